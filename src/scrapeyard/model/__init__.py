@@ -1,0 +1,48 @@
+"""The nouns and their state machines. Imports nothing of ours."""
+
+from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.ids import new_id
+from scrapeyard.model.run import (
+    FINAL,
+    Artifact,
+    Delivery,
+    FetchTrace,
+    LogLine,
+    Outcome,
+    Priority,
+    Run,
+    RunError,
+    RunStatus,
+    Timing,
+    Usage,
+    WorkerInfo,
+    status_of,
+)
+from scrapeyard.model.scraper import SCRAPER_ID, Limits, Scraper, ScraperRef
+from scrapeyard.model.signals import Cancel, Refresh, Signal
+
+__all__ = [
+    "FINAL",
+    "SCRAPER_ID",
+    "Artifact",
+    "Cancel",
+    "Delivery",
+    "ExitReason",
+    "FetchTrace",
+    "Limits",
+    "LogLine",
+    "Outcome",
+    "Priority",
+    "Refresh",
+    "Run",
+    "RunError",
+    "RunStatus",
+    "Scraper",
+    "ScraperRef",
+    "Signal",
+    "Timing",
+    "Usage",
+    "WorkerInfo",
+    "new_id",
+    "status_of",
+]

@@ -1,0 +1,75 @@
+"""Every way a run can end, and whether trying again may help.
+
+A run ends with exactly one exit reason. `retryable` is advice to the caller: the same call may succeed later without a
+change to the scraper or its input.
+"""
+
+from enum import StrEnum
+
+
+class ExitReason(StrEnum):
+    """Why a run ended. Stable names: clients, metrics and retries depend on them."""
+
+    SUCCEEDED = "succeeded"
+    # what the script did
+    SCRIPT_ERROR = "script_error"  # an exception left the script
+    FAILED = "failed"  # the script raised Fail
+    SKIPPED = "skipped"  # the script raised Skip: nothing to get here
+    RETRY = "retry"  # the script raised Retry and no attempt remained
+    BLOCKED = "blocked"  # the script raised Blocked: the site refuses us
+    BAD_INPUT = "bad_input"  # the input does not fit the scraper's schema or signature
+    BAD_RESULT = "bad_result"  # the result is not JSON, breaks its schema or the validate_result hook
+    # what the script used up
+    TIMEOUT = "timeout"
+    CPU_LIMIT = "cpu_limit"
+    MEMORY_LIMIT = "memory_limit"
+    DISK_LIMIT = "disk_limit"
+    OUTPUT_LIMIT = "output_limit"
+    # what the child did to us
+    CRASHED = "crashed"  # the child died without a word
+    PROTOCOL_ERROR = "protocol_error"  # the child spoke nonsense on the wire
+    # what happened around it
+    CANCELLED = "cancelled"
+    LOST_WORKER = "lost_worker"
+    SCRAPER_NOT_FOUND = "scraper_not_found"
+    SCRAPER_INVALID = "scraper_invalid"
+    INTERNAL_ERROR = "internal_error"  # our fault
+    # what the engines met, when the script let it through
+    FETCH_DNS = "fetch_dns"
+    FETCH_CONNECT = "fetch_connect"
+    FETCH_TLS = "fetch_tls"
+    FETCH_TIMEOUT = "fetch_timeout"
+    FETCH_PROTOCOL = "fetch_protocol"
+    FETCH_TOO_LARGE = "fetch_too_large"
+    FETCH_DECODE = "fetch_decode"
+    FETCH_STATUS = "fetch_status"  # the script asked for a good status and the site answered another
+    FETCH_REDIRECTS = "fetch_redirects"
+    FETCH_BAD_URL = "fetch_bad_url"
+    FETCH_PRIVATE_ADDRESS = "fetch_private_address"
+    FETCH_NOT_ALLOWED = "fetch_not_allowed"  # the manifest's allowed_hosts does not name this host
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same call may succeed later as it is."""
+        return self in _RETRYABLE
+
+    @property
+    def is_time_limit(self) -> bool:
+        """Whether a limit on time ended the run: a waiting caller sees 504 rather than 502."""
+        return self in (ExitReason.TIMEOUT, ExitReason.CPU_LIMIT)
+
+
+_RETRYABLE = frozenset(
+    {
+        ExitReason.RETRY,
+        ExitReason.BLOCKED,
+        ExitReason.TIMEOUT,
+        ExitReason.CRASHED,
+        ExitReason.LOST_WORKER,
+        ExitReason.INTERNAL_ERROR,
+        ExitReason.FETCH_DNS,
+        ExitReason.FETCH_CONNECT,
+        ExitReason.FETCH_TIMEOUT,
+        ExitReason.FETCH_PROTOCOL,
+    }
+)

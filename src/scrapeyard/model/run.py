@@ -1,0 +1,235 @@
+"""A run: one execution of one scraper on one input.
+
+    queued ──► running ──► succeeded | failed | cancelled
+       ▲          │
+       └──────────┘  another attempt (the script asked, or its worker was lost)
+
+    queued ──► cancelled | failed      (cancelled before it started; scraper not found; attempts used up)
+
+`status` says where the run stands, `exit_reason` why it ended. Only a final status has an exit reason. The database
+enforces both with CHECK constraints, and every change of status is an UPDATE that names the states it may leave.
+"""
+
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Raw, Struct, field
+
+from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.scraper import ScraperRef
+
+
+class RunStatus(StrEnum):
+    """Where a run stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the run has ended."""
+        return self in FINAL
+
+
+FINAL = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED})
+
+
+def status_of(reason: ExitReason) -> RunStatus:
+    """The final status that goes with an exit reason. A skip is a success without data."""
+    if reason in (ExitReason.SUCCEEDED, ExitReason.SKIPPED):
+        return RunStatus.SUCCEEDED
+    if reason is ExitReason.CANCELLED:
+        return RunStatus.CANCELLED
+    return RunStatus.FAILED
+
+
+class Priority(StrEnum):
+    """A worker takes `high` before `normal` before `low`; some slots are kept for `high` alone."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
+class RunError(Struct, frozen=True, kw_only=True):
+    """What went wrong, in words and with the script's own traceback where there is one."""
+
+    message: str
+    type: str = ""
+    traceback: str = ""
+    site_status: int | None = None
+    """The status the site answered with, where a fetch ended the run. Never our own status."""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """What a run used."""
+
+    wall_ms: float = 0.0
+    cpu_ms: float = 0.0
+    memory_mb: float = 0.0
+    fetches: int = 0
+    bytes_received: int = 0
+    output_bytes: int = 0
+    log_bytes: int = 0
+    records: int = 0
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """Where the time went, in milliseconds."""
+
+    queue_ms: float = 0.0
+    resolve_ms: float = 0.0
+    child_start_ms: float = 0.0
+    """From asking for a child to a child holding the run; near zero when one was forked ahead."""
+    forked_ahead: bool = False
+    script_ms: float = 0.0
+    fetch_ms: float = 0.0
+    record_ms: float = 0.0
+    """Handing large results and artifacts to the blob store."""
+
+
+class FetchTrace(Struct, frozen=True, kw_only=True):
+    """One request to the web, as `explain` shows it."""
+
+    url: str
+    method: str = "GET"
+    status: int | None = None
+    final_url: str = ""
+    bytes: int = 0
+    ms: float = 0.0
+    started_ms: float = 0.0
+    """After the script began."""
+    error: str = ""
+
+
+class LogLine(Struct, frozen=True, kw_only=True):
+    """One line a script wrote: `stream` is stdout, stderr or log."""
+
+    at_ms: float
+    stream: str
+    text: str
+    level: str = "info"
+    fields: dict[str, Any] = field(default_factory=dict)
+
+
+class Artifact(Struct, frozen=True, kw_only=True):
+    """Bytes kept from a run."""
+
+    name: str
+    content_type: str
+    size: int
+    key: str
+    """Where the blob store holds it."""
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """What travels through the queue: all that a worker needs to run, nothing it could look up wrongly.
+
+    `scraper` is as the caller wrote it (`shop/product`, `shop/product@1.4.2`); the worker resolves it.
+    """
+
+    run_id: str
+    scraper: str
+    input: Raw
+    """A JSON object, already checked by the gateway."""
+    attempt: int = 1
+    max_attempts: int = 2
+    lane: str = "default"
+    priority: Priority = Priority.NORMAL
+    created_at: float
+    """Unix seconds."""
+    queued_at: float
+    timeout_seconds: float | None = None
+    """Shortens the scraper's own wall clock, never lengthens it."""
+    reply_to: str = ""
+    """The gateway that waits for the outcome; empty when nobody does."""
+    traceparent: str = ""
+    redelivered: bool = False
+    """Set when the dispatcher publishes a run again: the worker then claims it in the store before it runs."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """How one attempt ended. The worker sends it to the waiting gateway and records it, once per (run, attempt)."""
+
+    run_id: str
+    attempt: int
+    exit_reason: ExitReason
+    scraper: ScraperRef | None = None
+    result: Raw | None = None
+    """The result as JSON; None when it is in the blob store or there is none."""
+    result_key: str = ""
+    result_bytes: int = 0
+    error: RunError | None = None
+    usage: Usage = Usage()
+    timing: Timing = Timing()
+    fetches: tuple[FetchTrace, ...] = ()
+    logs: tuple[LogLine, ...] = ()
+    logs_cut: bool = False
+    artifacts: tuple[Artifact, ...] = ()
+    worker_id: str = ""
+    started_at: float = 0.0
+    finished_at: float = 0.0
+    retry_after: float | None = None
+    """Not None when this attempt is to be followed by another, that many seconds later: the run is not final."""
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """A run as the store keeps it."""
+
+    id: str
+    status: RunStatus
+    scraper: str
+    """As asked for; `resolved` is what ran."""
+    input: Raw
+    resolved: ScraperRef | None = None
+    lane: str = "default"
+    priority: Priority = Priority.NORMAL
+    attempt: int = 1
+    max_attempts: int = 2
+    timeout_seconds: float | None = None
+    created_at: float
+    queued_at: float
+    """When it was last handed to the queue."""
+    not_before: float | None = None
+    """A later attempt waits until then."""
+    started_at: float | None = None
+    finished_at: float | None = None
+    exit_reason: ExitReason | None = None
+    error: RunError | None = None
+    result: Raw | None = None
+    result_key: str = ""
+    result_bytes: int = 0
+    usage: Usage | None = None
+    timing: Timing | None = None
+    fetches: tuple[FetchTrace, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    worker_id: str = ""
+    lease_until: float | None = None
+    cancel_requested: bool = False
+    reply_to: str = ""
+    traceparent: str = ""
+
+
+class WorkerInfo(Struct, frozen=True, kw_only=True):
+    """A worker as its last heartbeat told."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    lanes: tuple[str, ...]
+    engines: tuple[str, ...]
+    walls: tuple[str, ...]
+    slots: int
+    busy: int
+    draining: bool = False
+    started_at: float
+    seen_at: float
+    runs_done: int = 0
+    load: float = 0.0
+    """One-minute load average per core."""
+    memory_mb: float = 0.0

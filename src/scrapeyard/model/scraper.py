@@ -1,0 +1,66 @@
+"""A scraper as the platform knows it: who it is, how it is called and what it may use."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+SCRAPER_ID = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}$")
+
+
+class ScraperRef(Struct, frozen=True, kw_only=True):
+    """One exact version of one scraper. `digest` is empty for built-in scrapers."""
+
+    id: str
+    version: str
+    digest: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.id}@{self.version}"
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What one run may use before it is ended from outside."""
+
+    wall_seconds: float = 30.0
+    cpu_seconds: float = 10.0
+    memory_mb: int = 512
+    disk_mb: int = 64
+    output_mb: float = 10.0
+    """The result and everything the run sends as records, as JSON."""
+    log_kb: int = 256
+    """stdout, stderr and ctx.log together; the rest is cut and said so."""
+    artifact_mb: float = 50.0
+    threads: int = 32
+    fetches: int = 1000
+
+    def within(self, ceiling: "Limits") -> "Limits":
+        """These limits, none above `ceiling`."""
+        return Limits(**{name: min(getattr(self, name), getattr(ceiling, name)) for name in self.__struct_fields__})
+
+
+class Scraper(Struct, frozen=True, kw_only=True):
+    """One version of a scraper, read, checked and ready to run."""
+
+    ref: ScraperRef
+    folder: Path | None
+    """An immutable copy of the scraper's files; None for a built-in."""
+    entry: str = "scraper.py:run"
+    name: str = ""
+    description: str = ""
+    input_schema: dict[str, Any] = field(default_factory=dict)
+    output_schema: dict[str, Any] | None = None
+    limits: Limits = Limits()
+    allowed_hosts: tuple[str, ...] = ()
+    """Host patterns a fetch may reach (`shop.example`, `*.shop.example`); empty means any."""
+    network: str = "engines"
+    """`engines`, or `direct` where the operator grants it."""
+    lane: str = "default"
+    config: dict[str, Any] = field(default_factory=dict)
+    requirements: tuple[str, ...] = ()
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether this is our own code, which runs in the worker without a child."""
+        return self.folder is None

@@ -1,0 +1,65 @@
+"""The queue: transport only. The store is the truth, so a lost, late or doubled delivery is harmless."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from scrapeyard.model import Delivery, Priority
+
+
+class Queue(Protocol):
+    """Moves deliveries to workers and small messages between processes.
+
+    Every method but `take` and `listen` raises QueueUnavailable when the broker has not answered within the adapter's
+    patience. Messages are bounded: an adapter refuses to send, and drops with a logged event on receipt, what is larger
+    than MAX_MESSAGE_BYTES or does not decode.
+    """
+
+    async def start(self) -> None:
+        """Connect. Returns even if the broker is away; it is tried again in the background."""
+
+    async def stop(self) -> None:
+        """Close every connection and end every listener. May be called twice."""
+
+    async def publish(self, deliveries: Sequence[Delivery]) -> int:
+        """Hand over deliveries, in order, each to the tail of its (lane, priority).
+
+        Returns how many deliveries now wait in the fullest of the lanes touched, all priorities together.
+        """
+
+    async def take(
+        self, lanes: Sequence[str], count: int, priorities: Sequence[Priority], timeout: float
+    ) -> list[Delivery]:
+        """Wait up to `timeout` seconds for work; at most `count` deliveries, the first priority named first.
+
+        An empty list means nothing came, or the broker is away (the adapter has logged it and backed off). A delivery
+        returned here is gone from the queue: the caller must run it, or `publish` it again.
+        """
+
+    async def depth(self) -> dict[tuple[str, Priority], int]:
+        """How many deliveries wait, by lane and priority. Lanes with none may be missing."""
+
+    async def oldest(self, lane: str, priority: Priority) -> float | None:
+        """When the oldest waiting delivery was queued (Unix seconds, the `queued_at` of that delivery).
+
+        None means nothing waits: a run that is still queued in the store and was published some seconds ago is not in
+        the queue any more, and the dispatcher must publish it again.
+        """
+
+    async def recover(self) -> int:
+        """Put back what a dead worker had taken but not yet removed. Returns how many. Called by the dispatcher."""
+
+    async def send(self, channel: str, message: bytes) -> None:
+        """Give a message to everyone who listens on `channel` now. Nobody listening is not an error."""
+
+    def listen(self, channel: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """Hear what is sent on `channel` from the moment the context is entered until it is left.
+
+        Survives a restart of the broker; messages sent meanwhile are lost, so callers check the store now and then.
+        """
+
+    async def ping(self) -> float:
+        """Round trip to the broker in milliseconds."""
+
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024

@@ -1,0 +1,277 @@
+"""One tree of settings: unit, default and meaning for each; validated whole at start.
+
+Sources, strongest first: command line, environment, `.env` in the working directory, a TOML file
+(`SCRAPEYARD_CONFIG`, or `scrapeyard.toml` in the working directory), defaults. The environment spells a nested key with
+two underscores: `SCRAPEYARD_WORKER__SLOTS=8`. Well-known names (`DATABASE_URL`, `REDIS_URL`, `LOG_LEVEL`,
+`OTEL_EXPORTER_OTLP_ENDPOINT`, `SCRAPEYARD_LANG`) are understood beside ours; ours win. Unknown keys are refused.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from dotenv import dotenv_values
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+from scrapeyard.errors import SettingsInvalid
+from scrapeyard.model import Limits
+
+PREFIX = "SCRAPEYARD_"
+CONFIG_FILE = "scrapeyard.toml"
+
+
+class Section(BaseModel):
+    """A branch of the tree. Unknown keys are refused; a list may be written with commas."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _split_commas(cls, value: object, info: Any) -> object:
+        annotation = cls.model_fields[info.field_name].annotation
+        if isinstance(value, str) and getattr(annotation, "__origin__", None) is tuple:
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+
+class GatewaySettings(Section):
+    """The HTTP API."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    wait_seconds: float = Field(30, gt=0, le=300, description="How long a call waits when it does not say.")
+    max_wait_seconds: float = Field(300, gt=0, le=3600, description="The longest a call may wait.")
+    max_body_mb: float = Field(10, gt=0, le=1024, description="Larger request bodies are refused before they are read.")
+    max_urls: int = Field(1000, ge=1, le=100_000, description="URLs in one call.")
+    max_backlog: int = Field(10_000, ge=1, description="Runs that may wait in one lane; beyond it calls get 503.")
+    max_waiting: int = Field(2000, ge=1, description="Calls that may wait for an answer at once; beyond it 429.")
+    cors_origins: tuple[str, ...] = Field((), description="Origins that browsers may call from; `*` for any.")
+
+
+class WorkerSettings(Section):
+    """Taking and running."""
+
+    slots: int = Field(0, ge=0, le=1024, description="Runs at once; 0 means four per core.")
+    reserved_slots: int = Field(-1, ge=-1, description="Slots kept for priority high; -1: a quarter, at least one.")
+    lanes: tuple[str, ...] = Field(("default",), min_length=1, description="Lanes this worker takes from.")
+    heartbeat_seconds: float = Field(2, gt=0, le=60, description="Between heartbeats.")
+    lease_seconds: float = Field(15, gt=1, le=600, description="A run is another's when its worker was silent so long.")
+    drain_seconds: float = Field(20, ge=0, le=600, description="On SIGTERM, how long running work may finish.")
+    ahead: int = Field(2, ge=0, le=64, description="Children forked ahead of need for each busy scraper.")
+    idle_scraper_seconds: float = Field(120, gt=0, description="A loaded scraper unused so long is let go.")
+    max_scrapers: int = Field(32, ge=1, description="Loaded scrapers kept at once; the least recently used goes.")
+
+
+class SandboxSettings(Section):
+    """Walls around children."""
+
+    mode: Literal["auto", "strict", "off"] = Field(
+        "auto", description="auto: every wall the kernel has; strict: refuse to start without all; off: none."
+    )
+    without: tuple[str, ...] = Field((), description="Walls to leave out, by the names that `doctor` prints.")
+    uid_base: int = Field(2_000_000, ge=1000, description="As root, each scraper runs under a user id from here on.")
+    load_seconds: float = Field(20, gt=0, le=600, description="How long a script may take to load.")
+
+
+class LimitSettings(Section):
+    """The ceiling for every scraper's own limits."""
+
+    wall_seconds: float = Field(300, gt=0, description="Wall clock.")
+    cpu_seconds: float = Field(300, gt=0, description="Processor time.")
+    memory_mb: int = Field(2048, ge=16, description="Memory beyond the bare interpreter's.")
+    disk_mb: int = Field(1024, ge=1, description="Files in the run's own folder.")
+    output_mb: float = Field(100, gt=0, description="Result as JSON.")
+    log_kb: int = Field(4096, ge=1, description="stdout, stderr and logs together.")
+    artifact_mb: float = Field(500, gt=0, description="Artifacts together.")
+    threads: int = Field(256, ge=1, description="Threads.")
+    fetches: int = Field(100_000, ge=1, description="Requests to the web.")
+
+    def as_limits(self) -> Limits:
+        """The same as the model's noun."""
+        return Limits(**self.model_dump())
+
+
+class HttpSettings(Section):
+    """The HTTP engine."""
+
+    connect_seconds: float = Field(10, gt=0, description="To connect, TLS included.")
+    total_seconds: float = Field(30, gt=0, description="For one request with all its redirects.")
+    max_body_mb: float = Field(20, gt=0, description="A larger page is an error, before and after decompression.")
+    max_redirects: int = Field(10, ge=0, le=50, description="Redirects followed.")
+    concurrency: int = Field(256, ge=1, description="Requests in flight in one worker.")
+    profile: str = Field("chrome", description="Browser whose TLS and headers are used: chrome, firefox, safari, none.")
+    allow_private: bool = Field(False, description="Whether private and loopback addresses may be fetched.")
+    allow_hosts: tuple[str, ...] = Field((), description="Hosts or networks (CIDR) that may be fetched though private.")
+    user_agent: str = Field("", description="Overrides the profile's.")
+
+
+class RepositorySettings(Section):
+    """Where scrapers come from."""
+
+    scrapers: Path | None = Field(None, description="Folder with scrapers, watched.")
+    refresh_seconds: float = Field(2, gt=0, description="Between looks at the folder.")
+
+
+class LogSettings(Section):
+    """Logs, on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level shown.")
+    format: Literal["auto", "human", "json"] = Field("auto", description="auto: human on a terminal, JSON otherwise.")
+    lang: Literal["en", "ko"] = Field("en", description="Language of the messages.")
+
+
+class RetentionSettings(Section):
+    """How long things are kept."""
+
+    runs_days: float = Field(7, gt=0, description="Final runs with their logs, results and artifacts.")
+    keys_hours: float = Field(24, gt=0, description="Idempotency keys.")
+
+
+class TelemetrySettings(Section):
+    """Traces."""
+
+    otlp_endpoint: str = Field("", description="OTLP over HTTP, e.g. http://127.0.0.1:4318; empty: no traces.")
+
+
+class Settings(Section):
+    """The whole tree."""
+
+    data_dir: Path = Field(Path("scrapeyard-data"), description="Where embedded backends keep their files.")
+    database_url: SecretStr = Field(
+        SecretStr(""), description="postgresql://… or sqlite:///…; empty: SQLite in the data directory."
+    )
+    redis_url: SecretStr = Field(SecretStr(""), description="redis://…; empty: a queue in memory, for one process.")
+    gateway: GatewaySettings = GatewaySettings()
+    worker: WorkerSettings = WorkerSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    limits: LimitSettings = LimitSettings()
+    http: HttpSettings = HttpSettings()
+    repository: RepositorySettings = RepositorySettings()
+    retention: RetentionSettings = RetentionSettings()
+    log: LogSettings = LogSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "DATABASE_URL": ("database_url",),
+    "REDIS_URL": ("redis_url",),
+    "LOG_LEVEL": ("log", "level"),
+    "OTEL_EXPORTER_OTLP_ENDPOINT": ("telemetry", "otlp_endpoint"),
+    "SCRAPEYARD_LANG": ("log", "lang"),
+}
+"""Names other tools use, and the key each stands for."""
+
+_NOT_KEYS = {"SCRAPEYARD_CONFIG", "SCRAPEYARD_URL", *ALIASES}
+"""SCRAPEYARD_CONFIG names the file; SCRAPEYARD_URL tells the command line which server to call."""
+
+
+def load(
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    folder: Path | None = None,
+) -> Settings:
+    """Read every source and validate the whole tree. Raises SettingsInvalid naming each wrong key.
+
+    `overrides` is a nested mapping, such as the command line makes; None values in it count as not given.
+    """
+    folder = folder or Path.cwd()
+    tree: dict[str, Any] = _read_file(environ.get("SCRAPEYARD_CONFIG"), folder)
+    dotenv = {name: value for name, value in dotenv_values(folder / ".env").items() if value is not None}
+    for source in (dotenv, environ):
+        _merge(tree, _from_environment(source))
+    _merge(tree, _given(overrides or {}))
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise SettingsInvalid(_explain(error)) from None
+
+
+def redacted(settings: Settings) -> dict[str, Any]:
+    """The effective tree as plain values, with passwords hidden."""
+    tree = settings.model_dump(mode="json")
+    for name in ("database_url", "redis_url"):
+        tree[name] = hide_password(getattr(settings, name).get_secret_value())
+    return tree
+
+
+def hide_password(url: str) -> str:
+    """The same URL with its password as `***`."""
+    parts = urlsplit(url)
+    if not parts.password:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
+
+
+def describe() -> Iterator[tuple[str, str, Any, str]]:
+    """Every key: (dotted name, environment name, default, meaning). For docs and `scrapeyard config --describe`."""
+    yield from _describe(Settings, ())
+
+
+def _describe(section: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[str, str, Any, str]]:
+    for name, info in section.model_fields.items():
+        here = (*path, name)
+        if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
+            yield from _describe(info.annotation, here)
+        else:
+            default = info.default.get_secret_value() if isinstance(info.default, SecretStr) else info.default
+            yield ".".join(here), PREFIX + "__".join(here).upper(), default, info.description or ""
+
+
+def _read_file(named: str | None, folder: Path) -> dict[str, Any]:
+    path = Path(named) if named else folder / CONFIG_FILE
+    if not named and not path.exists():
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsInvalid(f"cannot read {path}: {error.strerror}; check SCRAPEYARD_CONFIG") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(f"{path} is not TOML: {error}") from None
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for name, path in ALIASES.items():
+        if environ.get(name):
+            value = environ[name].lower() if name in ("LOG_LEVEL", "SCRAPEYARD_LANG") else environ[name]
+            _put(tree, path, value)
+    for name, value in environ.items():
+        if name.startswith(PREFIX) and name not in _NOT_KEYS:
+            _put(tree, tuple(name.removeprefix(PREFIX).lower().split("__")), value)
+    return tree
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for part in path[:-1]:
+        branch = tree.setdefault(part, {})
+        if not isinstance(branch, dict):
+            raise SettingsInvalid(f"{'.'.join(path)}: {part} is a value, not a section")
+        tree = branch
+    tree[path[-1]] = value
+
+
+def _given(tree: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: _given(value) if isinstance(value, Mapping) else value for key, value in tree.items()}
+    return {key: value for key, value in kept.items() if value is not None and value != {}}
+
+
+def _merge(tree: dict[str, Any], stronger: Mapping[str, Any]) -> None:
+    for key, value in stronger.items():
+        if isinstance(value, Mapping) and isinstance(tree.get(key), dict):
+            _merge(tree[key], value)
+        else:
+            tree[key] = value
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for fault in error.errors():
+        key = ".".join(str(part) for part in fault["loc"])
+        unknown = fault["type"] == "extra_forbidden"
+        lines.append(f"{key}: {'no such setting' if unknown else fault['msg']}")
+    return "; ".join(lines) + " (`scrapeyard config --describe` lists every key)"

@@ -1,0 +1,166 @@
+"""The store: the truth about every run, worker and key.
+
+Several small ports, one implementation on SQLite and PostgreSQL. Every method raises StoreUnavailable when the
+database does not answer; nothing is then half done. Times are Unix seconds (float), given by the caller.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunError, RunStatus, WorkerInfo
+
+
+class Started(Struct, frozen=True, kw_only=True):
+    """A worker has begun an attempt. Carries the whole run: the gateway's own row may not be written yet."""
+
+    run: Run
+    """With status RUNNING, worker_id, started_at, lease_until and attempt set."""
+
+
+class RunFilter(Struct, frozen=True, kw_only=True):
+    """What a listing shows; None means any."""
+
+    statuses: tuple[RunStatus, ...] | None = None
+    exit_reasons: tuple[ExitReason, ...] | None = None
+    scraper: str | None = None
+    """An id (`shop/product`), whatever version was asked for."""
+    created_after: float | None = None
+    created_before: float | None = None
+
+
+class RunPage(Struct, frozen=True, kw_only=True):
+    """Runs, newest first, without `result`, `input` kept. `next_cursor` is None on the last page."""
+
+    runs: tuple[Run, ...]
+    next_cursor: str | None = None
+
+
+class RunStore(Protocol):
+    """Runs, from acceptance to their one recorded outcome."""
+
+    async def add(self, runs: Sequence[Run]) -> None:
+        """Write accepted runs, status QUEUED. A run already there (its worker was quicker) is left as it is."""
+
+    async def start(self, starts: Sequence[Started]) -> None:
+        """Write that attempts began; inserts the run where it is not there yet. Ignores runs that are final already
+        or stand at a later attempt."""
+
+    async def finish(self, outcomes: Sequence[Outcome]) -> list[bool]:
+        """Record outcomes, with logs and artifacts, in one transaction. For each: True if this call recorded it.
+
+        False means that the run is final already or has moved on to a later attempt: the outcome is dropped. An
+        outcome with `retry_after` set puts the run back to QUEUED with the next attempt and `not_before`. The run must
+        be in the store (the worker's `start` precedes).
+        """
+
+    async def claim(self, run_id: str, attempt: int, worker_id: str, now: float, lease_until: float) -> bool:
+        """Take a redelivered run: True if it was QUEUED at this attempt and now is RUNNING under this worker.
+
+        False means that somebody else has it or it has ended; the caller drops the delivery.
+        """
+
+    async def renew(self, worker_id: str, run_ids: Sequence[str], lease_until: float) -> list[str]:
+        """Prolong the leases of the runs this worker holds. Returns those it should stop: cancel was requested, or
+        they are no longer RUNNING under this worker."""
+
+    async def release(self, run_ids: Sequence[str], worker_id: str, now: float) -> None:
+        """Give unfinished runs back: QUEUED again at the same attempt, due now. For a worker that drains."""
+
+    async def cancel(self, run_id: str, now: float) -> Run | None:
+        """Ask a run to end. QUEUED becomes CANCELLED at once; RUNNING is marked and its worker must be told; final
+        runs stay. Returns the run as it then stands; None means no such run."""
+
+    async def end(self, run_id: str, attempt: int, reason: ExitReason, error: RunError, now: float) -> bool:
+        """Make an unfinished run final from outside (a lost worker). False if it ended or moved on meanwhile."""
+
+    async def get(self, run_id: str) -> Run | None:
+        """The whole run, `result` included when it is kept inline. None means no such run."""
+
+    async def finals(self, run_ids: Sequence[str]) -> list[Run]:
+        """Those of these runs that have ended, whole. For callers whose reply may have been lost."""
+
+    async def logs(self, run_id: str) -> tuple[tuple[LogLine, ...], bool]:
+        """The lines of the last recorded attempt, and whether they were cut."""
+
+    async def page(self, where: RunFilter, cursor: str | None, limit: int) -> RunPage:
+        """Newest first. Raises BadRequest when the cursor is not one of ours."""
+
+    async def due(self, now: float, queued_before: float, limit: int) -> list[Run]:
+        """QUEUED runs that should be in the queue: `not_before` has come, or none is set and they were queued before
+        `queued_before`. The dispatcher compares them with what the queue still holds."""
+
+    async def requeued(self, run_ids: Sequence[str], now: float) -> None:
+        """Note that these QUEUED runs were published at `now`: sets `queued_at`, clears `not_before`."""
+
+    async def expired(self, now: float, limit: int) -> list[Run]:
+        """RUNNING runs whose lease has ended: their worker is lost."""
+
+    async def retry(self, run_id: str, attempt: int, now: float) -> bool:
+        """Put a RUNNING run whose worker was lost back to QUEUED at `attempt` + 1, due now. False if it moved on."""
+
+    async def delete_before(self, finished_before: float, limit: int) -> list[str]:
+        """Remove final runs older than the retention; returns their ids, so that their blobs can follow."""
+
+    async def counts(self) -> dict[RunStatus, int]:
+        """How many runs are not final, by status."""
+
+
+class WorkerStore(Protocol):
+    """Heartbeats."""
+
+    async def beat(self, worker: WorkerInfo) -> None:
+        """Write what a worker tells of itself."""
+
+    async def workers(self, seen_after: float) -> tuple[WorkerInfo, ...]:
+        """Workers seen since then, by id."""
+
+    async def forget(self, worker_id: str) -> None:
+        """A worker says goodbye."""
+
+    async def forget_before(self, seen_before: float) -> None:
+        """Drop workers that have long been silent."""
+
+
+class KeyedAnswer(Struct, frozen=True, kw_only=True):
+    """What an Idempotency-Key stands for."""
+
+    key: str
+    body_digest: str
+    run_ids: tuple[str, ...]
+    created_at: float
+
+
+class IdempotencyStore(Protocol):
+    """Idempotency-Keys: who came first."""
+
+    async def remember(self, answer: KeyedAnswer, runs: Sequence[Run]) -> KeyedAnswer:
+        """Claim the key and add its runs in one transaction. Returns the answer that holds the key: the given one if
+        it is new, otherwise the first (nothing is then added)."""
+
+    async def forget_keys_before(self, created_before: float) -> None:
+        """Drop keys older than that."""
+
+
+class LeaderStore(Protocol):
+    """One leader among dispatchers."""
+
+    async def lead(self, role: str, holder: str, now: float, until: float) -> bool:
+        """Become or stay leader until then. True if `holder` leads now."""
+
+    async def resign(self, role: str, holder: str) -> None:
+        """Let another lead at once."""
+
+
+class Store(RunStore, WorkerStore, IdempotencyStore, LeaderStore, Protocol):
+    """All of it, as the wiring hands it out. Services ask for the small port they need."""
+
+    async def start(self) -> None:
+        """Connect and bring the schema up to date. Safe to run twice, and from two processes at once."""
+
+    async def stop(self) -> None:
+        """Close the pool. May be called twice."""
+
+    async def ping(self) -> float:
+        """Round trip to the database in milliseconds."""

@@ -1,0 +1,1 @@
+"""Events become logs, in English or Korean, for people or machines."""

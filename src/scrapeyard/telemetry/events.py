@@ -1,0 +1,75 @@
+"""Log events, not sentences: a fixed name with fields. The words stand in the catalogue.
+
+log = get_log("worker")
+log.info("run.finished", run=run_id, exit_reason="succeeded", wall_ms=12.5)
+"""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, TextIO, cast
+
+import structlog
+
+from scrapeyard.settings import LogSettings
+from scrapeyard.telemetry.catalogue import WORDS
+
+Log = structlog.stdlib.BoundLogger
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+
+
+def get_log(part: str) -> Log:
+    """A logger for one part of the program; its name is the field `part`."""
+    return cast("Log", structlog.get_logger(part=part))
+
+
+def words(event: str, lang: str, fields: MutableMapping[str, Any]) -> str:
+    """The sentence for an event. A field that is missing shows as `?`; an unknown event shows its name."""
+    template = WORDS.get(event, {}).get(lang, event)
+    return template.format_map(_Fields(fields))
+
+
+class _Fields(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+class _Render:
+    def __init__(self, lang: str, human: bool, colours: bool) -> None:
+        self._lang = lang
+        self._last = (
+            structlog.dev.ConsoleRenderer(colors=colours, event_key="message", sort_keys=False, pad_event_to=0)
+            if human
+            else structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
+        )
+        self._human = human
+
+    def __call__(self, logger: Any, method: str, fields: MutableMapping[str, Any]) -> str | bytes:
+        event = str(fields["event"])
+        fields["message"] = words(event, self._lang, fields)
+        if self._human:
+            fields.pop("event")
+        return cast("str", self._last(logger, method, fields))
+
+
+def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
+    """Set up logging for the process. Logs go to stderr; stdout is for data."""
+    stream = stream or sys.stderr
+    human = settings.format == "human" or (settings.format == "auto" and stream.isatty())
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.dict_tracebacks if not human else _keep,
+            _Render(settings.lang, human, stream.isatty()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    logging.basicConfig(stream=stream, level=max(logging.WARNING, _LEVELS[settings.level]), force=True)
+
+
+def _keep(_logger: Any, _method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    return fields

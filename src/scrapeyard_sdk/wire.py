@@ -1,0 +1,76 @@
+"""The wire between a child and its worker: framed, versioned, bounded.
+
+A frame is `u32 total · u32 head · head bytes of JSON · the rest, raw bytes`, all lengths little-endian, `total` not
+counting itself. The JSON head is an object with a string `t`, the frame's type; the raw part carries page bodies,
+artifacts and results as they are. Never pickle: neither side trusts the other.
+
+    worker → child     run, page, page_error, kept, kept_error
+    child → worker     ready, log, fetch, artifact, record, result, error
+"""
+
+import json
+import struct
+from typing import Any
+
+VERSION = 1
+MAX_FRAME = 256 * 1024 * 1024
+"""No frame is larger, whatever the limits say. The worker's own limit for each type is lower."""
+
+_LENGTHS = struct.Struct("<II")
+_TOTAL = struct.Struct("<I")
+
+
+class WireError(Exception):
+    """The other side sent what is not a frame."""
+
+
+def encode(head: dict[str, Any], raw: bytes = b"") -> bytes:
+    """One frame as bytes. Raises ValueError when `head` is not JSON or the frame is too large."""
+    packed = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
+    total = 4 + len(packed) + len(raw)
+    if total > MAX_FRAME:
+        raise ValueError(f"a frame of {total} bytes is over the limit of {MAX_FRAME}")
+    return b"".join((_LENGTHS.pack(total, len(packed)), packed, raw))
+
+
+class Decoder:
+    """Cuts a stream of bytes into frames."""
+
+    def __init__(self, max_frame: int = MAX_FRAME) -> None:
+        self._buffer = bytearray()
+        self._max_frame = max_frame
+
+    def feed(self, data: bytes) -> list[tuple[dict[str, Any], bytes]]:
+        """The frames that are complete now. Raises WireError on the first that is not one."""
+        self._buffer += data
+        frames = []
+        while (frame := self._cut()) is not None:
+            frames.append(frame)
+        return frames
+
+    def _cut(self) -> tuple[dict[str, Any], bytes] | None:
+        if len(self._buffer) < 4:
+            return None
+        (total,) = _TOTAL.unpack_from(self._buffer)
+        if not 4 <= total <= self._max_frame:
+            raise WireError(f"a frame of {total} bytes; at most {self._max_frame} are allowed")
+        if len(self._buffer) < 4 + total:
+            return None
+        (head_length,) = _TOTAL.unpack_from(self._buffer, 4)
+        if head_length > total - 4:
+            raise WireError("a frame whose head is longer than itself")
+        view = memoryview(self._buffer)
+        packed, raw = bytes(view[8 : 8 + head_length]), bytes(view[8 + head_length : 4 + total])
+        view.release()
+        del self._buffer[: 4 + total]
+        return _head(packed), raw
+
+
+def _head(packed: bytes) -> dict[str, Any]:
+    try:
+        head = json.loads(packed)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"a frame whose head is not JSON: {error}") from None
+    if not isinstance(head, dict) or not isinstance(head.get("t"), str):
+        raise WireError("a frame without a type")
+    return head
