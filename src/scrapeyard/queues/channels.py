@@ -2,12 +2,12 @@
 
 import msgspec
 
-from scrapeyard.model import Cancel, Outcome, Refresh
+from scrapeyard.model import Cancel, Outcome, Refresh, Signal
 
 SIGNALS = "signals"
 """Everyone: Cancel, Refresh."""
 
-_signal_decoder = msgspec.json.Decoder(Cancel | Refresh)
+_signal_decoder: msgspec.json.Decoder[Signal] = msgspec.json.Decoder(Cancel | Refresh)
 _outcome_decoder = msgspec.json.Decoder(Outcome)
 _encoder = msgspec.json.Encoder()
 
@@ -27,7 +27,7 @@ def encode(message: msgspec.Struct) -> bytes:
     return _encoder.encode(message)
 
 
-def decode_signal(message: bytes) -> Cancel | Refresh:
+def decode_signal(message: bytes) -> Signal:
     """Raises msgspec.MsgspecError when it is none of our signals."""
     return _signal_decoder.decode(message)
 

@@ -12,11 +12,12 @@ from msgspec import Struct
 from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunError, RunStatus, WorkerInfo
 
 
-class Started(Struct, frozen=True, kw_only=True):
-    """A worker has begun an attempt. Carries the whole run: the gateway's own row may not be written yet."""
+class Ending(Struct, frozen=True, kw_only=True):
+    """An attempt that ended. Carries the run as well: its row may not be written yet."""
 
     run: Run
-    """With status RUNNING, worker_id, started_at, lease_until and attempt set."""
+    """As it was begun: worker_id, started_at and attempt set."""
+    outcome: Outcome
 
 
 class RunFilter(Struct, frozen=True, kw_only=True):
@@ -43,16 +44,16 @@ class RunStore(Protocol):
     async def add(self, runs: Sequence[Run]) -> None:
         """Write accepted runs, status QUEUED. A run already there (its worker was quicker) is left as it is."""
 
-    async def start(self, starts: Sequence[Started]) -> None:
-        """Write that attempts began; inserts the run where it is not there yet. Ignores runs that are final already
-        or stand at a later attempt."""
+    async def begin(self, runs: Sequence[Run]) -> None:
+        """Write that attempts began: status RUNNING with worker_id, started_at, lease_until. Inserts a run that is not
+        there yet; leaves runs that are final already or stand at a later attempt. A requested cancel is kept."""
 
-    async def finish(self, outcomes: Sequence[Outcome]) -> list[bool]:
+    async def finish(self, endings: Sequence[Ending]) -> list[bool]:
         """Record outcomes, with logs and artifacts, in one transaction. For each: True if this call recorded it.
 
-        False means that the run is final already or has moved on to a later attempt: the outcome is dropped. An
-        outcome with `retry_after` set puts the run back to QUEUED with the next attempt and `not_before`. The run must
-        be in the store (the worker's `start` precedes).
+        False means that the run is final already or has moved on to a later attempt: the outcome is dropped. A run that
+        is not there yet is inserted in its final form. An outcome with `retry_after` set puts the run back to QUEUED at
+        the next attempt with `not_before`, unless a cancel was requested, which then ends it.
         """
 
     async def claim(self, run_id: str, attempt: int, worker_id: str, now: float, lease_until: float) -> bool:

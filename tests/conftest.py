@@ -1,0 +1,3 @@
+"""Fixtures for every test: real servers, and a check that nothing leaked."""
+
+pytest_plugins = ["tests.services.valkey", "tests.services.postgres"]
