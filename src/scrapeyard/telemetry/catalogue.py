@@ -4,6 +4,10 @@ Keep the list sorted by event name. A name is `part.what_happened`.
 """
 
 WORDS: dict[str, dict[str, str]] = {
+    "fetch.refused_address": {
+        "en": "Refused to fetch from {host}: {address} is a {kind} address",
+        "ko": "{host}에서 가져오기를 거부했습니다: {address}은(는) {kind} 주소입니다",
+    },
     "queue.away": {
         "en": "The queue does not answer ({error}); trying again in {retry_seconds} s",
         "ko": "큐가 응답하지 않습니다({error}). {retry_seconds}초 후 다시 시도합니다",

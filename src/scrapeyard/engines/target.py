@@ -1,0 +1,133 @@
+"""A URL that may be fetched, taken apart strictly and spelled in one way only.
+
+Programs disagree about odd URLs, and attacks live in the disagreement: what one reads as a name another reads as
+127.0.0.1. So we refuse what is odd rather than guess (numbers that are not a plain address, percent signs, backslashes,
+user names, zone ids), write the rest in its plainest form, and hand exactly that to the client.
+"""
+
+import re
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from urllib.parse import quote, urljoin
+
+import idna
+from msgspec import Struct
+
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+
+Address = IPv4Address | IPv6Address
+
+MAX_URL = 8192
+"""Characters. Few servers take more."""
+
+_PORTS = {"http": 80, "https": 443}
+_URL = re.compile(r"([a-z][a-z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.IGNORECASE | re.ASCII)
+_AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]+)(?::([0-9]{0,5}))?", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+_PATH_SAFE = "/%:@!$&'()*+,;=~-._[]|"
+_QUERY_SAFE = _PATH_SAFE + "?"
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """Where one request goes."""
+
+    scheme: str
+    host: str
+    """Lower case, punycode, no trailing dot; an IPv6 address without its brackets."""
+    port: int
+    resource: str
+    """Path and query."""
+    literal: Address | None
+    """The host where it is an address; None where it is a name that must be resolved."""
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """Credentials stay within one origin."""
+        return self.scheme, self.host, self.port
+
+    @property
+    def url(self) -> str:
+        """The one spelling, without a fragment."""
+        host = f"[{self.host}]" if isinstance(self.literal, IPv6Address) else self.host
+        port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}{self.resource}"
+
+
+def parse_target(url: str) -> Target:
+    """Take a URL apart. Raises FetchFailed (fetch_bad_url) for anything odd, with what to write instead."""
+    url = url.strip(" \t\r\n\f")
+    if len(url) > MAX_URL:
+        raise _bad(url[:80], f"is longer than {MAX_URL} characters; send the data in the body instead")
+    if _CONTROL.search(url):
+        raise _bad(url, "contains a control character or a backslash; percent-encode it")
+    parts = _URL.fullmatch(url)
+    if parts is None:
+        raise _bad(url, "is not a whole URL; write it as https://host/path")
+    scheme, authority, path, query = parts.groups()
+    scheme = scheme.lower()
+    if scheme not in _PORTS:
+        raise _bad(url, f"has the scheme {scheme}; only http and https are fetched")
+    host, literal, port = _take_authority(url, authority)
+    resource = quote(path or "/", safe=_PATH_SAFE) + (f"?{quote(query, safe=_QUERY_SAFE)}" if query else "")
+    return Target(scheme=scheme, host=host, port=port or _PORTS[scheme], resource=resource, literal=literal)
+
+
+def join_target(base: Target, location: str) -> Target:
+    """Where a redirect leads. Raises FetchFailed (fetch_bad_url)."""
+    try:
+        return parse_target(urljoin(base.url, location.strip()))
+    except ValueError:
+        raise _bad(location[:200], "is where the site redirects to, and it is not a URL") from None
+
+
+def canonical_host(host: str) -> str:
+    """A name in lower case and punycode, without the trailing dot. Raises ValueError when it cannot be one."""
+    if not host.isascii():
+        host = idna.encode(host, uts46=True, transitional=False).decode("ascii")
+    host = host.lower().removesuffix(".")
+    if not 0 < len(host) <= 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
+        raise ValueError("not a host name")
+    return host
+
+
+def _take_authority(url: str, authority: str) -> tuple[str, Address | None, int]:
+    if "@" in authority:
+        raise _bad(url, "carries a user name; send credentials in an Authorization header")
+    if "%" in authority:
+        raise _bad(url, "has a percent sign in its host; write the host plainly")
+    parts = _AUTHORITY.fullmatch(authority)
+    if parts is None:
+        raise _bad(url, "has no host that can be read")
+    host, digits = parts.groups()
+    port = int(digits or 0)
+    if port > 65535 or (digits and port == 0):
+        raise _bad(url, f"has the port {digits}; ports are 1 to 65535")
+    name, literal = _take_address(url, host) if host.startswith("[") else _take_name(url, host)
+    return name, literal, port
+
+
+def _take_address(url: str, host: str) -> tuple[str, Address]:
+    try:
+        literal = IPv6Address(host[1:-1])
+    except AddressValueError:
+        raise _bad(url, "has brackets around something that is not an IPv6 address") from None
+    return str(literal), literal
+
+
+def _take_name(url: str, host: str) -> tuple[str, Address | None]:
+    try:
+        name = canonical_host(host)
+    except (ValueError, UnicodeError):
+        raise _bad(url, "has a host that is not a valid name") from None
+    if not _NUMBER.fullmatch(name.rpartition(".")[2]):
+        return name, None
+    try:
+        return name, IPv4Address(name)
+    except AddressValueError:
+        raise _bad(url, "has a number for a host; write an address as four plain decimal numbers") from None
+
+
+def _bad(url: str, what: str) -> FetchFailed:
+    return FetchFailed(ExitReason.FETCH_BAD_URL, f"the URL {url[:200]!r} {what}")
