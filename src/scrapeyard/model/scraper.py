@@ -59,6 +59,8 @@ class Scraper(Struct, frozen=True, kw_only=True):
     lane: str = "default"
     config: dict[str, Any] = field(default_factory=dict)
     requirements: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
+    """What the script says it needs of a worker, such as `http` or `browser`."""
 
     @property
     def is_builtin(self) -> bool:

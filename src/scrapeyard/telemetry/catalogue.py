@@ -24,4 +24,64 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Put back {count} deliveries that a dead worker had taken",
         "ko": "죽은 워커가 가져간 작업 {count}건을 되돌렸습니다",
     },
+    "repository.away": {
+        "en": "The scrapers' folder {folder} cannot be read ({error}); the last known scrapers stay",
+        "ko": "스크레이퍼 폴더 {folder}을(를) 읽을 수 없습니다({error}). 마지막으로 확인된 스크레이퍼를 유지합니다",
+    },
+    "repository.back": {
+        "en": "The scrapers' folder {folder} can be read again",
+        "ko": "스크레이퍼 폴더 {folder}을(를) 다시 읽을 수 있습니다",
+    },
+    "repository.invalid": {
+        "en": "The scraper {scraper} cannot run: {problem}",
+        "ko": "스크레이퍼 {scraper}을(를) 실행할 수 없습니다: {problem}",
+    },
+    "repository.loaded": {
+        "en": "Took {scraper} from {folder}",
+        "ko": "{folder}에서 {scraper}을(를) 불러왔습니다",
+    },
+    "repository.look_failed": {
+        "en": "Looking at the scrapers' folder failed: {error}; trying again",
+        "ko": "스크레이퍼 폴더를 확인하지 못했습니다: {error}. 다시 시도합니다",
+    },
+    "repository.prune_failed": {
+        "en": "Old copies of scrapers could not be removed: {error}",
+        "ko": "오래된 스크레이퍼 사본을 삭제하지 못했습니다: {error}",
+    },
+    "repository.pruned": {
+        "en": "Removed {count} old copies of scrapers",
+        "ko": "오래된 스크레이퍼 사본 {count}개를 삭제했습니다",
+    },
+    "repository.ready": {
+        "en": "Found {scrapers} scrapers ({invalid} invalid) in {folder} and built in",
+        "ko": "{folder} 및 내장 스크레이퍼 {scrapers}개를 찾았습니다(오류 {invalid}개)",
+    },
+    "repository.removed": {
+        "en": "The scraper {scraper} is gone from {folder}",
+        "ko": "스크레이퍼 {scraper}이(가) {folder}에서 사라졌습니다",
+    },
+    "repository.too_many": {
+        "en": "The scrapers' folder {folder} holds more than is looked at; only {count} scrapers are known",
+        "ko": "스크레이퍼 폴더 {folder}에 항목이 너무 많아 스크레이퍼 {count}개만 인식합니다",
+    },
+    "store.away": {
+        "en": "The database does not answer ({error}); {pending} changes are kept and tried again",
+        "ko": "데이터베이스가 응답하지 않습니다({error}). 변경 {pending}건을 보관하고 다시 시도합니다",
+    },
+    "store.back": {
+        "en": "The database answers again after {away_seconds} s",
+        "ko": "데이터베이스가 {away_seconds}초 만에 다시 응답합니다",
+    },
+    "store.batch_refused": {
+        "en": "The database refused a batch of {count} changes ({error}); writing them one by one",
+        "ko": "데이터베이스가 변경 {count}건의 묶음을 거부했습니다({error}). 한 건씩 기록합니다",
+    },
+    "store.row_refused": {
+        "en": "The database refused what was to be recorded of run {run}: {error}",
+        "ko": "데이터베이스가 실행 {run}의 기록을 거부했습니다: {error}",
+    },
+    "store.unwritten": {
+        "en": "Stopped with {count} changes that the database never took",
+        "ko": "데이터베이스에 기록하지 못한 변경 {count}건을 남기고 멈췄습니다",
+    },
 }

@@ -1,0 +1,99 @@
+"""The files of one scraper as they stand in the source folder: listed by stat alone, bounded, never led outside."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from scrapeyard.errors import ScraperInvalid
+
+MAX_FILES = 2000
+MAX_BYTES = 50 * 1024 * 1024
+MAX_DEPTH = 16
+CHUNK = 1 << 20
+
+
+class SourceFile(Struct, frozen=True, kw_only=True):
+    """One regular file of a scraper."""
+
+    name: str
+    """Relative to the scraper's folder, with slashes."""
+    path: Path
+    """Where its content really is: a link is followed once, here."""
+    size: int
+    stamp: tuple[int, int, int]
+    """Changes when the file does: modification time, change time (nanoseconds), inode."""
+
+
+def is_skipped(name: str) -> bool:
+    """Whether a file or folder is no part of a scraper: hidden ones, which may hold secrets, and compiled code."""
+    return name.startswith(".") or name == "__pycache__" or name.endswith(".pyc")
+
+
+def list_files(folder: Path, root: Path, *, marker: str, label: str) -> tuple[SourceFile, ...]:
+    """All files of the scraper in `folder`, sorted by name; costs only stat calls.
+
+    A folder below that has a file `marker` is another scraper and is left out. A link may lead to a regular file inside
+    `root`, which must be a path without links. Raises ScraperInvalid, which begins with `label`, for what is not
+    allowed; OSError when something cannot be read.
+    """
+    try:
+        return tuple(sorted(_bounded(_walk(folder, "", root, marker)), key=lambda file: file.name))
+    except ScraperInvalid as error:
+        raise ScraperInvalid(f"{label}: {error.message}") from None
+
+
+def _bounded(files: Iterator[SourceFile]) -> Iterator[SourceFile]:
+    total = 0
+    for count, file in enumerate(files, 1):
+        total += file.size
+        if count > MAX_FILES:
+            raise ScraperInvalid(f"more than {MAX_FILES} files; move what the script does not need elsewhere")
+        if total > MAX_BYTES:
+            raise ScraperInvalid(f"larger than {MAX_BYTES >> 20} MB; move what the script does not need elsewhere")
+        yield file
+
+
+def read_chunks(file: SourceFile) -> Iterator[bytes]:
+    """The content, at most one byte more than its size was: a file that grows meanwhile is noticed, not followed."""
+    descriptor = os.open(file.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ScraperInvalid(f"{file.name}: not a regular file; remove it")
+        left = file.size + 1
+        while left > 0 and (chunk := stream.read(min(CHUNK, left))):
+            left -= len(chunk)
+            yield chunk
+
+
+def _walk(folder: Path, prefix: str, root: Path, marker: str) -> Iterator[SourceFile]:
+    if prefix.count("/") > MAX_DEPTH:
+        raise ScraperInvalid(f"folders nested deeper than {MAX_DEPTH}; flatten them")
+    with os.scandir(folder) as entries:
+        for count, entry in enumerate(entries):
+            if count > 4 * MAX_FILES:
+                raise ScraperInvalid(
+                    f"more than {4 * MAX_FILES} entries in {prefix or 'it'}; move what is not needed elsewhere"
+                )
+            if is_skipped(entry.name):
+                continue
+            if not entry.is_dir(follow_symlinks=False):
+                yield _file(entry, prefix, root)
+            elif not (folder / entry.name / marker).is_file():
+                yield from _walk(folder / entry.name, f"{prefix}{entry.name}/", root, marker)
+
+
+def _file(entry: os.DirEntry[str], prefix: str, root: Path) -> SourceFile:
+    path, name = Path(entry.path), prefix + entry.name
+    if entry.is_symlink():
+        path = path.resolve()
+        if not path.is_relative_to(root):
+            raise ScraperInvalid(f"{name}: a link that leads out of the scrapers' folder; copy the file in")
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ScraperInvalid(f"{name}: not a regular file; remove it, or copy what it links to")
+    return SourceFile(
+        name=name, path=path, size=found.st_size, stamp=(found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    )

@@ -1,0 +1,44 @@
+"""Places in a manifest, and what a value there may be."""
+
+import math
+from typing import Any
+
+from msgspec import Struct
+
+from scrapeyard.errors import ScraperInvalid
+
+MAX_DEPTH = 32
+
+
+class Place(Struct, frozen=True):
+    """A key of a file, for error messages."""
+
+    where: str
+    key: str
+
+    def fault(self, remedy: str) -> ScraperInvalid:
+        """An error that names the file, the key and the remedy."""
+        return ScraperInvalid(f"{self.where}: {self.key}: {remedy}", file=self.where, key=self.key)
+
+
+def check_json(value: Any, place: Place, depth: int = 0) -> None:
+    """Raises ScraperInvalid unless `value` can be written as JSON: no dates, no infinities, 64-bit integers."""
+    if depth > MAX_DEPTH:
+        raise place.fault(f"nested deeper than {MAX_DEPTH} levels; flatten it")
+    if isinstance(value, dict):
+        for key, child in value.items():
+            check_json(child, Place(place.where, f"{place.key}.{key}"[:200]), depth + 1)
+    elif isinstance(value, list):
+        for child in value:
+            check_json(child, place, depth + 1)
+    else:
+        _check_scalar(value, place)
+
+
+def _check_scalar(value: Any, place: Place) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise place.fault("must be a finite number; JSON has no inf or nan")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise place.fault("must fit in 64 bits; write it as text")
+    if value is not None and not isinstance(value, (str, int, float)):
+        raise place.fault(f"must be a JSON value; write this {type(value).__name__} as text in quotes")
