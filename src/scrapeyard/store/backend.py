@@ -1,0 +1,35 @@
+"""What differs between the databases, declared. Everything else in this folder is common to both."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+
+class Engines(NamedTuple):
+    """`reader` runs each statement by itself; `writer` opens a transaction that may write."""
+
+    reader: AsyncEngine
+    writer: AsyncEngine
+
+
+class Backend(Protocol):
+    """One kind of database."""
+
+    insert: Callable[..., Any]
+    """Makes an INSERT that knows ON CONFLICT."""
+
+    def open(self) -> Engines:
+        """Engines that connect when first used."""
+
+    def alone(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        """A connection in a transaction of its own, while every other process that asks the same is held off. For
+        migrations; commits at the end."""
+
+    def is_away(self, error: DBAPIError) -> bool:
+        """Whether the database, rather than the statement or its data, is at fault."""
+
+    def is_clash(self, error: DBAPIError) -> bool:
+        """Whether two transactions stood in each other's way: the same work may succeed at once."""

@@ -1,0 +1,119 @@
+"""The one place that opens connections and turns a database's faults into ours."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Executable, RowMapping, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from scrapeyard.errors import SettingsInvalid, StoreUnavailable
+from scrapeyard.store.backend import Backend, Engines
+from scrapeyard.store.migrate import migrate
+from scrapeyard.store.postgres import Postgres
+from scrapeyard.store.sqlite import Sqlite
+
+T = TypeVar("T")
+
+_BACKENDS: Final[dict[str, Callable[..., Backend]]] = {
+    "sqlite": Sqlite,
+    "postgresql": Postgres,
+    "postgres": Postgres,
+}
+_TRIES: Final = 5
+_REMEDY: Final = "check DATABASE_URL and the server or file behind it"
+
+
+class Database:
+    """Connections for reading and writing. Every fault of the database leaves here as StoreUnavailable; a fault of the
+    data (a constraint, a value that cannot be stored) leaves as it is."""
+
+    def __init__(self, url: str) -> None:
+        self.backend = _backend(url)
+        self._engines: Engines | None = None
+
+    async def start(self) -> None:
+        """Bring the schema up to date and open. Does nothing when open."""
+        if self._engines is None:
+            with self._translated():
+                await asyncio.to_thread(migrate, self.backend)
+            self._engines = self.backend.open()
+
+    async def stop(self) -> None:
+        """Close every connection. May be called twice."""
+        engines, self._engines = self._engines, None
+        if engines is not None:
+            await engines.reader.dispose()
+            await engines.writer.dispose()
+
+    async def fetch(self, query: Executable) -> Sequence[RowMapping]:
+        """Rows of one query, outside of any transaction."""
+        with self._translated():
+            async with self._open().reader.connect() as connection:
+                return (await connection.execute(query)).mappings().all()
+
+    async def change(self, statement: Executable) -> Sequence[RowMapping]:
+        """Run one statement that writes; the rows it returns, if it says RETURNING."""
+
+        async def work(connection: AsyncConnection) -> Sequence[RowMapping]:
+            result = await connection.execute(statement)
+            return result.mappings().all() if result.returns_rows else ()
+
+        return await self.write(work)
+
+    async def write(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """Do `work` in one transaction. It is done again when another transaction stood in its way."""
+        with self._translated():
+            for _ in range(_TRIES - 1):
+                try:
+                    return await self._once(work)
+                except DBAPIError as error:
+                    if not self.backend.is_clash(error):
+                        raise
+            return await self._once(work)
+
+    async def ping(self) -> float:
+        """Round trip in milliseconds."""
+        began = time.perf_counter()
+        await self.fetch(text("SELECT 1"))
+        return (time.perf_counter() - began) * 1000
+
+    def insert(self, *arguments: Any) -> Any:
+        """An INSERT that knows ON CONFLICT."""
+        return self.backend.insert(*arguments)
+
+    async def _once(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        async with self._open().writer.begin() as connection:
+            return await work(connection)
+
+    def _open(self) -> Engines:
+        if self._engines is None:
+            raise StoreUnavailable("the store is not started; start it before its first use")
+        return self._engines
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            if self.backend.is_away(error) or self.backend.is_clash(error):
+                raise StoreUnavailable(f"the database does not answer ({error.orig}); {_REMEDY}") from error
+            raise
+        except (OSError, PoolTimeout) as error:
+            raise StoreUnavailable(f"the database does not answer ({error or 'timeout'}); {_REMEDY}") from error
+
+
+def _backend(url: str) -> Backend:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise SettingsInvalid("database_url: not a URL; write sqlite:///path or postgresql://user@host/name") from None
+    make = _BACKENDS.get(parsed.drivername)
+    if make is None:
+        raise SettingsInvalid(f"database_url: {parsed.drivername} is not known; take sqlite or postgresql")
+    return make(parsed)

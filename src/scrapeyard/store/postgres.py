@@ -1,0 +1,71 @@
+"""PostgreSQL, by asyncpg.
+
+A connection is tried before it is lent, so that a server that was away works again with the next call. Every wait has
+an end: to connect, to be answered, to get a connection from the pool.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from sqlalchemy import text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import NullPool
+
+from scrapeyard.errors import SettingsInvalid
+from scrapeyard.store.backend import Engines
+
+CONNECT_SECONDS: Final = 5.0
+ANSWER_SECONDS: Final = 20.0
+_OPTIONS: Final = {"sslmode", "application_name", "host", "port"}
+_MIGRATION_LOCK: Final = 0x5C4A_9E7A_4D00
+"""Any number that no other program takes for its own advisory lock."""
+
+_AWAY: Final = ("08", "53", "57", "58")
+"""Classes of SQLSTATE: connection, resources, operator intervention, system."""
+_CLASH: Final = ("40001", "40P01")
+"""Serialization failure and deadlock."""
+
+
+class Postgres:
+    """A server."""
+
+    insert = staticmethod(postgresql.insert)
+
+    def __init__(self, url: URL) -> None:
+        unknown = sorted(set(url.query) - _OPTIONS)
+        if unknown:
+            raise SettingsInvalid(f"database_url: unknown option {unknown[0]}; known are {', '.join(sorted(_OPTIONS))}")
+        self._settings: dict[str, Any] = {"application_name": url.query.get("application_name", "scrapeyard")}
+        query = {name: value for name, value in url.query.items() if name in ("host", "port")}
+        if "sslmode" in url.query:
+            query["ssl"] = url.query["sslmode"]
+        self._url = url.set(drivername="postgresql+asyncpg", query=query)
+
+    def open(self) -> Engines:
+        """One pool for both uses."""
+        engine = self._engine(pool_size=5, max_overflow=10, pool_timeout=CONNECT_SECONDS, pool_pre_ping=True)
+        return Engines(engine.execution_options(isolation_level="AUTOCOMMIT"), engine)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[AsyncConnection]:
+        """Hold an advisory lock for the transaction; its end, or the loss of the connection, frees it."""
+        async with self._engine(poolclass=NullPool).begin() as connection:
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
+            yield connection
+
+    def is_away(self, error: DBAPIError) -> bool:
+        """By SQLSTATE; a lost connection has none or one of class 08."""
+        state = getattr(error.orig, "sqlstate", None)
+        return error.connection_invalidated or (state or "").startswith(_AWAY)
+
+    def is_clash(self, error: DBAPIError) -> bool:
+        """A deadlock or a serialization failure."""
+        return getattr(error.orig, "sqlstate", None) in _CLASH
+
+    def _engine(self, **options: Any) -> AsyncEngine:
+        arguments = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS, "server_settings": self._settings}
+        return create_async_engine(self._url, connect_args=arguments, **options)

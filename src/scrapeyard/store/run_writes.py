@@ -1,0 +1,242 @@
+"""A run's way to its one outcome.
+
+Every change of status is one statement that names the states it may leave, so that of two who try, one wins and the
+other is told. A run whose cancel was requested never goes back to QUEUED: whatever would put it there ends it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Update, and_, case, literal, literal_column, null, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from scrapeyard.model import ExitReason, Run, RunError, RunStatus, status_of
+from scrapeyard.store.database import Database
+from scrapeyard.store.port import Ending
+from scrapeyard.store.rows import (
+    WHOLE,
+    Row,
+    cancelled,
+    ended_row,
+    packed,
+    queued_row,
+    retry_row,
+    running_row,
+    to_run,
+)
+from scrapeyard.store.tables import RUNS
+
+_ROWS: Final = 500
+"""In one statement. SQLite and PostgreSQL allow some 32,000 values; a run has 29."""
+
+_BEGUN: Final = ("status", "attempt", "worker_id", "started_at", "lease_until", "not_before")
+_ENDED: Final = [
+    "status",
+    "attempt",
+    "worker_id",
+    "started_at",
+    "finished_at",
+    "lease_until",
+    "not_before",
+    "exit_reason",
+    "resolved",
+    "error",
+    "report",
+    "result",
+    "result_key",
+    "result_bytes",
+    "logs",
+    "logs_cut",
+]
+
+QUEUED: Final = RUNS.c.status == literal_column("'queued'")
+RUNNING: Final = RUNS.c.status == literal_column("'running'")
+UNFINISHED: Final = RUNS.c.status.in_((literal_column("'queued'"), literal_column("'running'")))
+"""Written out, since a partial index serves only a query that names the state."""
+
+
+class SqlRunWrites:
+    """The half of RunStore that writes."""
+
+    _database: Database
+
+    async def add(self, runs: Sequence[Run]) -> None:
+        """Write accepted runs, status QUEUED. A run already there is left as it is."""
+        statement = self._database.insert(RUNS).on_conflict_do_nothing()
+        await self._write_all(statement, [queued_row(run) for run in runs])
+
+    async def begin(self, runs: Sequence[Run]) -> None:
+        """Write that attempts began. Of several attempts at one run in `runs`, only the last is written."""
+        last = {run.id: run for run in sorted(runs, key=lambda run: run.attempt)}
+        await self._write_all(self._upsert(_BEGUN), [running_row(run) for run in last.values()])
+
+    async def finish(self, endings: Sequence[Ending]) -> list[bool]:
+        """Record outcomes, with logs and artifacts, in one transaction. For each: True if this call recorded it."""
+        if not endings:
+            return []
+
+        async def work(connection: AsyncConnection) -> list[bool]:
+            recorded = [False] * len(endings)
+            for turn in _turns(endings):
+                ids = await self._finish(connection, [endings[place] for place in turn])
+                for place in turn:
+                    recorded[place] = endings[place].run.id in ids
+            return recorded
+
+        return await self._database.write(work)
+
+    async def claim(self, run_id: str, attempt: int, worker_id: str, now: float, lease_until: float) -> bool:
+        """Take a redelivered run: True if it was QUEUED at this attempt and now is RUNNING under this worker."""
+        began = {"status": RunStatus.RUNNING.value, "worker_id": worker_id, "started_at": now}
+        statement = _at(run_id, attempt).where(QUEUED).values(**began, lease_until=lease_until, not_before=None)
+        return bool(await self._database.change(statement.returning(RUNS.c.id)))
+
+    async def renew(self, worker_id: str, run_ids: Sequence[str], lease_until: float) -> list[str]:
+        """Prolong leases; the runs to stop. A run whose beginning is not written yet (no row, or QUEUED at its first
+        attempt) is left to go on."""
+        stop: list[str] = []
+        for ids in _cut(sorted(run_ids)):
+            stop += await self._renew(worker_id, ids, lease_until)
+        return stop
+
+    async def release(self, run_ids: Sequence[str], worker_id: str, now: float) -> None:
+        """Give unfinished runs back: QUEUED again at the same attempt, due now; CANCELLED if that was requested."""
+        for ids in _cut(sorted(run_ids)):
+            mine = and_(RUNS.c.id.in_(ids), RUNNING, RUNS.c.worker_id == worker_id)
+            await self._database.change(update(RUNS).where(mine).values(_put_back(now)))
+
+    async def cancel(self, run_id: str, now: float) -> Run | None:
+        """Ask a run to end. Returns the run as it then stands; None means no such run."""
+        if not is_id(run_id):
+            return None
+        values = {
+            "cancel_requested": True,
+            "status": case((QUEUED, RunStatus.CANCELLED.value), else_=RUNS.c.status),
+            "exit_reason": case((QUEUED, ExitReason.CANCELLED.value), else_=null()),
+            "finished_at": case((QUEUED, now), else_=null()),
+            "not_before": None,
+        }
+        statement = update(RUNS).where(RUNS.c.id == run_id, UNFINISHED).values(values)
+        rows = await self._database.change(statement.returning(*WHOLE))
+        rows = rows or await self._database.fetch(select(*WHOLE).where(RUNS.c.id == run_id))
+        return to_run(rows[0]) if rows else None
+
+    async def end(self, run_id: str, attempt: int, reason: ExitReason, error: RunError, now: float) -> bool:
+        """Make an unfinished run final from outside. False if it ended or moved on meanwhile."""
+        values = {"status": status_of(reason).value, "exit_reason": reason.value, "error": packed(error)}
+        statement = _at(run_id, attempt).where(UNFINISHED)
+        statement = statement.values(**values, finished_at=now, lease_until=None, not_before=None)
+        return bool(await self._database.change(statement.returning(RUNS.c.id)))
+
+    async def requeued(self, run_ids: Sequence[str], now: float) -> None:
+        """Note that these QUEUED runs were published at `now`."""
+        for ids in _cut(sorted(run_ids)):
+            statement = update(RUNS).where(RUNS.c.id.in_(ids), QUEUED)
+            await self._database.change(statement.values(queued_at=now, not_before=None))
+
+    async def retry(self, run_id: str, attempt: int, now: float) -> bool:
+        """Put a RUNNING run whose worker was lost back to QUEUED at `attempt` + 1, due now. False if it moved on, or
+        if its cancel was requested, which ends it here."""
+        statement = _at(run_id, attempt).where(RUNNING).values(_put_back(now) | {"attempt": attempt + 1})
+        rows = await self._database.change(statement.returning(RUNS.c.status))
+        return bool(rows) and rows[0]["status"] == RunStatus.QUEUED.value
+
+    async def _finish(self, connection: AsyncConnection, endings: list[Ending]) -> set[str]:
+        again = [ending for ending in endings if ending.outcome.retry_after is not None]
+        stopped = await _asked_to_stop(connection, [ending.run.id for ending in again])
+        finals = [ending for ending in endings if ending.outcome.retry_after is None]
+        finals += [cancelled(ending) for ending in again if ending.run.id in stopped]
+        retries = [ending for ending in again if ending.run.id not in stopped]
+        final = await self._record(connection, self._upsert(_ENDED), finals, ended_row)
+        retry = self._upsert(_ENDED, ~RUNS.c.cancel_requested, step=1)
+        return final | await self._record(connection, retry, retries, retry_row)
+
+    async def _record(
+        self, connection: AsyncConnection, upsert: Any, endings: list[Ending], as_row: Callable[[Ending], Row]
+    ) -> set[str]:
+        recorded: set[str] = set()
+        for rows in _cut(_by_id(as_row(ending) for ending in endings)):
+            recorded.update(await connection.scalars(upsert.returning(RUNS.c.id), rows))
+        return recorded
+
+    async def _write_all(self, statement: Any, rows: list[Row]) -> None:
+        async def work(connection: AsyncConnection) -> None:
+            for some in _cut(_by_id(rows)):
+                await connection.execute(statement, some)
+
+        if rows:
+            await self._database.write(work)
+
+    async def _renew(self, worker_id: str, ids: Sequence[str], lease_until: float) -> list[str]:
+        async def work(connection: AsyncConnection) -> list[str]:
+            mine = and_(RUNS.c.id.in_(ids), RUNNING, RUNS.c.worker_id == worker_id)
+            await connection.execute(update(RUNS).where(mine).values(lease_until=lease_until))
+            unwritten = and_(QUEUED, RUNS.c.attempt == 1)
+            lost = and_(~and_(RUNNING, RUNS.c.worker_id == worker_id), ~unwritten)
+            query = select(RUNS.c.id).where(RUNS.c.id.in_(ids), lost | RUNS.c.cancel_requested).order_by(RUNS.c.id)
+            return list(await connection.scalars(query))
+
+        return await self._database.write(work)
+
+    def _upsert(self, columns: Iterable[str], *also: ColumnElement[bool], step: int = 0) -> Any:
+        """Insert, or change what is unfinished and not past the attempt. `step`: the row's attempt is that much later
+        than the one which ended."""
+        insert = self._database.insert(RUNS)
+        not_past = RUNS.c.attempt <= insert.excluded.attempt - literal(step)
+        values = {name: insert.excluded[name] for name in columns}
+        return insert.on_conflict_do_update(index_elements=["id"], set_=values, where=and_(UNFINISHED, not_past, *also))
+
+
+def is_id(text: str) -> bool:
+    """Whether this can be an id at all. PostgreSQL refuses a NUL in a text, so such a question is not asked."""
+    return text.isascii() and text.isprintable() and 0 < len(text) <= 200
+
+
+def _at(run_id: str, attempt: int) -> Update:
+    return update(RUNS).where(RUNS.c.id == run_id, RUNS.c.attempt == attempt)
+
+
+def _put_back(now: float) -> Row:
+    stops = RUNS.c.cancel_requested
+    return {
+        "status": case((stops, RunStatus.CANCELLED.value), else_=RunStatus.QUEUED.value),
+        "exit_reason": case((stops, ExitReason.CANCELLED.value), else_=null()),
+        "finished_at": case((stops, now), else_=null()),
+        "not_before": case((stops, null()), else_=now),
+        "worker_id": "",
+        "started_at": None,
+        "lease_until": None,
+    }
+
+
+async def _asked_to_stop(connection: AsyncConnection, run_ids: Sequence[str]) -> set[str]:
+    """Those whose cancel was requested, locked until the end of the transaction where the database knows row locks."""
+    stopped: set[str] = set()
+    for ids in _cut(sorted(run_ids)):
+        query = select(RUNS.c.id, RUNS.c.cancel_requested).where(RUNS.c.id.in_(ids)).order_by(RUNS.c.id)
+        rows = await connection.execute(query.with_for_update())
+        stopped.update(run_id for run_id, asked in rows if asked)
+    return stopped
+
+
+def _turns(endings: Sequence[Ending]) -> list[list[int]]:
+    """Places of the endings in rounds that hold each run once, in the order given: one statement cannot change a row
+    twice."""
+    turns: list[list[int]] = []
+    seen: dict[str, int] = {}
+    for place, ending in enumerate(endings):
+        turn = seen.get(ending.run.id, -1) + 1
+        seen[ending.run.id] = turn
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(place)
+    return turns
+
+
+def _by_id(rows: Iterable[Row]) -> list[Row]:
+    # Everyone locks rows in the same order, so that batches which overlap do not deadlock.
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+def _cut(things: Sequence[Any]) -> Iterable[Any]:
+    return (things[start : start + _ROWS] for start in range(0, len(things), _ROWS))

@@ -1,0 +1,30 @@
+"""The store on SQLite and PostgreSQL: one implementation."""
+
+from scrapeyard.store.database import Database
+from scrapeyard.store.keys import SqlKeys
+from scrapeyard.store.leaders import SqlLeaders
+from scrapeyard.store.run_reads import SqlRunReads
+from scrapeyard.store.run_writes import SqlRunWrites
+from scrapeyard.store.workers import SqlWorkers
+
+
+class SqlStore(SqlRunWrites, SqlRunReads, SqlWorkers, SqlKeys, SqlLeaders):
+    """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
+
+    Several processes may share either. Raises SettingsInvalid for any other URL.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._database = Database(url)
+
+    async def start(self) -> None:
+        """Connect and bring the schema up to date. Safe to run twice, and from two processes at once."""
+        await self._database.start()
+
+    async def stop(self) -> None:
+        """Close the pool. May be called twice."""
+        await self._database.stop()
+
+    async def ping(self) -> float:
+        """Round trip to the database in milliseconds."""
+        return await self._database.ping()

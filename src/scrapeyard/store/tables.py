@@ -1,0 +1,123 @@
+"""The tables. The state machine of a run is enforced here by CHECK constraints.
+
+JSON is kept as the bytes it came in (LargeBinary), so that it returns exactly as given and a NUL within a string is no
+fault in PostgreSQL. Migrations spell these tables out again; a test holds both together.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    text,
+)
+
+METADATA = MetaData()
+
+ID = Text().with_variant(Text(collation="C"), "postgresql")
+"""Ids sort by their bytes, whatever the server's locale: paging depends on it."""
+
+_UNFINISHED = "status IN ('queued', 'running')"
+
+RUNS = Table(
+    "runs",
+    METADATA,
+    Column("id", ID, primary_key=True),
+    Column("status", Text, nullable=False),
+    Column("scraper", Text, nullable=False),
+    Column("scraper_id", Text, nullable=False),
+    Column("lane", Text, nullable=False),
+    Column("priority", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("max_attempts", Integer, nullable=False),
+    Column("timeout_seconds", Double),
+    Column("created_at", Double, nullable=False),
+    Column("queued_at", Double, nullable=False),
+    Column("not_before", Double),
+    Column("started_at", Double),
+    Column("finished_at", Double),
+    Column("lease_until", Double),
+    Column("worker_id", Text, nullable=False),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("exit_reason", Text),
+    Column("reply_to", Text, nullable=False),
+    Column("traceparent", Text, nullable=False),
+    Column("result_key", Text, nullable=False),
+    Column("result_bytes", BigInteger, nullable=False),
+    Column("logs_cut", Boolean, nullable=False),
+    Column("input", LargeBinary, nullable=False),
+    Column("resolved", LargeBinary),
+    Column("error", LargeBinary),
+    Column("report", LargeBinary),
+    Column("result", LargeBinary),
+    Column("logs", LargeBinary),
+    CheckConstraint("status IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="runs_status"),
+    CheckConstraint("priority IN ('high', 'normal', 'low')", name="runs_priority"),
+    CheckConstraint("attempt >= 1 AND max_attempts >= 1", name="runs_attempt"),
+    CheckConstraint(f"({_UNFINISHED}) = (exit_reason IS NULL)", name="runs_exit_reason"),
+    CheckConstraint(f"({_UNFINISHED}) = (finished_at IS NULL)", name="runs_finished_at"),
+    CheckConstraint("(status = 'cancelled') = (COALESCE(exit_reason, '') = 'cancelled')", name="runs_cancelled"),
+    CheckConstraint(
+        "(status = 'succeeded') = (COALESCE(exit_reason, '') IN ('succeeded', 'skipped'))", name="runs_succeeded"
+    ),
+    CheckConstraint("(status = 'running') = (lease_until IS NOT NULL)", name="runs_lease"),
+    CheckConstraint("status <> 'running' OR (worker_id <> '' AND started_at IS NOT NULL)", name="runs_running"),
+    CheckConstraint("status <> 'queued' OR (worker_id = '' AND NOT cancel_requested)", name="runs_queued"),
+    CheckConstraint("status = 'queued' OR not_before IS NULL", name="runs_not_before"),
+    Index("runs_by_status", "status", "id"),
+    Index("runs_by_scraper", "scraper_id", "id"),
+    Index("runs_by_exit_reason", "exit_reason", "id"),
+    Index("runs_by_created_at", "created_at"),
+    Index("runs_by_finished_at", "finished_at"),
+    Index(
+        "runs_waiting",
+        "not_before",
+        sqlite_where=text("status = 'queued' AND not_before IS NOT NULL"),
+        postgresql_where=text("status = 'queued' AND not_before IS NOT NULL"),
+    ),
+    Index(
+        "runs_published",
+        "queued_at",
+        sqlite_where=text("status = 'queued' AND not_before IS NULL"),
+        postgresql_where=text("status = 'queued' AND not_before IS NULL"),
+    ),
+    Index(
+        "runs_leased",
+        "lease_until",
+        sqlite_where=text("status = 'running'"),
+        postgresql_where=text("status = 'running'"),
+    ),
+)
+
+WORKERS = Table(
+    "workers",
+    METADATA,
+    Column("id", ID, primary_key=True),
+    Column("seen_at", Double, nullable=False),
+    Column("info", LargeBinary, nullable=False),
+)
+
+KEYS = Table(
+    "idempotency_keys",
+    METADATA,
+    Column("key", ID, primary_key=True),
+    Column("body_digest", Text, nullable=False),
+    Column("run_ids", LargeBinary, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Index("idempotency_keys_by_created_at", "created_at"),
+)
+
+LEADERS = Table(
+    "leaders",
+    METADATA,
+    Column("role", ID, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("until", Double, nullable=False),
+)
