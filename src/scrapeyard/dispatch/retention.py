@@ -1,0 +1,57 @@
+"""What has been kept long enough goes: runs with their blobs, idempotency keys, silent workers."""
+
+from collections.abc import Callable
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.settings import Settings
+from scrapeyard.store.port import Store
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("dispatch")
+BATCH = 500
+EVERY_SECONDS = 30.0
+DAY = 86_400.0
+
+
+class Retention:
+    """Removes a batch every half minute, at once again while a batch was full.
+
+    Rows go first, so that nobody finds a run without its blobs; blobs whose removal failed are tried again by this
+    process, and stay behind if it dies in between.
+    """
+
+    name = "retention"
+    waits_after_outage = False
+
+    def __init__(self, settings: Settings, store: Store, blobs: Blobs, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self._store = store
+        self._blobs = blobs
+        self._clock = clock
+        self._next = 0.0
+        self._orphans: list[str] = []
+
+    async def work(self) -> None:
+        """One round; does nothing while it is not time."""
+        now = self._clock()
+        if now < self._next:
+            return
+        await self._remove_blobs()
+        full = await self._remove_runs(now)
+        await self._store.forget_keys_before(now - self._settings.retention.keys_hours * 3600)
+        await self._store.forget_before(now - 10 * self._settings.worker.lease_seconds)
+        self._next = now if full else now + EVERY_SECONDS
+
+    async def _remove_runs(self, now: float) -> bool:
+        gone = await self._store.delete_before(now - self._settings.retention.runs_days * DAY, BATCH)
+        self._orphans.extend(keys.run_prefix(run_id) for run_id in gone)
+        await self._remove_blobs()
+        if gone:
+            log.info("dispatch.runs_removed", count=len(gone))
+        return len(gone) >= BATCH
+
+    async def _remove_blobs(self) -> None:
+        if self._orphans:
+            await self._blobs.delete_prefix(self._orphans)
+            self._orphans.clear()

@@ -1,0 +1,84 @@
+"""The HTTP API as an ASGI application."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from scrapeyard import __version__
+from scrapeyard.gateway import openapi, problems
+from scrapeyard.gateway.body_limit import BodyLimit
+from scrapeyard.gateway.last_resort import LastResort
+from scrapeyard.gateway.routes import artifacts, events, health, runs, scrape, scrapers, workers
+from scrapeyard.gateway.services import Gateway, GatewayServices
+from scrapeyard.settings import GatewaySettings
+
+__all__ = ["GatewayServices", "create_app"]
+
+EXPOSED = ("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent")
+DESCRIPTION = (
+    "Runs scrapers and answers in the same response. Errors are `application/problem+json` with a stable `code`, "
+    "`retryable` and a `remedy`."
+)
+
+
+def create_app(services: GatewayServices) -> FastAPI:
+    """The application. Its lifespan starts and stops the gateway's own parts, never the services given."""
+    return application(Gateway(services))
+
+
+def application(gateway: Gateway) -> FastAPI:
+    """The application around a gateway that the caller keeps hold of."""
+    settings = gateway.services.settings.gateway
+    app = FastAPI(
+        title="Scrapeyard",
+        version=__version__,
+        description=DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan(gateway),
+    )
+    for family in (scrape, runs, events, artifacts, workers, scrapers, health):
+        app.include_router(family.routes(gateway))
+    problems.install(app)
+    _wrap(app, settings)
+    _document(app, settings)
+    return app
+
+
+def _lifespan(gateway: Gateway) -> Any:
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await gateway.start()
+        try:
+            yield
+        finally:
+            await gateway.stop()
+
+    return lifespan
+
+
+def _wrap(app: FastAPI, settings: GatewaySettings) -> None:
+    app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20))
+    app.add_middleware(LastResort)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors_origins),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["Content-Type", "Idempotency-Key", "Prefer", "traceparent"],
+            expose_headers=list(EXPOSED),
+        )
+
+
+def _document(app: FastAPI, settings: GatewaySettings) -> None:
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = openapi.describe(app, settings)
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]

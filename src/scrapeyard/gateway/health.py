@@ -1,0 +1,94 @@
+"""The state of everything the gateway depends on."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.errors import ScrapeyardError
+from scrapeyard.queues.port import Queue
+from scrapeyard.settings import Settings
+from scrapeyard.store.port import Store
+from scrapeyard.store.recorder import Recorder
+
+PATIENCE_SECONDS = 2.0
+FRESH_SECONDS = 1.0
+FRESH_BLOBS_SECONDS = 10.0
+"""Asking the blob store writes and removes an object."""
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """What was found of one dependency."""
+
+    up: bool
+    at: float
+    """On the monotonic clock."""
+    latency_ms: float | None = None
+    detail: str = ""
+
+
+class Health:
+    """Asks each dependency at most once a second, whoever asks us."""
+
+    def __init__(self, queue: Queue, store: Store, blobs: Blobs, recorder: Recorder, settings: Settings) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._lease_seconds = settings.worker.lease_seconds
+        self._checks: dict[str, tuple[Callable[[], Awaitable[Finding]], float]] = {
+            "queue": (lambda: _ping(queue.ping), FRESH_SECONDS),
+            "store": (lambda: _ping(store.ping), FRESH_SECONDS),
+            "blobs": (lambda: _ping(blobs.ping), FRESH_BLOBS_SECONDS),
+            "workers": (self._workers, FRESH_SECONDS),
+        }
+        self._found: dict[str, Finding] = {}
+        self._looked_at: dict[str, float] = {}
+        self._locks = {name: asyncio.Lock() for name in self._checks}
+
+    async def look(self, *names: str) -> dict[str, Finding]:
+        """Findings no older than each dependency's freshness; of all when none is named."""
+        wanted = names or tuple(self._checks)
+        findings = await asyncio.gather(*(self._look(name) for name in wanted))
+        return dict(zip(wanted, findings, strict=True))
+
+    def overall(self, findings: dict[str, Finding]) -> str:
+        """`down` when calls cannot be taken, `degraded` when they are but not all goes well."""
+        if not (findings["queue"].up and findings["store"].up):
+            return "down"
+        well = all(finding.up for finding in findings.values()) and not self._recorder.away
+        return "ok" if well else "degraded"
+
+    async def _look(self, name: str) -> Finding:
+        check, fresh = self._checks[name]
+        async with self._locks[name]:
+            found = self._found.get(name)
+            if found is None or time.monotonic() - self._looked_at[name] > fresh:
+                found = self._found[name] = await check()
+                self._looked_at[name] = time.monotonic()
+        return found
+
+    async def _workers(self) -> Finding:
+        at, now = time.monotonic(), time.time()
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                workers = await self._store.workers(now - self._lease_seconds)
+        except (ScrapeyardError, TimeoutError) as error:
+            return Finding(up=False, at=at, detail=str(error) or "the store did not tell in time")
+        if not workers:
+            return Finding(up=False, at=at, detail="no worker has been seen lately")
+        slots, busy = sum(worker.slots for worker in workers), sum(worker.busy for worker in workers)
+        seen = max(worker.seen_at for worker in workers)
+        return Finding(
+            up=True, at=at - max(0.0, now - seen), detail=f"{len(workers)} workers, {busy}/{slots} slots busy"
+        )
+
+
+async def _ping(ping: Callable[[], Awaitable[float]]) -> Finding:
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            latency = await ping()
+    except (ScrapeyardError, TimeoutError) as error:
+        words = str(error) or f"no answer within {PATIENCE_SECONDS:g} s"
+        return Finding(up=False, at=time.monotonic(), detail=words)
+    return Finding(up=True, at=time.monotonic(), latency_ms=round(latency, 3))

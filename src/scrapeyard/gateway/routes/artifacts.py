@@ -1,0 +1,94 @@
+"""What runs kept. Scraped bytes are never shown in our origin: always an attachment, never sniffed."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response, StreamingResponse
+
+from scrapeyard.errors import NotFound
+from scrapeyard.gateway import documents
+from scrapeyard.gateway.openapi import refusals
+from scrapeyard.gateway.routes.parameters import RunId
+from scrapeyard.gateway.schemas import ArtifactsDocument
+from scrapeyard.gateway.services import Gateway
+from scrapeyard.model import Artifact, Run
+
+_CONTENT_TYPE = re.compile(
+    r"^[a-zA-Z0-9!#$&^_.+-]{1,100}/[a-zA-Z0-9!#$&^_.+-]{1,100}(\s*;\s*[a-zA-Z0-9-]{1,50}=[\w.-]{1,50})?$"
+)
+_Name = Annotated[str, Path(pattern=r"^[^/\x00-\x1f\x7f]{1,255}$", description="As the listing names it.")]
+_ANY = {
+    "description": "The bytes, as an attachment.",
+    "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+}
+
+
+class AnyResponse(Response):
+    """Names the media type for the document."""
+
+    media_type = "*/*"
+
+
+def routes(gateway: Gateway) -> APIRouter:
+    """The routes."""
+    router = APIRouter(tags=["runs"])
+    services = gateway.services
+
+    @router.get(
+        "/api/scrape/{run_id}/artifacts",
+        summary="List a run's artifacts",
+        description="Name, type and size of everything the run kept.",
+        operation_id="list_artifacts",
+        response_model=ArtifactsDocument,
+        responses=refusals(404, 422, 503),
+    )
+    async def list_artifacts(run_id: RunId) -> Response:
+        run = await gateway.lookup.get(run_id)
+        kept = [documents.artifact(run.id, artifact) for artifact in run.artifacts]
+        return Response(documents.encode({"artifacts": kept}), media_type=documents.JSON)
+
+    @router.get(
+        "/api/scrape/{run_id}/artifacts/{name}",
+        summary="Download an artifact",
+        description="Streamed, with its own content type.",
+        operation_id="get_artifact",
+        response_class=AnyResponse,
+        response_model=None,
+        responses={200: _ANY, **refusals(404, 422, 503)},
+    )
+    async def get_artifact(run_id: RunId, name: _Name) -> Response:
+        artifact = _named(await gateway.lookup.get(run_id), name)
+        pieces = services.blobs.stream(artifact.key)
+        first = await anext(pieces, b"")
+        return StreamingResponse(_chain(first, pieces), headers=_headers(artifact), media_type=_content_type(artifact))
+
+    return router
+
+
+def _named(run: Run, name: str) -> Artifact:
+    for artifact in run.artifacts:
+        if artifact.name == name:
+            return artifact
+    raise NotFound(f"run {run.id} kept no artifact of that name")
+
+
+async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
+
+
+def _content_type(artifact: Artifact) -> str:
+    return artifact.content_type if _CONTENT_TYPE.match(artifact.content_type) else "application/octet-stream"
+
+
+def _headers(artifact: Artifact) -> dict[str, str]:
+    return {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(artifact.name, safe='')}",
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Length": str(artifact.size),
+    }

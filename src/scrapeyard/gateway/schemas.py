@@ -1,0 +1,425 @@
+"""What the API takes and answers: the models behind the OpenAPI document.
+
+Requests are validated with these. Answers are built as bytes elsewhere (`documents`, `problems`, `explain`); the models
+describe them, and tests hold the two together.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from scrapeyard.model import ExitReason, Priority, RunStatus
+
+RUN_ID = r"^run_[0-9a-f]{32}$"
+NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+SCRAPER_ID = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}$"
+SCRAPER_WANTED = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}(@[0-9A-Za-z^~<>=*+._-]{1,64})?$"
+URL = r"^https?://[^\s\x00-\x1f]{1,8180}$"
+
+EXAMPLE_ID = "run_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
+Url = Annotated[str, Field(pattern=URL, max_length=8192)]
+Milliseconds = Annotated[float, Field(ge=0)]
+
+
+class Policy(BaseModel):
+    """How hard to try."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    timeout_seconds: float | None = Field(
+        None, gt=0, le=86_400, description="Shortens the scraper's own wall clock, never lengthens it."
+    )
+    retries: int = Field(1, ge=0, le=10, description="Further attempts after the first.")
+
+
+class ScrapeCall(BaseModel):
+    """A scrape to do. Give at least one of `url`, `urls` and `scraper`; `url` and `urls` exclude each other."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {"url": "https://shop.example/p/1"},
+                {
+                    "scraper": "shop/product",
+                    "input": {"url": "https://shop.example/p/1", "currency": "EUR"},
+                    "wait": 10,
+                },
+                {
+                    "scraper": "shop/product",
+                    "urls": ["https://shop.example/p/1", "https://shop.example/p/2"],
+                    "wait": 0,
+                },
+            ]
+        },
+    )
+
+    url: Url | None = Field(None, description="The page. Alone it runs `builtin/page`; else it becomes `input.url`.")
+    urls: list[Url] | None = Field(None, min_length=1, max_length=100_000, description="One run for each.")
+    scraper: str | None = Field(None, pattern=SCRAPER_WANTED, description="`site/task` or `site/task@version`.")
+    input: dict[str, Any] = Field(default_factory=dict, description="Fits the scraper's input schema.")
+    wait: float | None = Field(None, ge=0, description="Seconds to wait for the end; 0 answers at once with a handle.")
+    on_timeout: Literal["continue", "cancel"] = Field(
+        "continue", description="What becomes of a run that is not finished when `wait` is over."
+    )
+    on_disconnect: Literal["continue", "cancel"] = Field(
+        "continue", description="What becomes of it when the caller hangs up while waiting."
+    )
+    priority: Priority | None = Field(None, description="Default: `high` for a waiting call, otherwise `normal`.")
+    lane: str | None = Field(None, pattern=NAME, description="Which workers take it; default: the scraper's lane.")
+    policy: Policy = Policy()
+
+    @model_validator(mode="after")
+    def _names_something(self) -> "ScrapeCall":
+        if self.url is None and self.urls is None and self.scraper is None:
+            raise ValueError("give at least one of url, urls and scraper")
+        if self.url is not None and self.urls is not None:
+            raise ValueError("give url or urls, not both")
+        if "url" in self.input and (self.urls is not None or self.url not in (None, self.input["url"])):
+            raise ValueError("input.url and url (or urls) say different things; give one of them")
+        return self
+
+
+class Links(BaseModel):
+    """Where to go from here."""
+
+    self: str
+    logs: str
+    events: str
+    explain: str
+    artifacts: str
+
+
+class Handle(BaseModel):
+    """A run that goes on."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": EXAMPLE_ID,
+                "status": "queued",
+                "links": {
+                    "self": f"/api/scrape/{EXAMPLE_ID}",
+                    "logs": f"/api/scrape/{EXAMPLE_ID}/logs",
+                    "events": f"/api/scrape/{EXAMPLE_ID}/events",
+                    "explain": f"/api/scrape/{EXAMPLE_ID}/explain",
+                    "artifacts": f"/api/scrape/{EXAMPLE_ID}/artifacts",
+                },
+            }
+        }
+    )
+
+    id: str = Field(pattern=RUN_ID)
+    status: RunStatus
+    links: Links
+
+
+class Handles(BaseModel):
+    """Several runs, of which at least one goes on."""
+
+    runs: list[Handle]
+
+
+class ErrorDocument(BaseModel):
+    """What went wrong in a run."""
+
+    message: str
+    type: str
+    traceback: str
+    site_status: int | None = Field(description="What the site answered, where a fetch ended the run.")
+    details: dict[str, Any]
+
+
+class UsageDocument(BaseModel):
+    """What the run used."""
+
+    wall_ms: Milliseconds
+    cpu_ms: Milliseconds
+    memory_mb: float
+    fetches: int
+    bytes_received: int
+    output_bytes: int
+    log_bytes: int
+    records: int
+
+
+class TimingDocument(BaseModel):
+    """Where the time went, in milliseconds."""
+
+    queue_ms: float
+    resolve_ms: float
+    child_start_ms: float
+    forked_ahead: bool
+    script_ms: float
+    fetch_ms: float
+    record_ms: float
+
+
+class ArtifactDocument(BaseModel):
+    """Bytes the run kept."""
+
+    name: str
+    content_type: str
+    size: int
+    href: str
+
+
+class Summary(BaseModel):
+    """A run without its result, as the listing shows it."""
+
+    id: str = Field(pattern=RUN_ID, examples=[EXAMPLE_ID])
+    status: RunStatus
+    scraper: str
+    version: str | None = Field(description="What ran; before that, what was asked for; null: the newest.")
+    input: dict[str, Any]
+    exit_reason: ExitReason | None = Field(description="Why it ended; null while it has not.")
+    error: ErrorDocument | None
+    usage: UsageDocument | None
+    timing: TimingDocument | None
+    attempt: int
+    created_at: str = Field(examples=["2026-01-31T09:30:00.125Z"])
+    started_at: str | None
+    finished_at: str | None
+    artifacts: list[ArtifactDocument]
+    links: Links
+
+
+class RunDocument(Summary):
+    """A run."""
+
+    result: Any = Field(description="What the scraper returned; null before the end, after a failure and for a skip.")
+
+
+class RunDocuments(BaseModel):
+    """Several runs that have all ended, each saying how."""
+
+    runs: list[RunDocument]
+
+
+class RunPageDocument(BaseModel):
+    """One page of the listing, newest first."""
+
+    runs: list[Summary]
+    next_cursor: str | None = Field(description="Give it as `cursor` for the next page; null on the last.")
+
+
+class LogLineDocument(BaseModel):
+    """One line a script wrote."""
+
+    at_ms: float = Field(description="After the script began.")
+    stream: str = Field(description="stdout, stderr or log.")
+    text: str
+    level: str
+    fields: dict[str, Any]
+
+
+class LogsDocument(BaseModel):
+    """What the last recorded attempt wrote."""
+
+    id: str
+    lines: list[LogLineDocument]
+    cut: bool = Field(description="Whether lines beyond the scraper's log limit were dropped.")
+
+
+class ArtifactsDocument(BaseModel):
+    """What a run kept."""
+
+    artifacts: list[ArtifactDocument]
+
+
+class PhaseDocument(BaseModel):
+    """One stretch of a run's time."""
+
+    name: str
+    ms: float
+    percent: float
+
+
+class FetchDocument(BaseModel):
+    """One request to the web."""
+
+    url: str
+    method: str
+    status: int | None
+    final_url: str
+    bytes: int
+    ms: float
+    started_ms: float
+    error: str
+
+
+class LimitDocument(BaseModel):
+    """What was used of what was allowed."""
+
+    name: str
+    used: float
+    allowed: float
+    percent: float
+
+
+class Explanation(BaseModel):
+    """Where the time went, what was tried and why it ended so."""
+
+    id: str
+    status: RunStatus
+    scraper: str
+    version: str | None
+    exit_reason: ExitReason | None
+    retryable: bool
+    attempt: int
+    max_attempts: int
+    worker: str | None
+    total_ms: float
+    phases: list[PhaseDocument]
+    forked_ahead: bool
+    fetches: list[FetchDocument]
+    limits: list[LimitDocument]
+    error: ErrorDocument | None
+    summary: list[str] = Field(description="A few plain sentences: where the time went and what to do.")
+
+
+class WorkerDocument(BaseModel):
+    """A worker as its last heartbeat told."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    lanes: list[str]
+    engines: list[str]
+    walls: list[str]
+    slots: int
+    busy: int
+    draining: bool
+    started_at: str
+    seen_at: str
+    age_seconds: float
+    runs_done: int
+    load: float
+    memory_mb: float
+
+
+class WorkersDocument(BaseModel):
+    """Workers whose heartbeat is fresh."""
+
+    workers: list[WorkerDocument]
+
+
+class ScraperSummary(BaseModel):
+    """A scraper in the listing."""
+
+    id: str
+    version: str
+    name: str
+    description: str
+    builtin: bool
+    valid: bool
+    problem: str = Field(description="Why it cannot run; empty when it can.")
+
+
+class ScrapersDocument(BaseModel):
+    """Every scraper there is."""
+
+    scrapers: list[ScraperSummary]
+
+
+class LimitsDocument(BaseModel):
+    """What one run may use, the platform's ceiling applied."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    memory_mb: float
+    disk_mb: float
+    output_mb: float
+    log_kb: float
+    artifact_mb: float
+    threads: int
+    fetches: int
+
+
+class ScraperDocument(ScraperSummary):
+    """A scraper with how it is called. The schemas and limits are null when it is invalid."""
+
+    entry: str | None
+    lane: str | None
+    network: str | None
+    allowed_hosts: list[str] | None
+    requirements: list[str] | None
+    input_schema: dict[str, Any] | None
+    output_schema: dict[str, Any] | None
+    limits: LimitsDocument | None
+
+
+class DependencyDocument(BaseModel):
+    """The state of one thing we depend on."""
+
+    state: Literal["ok", "away"]
+    latency_ms: float | None = Field(description="Null when it did not answer or there is nothing to measure.")
+    age_seconds: float = Field(description="How old this finding is; for workers, since the last heartbeat seen.")
+    detail: str
+
+
+class HealthDocument(BaseModel):
+    """The whole, and each dependency: queue, store, blobs, workers."""
+
+    status: Literal["ok", "degraded", "down"]
+    version: str
+    gateway: str
+    dependencies: dict[str, DependencyDocument]
+
+
+class ReadyDocument(BaseModel):
+    """Whether calls can be taken now."""
+
+    ready: Literal[True]
+
+
+class LiveDocument(BaseModel):
+    """The process answers."""
+
+    alive: Literal[True]
+
+
+class FieldError(BaseModel):
+    """One place that is wrong."""
+
+    path: str
+    message: str
+
+
+class Problem(BaseModel):
+    """Why a call was not answered as asked (RFC 9457). `code` is stable."""
+
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={
+            "example": {
+                "type": "urn:scrapeyard:problem:bad_input",
+                "title": "The input does not fit the scraper's schema",
+                "status": 422,
+                "detail": '"url" is a required property',
+                "code": "bad_input",
+                "retryable": False,
+                "remedy": "Correct the places listed in `errors`; GET /api/scrapers/{site}/{task} shows the schema.",
+                "errors": [{"path": "/url", "message": '"url" is a required property'}],
+            }
+        },
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    retryable: bool
+    remedy: str
+
+
+class RunProblem(Problem):
+    """A run that ended badly, told to the call that waited for it."""
+
+    id: str | None = Field(None, description="The run.")
+    exit_reason: ExitReason | None = None
+    error: ErrorDocument | None = None
+    links: Links | None = None

@@ -1,0 +1,77 @@
+"""What the gateway is given, and what it makes of it for its routes."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.gateway.cancelling import Cancelling
+from scrapeyard.gateway.health import Health
+from scrapeyard.gateway.lookup import Lookup
+from scrapeyard.gateway.scraping import Scraping
+from scrapeyard.gateway.waiting import Waiters
+from scrapeyard.queues.port import Queue
+from scrapeyard.repository.port import Catalogue
+from scrapeyard.settings import Settings
+from scrapeyard.store.port import Store
+from scrapeyard.store.recorder import Recorder
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayServices:
+    """Everything a gateway needs; started and stopped by whoever made it."""
+
+    settings: Settings
+    queue: Queue
+    store: Store
+    recorder: Recorder
+    blobs: Blobs
+    catalogue: Catalogue
+    gateway_id: str
+    clock: Callable[[], float] = time.time
+
+
+class Gateway:
+    """The gateway's own parts, made once and passed to its routes."""
+
+    def __init__(self, services: GatewayServices) -> None:
+        settings = services.settings
+        self.services = services
+        self.waiters = Waiters(services.queue, services.store, services.gateway_id, settings.gateway.max_waiting)
+        self.lookup = Lookup(services.store, services.recorder, self.waiters)
+        self.cancelling = Cancelling(services.store, services.queue, services.recorder)
+        self.health = Health(services.queue, services.store, services.blobs, services.recorder, settings)
+        self.scraping = Scraping(
+            settings=settings,
+            queue=services.queue,
+            store=services.store,
+            recorder=services.recorder,
+            blobs=services.blobs,
+            catalogue=services.catalogue,
+            gateway_id=services.gateway_id,
+            clock=services.clock,
+            waiters=self.waiters,
+            lookup=self.lookup,
+            cancelling=self.cancelling,
+        )
+        self._serving = False
+
+    @property
+    def serving(self) -> bool:
+        """Started and not stopping."""
+        return self._serving
+
+    async def start(self) -> None:
+        """Begin to hear replies. May be called twice."""
+        await self.waiters.start()
+        self._serving = True
+
+    def close(self) -> None:
+        """Not ready any more; those who wait are answered now."""
+        self._serving = False
+        self.waiters.close()
+
+    async def stop(self) -> None:
+        """Close and end the background tasks. May be called twice."""
+        self.close()
+        await self.waiters.stop()
