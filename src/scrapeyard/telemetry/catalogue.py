@@ -4,9 +4,73 @@ Keep the list sorted by event name. A name is `part.what_happened`.
 """
 
 WORDS: dict[str, dict[str, str]] = {
+    "dispatch.announce_failed": {
+        "en": "The end of run {run} could not be announced ({error}); waiters ask the store",
+        "ko": "실행 {run}의 종료를 알리지 못했습니다({error}). 대기 중인 호출은 저장소에서 확인합니다",
+    },
+    "dispatch.duty_broken": {
+        "en": "The dispatcher's duty {duty} failed in an unforeseen way: {error}",
+        "ko": "디스패처 작업 {duty}이(가) 예기치 않게 실패했습니다: {error}",
+    },
+    "dispatch.duty_failed": {
+        "en": "The dispatcher's duty {duty} could not be done ({error}); trying again",
+        "ko": "디스패처 작업 {duty}을(를) 하지 못했습니다({error}). 다시 시도합니다",
+    },
+    "dispatch.follows": {
+        "en": "Dispatcher {dispatcher} does not lead any more",
+        "ko": "디스패처 {dispatcher}이(가) 더 이상 리더가 아닙니다",
+    },
+    "dispatch.leads": {
+        "en": "Dispatcher {dispatcher} leads",
+        "ko": "디스패처 {dispatcher}이(가) 리더가 되었습니다",
+    },
+    "dispatch.lost_deliveries": {
+        "en": "Published {count} runs again that the queue had lost",
+        "ko": "큐에서 사라진 실행 {count}건을 다시 보냈습니다",
+    },
+    "dispatch.lost_worker": {
+        "en": "Run {run} ended as {exit_reason}: worker {worker} was lost",
+        "ko": "워커 {worker}이(가) 사라져 실행 {run}이(가) {exit_reason}(으)로 끝났습니다",
+    },
+    "dispatch.runs_removed": {
+        "en": "Removed {count} runs whose retention ended",
+        "ko": "보존 기간이 지난 실행 {count}건을 삭제했습니다",
+    },
+    "dispatch.taken_over": {
+        "en": "Worker {worker} was lost; run {run} goes to attempt {attempt}",
+        "ko": "워커 {worker}이(가) 사라져 실행 {run}을(를) {attempt}번째로 시도합니다",
+    },
     "fetch.refused_address": {
         "en": "Refused to fetch from {host}: {address} is a {kind} address",
         "ko": "{host}에서 가져오기를 거부했습니다: {address}은(는) {kind} 주소입니다",
+    },
+    "gateway.client_gone": {
+        "en": "The client hung up while it sent its request to {path}",
+        "ko": "클라이언트가 {path} 요청을 보내던 중 연결을 끊었습니다",
+    },
+    "gateway.listening": {
+        "en": "Listening on {url}",
+        "ko": "{url}에서 요청을 기다립니다",
+    },
+    "gateway.publish_deferred": {
+        "en": "{count} accepted runs could not be published ({error}); the dispatcher will",
+        "ko": "접수한 실행 {count}건을 큐에 보내지 못했습니다({error}). 디스패처가 보냅니다",
+    },
+    "gateway.replies_lost": {
+        "en": "Replies are not heard ({error}); listening again",
+        "ko": "응답을 들을 수 없습니다({error}). 다시 연결합니다",
+    },
+    "gateway.signal_lost": {
+        "en": "The signal for {run} could not be sent: {error}",
+        "ko": "{run}에 대한 신호를 보내지 못했습니다: {error}",
+    },
+    "gateway.sweep_failed": {
+        "en": "The store could not be asked about waiting runs ({error}); trying again",
+        "ko": "대기 중인 실행을 저장소에서 확인하지 못했습니다({error}). 다시 시도합니다",
+    },
+    "gateway.unexpected_error": {
+        "en": "An unexpected error while answering {path}: {error}",
+        "ko": "{path} 응답 중 예기치 않은 오류가 발생했습니다: {error}",
     },
     "queue.away": {
         "en": "The queue does not answer ({error}); trying again in {retry_seconds} s",
@@ -20,9 +84,21 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Dropped a message on {channel} that cannot be read: {error}",
         "ko": "{channel}에서 읽을 수 없는 메시지를 버렸습니다: {error}",
     },
+    "queue.listener_slow": {
+        "en": "A listener on {channel} reads too slowly; {waiting} messages wait and the oldest are dropped",
+        "ko": "{channel}의 수신자가 너무 느립니다. 메시지 {waiting}건이 대기 중이며 가장 오래된 것부터 버립니다",
+    },
+    "queue.not_put_back": {
+        "en": "{count} deliveries of a cancelled taker could not be put back ({error}); the dispatcher will publish them again",
+        "ko": "취소된 작업자의 작업 {count}건을 되돌리지 못했습니다({error}). 디스패처가 다시 발행합니다",
+    },
     "queue.recovered": {
         "en": "Put back {count} deliveries that a dead worker had taken",
         "ko": "죽은 워커가 가져간 작업 {count}건을 되돌렸습니다",
+    },
+    "queue.refused": {
+        "en": "The queue refused to hand out work ({error}); trying again",
+        "ko": "큐가 작업 전달을 거부했습니다({error}). 다시 시도합니다",
     },
     "repository.away": {
         "en": "The scrapers' folder {folder} cannot be read ({error}); the last known scrapers stay",
