@@ -1,0 +1,186 @@
+"""The practice shop as an ASGI application. Fixed pages come from memory; the rest misbehaves on request."""
+
+import asyncio
+import itertools
+import math
+import re
+from html import escape
+from urllib.parse import parse_qs
+
+from msgspec.structs import replace
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from scrapeyard.demo.goods import make_products
+from scrapeyard.demo.pages import build, product_page
+from scrapeyard.demo.parts import BASE, card, crumbs, document, grid
+from scrapeyard.demo.style import CSS
+
+MAX_SLOW_SECONDS = 10.0
+MAX_FORM_BYTES = 10_000
+MAX_HITS = 24
+USER, PASSWORD = "demo", "demo"
+
+_HOST = re.compile(rb"[A-Za-z0-9.-]{1,253}(:\d{1,5})?|\[[0-9a-f:.]{2,45}\](:\d{1,5})?")
+_COOKIE = "session"
+_SESSION = "practice"
+
+
+def create_app() -> Starlette:
+    """The shop. Every page but a few is built here, once."""
+    shop = _Shop()
+    routes = [
+        Route("/style.css", shop.style),
+        Route("/robots.txt", shop.robots),
+        Route("/search", shop.search),
+        Route("/slow", shop.slow),
+        Route("/status/{code}", shop.status, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        Route("/redirect", shop.redirect),
+        Route("/login", shop.login, methods=["GET", "POST"]),
+        Route("/account", shop.account),
+        Route("/changing", shop.changing),
+        Route("/{path:path}", shop.fixed),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _error_page})
+
+
+class _Shop:
+    def __init__(self) -> None:
+        self._products = make_products()
+        self._pages = build(self._products)
+        self._visits = itertools.count(1)
+
+    async def fixed(self, request: Request) -> Response:
+        """A page built before."""
+        path = request.url.path
+        page = request.query_params.get("page", "1")
+        found = self._pages.get(path if page == "1" else f"{path}?page={page[:9]}")
+        if found is None:
+            raise HTTPException(404, "There is no such page in the shop.")
+        media_type, body = found
+        return Response(body.replace(BASE.encode(), _base(request)), media_type=media_type)
+
+    async def style(self, _request: Request) -> Response:
+        """The stylesheet."""
+        return Response(CSS, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+
+    async def robots(self, request: Request) -> Response:
+        """What crawlers may see."""
+        return PlainTextResponse(
+            f"User-agent: *\nDisallow: /account\nDisallow: /slow\n\nSitemap: {_base(request).decode()}/sitemap.xml\n"
+        )
+
+    async def search(self, request: Request) -> Response:
+        """Products whose title, category or sku has every word."""
+        query = request.query_params.get("q", "").strip()[:100]
+        words = query.lower().split()
+        hits = [
+            each
+            for each in self._products
+            if words and all(word in f"{each.title} {each.category.name} {each.sku}".lower() for word in words)
+        ]
+        body = (
+            f"{crumbs([('Home', '/'), ('Search', '/search')])}<h1>Search</h1>"
+            f'<p class="blurb"><span class="hits">{len(hits)}</span> found for “{escape(query)}”'
+            f"{f', the first {MAX_HITS} shown' if len(hits) > MAX_HITS else ''}.</p>"
+            f"{grid(card(each) for each in hits[:MAX_HITS])}"
+        )
+        return _page(request, document("Search", "/search", body))
+
+    async def slow(self, request: Request) -> Response:
+        """Answers after `seconds`, at most ten."""
+        seconds = _number(request.query_params.get("seconds", "1"))
+        await asyncio.sleep(min(max(seconds, 0.0), MAX_SLOW_SECONDS))
+        return _page(request, document("Slow", "/slow", f"<h1>Slow page</h1><p>It took {seconds:g} seconds.</p>"))
+
+    async def status(self, request: Request) -> Response:
+        """Answers with that status, 200 to 599."""
+        code = request.path_params["code"]
+        if not re.fullmatch(r"[2-5]\d\d", code, re.ASCII):
+            raise HTTPException(400, "Write a status from 200 to 599, such as /status/503.")
+        if code in ("204", "205", "304"):
+            return Response(status_code=int(code))
+        headers = {"Retry-After": "1"} if code in ("429", "503") else None
+        return PlainTextResponse(f"status {code}\n", status_code=int(code), headers=headers)
+
+    async def redirect(self, request: Request) -> Response:
+        """Leads to `to`: a path, or an http or https address. Open by design: this shop is for practice."""
+        target = request.query_params.get("to", "/")
+        if len(target) > 2000 or not re.match(r"/|https?://", target):
+            raise HTTPException(400, "Write to=/some/path or to=http://host/path.")
+        return RedirectResponse(target, status_code=302)
+
+    async def login(self, request: Request) -> Response:
+        """A form that sets a cookie."""
+        if request.method == "POST":
+            form = parse_qs((await _body(request)).decode("utf-8", "replace"))
+            if (form.get("user"), form.get("password")) == ([USER], [PASSWORD]):
+                answer = RedirectResponse("/account", status_code=303)
+                answer.set_cookie(_COOKIE, _SESSION, httponly=True, samesite="lax")
+                return answer
+            return _page(request, _login_form("That is not the right password."), status=401)
+        return _page(request, _login_form(""))
+
+    async def account(self, request: Request) -> Response:
+        """Only for those who logged in."""
+        if request.cookies.get(_COOKIE) != _SESSION:
+            return RedirectResponse("/login", status_code=303)
+        body = f"<h1>Your account</h1><p class='user'>Signed in as {USER}.</p><p class='points'>Points: 1250</p>"
+        return _page(request, document("Account", "/account", body))
+
+    async def changing(self, request: Request) -> Response:
+        """A product whose price is another at each visit."""
+        visit = next(self._visits)
+        product = replace(self._products[0], cents=1000 + visit * 37 % 9000)
+        answer = _page(request, product_page(product, path="/changing"))
+        answer.headers["Cache-Control"] = "no-store"
+        return answer
+
+
+def _login_form(problem: str) -> str:
+    warning = f'<p class="out" role="alert">{problem}</p>' if problem else ""
+    body = f"""<h1>Log in</h1><p class="blurb">Use <b>{USER}</b> and <b>{PASSWORD}</b>.</p>{warning}
+<form class="form" method="post" action="/login">
+<label>User <input name="user" autocomplete="username" required></label>
+<label>Password <input name="password" type="password" autocomplete="current-password" required></label>
+<button>Log in</button></form>"""
+    return document("Log in", "/login", body)
+
+
+def _page(request: Request, text: str, status: int = 200) -> Response:
+    return HTMLResponse(text.replace(BASE, _base(request).decode()), status_code=status)
+
+
+def _base(request: Request) -> bytes:
+    """The shop's address as the caller spelt it; a Host header that is no host is not repeated."""
+    host = next((value for name, value in request.scope["headers"] if name == b"host"), b"")
+    return request.url.scheme.encode() + b"://" + (host if _HOST.fullmatch(host) else b"localhost")
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_BYTES:
+            raise HTTPException(413, "The form is too large.")
+    return body
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text[:20])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise HTTPException(400, "Write a number of seconds, such as /slow?seconds=2.")
+    return value
+
+
+async def _error_page(request: Request, error: Exception) -> Response:
+    status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
+    title = "Not found" if status == 404 else "That did not work"
+    body = f'<h1>{title}</h1><p class="blurb">{escape(detail)}</p><p><a class="button" href="/">To the shop</a></p>'
+    return _page(request, document(title, "/", body), status)
