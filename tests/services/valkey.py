@@ -54,12 +54,10 @@ class ValkeyServer:
         if self._process is not None:
             return
         self._folder = self._folder or Path(tempfile.mkdtemp(prefix="valkey-"))
+        where = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)]
+        how = ["--save", "", "--appendonly", "no", "--logfile", str(self._folder / "log")]
         login = ["--requirepass", self._password] if self._password else []
-        self._process = subprocess.Popen(
-            [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder)]
-            + ["--save", "", "--appendonly", "no", "--logfile", str(self._folder / "log"), *login],
-            stdin=subprocess.DEVNULL,
-        )
+        self._process = subprocess.Popen([get_binary_path(), *where, *how, *login], stdin=subprocess.DEVNULL)
         self._wait()
 
     def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
@@ -70,7 +68,7 @@ class ValkeyServer:
             self._process = None
 
     def command(self, *words: str) -> bytes:
-        """One command by hand, for fixtures and tests that must not use the client they test. Returns the reply's start."""
+        """One command by hand, for tests that must not lean on the client they test. Returns the reply's start."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=START_SECONDS) as plug:
             if self._password:
                 plug.sendall(_packed("AUTH", self._password))

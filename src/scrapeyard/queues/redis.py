@@ -103,7 +103,7 @@ class RedisQueue:
         return {line: length for line, length in zip(lines, lengths, strict=True) if length}
 
     async def oldest(self, lane: str, priority: Priority) -> float | None:
-        """The `queued_at` of the stream's first entry; an entry that cannot be read counts as queued when it was added."""
+        """The `queued_at` of the stream's first entry. One that cannot be read counts from when it was added."""
         check_lanes((lane,))
         stream = self._keys.stream(lane, priority)
         (found,) = await self._ask(("XRANGE", stream, "-", "+", "COUNT", 1))
@@ -173,13 +173,10 @@ class RedisQueue:
                 return count
 
     async def _put_back(self, entries: Sequence[Entry]) -> int:
-        deliveries = [
-            msgspec.structs.replace(delivery, redelivered=True) for delivery in read_entries(entries, self._log)
-        ]
-        if entries:
-            additions = [self._addition(delivery) for delivery in deliveries]
-            # together or not at all: between the two steps a delivery would be there twice, or not at all
-            await self._ask(("MULTI",), *additions, *removals(entries), ("EXEC",))
+        deliveries = read_entries(entries, self._log)
+        additions = [self._addition(msgspec.structs.replace(delivery, redelivered=True)) for delivery in deliveries]
+        # added before the old ones are removed: dying in between leaves them twice rather than not at all
+        await self._ask(*additions, *removals(entries))
         return len(deliveries)
 
     async def _lanes(self) -> list[str]:

@@ -78,7 +78,7 @@ class Outage:
 
 
 def pauses() -> Iterator[float]:
-    """Seconds between tries: 0.05 doubling to 2, each shortened by up to half so that many clients do not come at once."""
+    """Seconds between tries: 0.05 doubling to 2, each cut by up to half so that many clients do not come at once."""
     longest = FIRST_PAUSE_SECONDS
     while True:
         yield round(longest * random.uniform(0.5, 1.0), 3)  # noqa: S311 - spreads load, hides nothing

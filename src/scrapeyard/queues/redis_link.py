@@ -99,7 +99,7 @@ class Link:
         connection = self._dial()
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                await connection.connect()
+                await connection.connect()  # type: ignore[no-untyped-call]
                 await self._greet(connection)
         except BaseException:
             self._connection = None

@@ -2,8 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from typing import Any
 
@@ -15,10 +15,9 @@ from scrapeyard.model import Delivery
 from scrapeyard.queues.messages import Unreadable, decode_delivery
 from scrapeyard.queues.redis_keys import CONSUMER, FIELD, GROUP
 from scrapeyard.queues.redis_link import Command, CommandLink, LinkLost
-from scrapeyard.telemetry.events import Log
+from scrapeyard.telemetry.events import Log, get_log
 
 MAX_COUNT = 1000
-MAX_IDLE_LINKS = 8
 SCRIPT = files("scrapeyard.queues").joinpath("lua", "take.lua").read_text("utf-8")
 SCRIPT_SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 """The server knows a script by its SHA-1."""
@@ -65,24 +64,60 @@ def removals(entries: Sequence[Entry]) -> list[Command]:
     return commands
 
 
+class Links:
+    """Connections for blocked reads. As many are kept as were ever needed at once."""
+
+    def __init__(self, new_link: Callable[[], CommandLink]) -> None:
+        self._new_link = new_link
+        self._all: list[CommandLink] = []
+        self._idle: list[CommandLink] = []
+
+    @contextmanager
+    def lend(self) -> Iterator[CommandLink]:
+        """A connection for one caller alone. One that is left before the answer came is closed and made anew."""
+        link = self._idle.pop() if self._idle else self._make()
+        try:
+            yield link
+        except asyncio.CancelledError:
+            link.drop()
+            raise
+        finally:
+            self._idle.append(link)
+
+    async def stop(self) -> None:
+        """Close them all; none may be lent."""
+        links, self._all, self._idle = self._all, [], []
+        await asyncio.gather(*(link.stop() for link in links))
+
+    def _make(self) -> CommandLink:
+        link = self._new_link()
+        self._all.append(link)
+        link.start()
+        return link
+
+
 class _Errand:
     """One `take`. It runs to its end though its caller may have gone, so that what it got can be put back."""
 
-    def __init__(self, link: CommandLink, streams: Sequence[str], count: int, until: float, patience: float, log: Log):
+    def __init__(
+        self, commands: CommandLink, links: Links, *, streams: Sequence[str], count: int, until: float, patience: float
+    ) -> None:
         self.called_off = False
-        self._link = link
+        self.blocked_on: CommandLink | None = None
+        self._commands = commands
+        self._links = links
         self._streams = streams
         self._count = count
         self._until = until
         self._patience = patience
-        self._log = log
+        self._log = get_log("queue")
 
     async def run(self) -> list[Delivery]:
         """Deliveries; none when the time is over or the errand was called off."""
         found: list[Delivery] = []
         while not found and not self.called_off:
             try:
-                await self._link.ready(self._until)
+                await self._commands.ready(self._until)
                 found = await self._at_once() or await self._blocked()
             except LinkLost:
                 found = []
@@ -97,34 +132,41 @@ class _Errand:
         return self._until - asyncio.get_running_loop().time()
 
     async def _at_once(self) -> list[Delivery]:
-        arguments = (len(self._streams), *self._streams, GROUP, self._count)
-        (reply,) = await self._link.ask(("EVALSHA", SCRIPT_SHA, *arguments), within=self._patience)
+        arguments: Command = (len(self._streams), *self._streams, GROUP, self._count)
+        (reply,) = await self._commands.ask(("EVALSHA", SCRIPT_SHA, *arguments), within=self._patience)
         if isinstance(reply, NoScriptError):
-            (reply,) = await self._link.ask(("EVAL", SCRIPT, *arguments), within=self._patience)
+            (reply,) = await self._commands.ask(("EVAL", SCRIPT, *arguments), within=self._patience)
         return read_entries([Entry(*entry) for entry in _checked(reply) or ()], self._log)
 
     async def _blocked(self) -> list[Delivery]:
-        left = self._left()
-        if left <= 0 or self.called_off:
+        if self._left() <= 0 or self.called_off:
             return []
-        where = (*self._streams, *(">" for _ in self._streams))
-        how = ("COUNT", self._count, "BLOCK", max(1, int(left * 1000)), "STREAMS")
-        (reply,) = await self._link.ask(
-            ("XREADGROUP", "GROUP", GROUP, CONSUMER, *how, *where), within=left + self._patience
-        )
+        with self._links.lend() as link:
+            await link.ready(self._until)
+            self.blocked_on = link
+            try:
+                return await self._read(link)
+            finally:
+                self.blocked_on = None
+
+    async def _read(self, link: CommandLink) -> list[Delivery]:
+        left = max(0.001, self._left())
+        how: Command = ("COUNT", self._count, "BLOCK", max(1, int(left * 1000)), "STREAMS", *self._streams)
+        read: Command = ("XREADGROUP", "GROUP", GROUP, CONSUMER, *how, *(">" for _ in self._streams))
+        (reply,) = await link.ask(read, within=left + self._patience)
         if isinstance(reply, ResponseError) and str(reply).startswith(_GROUP_GONE):
             return []
         entries = [Entry(stream, *entry) for stream, here in _checked(reply) or () for entry in here]
-        return await self._keep(entries[: self._count], entries[self._count :])
+        return await self._keep(link, entries[: self._count], entries[self._count :])
 
-    async def _keep(self, entries: Sequence[Entry], surplus: Sequence[Entry]) -> list[Delivery]:
+    async def _keep(self, link: CommandLink, entries: Sequence[Entry], surplus: Sequence[Entry]) -> list[Delivery]:
         """Remove what is ours. Several streams may have had `count` each: what is too much goes back to its tail."""
         back: list[Command] = [("XADD", entry.stream, "*", *entry.fields) for entry in surplus]
         commands = back + removals([*entries, *surplus])
-        # an answer that never comes leaves them pending: we run them now, and recover() will mark the others redelivered
+        # if no answer comes they may stay pending: ours run now, and the copies recover() makes are marked redelivered
         with suppress(LinkLost):
             if commands:
-                await self._link.ask(*commands, within=self._patience)
+                await link.ask(*commands, within=self._patience)
         return read_entries(entries, self._log)
 
 
@@ -135,7 +177,7 @@ def _checked(reply: Any) -> Any:
 
 
 class Takers:
-    """Runs errands, each on a connection of its own while it lasts, and settles those whose caller went away."""
+    """Runs errands, and settles those whose caller went away."""
 
     def __init__(
         self,
@@ -146,84 +188,68 @@ class Takers:
         patience: float,
         log: Log,
     ) -> None:
-        self._new_link = new_link
+        self._links = Links(new_link)
         self._commands = commands
         self._put_back = put_back
         self._patience = patience
         self._log = log
-        self._links: set[CommandLink] = set()
-        self._idle: list[CommandLink] = []
-        self._running: dict[asyncio.Task[list[Delivery]], tuple[_Errand, CommandLink]] = {}
+        self._running: dict[asyncio.Task[list[Delivery]], _Errand] = {}
         self._settling: set[asyncio.Task[None]] = set()
         self._stopped = False
 
     def start(self) -> None:
-        """Links are made when they are first needed."""
+        """Connections are made when they are first needed."""
         self._stopped = False
 
     async def stop(self) -> None:
         """Let every errand end soon, put back what nobody waits for, close the connections."""
         self._stopped = True
-        await asyncio.gather(*(self._hasten(task) for task in list(self._running)))
+        await asyncio.gather(*(self._hasten(task, errand) for task, errand in self._running.items()))
         await asyncio.gather(*self._settling)
-        links, self._links = self._links, set()
-        self._idle.clear()
-        await asyncio.gather(*(link.stop() for link in links))
+        await self._links.stop()
 
     async def take(self, streams: Sequence[str], count: int, timeout: float) -> list[Delivery]:
         """See the port. A caller that is cancelled loses nothing: what was on its way to it is put back."""
         if self._stopped:
             return []
-        link = self._borrow()
         until = asyncio.get_running_loop().time() + timeout
-        errand = _Errand(link, streams, min(count, MAX_COUNT), until, self._patience, self._log)
+        errand = _Errand(
+            self._commands,
+            self._links,
+            streams=streams,
+            count=min(count, MAX_COUNT),
+            until=until,
+            patience=self._patience,
+        )
         task = asyncio.create_task(errand.run())
-        self._running[task] = errand, link
+        self._running[task] = errand
+        task.add_done_callback(self._running.pop)
         try:
-            found = await asyncio.shield(task)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
-            settling = asyncio.create_task(self._settle(task))
+            settling = asyncio.create_task(self._settle(task, errand))
             self._settling.add(settling)
             settling.add_done_callback(self._settling.discard)
             raise
-        await self._release(task)
-        return found
 
-    def _borrow(self) -> CommandLink:
-        if self._idle:
-            return self._idle.pop()
-        link = self._new_link()
-        self._links.add(link)
-        link.start()
-        return link
-
-    async def _release(self, task: asyncio.Task[list[Delivery]]) -> None:
-        _, link = self._running.pop(task)
-        if len(self._idle) < MAX_IDLE_LINKS and not task.cancelled():
-            self._idle.append(link)
-        else:
-            self._links.discard(link)
-            await link.stop()
-
-    async def _settle(self, task: asyncio.Task[list[Delivery]]) -> None:
-        await self._hasten(task)
+    async def _settle(self, task: asyncio.Task[list[Delivery]], errand: _Errand) -> None:
+        await self._hasten(task, errand)
+        found = [] if task.cancelled() else task.result()
         try:
-            found = [] if task.cancelled() else task.result()
             if found:
                 await self._put_back(found)
         except QueueUnavailable as error:
             self._log.warning("queue.not_put_back", count=len(found), error=error.message)
-        finally:
-            await self._release(task)
 
-    async def _hasten(self, task: asyncio.Task[list[Delivery]]) -> None:
+    async def _hasten(self, task: asyncio.Task[list[Delivery]], errand: _Errand) -> None:
         """Wake the errand's blocked read from another connection until it has ended; else end it the hard way."""
-        errand, link = self._running[task]
         errand.called_off = True
-        until = asyncio.get_running_loop().time() + self._patience
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._patience
         with suppress(LinkLost):
-            while not task.done() and link.is_up and asyncio.get_running_loop().time() < until:
-                await self._commands.ask(("CLIENT", "UNBLOCK", link.client_id), within=self._patience)
+            while not task.done() and self._commands.is_up and loop.time() < until:
+                if errand.blocked_on is not None:
+                    await self._commands.ask(("CLIENT", "UNBLOCK", errand.blocked_on.client_id), within=self._patience)
                 await asyncio.wait((task,), timeout=_UNBLOCK_EVERY_SECONDS)
         if not task.done():
             # what the server had already given to this read stays pending there until recover()

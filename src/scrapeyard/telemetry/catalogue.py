@@ -89,8 +89,8 @@ WORDS: dict[str, dict[str, str]] = {
         "ko": "{channel}의 수신자가 너무 느립니다. 메시지 {waiting}건이 대기 중이며 가장 오래된 것부터 버립니다",
     },
     "queue.not_put_back": {
-        "en": "{count} deliveries of a cancelled taker could not be put back ({error}); the dispatcher will publish them again",
-        "ko": "취소된 작업자의 작업 {count}건을 되돌리지 못했습니다({error}). 디스패처가 다시 발행합니다",
+        "en": "{count} deliveries of a cancelled taker could not be put back ({error}); they are published again later",
+        "ko": "취소된 작업자의 작업 {count}건을 되돌리지 못했습니다({error}). 나중에 다시 발행됩니다",
     },
     "queue.recovered": {
         "en": "Put back {count} deliveries that a dead worker had taken",

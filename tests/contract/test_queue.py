@@ -1,0 +1,602 @@
+"""What every queue promises. Each backend runs all of it; a test skips only on a capability that the backend lacks."""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+from msgspec import Raw
+from structlog.testing import capture_logs
+
+from scrapeyard.errors import BadRequest, QueueUnavailable
+from scrapeyard.model import Delivery, Priority
+from scrapeyard.queues.listeners import MAX_WAITING
+from scrapeyard.queues.memory import MemoryQueue
+from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
+from scrapeyard.queues.redis import RedisQueue
+from tests.services.valkey import ValkeyServer
+
+ALL = tuple(Priority)
+SOON = 5.0
+"""Longer than anything here takes; a test that waits so long has failed."""
+PATIENCE = 0.5
+
+
+@dataclass(kw_only=True)
+class Backend:
+    """A kind of queue, and what can be done to it from outside."""
+
+    make: Callable[[], Queue]
+    takers_waiting: Callable[[Queue], int]
+    server: ValkeyServer | None = None
+    """The capability `server`: several processes may share it, it can be stopped, and foreign things can lie in it."""
+    made: list[Queue] = field(default_factory=list)
+
+    async def start(self) -> Queue:
+        """One more process's view of the queue. On a backend without a server it is another queue."""
+        queue = self.make()
+        self.made.append(queue)
+        await queue.start()
+        return queue
+
+    def need_server(self) -> ValkeyServer:
+        """Skips the test where there is none."""
+        if self.server is None:
+            pytest.skip("the capability `server` is not declared: this queue lives in one process")
+        return self.server
+
+
+def _memory(_request: pytest.FixtureRequest) -> Backend:
+    return Backend(make=MemoryQueue, takers_waiting=lambda queue: len(queue._takers))
+
+
+def _redis(request: pytest.FixtureRequest) -> Backend:
+    server = request.getfixturevalue("own_valkey" if "outage" in request.fixturenames else "valkey_server")
+    server.command("FLUSHALL")
+    return Backend(
+        make=lambda: RedisQueue(server.url, patience_seconds=PATIENCE, stranded_seconds=0.0),
+        takers_waiting=lambda _queue: _blocked(server),
+        server=server,
+    )
+
+
+def _blocked(server: ValkeyServer) -> int:
+    info = server.command("INFO", "clients").decode()
+    return int(info.split("blocked_clients:")[1].split("\r\n")[0])
+
+
+@pytest.fixture(params=[_memory, _redis], ids=["memory", "redis"])
+async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
+    """Every kind of queue we ship. Nothing of ours is still running when the test is over."""
+    backend = request.param(request)
+    yield backend
+    for queue in backend.made:
+        await queue.stop()
+        await queue.stop()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.fixture
+async def queue(backend: Backend) -> Queue:
+    """A queue that is started."""
+    return await backend.start()
+
+
+@pytest.fixture
+def outage() -> None:
+    """Asks for a server that the test may stop."""
+
+
+def delivery(number: int = 0, *, priority: Priority = Priority.NORMAL, lane: str = "default", text: bytes = b"{}"):
+    return Delivery(
+        run_id=f"run_{number}",
+        scraper="a/b",
+        input=Raw(text),
+        lane=lane,
+        priority=priority,
+        created_at=1.0,
+        queued_at=2.0,
+    )
+
+
+def numbers(deliveries: list[Delivery]) -> list[int]:
+    return [int(delivery.run_id.removeprefix("run_")) for delivery in deliveries]
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = SOON) -> None:
+    """Wait for something that only the other side knows."""
+    async with asyncio.timeout(seconds):
+        while True:
+            met = condition()
+            if await met if isinstance(met, Awaitable) else met:
+                return
+            await asyncio.sleep(0.005)
+
+
+async def take(queue: Queue, count: int = 100, *, timeout: float = 0.0, lanes=("default",), priorities=ALL):
+    return await queue.take(lanes, count, priorities, timeout)
+
+
+async def test_leaves_in_the_order_it_came(queue: Queue) -> None:
+    await queue.publish([delivery(number) for number in range(5)])
+    await queue.publish([delivery(number) for number in range(5, 8)])
+    assert numbers(await take(queue, 3)) == [0, 1, 2]
+    assert numbers(await take(queue)) == [3, 4, 5, 6, 7]
+    assert await take(queue) == []
+
+
+async def test_a_delivery_comes_out_as_it_went_in(queue: Queue) -> None:
+    sent = Delivery(
+        run_id="run_1",
+        scraper="shop/product@1.4.2",
+        input=Raw(b'{"b" : 1.0,"a":"\\u00e9 \xed\x95\x9c",  "big":12345678901234567890123, "n":[ ]}'),
+        attempt=2,
+        max_attempts=5,
+        lane="shop.eu",
+        priority=Priority.HIGH,
+        created_at=1760000000.123456,
+        queued_at=1760000001.5,
+        timeout_seconds=3.5,
+        reply_to="gw_1",
+        traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        redelivered=True,
+    )
+    await queue.publish([sent])
+    (got,) = await take(queue, lanes=["shop.eu"])
+    assert bytes(got.input) == bytes(sent.input)
+    assert got == sent
+
+
+async def test_priorities_are_exact(queue: Queue) -> None:
+    await queue.publish([delivery(1, priority=Priority.LOW), delivery(2), delivery(3, priority=Priority.HIGH)])
+    await queue.publish([delivery(4, priority=Priority.LOW), delivery(5), delivery(6, priority=Priority.HIGH)])
+    assert numbers(await take(queue, 5)) == [3, 6, 2, 5, 1]
+    assert numbers(await take(queue, 5)) == [4]
+
+
+async def test_only_the_priorities_named_are_taken_the_first_named_first(queue: Queue) -> None:
+    await queue.publish([delivery(1, priority=Priority.HIGH), delivery(2), delivery(3, priority=Priority.LOW)])
+    assert numbers(await take(queue, priorities=[Priority.LOW, Priority.HIGH])) == [3, 1]
+    assert numbers(await take(queue)) == [2]
+
+
+async def test_interactive_work_never_waits_behind_bulk(queue: Queue) -> None:
+    await queue.publish([delivery(number, priority=Priority.LOW) for number in range(10_000)])
+    await queue.publish([delivery(-1, priority=Priority.HIGH)])
+    assert numbers(await take(queue, 1)) == [-1]
+    assert (await queue.depth())["default", Priority.LOW] == 10_000
+
+
+async def test_lanes_are_apart(queue: Queue) -> None:
+    await queue.publish([delivery(1, lane="a"), delivery(2, lane="b"), delivery(3, lane="c")])
+    assert numbers(await take(queue, lanes=["b"])) == [2]
+    assert sorted(numbers(await take(queue, lanes=["a", "b", "c"]))) == [1, 3]
+
+
+async def test_no_lane_starves_another_of_equal_priority(queue: Queue) -> None:
+    await queue.publish([delivery(number, lane="ab"[number % 2]) for number in range(40)])
+    lanes = [(await take(queue, 1, lanes=["a", "b"]))[0].lane for _ in range(20)]
+    assert Counter(lanes) == {"a": 10, "b": 10}
+
+
+@pytest.mark.parametrize("lane", ["", "A", "a b", "-a", "a:b", "a\n", "é", "a" * 65, "../x", "a*"])
+async def test_names_that_are_no_lanes_are_refused(queue: Queue, lane: str) -> None:
+    with pytest.raises(BadRequest, match="lane"):
+        await queue.publish([delivery(0), delivery(1, lane=lane)])
+    with pytest.raises(BadRequest, match="lane"):
+        await take(queue, lanes=["default", lane])
+    with pytest.raises(BadRequest, match="lane"):
+        await queue.oldest(lane, Priority.NORMAL)
+    assert await queue.depth() == {}
+
+
+async def test_publish_tells_the_depth_of_the_fullest_lane(queue: Queue) -> None:
+    assert await queue.publish([]) == 0
+    assert await queue.publish([delivery(0), delivery(1, priority=Priority.LOW)]) == 2
+    assert await queue.publish([delivery(2, lane="b"), delivery(3, priority=Priority.HIGH)]) == 3
+    assert await queue.publish([delivery(4, lane="b")]) == 2
+
+
+async def test_depth_counts_what_waits(queue: Queue) -> None:
+    assert await queue.depth() == {}
+    await queue.publish([delivery(0), delivery(1), delivery(2, lane="b", priority=Priority.HIGH)])
+    assert await queue.depth() == {("default", Priority.NORMAL): 2, ("b", Priority.HIGH): 1}
+    await take(queue, 1)
+    assert {line: depth for line, depth in (await queue.depth()).items() if depth} == {
+        ("default", Priority.NORMAL): 1,
+        ("b", Priority.HIGH): 1,
+    }
+
+
+async def test_oldest_is_when_the_next_one_was_queued(queue: Queue) -> None:
+    assert await queue.oldest("default", Priority.NORMAL) is None
+    first = Delivery(run_id="run_1", scraper="a/b", input=Raw(b"{}"), created_at=1.0, queued_at=1234.5)
+    second = Delivery(run_id="run_2", scraper="a/b", input=Raw(b"{}"), created_at=1.0, queued_at=1235.25)
+    await queue.publish([first, second])
+    assert await queue.oldest("default", Priority.NORMAL) == 1234.5
+    assert await queue.oldest("default", Priority.HIGH) is None
+    await take(queue, 1)
+    assert await queue.oldest("default", Priority.NORMAL) == 1235.25
+    await take(queue, 1)
+    assert await queue.oldest("default", Priority.NORMAL) is None
+
+
+async def test_take_waits_and_is_woken(backend: Backend, queue: Queue) -> None:
+    taking = asyncio.create_task(take(queue, timeout=SOON))
+    await until(lambda: backend.takers_waiting(queue) == 1)
+    began = time.monotonic()
+    await queue.publish([delivery(7)])
+    assert numbers(await taking) == [7]
+    assert time.monotonic() - began < 1.0
+    assert sum((await queue.depth()).values()) == 0
+
+
+async def test_a_waiting_taker_gets_the_most_urgent_of_a_batch(backend: Backend, queue: Queue) -> None:
+    taking = asyncio.create_task(take(queue, 1, timeout=SOON))
+    await until(lambda: backend.takers_waiting(queue) == 1)
+    await queue.publish([delivery(1, priority=Priority.LOW), delivery(2), delivery(3, priority=Priority.HIGH)])
+    assert numbers(await taking) == [3]
+    assert numbers(await take(queue)) == [2, 1]
+
+
+async def test_take_ends_when_its_time_is_over(queue: Queue) -> None:
+    began = time.monotonic()
+    assert await take(queue, timeout=0.2) == []
+    assert 0.19 <= time.monotonic() - began < 1.5
+    assert await take(queue, 0) == []
+
+
+async def test_waiting_takers_are_served_in_turn(backend: Backend, queue: Queue) -> None:
+    takers = []
+    for number in range(3):
+        takers.append(asyncio.create_task(take(queue, 1, timeout=SOON)))
+        await until(lambda wanted=number + 1: backend.takers_waiting(queue) == wanted)
+    for number in range(3):
+        await queue.publish([delivery(number)])
+    assert [numbers(await taker) for taker in takers] == [[0], [1], [2]]
+
+
+async def test_nothing_is_lost_or_doubled_between_many_takers(backend: Backend, queue: Queue) -> None:
+    total, got = 3000, Counter[int]()
+    queues = [queue] if backend.server is None else [queue, await backend.start(), await backend.start()]
+
+    async def taker(number: int) -> None:
+        while sum(got.values()) < total:
+            some = await take(queues[number % len(queues)], 1 + number, timeout=0.3)
+            assert len(some) <= 1 + number
+            got.update(numbers(some))
+
+    takers = [asyncio.create_task(taker(number)) for number in range(6)]
+    for start in range(0, total, 50):
+        batch = [delivery(number, priority=ALL[number % 3]) for number in range(start, start + 50)]
+        await queues[start % len(queues)].publish(batch)
+    await asyncio.gather(*takers)
+    assert got == Counter(range(total))
+    assert sum((await queue.depth()).values()) == 0
+
+
+async def test_a_cancelled_take_loses_nothing(backend: Backend, queue: Queue) -> None:
+    for number in range(40):
+        taking = asyncio.create_task(take(queue, timeout=SOON))
+        await until(lambda: backend.takers_waiting(queue) == 1)
+        publishing = asyncio.create_task(queue.publish([delivery(number)]))
+        for _ in range(number % 8):
+            await asyncio.sleep(0)
+        taking.cancel()
+        (outcome,) = await asyncio.gather(taking, return_exceptions=True)
+        await publishing
+        if isinstance(outcome, asyncio.CancelledError):
+            outcome = await take(queue, timeout=SOON)
+        assert numbers(outcome) == [number]
+    assert sum((await queue.depth()).values()) == 0
+
+
+async def test_a_cancelled_take_leaves_no_taker_behind(backend: Backend, queue: Queue) -> None:
+    for _ in range(12):
+        taking = asyncio.create_task(take(queue, timeout=SOON))
+        await until(lambda: backend.takers_waiting(queue) == 1)
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+        await until(lambda: backend.takers_waiting(queue) == 0)
+    await queue.publish([delivery(1)])
+    assert numbers(await take(queue, timeout=SOON)) == [1]
+
+
+async def test_stop_ends_a_waiting_take_and_may_be_called_twice(backend: Backend, queue: Queue) -> None:
+    taking = asyncio.create_task(take(queue, timeout=60))
+    await until(lambda: backend.takers_waiting(queue) == 1)
+    await queue.stop()
+    assert await asyncio.wait_for(taking, SOON) == []
+    await queue.stop()
+
+
+async def test_recover_finds_nothing_where_nothing_is_stranded(queue: Queue) -> None:
+    assert await queue.recover() == 0
+    await queue.publish([delivery(1), delivery(2)])
+    await take(queue, 1)
+    assert await queue.recover() == 0
+    assert numbers(await take(queue)) == [2]
+
+
+async def test_a_large_message_passes_and_a_larger_one_is_refused(queue: Queue) -> None:
+    text = b'{"x":"' + b"y" * (MAX_MESSAGE_BYTES - 1000) + b'"}'
+    await queue.publish([delivery(1, text=text)])
+    (got,) = await take(queue, timeout=SOON)
+    assert bytes(got.input) == text
+    too_large = b'{"x":"' + b"y" * MAX_MESSAGE_BYTES + b'"}'
+    with pytest.raises(BadRequest, match="limit"):
+        await queue.publish([delivery(2), delivery(3, text=too_large)])
+    with pytest.raises(BadRequest, match="limit"):
+        await queue.send("x", too_large)
+    assert sum((await queue.depth()).values()) == 0
+
+
+async def test_a_listener_hears_what_is_sent_after_it_entered(queue: Queue) -> None:
+    await queue.send("news", b"too early")
+    async with queue.listen("news") as heard:
+        await queue.send("other", b"not for us")
+        await queue.send("news", b"one")
+        await queue.send("news", b"\x00\xff two")
+        assert [await anext(heard), await anext(heard)] == [b"one", b"\x00\xff two"]
+    await queue.send("news", b"nobody listens")
+
+
+async def test_every_listener_hears_every_message(queue: Queue) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        same = [await stack.enter_async_context(queue.listen("all")) for _ in range(20)]
+        own = [await stack.enter_async_context(queue.listen(f"own-{number}")) for number in range(100)]
+        await queue.send("all", b"hello")
+        for number in range(100):
+            await queue.send(f"own-{number}", str(number).encode())
+        assert [await anext(heard) for heard in same] == [b"hello"] * 20
+        assert [await anext(heard) for heard in own] == [str(number).encode() for number in range(100)]
+
+
+async def test_a_channel_can_be_left_and_entered_again_at_once(queue: Queue) -> None:
+    for number in range(30):
+        async with queue.listen("again") as heard:
+            await queue.send("again", str(number).encode())
+            assert await asyncio.wait_for(anext(heard), SOON) == str(number).encode()
+
+
+async def test_leaving_one_listener_does_not_deafen_another(queue: Queue) -> None:
+    async with queue.listen("news") as stays:
+        async with queue.listen("news") as leaves:
+            await queue.send("news", b"1")
+            assert await anext(leaves) == b"1"
+        await queue.send("news", b"2")
+        assert [await anext(stays), await anext(stays)] == [b"1", b"2"]
+
+
+async def test_a_slow_listener_loses_the_oldest_and_it_is_logged_once(queue: Queue) -> None:
+    with capture_logs() as logs:
+        async with queue.listen("flood") as slow, queue.listen("flood") as quick:
+            hearing = asyncio.create_task(_count(quick, MAX_WAITING + 100))
+            for number in range(MAX_WAITING + 100):
+                await queue.send("flood", str(number).encode())
+                await asyncio.sleep(0)
+            assert await asyncio.wait_for(hearing, SOON) == MAX_WAITING + 100
+            assert await anext(slow) == b"100"
+    assert [entry["event"] for entry in logs] == ["queue.listener_slow"]
+
+
+async def _count(heard: AsyncIterator[bytes], wanted: int) -> int:
+    count = 0
+    async for _ in heard:
+        count += 1
+        if count == wanted:
+            break
+    return count
+
+
+async def test_stop_ends_every_listener(queue: Queue) -> None:
+    async with queue.listen("news") as heard:
+        hearing = asyncio.create_task(_count(heard, 5))
+        await queue.send("news", b"1")
+        await queue.stop()
+        assert await asyncio.wait_for(hearing, SOON) <= 1
+    async with queue.listen("news") as heard:
+        assert await asyncio.wait_for(_count(heard, 5), SOON) == 0
+
+
+async def test_it_can_be_stopped_and_started_again(queue: Queue) -> None:
+    await queue.start()
+    await queue.stop()
+    await queue.start()
+    async with queue.listen("news") as heard:
+        await queue.send("news", b"1")
+        assert await anext(heard) == b"1"
+    await queue.publish([delivery(1)])
+    assert numbers(await take(queue, timeout=SOON)) == [1]
+
+
+async def test_ping_is_in_milliseconds(queue: Queue) -> None:
+    assert 0.0 <= await queue.ping() < 1000.0
+
+
+async def test_garbage_is_dropped_and_logged(backend: Backend, queue: Queue) -> None:
+    server = backend.need_server()
+    stream = "scrapeyard:q:default:normal"
+    for fields in (["d", "not json"], ["d", '{"run_id":1}'], ["other", "x"], ["d", ""], ["d", "[" * 5000]):
+        server.command("XADD", stream, "*", *fields)
+    await queue.publish([delivery(1)])
+    with capture_logs() as logs:
+        assert numbers(await take(queue, timeout=SOON)) == [1]
+    assert [entry["event"] for entry in logs] == ["queue.dropped_message"] * 5
+    assert await queue.depth() == {}
+
+
+async def test_garbage_alone_does_not_end_a_waiting_take(backend: Backend, queue: Queue) -> None:
+    server = backend.need_server()
+    taking = asyncio.create_task(take(queue, timeout=SOON))
+    await until(lambda: backend.takers_waiting(queue) == 1)
+    server.command("XADD", "scrapeyard:q:default:high", "*", "d", "rubbish")
+    await until(lambda: backend.takers_waiting(queue) == 1)
+    await queue.publish([delivery(1)])
+    assert numbers(await taking) == [1]
+
+
+async def test_a_key_of_another_kind_in_our_place_is_survived(backend: Backend, queue: Queue) -> None:
+    server = backend.need_server()
+    server.command("SET", "scrapeyard:q:default:normal", "a string")
+    with capture_logs() as logs:
+        assert await take(queue, timeout=0.1) == []
+    assert {entry["event"] for entry in logs} == {"queue.refused"}
+    with pytest.raises(QueueUnavailable, match="WRONGTYPE"):
+        await queue.publish([delivery(1)])
+    server.command("DEL", "scrapeyard:q:default:normal")
+    await queue.publish([delivery(1)])
+    assert numbers(await take(queue, timeout=SOON)) == [1]
+
+
+async def test_a_server_emptied_under_a_waiting_take_is_healed(backend: Backend, queue: Queue) -> None:
+    server = backend.need_server()
+    taking = asyncio.create_task(take(queue, timeout=SOON))
+    await until(lambda: backend.takers_waiting(queue) == 1)
+    server.command("FLUSHALL")
+    server.command("SCRIPT", "FLUSH")
+    await queue.publish([delivery(1)])
+    assert numbers(await taking) == [1]
+
+
+async def test_recover_puts_back_what_a_dead_worker_had_read(backend: Backend, queue: Queue) -> None:
+    server = backend.need_server()
+    assert await take(queue) == []
+    await queue.publish([delivery(number) for number in range(150)])
+    stream = "scrapeyard:q:default:normal"
+    server.command("XREADGROUP", "GROUP", "workers", "taker", "COUNT", "149", "STREAMS", stream, ">")
+    server.command("XADD", stream, "*", "d", "rubbish")
+    assert numbers(await take(queue)) == [149]
+    with capture_logs() as logs:
+        assert await queue.recover() == 149
+    assert [entry["event"] for entry in logs] == ["queue.recovered"]
+    got = await take(queue, 1000)
+    assert numbers(got) == list(range(149))
+    assert all(delivery.redelivered for delivery in got)
+    assert await queue.recover() == 0
+    assert await queue.depth() == {}
+
+
+async def test_two_processes_share_the_work(backend: Backend, queue: Queue) -> None:
+    server = backend.need_server()
+    script = (
+        "import asyncio, sys\n"
+        "from scrapeyard.model import Priority\n"
+        "from scrapeyard.queues.redis import RedisQueue\n"
+        "async def main():\n"
+        "    queue = RedisQueue(sys.argv[1])\n"
+        "    await queue.start()\n"
+        "    await queue.send('hello', b'up')\n"
+        "    while got := await queue.take(['default'], 7, tuple(Priority), 5):\n"
+        "        for one in got:\n"
+        "            if one.run_id == 'run_-1':\n"
+        "                return await queue.stop()\n"
+        "            await queue.send('replies', one.run_id.encode())\n"
+        "asyncio.run(main())\n"
+    )
+    async with queue.listen("hello") as hello, queue.listen("replies") as replies:
+        processes = [subprocess.Popen([sys.executable, "-W", "error", "-c", script, server.url]) for _ in range(2)]
+        try:
+            for _ in processes:
+                await asyncio.wait_for(anext(hello), 30)
+            await queue.publish([delivery(number) for number in range(500)])
+            async with asyncio.timeout(30):
+                heard = Counter([await anext(replies) for _ in range(500)])
+            assert heard == Counter(f"run_{number}".encode() for number in range(500))
+            for _ in processes:
+                await queue.publish([delivery(-1)])
+            assert [await asyncio.to_thread(process.wait, 30) for process in processes] == [0, 0]
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+
+async def test_a_restart_is_survived(backend: Backend, outage: None) -> None:
+    server = backend.need_server()
+    with capture_logs() as logs:
+        queue, other = await backend.start(), await backend.start()
+        async with queue.listen("news") as heard:
+            taking = asyncio.create_task(take(queue, timeout=30))
+            await until(lambda: backend.takers_waiting(queue) == 1)
+            server.stop()
+            await _refused_in_time(queue)
+            await _refused_in_time(other)
+            server.start()
+            await until(lambda: backend.takers_waiting(queue) == 1)
+            await other.publish([delivery(1)])
+            assert numbers(await asyncio.wait_for(taking, SOON)) == [1]
+            await asyncio.wait_for(_heard_again(other, heard), SOON)
+    await until(lambda: [entry["event"] for entry in logs] == ["queue.away"] * 2 + ["queue.back"] * 2)
+
+
+async def _refused_in_time(queue: Queue) -> None:
+    began = time.monotonic()
+    for ask in (queue.publish([delivery(0)]), queue.send("x", b"x"), queue.depth(), queue.ping(), queue.recover()):
+        with pytest.raises(QueueUnavailable):
+            await ask
+    assert 5 * PATIENCE * 0.9 < time.monotonic() - began < 5 * PATIENCE + 2.0
+
+
+async def _heard_again(sender: Queue, heard: AsyncIterator[bytes]) -> None:
+    hearing = asyncio.create_task(anext(heard))
+    while not hearing.done():
+        await sender.send("news", b"back")
+        await asyncio.wait((hearing,), timeout=0.02)
+    assert await hearing == b"back"
+
+
+async def test_a_short_restart_is_not_noticed_by_publish(backend: Backend, outage: None) -> None:
+    server = backend.need_server()
+    queue = await backend.start()
+    server.stop()
+    publishing = asyncio.create_task(queue.publish([delivery(1)]))
+    await asyncio.sleep(0)
+    await asyncio.to_thread(server.start)
+    assert await publishing == 1
+
+
+async def test_start_returns_though_the_server_is_away(backend: Backend, outage: None) -> None:
+    server = backend.need_server()
+    server.stop()
+    queue = await asyncio.wait_for(backend.start(), SOON)
+    began = time.monotonic()
+    assert await take(queue, timeout=0.3) == []
+    assert 0.25 < time.monotonic() - began < 2.0
+    entering = asyncio.create_task(_first(queue, "news"))
+    server.start()
+    await until(lambda: b"news" in server.command("PUBSUB", "CHANNELS"))
+    await queue.send("news", b"hello")
+    assert await asyncio.wait_for(entering, SOON) == b"hello"
+
+
+async def _first(queue: Queue, channel: str) -> bytes:
+    async with queue.listen(channel) as heard:
+        return await anext(heard)
+
+
+async def test_a_take_cancelled_while_the_server_is_away_ends_at_once(backend: Backend, outage: None) -> None:
+    server = backend.need_server()
+    queue = await backend.start()
+    taking = asyncio.create_task(take(queue, timeout=60))
+    await until(lambda: backend.takers_waiting(queue) == 1)
+    server.stop()
+    taking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(taking, 1.0)
+    server.start()
+    await until(lambda: _answers(queue))
+    await queue.publish([delivery(1)])
+    assert numbers(await take(queue, timeout=SOON)) == [1]
+
+
+async def _answers(queue: Queue) -> bool:
+    with contextlib.suppress(QueueUnavailable):
+        return await queue.ping() >= 0
+    return False
