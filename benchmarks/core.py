@@ -7,6 +7,7 @@ machine for its turn, so that a slow minute of the machine falls on all of them;
 import contextlib
 import math
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,10 @@ def run(options: Options, say: Say) -> Report:
 
 @contextlib.contextmanager
 def _ground(options: Options) -> Iterator[Ground]:
-    from tests.services.postgres import PostgresServer
-    from tests.services.valkey import ValkeyServer
+    # The wheels that carry the servers warn at import where there is no desktop session.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        from tests.services.postgres import PostgresServer
+        from tests.services.valkey import ValkeyServer
 
     with (
         tempfile.TemporaryDirectory(prefix="scrapeyard-bench-") as folder,
@@ -143,7 +146,10 @@ def _round(figures: Figures, ground: Ground, options: Options, say: Say) -> None
         if options.wants(system.key) and system.key not in figures.failures:
             say(system.name)
             with _noting(figures, system.key):
-                figures.turns.setdefault(system.key, []).append(_turn(system, ground, options))
+                turn = _turn(system, ground, options)
+                figures.turns.setdefault(system.key, []).append(turn)
+                if turn.left_behind:
+                    figures.failures[f"{system.key}, its end"] = f"{turn.left_behind} processes had to be killed"
 
 
 def _turn(system: System, ground: Ground, options: Options) -> Turn:
@@ -176,12 +182,12 @@ def _comparison(figures: Figures, options: Options) -> Table:
             key = system.key
             numbers = [figure(value) for value in (figures.p50(key), figures.p95(key), figures.per_second(key))]
             rows.append((system.name, system.isolation, *numbers, str(figures.errors(key))))
-    limit, ceiling = figure(figures.fork_limit()), figure(figures.ceiling)
+    forks = f"Bare warm parents fork {figure(figures.fork_limit())} times a second here. " if figures.forks else ""
     return Table(
         title=f"A no-op script behind HTTP, {options.processes} worker processes",
         columns=("system", "around one run", "p50 ms", "p95 ms", f"runs/s, {options.clients} clients", "errors"),
         rows=tuple(rows),
-        note=f"Bare warm parents fork {limit} times a second here. The load generator reaches {ceiling} calls/s.",
+        note=f"{forks}The load generator alone reaches {figure(figures.ceiling)} calls/s.",
     )
 
 

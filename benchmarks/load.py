@@ -64,6 +64,8 @@ class Load(Struct, frozen=True, kw_only=True):
     p95_ms: float
     p99_ms: float
     errors: dict[str, int]
+    unanswered: int
+    """Requests still under way some time after the window: a system with a long line leaves many."""
     timing: list[dict[str, Any]]
 
 
@@ -100,6 +102,7 @@ class Score:
         self._latencies: list[float] = []
         self._bodies: list[bytes] = []
         self._errors: Counter[str] = Counter()
+        self._unanswered = 0
 
     def answered(self, *, status: int, body: bytes, began: float) -> None:
         """One answer has come whole."""
@@ -113,10 +116,9 @@ class Score:
         if self._plan.keep_timing and len(self._bodies) < _KEPT_BODIES:
             self._bodies.append(body)
 
-    def unanswered(self, began: float) -> None:
-        """A request is still under way at the end; it counts as an error when it saw the whole window."""
-        if began < self._from:
-            self._errors["no answer"] += 1
+    def unanswered(self) -> None:
+        """A request is still under way at the end."""
+        self._unanswered += 1
 
     def failed(self, why: str) -> None:
         """A request got no answer."""
@@ -132,6 +134,7 @@ class Score:
             p95_ms=quantile(spent, 0.95),
             p99_ms=quantile(spent, 0.99),
             errors=dict(self._errors),
+            unanswered=self._unanswered,
             timing=[msgspec.json.decode(body).get("timing") or {} for body in self._bodies],
         )
 
@@ -179,7 +182,7 @@ class Client(asyncio.Protocol):
     def give_up(self) -> None:
         """The window is over and no answer has come."""
         if not self._finished.done():
-            self._score.unanswered(self._began)
+            self._score.unanswered()
             self._finish(False)
 
     def _ask(self) -> None:

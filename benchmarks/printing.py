@@ -57,7 +57,7 @@ def as_json(reports: Sequence[Report], about: dict[str, str]) -> bytes:
         "machine": about,
         "benches": {
             report.bench: {
-                "passed": report.passed,
+                "missed": report.missed,
                 "goals": [_goal_json(goal) for goal in report.goals],
                 "failures": report.failures,
                 "numbers": report.numbers,

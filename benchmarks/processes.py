@@ -107,8 +107,9 @@ class Program:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        late = _session(self._process.pid)
         self._process = None
-        self.left_behind = _end(family)
+        self.left_behind = _end({**late, **family})
 
 
 def adopt_orphans() -> None:
@@ -208,6 +209,16 @@ def _end(family: Mapping[int, str | None], grace: float = 2.0) -> int:
             os.kill(pid, signal.SIGKILL)
     _reap(family)
     return len(left)
+
+
+def _session(leader: int) -> dict[int, str | None]:
+    """What was started after the last look and stayed in the program's session."""
+    found = {}
+    for pid, _parent in _parents():
+        with contextlib.suppress(OSError):
+            if int(_stat(pid)[3]) == leader:
+                found[pid] = _born(pid)
+    return found
 
 
 def _alive(family: Mapping[int, str | None]) -> list[int]:

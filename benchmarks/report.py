@@ -78,9 +78,9 @@ class Report(Struct, frozen=True, kw_only=True):
     numbers: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def passed(self) -> bool:
-        """Whether every part was measured and no goal but an aim failed."""
-        return not self.failures and all(goal.met is not False or goal.aim for goal in self.goals)
+    def missed(self) -> tuple[str, ...]:
+        """Goals that were measured and not met, aims left out."""
+        return tuple(goal.name for goal in self.goals if goal.met is False and not goal.aim)
 
 
 def figure(value: float, unit: str = "") -> str:

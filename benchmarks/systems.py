@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 from msgspec import Struct
 
@@ -101,7 +102,7 @@ def scrapeyard_up(ground: Ground, port: int, env: Mapping[str, str]) -> Program:
 @contextlib.contextmanager
 def rq(ground: Ground) -> Iterator[Running]:
     """FastAPI + RQ workers, which fork for each job."""
-    env = {"BENCH_REDIS": f"{ground.redis_url.rstrip('/')}/1"}
+    env = {"BENCH_REDIS": _database(ground.redis_url, 1)}
     worker = [beside_python("rq"), "worker", "--quiet", "--url", env["BENCH_REDIS"], "--path", str(ROOT), "bench"]
     workers = [Program(f"rq-{number}", worker, env=env, folder=ground.folder) for number in range(ground.processes)]
     with _fastapi("rq_api", ground, env, workers) as running:
@@ -111,8 +112,7 @@ def rq(ground: Ground) -> Iterator[Running]:
 @contextlib.contextmanager
 def celery(ground: Ground) -> Iterator[Running]:
     """FastAPI + a Celery prefork pool, whose processes serve one task after another without a wall between them."""
-    base = ground.redis_url.rstrip("/")
-    env = {"BENCH_BROKER": f"{base}/2", "BENCH_RESULTS": f"{base}/3"}
+    env = {"BENCH_BROKER": _database(ground.redis_url, 2), "BENCH_RESULTS": _database(ground.redis_url, 3)}
     options = ["--pool", "prefork", "--concurrency", str(ground.processes), "--loglevel", "WARNING"]
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     argv = [beside_python("celery"), "-A", "benchmarks.peers.celery_tasks", "worker", *options, *quiet]
@@ -195,6 +195,11 @@ def _fastapi(
     argv = [sys.executable, "-m", "uvicorn", f"benchmarks.peers.{module}:app", "--port", str(port), *options]
     api = Program(module, argv, env=env, folder=ground.folder)
     return _running(Target(port=port, path="/run", body='{"input":{}}'), [*workers, api])
+
+
+def _database(url: str, number: int) -> str:
+    """Another database of the same Redis server, so that no system meets another's keys."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{number}"))
 
 
 def _scrapeyard_env(ground: Ground) -> dict[str, str]:
