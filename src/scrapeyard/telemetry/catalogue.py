@@ -160,4 +160,16 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Stopped with {count} changes that the database never took",
         "ko": "데이터베이스에 기록하지 못한 변경 {count}건을 남기고 멈췄습니다",
     },
+    "traces.dropped": {
+        "en": "Dropped the traces of {count} runs: more came than could be sent",
+        "ko": "실행 {count}건의 추적 정보를 버렸습니다. 보낼 수 있는 양보다 많이 쌓였습니다",
+    },
+    "traces.not_sent": {
+        "en": "The traces of {count} runs were not taken by the collector ({error})",
+        "ko": "수집기가 실행 {count}건의 추적 정보를 받지 않았습니다({error})",
+    },
+    "traces.sent_again": {
+        "en": "The collector takes traces again; those of {lost} runs are lost",
+        "ko": "수집기가 다시 추적 정보를 받습니다. 실행 {lost}건의 추적 정보가 유실되었습니다",
+    },
 }
