@@ -10,7 +10,10 @@ artifacts and results as they are. Never pickle: neither side trusts the other.
 
 import json
 import struct
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+Head = TypeVar("Head")
 
 VERSION = 1
 MAX_FRAME = 256 * 1024 * 1024
@@ -33,14 +36,15 @@ def encode(head: dict[str, Any], raw: bytes = b"") -> bytes:
     return b"".join((_LENGTHS.pack(total, len(packed)), packed, raw))
 
 
-class Decoder:
-    """Cuts a stream of bytes into frames."""
+class Decoder(Generic[Head]):
+    """Cuts a stream of bytes into frames. `parse` turns a head's bytes into whatever the receiver wants of it."""
 
-    def __init__(self, max_frame: int = MAX_FRAME) -> None:
+    def __init__(self, parse: Callable[[bytes], Head], max_frame: int = MAX_FRAME) -> None:
         self._buffer = bytearray()
+        self._parse = parse
         self._max_frame = max_frame
 
-    def feed(self, data: bytes) -> list[tuple[dict[str, Any], bytes]]:
+    def feed(self, data: bytes) -> list[tuple[Head, bytes]]:
         """The frames that are complete now. Raises WireError on the first that is not one."""
         self._buffer += data
         frames = []
@@ -48,7 +52,7 @@ class Decoder:
             frames.append(frame)
         return frames
 
-    def _cut(self) -> tuple[dict[str, Any], bytes] | None:
+    def _cut(self) -> tuple[Head, bytes] | None:
         if len(self._buffer) < 4:
             return None
         (total,) = _TOTAL.unpack_from(self._buffer)
@@ -63,10 +67,11 @@ class Decoder:
         packed, raw = bytes(view[8 : 8 + head_length]), bytes(view[8 + head_length : 4 + total])
         view.release()
         del self._buffer[: 4 + total]
-        return _head(packed), raw
+        return self._parse(packed), raw
 
 
-def _head(packed: bytes) -> dict[str, Any]:
+def parse_head(packed: bytes) -> dict[str, Any]:
+    """A head as a plain object. Raises WireError when it is not one with a type."""
     try:
         head = json.loads(packed)
     except (ValueError, RecursionError) as error:

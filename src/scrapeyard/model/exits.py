@@ -25,6 +25,7 @@ class ExitReason(StrEnum):
     MEMORY_LIMIT = "memory_limit"
     DISK_LIMIT = "disk_limit"
     OUTPUT_LIMIT = "output_limit"
+    PROCESS_LIMIT = "process_limit"  # too many threads
     # what the child did to us
     CRASHED = "crashed"  # the child died without a word
     PROTOCOL_ERROR = "protocol_error"  # the child spoke nonsense on the wire

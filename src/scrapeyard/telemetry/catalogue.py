@@ -140,6 +140,22 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The scrapers' folder {folder} holds more than is looked at; only {count} scrapers are known",
         "ko": "스크레이퍼 폴더 {folder}에 항목이 너무 많아 스크레이퍼 {count}개만 인식합니다",
     },
+    "sandbox.parent_nonsense": {
+        "en": "The process of {scraper} spoke nonsense and was ended: {error}",
+        "ko": "{scraper} 프로세스가 알 수 없는 응답을 보내 종료했습니다: {error}",
+    },
+    "sandbox.strays": {
+        "en": "{scraper} had left processes behind; all of them were ended",
+        "ko": "{scraper}이(가) 남긴 프로세스를 모두 종료했습니다",
+    },
+    "sandbox.walls_missing": {
+        "en": "Children run without these walls: {missing}; `scrapeyard doctor` tells why",
+        "ko": "다음 격리벽 없이 자식 프로세스를 실행합니다: {missing}. 이유는 `scrapeyard doctor`로 확인하세요",
+    },
+    "sandbox.zygote_gone": {
+        "en": "The zygote went away; the next run starts another",
+        "ko": "자이고트 프로세스가 사라졌습니다. 다음 실행 때 새로 시작합니다",
+    },
     "store.away": {
         "en": "The database does not answer ({error}); {pending} changes are kept and tried again",
         "ko": "데이터베이스가 응답하지 않습니다({error}). 변경 {pending}건을 보관하고 다시 시도합니다",

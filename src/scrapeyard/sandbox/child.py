@@ -1,0 +1,162 @@
+"""The worker's end of one child: its wire, its process, its end."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import struct
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from scrapeyard.sandbox.frames import Frame, Ready, parse
+from scrapeyard_sdk import wire
+
+_CREDENTIALS = struct.Struct("iII")
+_READ = 256 * 1024
+
+
+class Exit(Struct, frozen=True, kw_only=True):
+    """How a child's process ended, as its parent tells."""
+
+    status: int = -1
+    """As `waitpid` gives it; -1 when its parent is gone too."""
+    cpu_ms: float = 0.0
+    peak_kb: float = 0.0
+    output: str = ""
+
+    @property
+    def signal(self) -> int:
+        """The signal that ended it, or 0."""
+        return os.WTERMSIG(self.status) if self.status >= 0 and os.WIFSIGNALED(self.status) else 0
+
+
+class Child:
+    """A process that waits for a run, or runs it. All methods belong to the event loop's thread.
+
+    The kernel tells who is at the other end: with SO_PASSCRED every message carries the sender's process id, translated
+    to our pid namespace, and a process without capabilities cannot lie about it.
+    """
+
+    def __init__(self, slot: int, on_ready: Callable[["Child"], None]) -> None:
+        self.slot = slot
+        self.pid = 0
+        self._loop = asyncio.get_running_loop()
+        self.exited: asyncio.Future[Exit] = self._loop.create_future()
+        self.on_frame: Callable[[Frame, bytes], None] = self._on_first_frame
+        self.on_broken: Callable[[str], None] = lambda _: None
+        self._on_ready = on_ready
+        self._pid_fd = -1
+        self._decoder = wire.Decoder(parse, 64 * 1024)
+        self._out = bytearray()
+        self._drained = asyncio.Event()
+        self._drained.set()
+        ours, self.theirs = socket.socketpair()
+        ours.setblocking(False)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self._sock: socket.socket | None = ours
+        self._loop.add_reader(ours.fileno(), self._on_readable)
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process has not been reported gone."""
+        return not self.exited.done()
+
+    def allow_frames(self, max_bytes: int) -> None:
+        """How large a frame may be from now on."""
+        self._decoder = wire.Decoder(parse, max_bytes)
+
+    def send(self, head: dict[str, object], raw: bytes = b"") -> None:
+        """Queue a frame; use `drained` before the next large one."""
+        if self._sock is None:
+            return
+        self._out += wire.encode(head, raw)
+        self._write()
+
+    async def drained(self) -> None:
+        """Until the child has taken what was sent, or is gone."""
+        await self._drained.wait()
+
+    def kill(self) -> None:
+        """End its process and whatever group it leads, at once. May be called twice."""
+        if self._pid_fd >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pid_fd, signal.SIGKILL)
+                os.killpg(self.pid, signal.SIGKILL)
+        self.close()
+
+    def close(self) -> None:
+        """Close our end of the wire; a child that waits leaves by itself. May be called twice."""
+        if self._sock is not None:
+            self._loop.remove_reader(self._sock.fileno())
+            self._loop.remove_writer(self._sock.fileno())
+            self._sock.close()
+            self._sock = None
+        self._drained.set()
+
+    def reap(self, end: Exit) -> None:
+        """Its parent, or our own knowledge, says that the process is gone."""
+        if self._pid_fd >= 0:
+            os.close(self._pid_fd)
+            self._pid_fd = -1
+        if not self.exited.done():
+            self.exited.set_result(end)
+
+    def _on_readable(self) -> None:
+        if self._sock is None:
+            return
+        try:
+            data, ancillary, _, _ = self._sock.recvmsg(_READ, socket.CMSG_SPACE(_CREDENTIALS.size))
+        except BlockingIOError:
+            return
+        except OSError:
+            data, ancillary = b"", []
+        if not data:
+            self._broken("")
+            return
+        if not self.pid:
+            self._learn_pid(ancillary)
+        try:
+            frames = self._decoder.feed(data)
+        except wire.WireError as error:
+            self._broken(str(error))
+            return
+        for frame, raw in frames:
+            self.on_frame(frame, raw)
+
+    def _learn_pid(self, ancillary: list[tuple[int, int, bytes]]) -> None:
+        for level, kind, data in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
+                pid = _CREDENTIALS.unpack(data[: _CREDENTIALS.size])[0]
+                with contextlib.suppress(ProcessLookupError):
+                    self._pid_fd = os.pidfd_open(pid)
+                    self.pid = pid
+
+    def _on_first_frame(self, frame: Frame, _raw: bytes) -> None:
+        if not isinstance(frame, Ready) or frame.version != wire.VERSION or not self.pid:
+            self._broken("the child did not begin with `ready`")
+            return
+        self._on_ready(self)
+
+    def _broken(self, why: str) -> None:
+        self.close()
+        self.on_broken(why)
+
+    def _write(self) -> None:
+        if self._sock is None:
+            return
+        try:
+            sent = self._sock.send(self._out)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._broken("")
+            return
+        del self._out[:sent]
+        if self._out:
+            self._drained.clear()
+            self._loop.add_writer(self._sock.fileno(), self._write)
+        else:
+            self._loop.remove_writer(self._sock.fileno())
+            self._drained.set()

@@ -1,0 +1,89 @@
+"""The frames a child may send, as types. Whatever does not fit one of these is a protocol error."""
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+
+from scrapeyard_sdk import wire
+
+Short = Annotated[str, Meta(max_length=200)]
+Text = Annotated[str, Meta(max_length=64 * 1024)]
+Number = Annotated[int, Meta(ge=0, le=2**53)]
+
+
+class Ready(Struct, tag="ready", tag_field="t"):
+    """The child waits for its run."""
+
+    version: int
+
+
+class Log(Struct, tag="log", tag_field="t"):
+    """A line the script wrote."""
+
+    stream: Short
+    text: Annotated[str, Meta(max_length=8 * 1024 * 1024)]
+    at_ms: float = 0.0
+    level: Short = "info"
+    fields: dict[str, Any] = field(default_factory=dict)
+    cut: bool = False
+
+
+class Fetch(Struct, tag="fetch", tag_field="t"):
+    """The script wants a page; the raw part is the request's body."""
+
+    n: Number
+    url: Annotated[str, Meta(max_length=16 * 1024)]
+    method: Short = "GET"
+    headers: dict[Short, Text] = field(default_factory=dict)
+    timeout_seconds: Annotated[float, Meta(gt=0, le=3600)] | None = None
+    follow_redirects: bool = True
+    max_bytes: Number | None = None
+
+
+class KeepArtifact(Struct, tag="artifact", tag_field="t"):
+    """The script wants the raw part kept."""
+
+    n: Number
+    name: Short
+    content_type: Short = "application/octet-stream"
+
+
+class Record(Struct, tag="record", tag_field="t"):
+    """One record of many; the raw part is its JSON."""
+
+
+class Result(Struct, tag="result", tag_field="t"):
+    """The script returned; the raw part is its JSON, or the records sent before are."""
+
+    records: bool = False
+    cpu_ms: float = 0.0
+    peak_kb: float = 0.0
+
+
+class Error(Struct, tag="error", tag_field="t"):
+    """The script raised."""
+
+    reason: Short
+    type: Short = ""
+    message: Text = ""
+    traceback: Text = ""
+    site_status: int | None = None
+    after: Annotated[float, Meta(ge=0, le=86400)] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    cpu_ms: float = 0.0
+    peak_kb: float = 0.0
+
+
+Frame = Ready | Log | Fetch | KeepArtifact | Record | Result | Error
+
+_decoder: msgspec.json.Decoder[Frame] = msgspec.json.Decoder(Frame)
+
+
+def parse(packed: bytes) -> Frame:
+    """A frame's head. Raises WireError when it is none of ours."""
+    try:
+        return _decoder.decode(packed)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise wire.WireError(f"not one of our frames: {error}") from None

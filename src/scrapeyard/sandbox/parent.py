@@ -1,0 +1,158 @@
+"""A scraper's parent: loads the script once, inside its walls, and forks a child for each run. Standard library, SDK.
+
+From the moment the script is loaded, this process is as untrusted as the script: the worker checks everything it says,
+and kills it from outside. Inside a pid namespace it is process 1, so its death takes every descendant along.
+
+    worker → parent    {"fork": slot, "cpu": seconds} with the child's wire attached
+    parent → worker    {"loaded": kind} or {"refused": {type, message, traceback}} once · {"exited": slot, "status": …}
+"""
+
+import faulthandler
+import gc
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from scrapeyard.sandbox import libc, walls
+from scrapeyard.sandbox.plan import Plan
+from scrapeyard_sdk.child import run_child
+from scrapeyard_sdk.script import Script, describe_error, load
+
+_MESSAGE = 64 * 1024
+_TAIL = 8 * 1024
+"""How much of what a child wrote to its bare descriptors is told when it crashed."""
+
+
+def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
+    """Enclose ourselves, load the script, then fork children until the worker closes its end."""
+    os.environ.clear()
+    os.environ.update(plan.environment)
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+    try:
+        walls.enclose(replace(plan, data_bytes=base_bytes + plan.data_bytes))
+    except OSError as error:
+        _say(control, walls=str(error))
+        return
+    os.chdir(plan.work_folder)
+    os.environ["HOME"] = os.environ["TMPDIR"] = plan.work_folder
+    try:
+        script = load(plan.script_folder, plan.entry)
+    except BaseException as error:  # noqa: BLE001 - import-time code may raise anything, SystemExit included
+        _say(control, refused=describe_error(error))
+        return
+    gc.collect()
+    gc.freeze()
+    _say(control, loaded=script.kind)
+    Parent(control, plan, script).run()
+
+
+def _say(control: socket.socket, **message: Any) -> None:
+    try:
+        control.send(json.dumps(message, ensure_ascii=True).encode())
+    except (BrokenPipeError, ConnectionResetError):
+        os._exit(0)
+
+
+class Parent:
+    """Forks, reaps and cleans up."""
+
+    def __init__(self, control: socket.socket, plan: Plan, script: Script) -> None:
+        self._control = control
+        self._plan = plan
+        self._script = script
+        self._slots: dict[int, int] = {}
+
+    def run(self) -> None:
+        """Until the worker closes its end."""
+        wakeup, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._wakeup = (wakeup, wake)
+        while True:
+            ready, _, _ = select.select([self._control.fileno(), wakeup], [], [])
+            if wakeup in ready:
+                os.read(wakeup, 4096)
+                self._reap()
+            if self._control.fileno() in ready:
+                message, fds, _, _ = socket.recv_fds(self._control, _MESSAGE, 1)
+                if not message:
+                    return
+                self._fork(json.loads(message), fds)
+
+    def _fork(self, request: dict[str, Any], fds: list[int]) -> None:
+        slot = int(request["fork"])
+        try:
+            pid = os.fork()
+        except OSError as error:
+            _say(self._control, exited=slot, status=-1, output=str(error))
+        else:
+            if pid == 0:
+                self._become_child(slot, fds[0], int(request["cpu"]))
+            self._slots[pid] = slot
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _become_child(self, slot: int, fd: int, cpu_seconds: int) -> NoReturn:
+        try:
+            gc.disable()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for inherited in (*self._wakeup, self._control.detach()):
+                os.close(inherited)
+            os.setsid()
+            if not self._plan.has("namespaces"):
+                libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+            folder = f"{self._plan.work_folder}/{slot}"
+            _enter_folder(folder)
+            walls.enclose_child(self._plan, folder, cpu_seconds)
+            run_child(socket.socket(fileno=fd), self._script)
+        finally:
+            os._exit(1)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            slot = self._slots.pop(pid, None)
+            if slot is None:
+                continue
+            folder = f"{self._plan.work_folder}/{slot}"
+            output = _tail(folder) if status else ""
+            shutil.rmtree(folder, ignore_errors=True)
+            cpu = usage.ru_utime + usage.ru_stime
+            _say(self._control, exited=slot, status=status, cpu=cpu, rss_kb=usage.ru_maxrss, output=output)
+
+
+def _enter_folder(folder: str) -> None:
+    """The run's own folder: working directory, HOME, TMPDIR, and a file for what is written to bare descriptors."""
+    os.mkdir(folder, 0o700)  # noqa: PTH102 - pathlib costs more than the call
+    os.chdir(folder)
+    os.environ["HOME"] = os.environ["TMPDIR"] = folder
+    output = os.open(".output", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    faulthandler.enable(2)
+
+
+def _tail(folder: str) -> str:
+    try:
+        with open(f"{folder}/.output", "rb") as output:  # noqa: PTH123
+            output.seek(max(0, os.fstat(output.fileno()).st_size - _TAIL))
+            return output.read(_TAIL).decode(errors="replace")
+    except OSError:
+        return ""

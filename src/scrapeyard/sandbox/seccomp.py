@@ -1,0 +1,144 @@
+"""The system call filter, as a classic BPF program. Standard library only.
+
+Why by hand: the filter is installed by the zygote of every environment, where no third-party package can be counted on,
+and a linear allow-list needs no compiler. The kernel caches the verdict for calls that are always allowed, so the
+length of the list costs nothing.
+
+Two filters stack. The first is put up before the script is loaded; it must let the scraper's parent fork. The second is
+put up in each child and takes fork, signals to others, new filters and Landlock rules away.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+
+from scrapeyard.sandbox import libc
+from scrapeyard.sandbox.syscalls import ALLOWED, DIRECT_NETWORK, NONE
+
+_LOAD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
+_ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+_NR, _ARCH, _ARG0, _ARG1 = 0, 4, 16, 24
+_ARCHES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+_X32 = 0x40000000
+_CLONE_THREAD = 0x10000
+_CLONE_NEW = 0x7E020000
+_AF_UNIX, _INTERNET = 1, (2, 10)
+_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+
+_CLONE, _CLONE3, _FORK, _VFORK = (56, 220), (435, 435), (57, NONE), (58, NONE)
+_KILL_CALLS = ((62, 129), (234, 131))
+_PRLIMIT, _IOCTL, _SOCKET, _SOCKETPAIR = (302, 261), (16, 29), (41, 198), (53, 199)
+_CHILD_REFUSED = ((444, 444), (445, 445), (446, 446), (317, 277), (112, 157))
+"""landlock_create_ruleset, _add_rule, _restrict_self, seccomp, setsid: a child is done with them."""
+
+
+class _Program:
+    """Instructions in order. Every check jumps over at most a few instructions, so no offset overflows."""
+
+    def __init__(self, machine: str) -> None:
+        self._arch, self._column = _ARCHES[machine]
+        self._code: list[bytes] = []
+        self._add(_LOAD, _ARCH)
+        self._add(_JEQ, self._arch, 1, 0)
+        self._add(_RET, _KILL)
+        self._add(_LOAD, _NR)
+        if machine == "x86_64":
+            self._add(_JGE, _X32, 0, 1)
+            self._add(_RET, _KILL)
+
+    def _add(self, code: int, value: int, if_true: int = 0, if_false: int = 0) -> None:
+        self._code.append(struct.pack("<HBBI", code, if_true, if_false, value & 0xFFFFFFFF))
+
+    def answer(self, call: tuple[int, int], action: int) -> None:
+        """This call, whatever its arguments."""
+        if call[self._column] != NONE:
+            self._add(_JEQ, call[self._column], 0, 1)
+            self._add(_RET, action)
+
+    def allow_if(self, call: tuple[int, int], test: int, argument: int, value: int, otherwise: int) -> None:
+        """Allow when `argument` passes the test (_JEQ or _JSET) with `value`; otherwise answer `otherwise`."""
+        if call[self._column] != NONE:
+            self._add(_JEQ, call[self._column], 0, 4)
+            self._add(_LOAD, argument)
+            self._add(test, value, 0, 1)
+            self._add(_RET, _ALLOW)
+            self._add(_RET, otherwise)
+
+    def answer_if(self, call: tuple[int, int], test: int, argument: int, value: int, action: int) -> None:
+        """Answer `action` when `argument` passes the test; otherwise go on to the next check."""
+        if call[self._column] != NONE:
+            self._add(_JEQ, call[self._column], 0, 4)
+            self._add(_LOAD, argument)
+            self._add(test, value, 0, 1)
+            self._add(_RET, action)
+            self._add(_LOAD, _NR)
+
+    def end(self, action: int) -> bytes:
+        """The finished program, with the answer for every call not named."""
+        self._add(_RET, action)
+        return b"".join(self._code)
+
+
+_EPERM = _ERRNO | errno.EPERM
+_EACCES = _ERRNO | errno.EACCES
+_ENOSYS = _ERRNO | errno.ENOSYS
+
+
+def script_filter(machine: str, *, direct_network: bool, signals_anywhere: bool, pid: int) -> bytes:
+    """The filter for a scraper's parent: the allow-list, and fork.
+
+    `signals_anywhere` is safe only inside a pid namespace; otherwise only `pid` itself may be signalled.
+    """
+    program = _Program(machine)
+    for call in ALLOWED.values():
+        program.answer(call, _ALLOW)
+    program.answer(_CLONE3, _ENOSYS)
+    program.answer_if(_CLONE, _JSET, _ARG0, _CLONE_NEW, _EPERM)
+    for call in (_CLONE, _FORK, _VFORK):
+        program.answer(call, _ALLOW)
+    for call in _KILL_CALLS:
+        if signals_anywhere:
+            program.answer(call, _ALLOW)
+        else:
+            program.allow_if(call, _JEQ, _ARG0, pid, _EPERM)
+    program.allow_if(_PRLIMIT, _JEQ, _ARG0, 0, _EPERM)
+    for request in (_TIOCSTI, _TIOCLINUX):
+        program.answer_if(_IOCTL, _JEQ, _ARG1, request, _EPERM)
+    program.answer(_IOCTL, _ALLOW)
+    program.allow_if(_SOCKETPAIR, _JEQ, _ARG0, _AF_UNIX, _EACCES)
+    if direct_network:
+        for call in DIRECT_NETWORK.values():
+            program.answer(call, _ALLOW)
+        for family in _INTERNET:
+            program.answer_if(_SOCKET, _JEQ, _ARG0, family, _ALLOW)
+    program.answer(_SOCKET, _EACCES)
+    return program.end(_EPERM)
+
+
+def child_filter(machine: str, pid: int) -> bytes:
+    """The filter for a child: no new process, no signal to anyone but itself, no change to its walls."""
+    program = _Program(machine)
+    program.answer(_FORK, _EPERM)
+    program.answer(_VFORK, _EPERM)
+    program.allow_if(_CLONE, _JSET, _ARG0, _CLONE_THREAD, _EPERM)
+    for call in _KILL_CALLS:
+        program.allow_if(call, _JEQ, _ARG0, pid, _EPERM)
+    for call in _CHILD_REFUSED:
+        program.answer(call, _EPERM)
+    return program.end(_ALLOW)
+
+
+class _FilterProgram(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
+
+
+def install(code: bytes) -> None:
+    """Put the filter up for this process and all its descendants. Needs no-new-privileges. Raises OSError."""
+    program = _FilterProgram(len(code) // 8, code)
+    libc.call("prctl", libc.PR_SET_SECCOMP, 2, ctypes.byref(program), 0, 0)
+
+
+def supported() -> bool:
+    """Whether we know this machine's system calls."""
+    return os.uname().machine in _ARCHES

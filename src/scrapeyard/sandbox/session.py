@@ -1,0 +1,327 @@
+"""One run in one child: hands it over, serves its requests, enforces its limits, and judges how it ended."""
+
+import asyncio
+import re
+import signal
+import time
+
+import msgspec
+from msgspec import Raw
+
+from scrapeyard.engines.port import FetchRequest
+from scrapeyard.errors import FetchFailed, ScrapeyardError
+from scrapeyard.model import ExitReason, LogLine, RunError
+from scrapeyard.sandbox.child import Child, Exit
+from scrapeyard.sandbox.frames import Error, Fetch, Frame, KeepArtifact, Log, Ready, Record, Result
+from scrapeyard.sandbox.port import ChildServices, Verdict, Work
+
+ARTIFACT_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+_CLAIMABLE = frozenset(ExitReason) - {
+    ExitReason.SUCCEEDED,
+    ExitReason.TIMEOUT,
+    ExitReason.CPU_LIMIT,
+    ExitReason.CANCELLED,
+    ExitReason.LOST_WORKER,
+    ExitReason.INTERNAL_ERROR,
+    ExitReason.SCRAPER_NOT_FOUND,
+}
+"""What a child may say of itself; the rest only we can know."""
+_FETCHES_AT_ONCE = 16
+_REQUEST_BODY = 16 * 1024 * 1024
+_EXIT_PATIENCE = 2.0
+_BIG_JSON = 256 * 1024
+_MB = 1024 * 1024
+
+
+class Session:
+    """The conversation with one busy child."""
+
+    def __init__(self, child: Child, work: Work, services: ChildServices) -> None:
+        self._child = child
+        self._work = work
+        self._limits = work.limits
+        self._services = services
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[Verdict] = self._loop.create_future()
+        self._records: list[bytes] = []
+        self._output_bytes = 0
+        self._log_bytes = 0
+        self._logs_cut = False
+        self._artifact_bytes = 0
+        self._fetches = 0
+        self._gate = asyncio.Semaphore(_FETCHES_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._started = 0.0
+
+    @property
+    def child(self) -> Child:
+        """The child this session speaks with."""
+        return self._child
+
+    async def run(self) -> Verdict:
+        """To the end. Kills the child on timeout and when cancelled; the child is gone or going when this returns."""
+        limits = self._limits
+        child = self._child
+        child.allow_frames(int(max(limits.output_mb, limits.artifact_mb) * _MB) + _REQUEST_BODY)
+        child.on_frame, child.on_broken = self._on_frame, self._on_broken
+        self._started = time.perf_counter()
+        timer = self._loop.call_later(limits.wall_seconds, self._on_timeout)
+        try:
+            child.send(self._start_frame())
+            return await self._ended
+        finally:
+            timer.cancel()
+            for task in self._tasks:
+                task.cancel()
+            if not self._ended.done() or self._ended.cancelled() or self._ended.result().result is None:
+                child.kill()
+
+    def stop(self, reason: ExitReason, message: str) -> None:
+        """End the run from outside: kill the child and settle the verdict."""
+        self._child.kill()
+        self._settle(Verdict(exit_reason=reason, error=RunError(message=message)))
+
+    def _start_frame(self) -> dict[str, object]:
+        return {
+            "t": "run",
+            "run_id": self._work.run_id,
+            "attempt": self._work.attempt,
+            "input": msgspec.json.decode(self._work.input),
+            "config": self._work.config,
+            "seconds": self._limits.wall_seconds,
+            "log_bytes": self._limits.log_kb * 1024,
+            "output_bytes": int(self._limits.output_mb * _MB),
+        }
+
+    def _settle(self, verdict: Verdict) -> None:
+        if self._ended.done():
+            return
+        told = msgspec.structs.replace(
+            verdict,
+            wall_ms=(time.perf_counter() - self._started) * 1000,
+            records=len(self._records),
+            output_bytes=self._output_bytes,
+            log_bytes=self._log_bytes,
+            logs_cut=self._logs_cut,
+        )
+        self._ended.set_result(told)
+
+    def _on_timeout(self) -> None:
+        seconds = self._limits.wall_seconds
+        self.stop(ExitReason.TIMEOUT, f"the run took longer than {seconds:g} s; raise limits.wall_seconds or do less")
+
+    def _on_broken(self, why: str) -> None:
+        if why:
+            self.stop(ExitReason.PROTOCOL_ERROR, why)
+        elif not self._ended.done():
+            self._spawn(self._judge_death())
+
+    async def _judge_death(self) -> None:
+        try:
+            end = await asyncio.wait_for(asyncio.shield(self._child.exited), _EXIT_PATIENCE)
+        except TimeoutError:
+            self._child.kill()
+            end = Exit()
+        self._settle(judge_exit(end, self._limits.cpu_seconds))
+
+    def _spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _on_frame(self, frame: Frame, raw: bytes) -> None:
+        if self._ended.done():
+            return
+        match frame:
+            case Log():
+                self._on_log(frame)
+            case Fetch():
+                self._on_fetch(frame, raw)
+            case KeepArtifact():
+                self._on_artifact(frame, raw)
+            case Record():
+                self._on_record(raw)
+            case Result():
+                self._on_result(frame, raw)
+            case Error():
+                self._on_error(frame)
+            case Ready():
+                self.stop(ExitReason.PROTOCOL_ERROR, "the child said `ready` twice")
+
+    def _on_log(self, frame: Log) -> None:
+        room = self._limits.log_kb * 1024 - self._log_bytes
+        size = len(frame.text.encode()) + 32
+        if room <= 0:
+            self._logs_cut = True
+            return
+        self._log_bytes += size
+        self._logs_cut = self._logs_cut or frame.cut or size > room
+        text = frame.text[:room]
+        line = LogLine(
+            at_ms=frame.at_ms, stream=frame.stream, text=text, level=frame.level, fields=_bounded(frame.fields)
+        )
+        self._services.log(line)
+
+    def _on_fetch(self, frame: Fetch, raw: bytes) -> None:
+        self._fetches += 1
+        if self._fetches > self._limits.fetches:
+            self._answer_fetch_error(
+                frame.n, "fetch_not_allowed", f"this run may fetch {self._limits.fetches} pages; raise limits.fetches"
+            )
+            return
+        request = FetchRequest(
+            url=frame.url,
+            method=frame.method,
+            headers=frame.headers,
+            body=raw,
+            timeout_seconds=frame.timeout_seconds,
+            follow_redirects=frame.follow_redirects,
+            max_bytes=frame.max_bytes,
+        )
+        self._spawn(self._fetch(frame.n, request))
+
+    async def _fetch(self, number: int, request: FetchRequest) -> None:
+        async with self._gate:
+            try:
+                page = await self._services.fetch(request)
+            except FetchFailed as error:
+                self._answer_fetch_error(number, error.reason.value, error.message, error.site_status)
+                return
+            head = {
+                "t": "page",
+                "n": number,
+                "url": page.url,
+                "status": page.status,
+                "headers": list(page.headers),
+                "encoding": page.encoding,
+                "elapsed_ms": page.elapsed_ms,
+                "redirects": list(page.redirects),
+            }
+            self._child.send(head, page.body)
+            await self._child.drained()
+
+    def _answer_fetch_error(self, number: int, reason: str, message: str, site_status: int | None = None) -> None:
+        self._child.send(
+            {"t": "page_error", "n": number, "reason": reason, "message": message, "site_status": site_status}
+        )
+
+    def _on_artifact(self, frame: KeepArtifact, raw: bytes) -> None:
+        self._artifact_bytes += len(raw)
+        if not ARTIFACT_NAME.match(frame.name):
+            self._refuse_artifact(frame.n, "an artifact's name is letters, digits, dots, dashes; at most 128")
+        elif self._artifact_bytes > self._limits.artifact_mb * _MB:
+            self._refuse_artifact(frame.n, f"artifacts may take {self._limits.artifact_mb:g} MB; limits.artifact_mb")
+        else:
+            self._spawn(self._keep(frame, raw))
+
+    async def _keep(self, frame: KeepArtifact, raw: bytes) -> None:
+        try:
+            await self._services.artifact(frame.name, frame.content_type, raw)
+        except ScrapeyardError as error:
+            self._refuse_artifact(frame.n, error.message)
+        else:
+            self._child.send({"t": "kept", "n": frame.n})
+
+    def _refuse_artifact(self, number: int, message: str) -> None:
+        self._child.send({"t": "kept_error", "n": number, "message": message})
+
+    def _on_record(self, raw: bytes) -> None:
+        if self._output_over(len(raw) + 1):
+            return
+        self._records.append(raw)
+
+    def _output_over(self, more: int) -> bool:
+        self._output_bytes += more
+        if self._output_bytes <= self._limits.output_mb * _MB:
+            return False
+        self.stop(
+            ExitReason.OUTPUT_LIMIT, f"the result is larger than {self._limits.output_mb:g} MB; raise limits.output_mb"
+        )
+        return True
+
+    def _on_result(self, frame: Result, raw: bytes) -> None:
+        if frame.records:
+            raw = b"[" + b",".join(self._records) + b"]"
+        elif self._output_over(len(raw)):
+            return
+        self._child.close()
+        if len(raw) > _BIG_JSON:
+            self._spawn(self._check_large(frame, raw))
+        else:
+            self._conclude(frame, raw, json_fault(raw))
+
+    async def _check_large(self, frame: Result, raw: bytes) -> None:
+        self._conclude(frame, raw, await asyncio.to_thread(json_fault, raw))
+
+    def _conclude(self, frame: Result, raw: bytes, fault: str) -> None:
+        if fault:
+            self.stop(ExitReason.PROTOCOL_ERROR, f"the child sent a result that is not JSON: {fault}")
+            return
+        self._settle(
+            Verdict(
+                exit_reason=ExitReason.SUCCEEDED,
+                result=Raw(raw),
+                cpu_ms=frame.cpu_ms,
+                memory_mb=frame.peak_kb / 1024,
+            )
+        )
+
+    def _on_error(self, frame: Error) -> None:
+        try:
+            reason = ExitReason(frame.reason)
+        except ValueError:
+            reason = ExitReason.SCRIPT_ERROR
+        if reason not in _CLAIMABLE:
+            reason = ExitReason.PROTOCOL_ERROR
+        error = RunError(
+            message=frame.message,
+            type=frame.type,
+            traceback=frame.traceback,
+            site_status=frame.site_status,
+            details=_bounded(frame.details),
+        )
+        self._settle(
+            Verdict(
+                exit_reason=reason,
+                error=error,
+                cpu_ms=frame.cpu_ms,
+                memory_mb=frame.peak_kb / 1024,
+                retry_after=frame.after if reason is ExitReason.RETRY else None,
+            )
+        )
+
+
+def json_fault(raw: bytes) -> str:
+    """Why these bytes are not JSON that every client can read; empty when they are."""
+    try:
+        msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, ValueError) as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+_SIGNAL_REASONS = {
+    signal.SIGXCPU: (ExitReason.CPU_LIMIT, "the run used its processor time"),
+    signal.SIGXFSZ: (ExitReason.DISK_LIMIT, "the run wrote a file larger than limits.disk_mb"),
+}
+
+
+def judge_exit(end: Exit, cpu_limit: float) -> Verdict:
+    """What the death of a child without a word means."""
+    reason, message = ExitReason.CRASHED, "the child ended without a result"
+    if end.signal in _SIGNAL_REASONS:
+        reason, message = _SIGNAL_REASONS[signal.Signals(end.signal)]
+    elif end.signal == signal.SIGKILL and end.cpu_ms >= cpu_limit * 1000:
+        reason, message = ExitReason.CPU_LIMIT, "the run used its processor time"
+    elif end.signal:
+        message = f"the child was ended by {signal.Signals(end.signal).name}"
+    error = RunError(message=message, details={"output": end.output} if end.output else {})
+    return Verdict(exit_reason=reason, error=error, cpu_ms=end.cpu_ms, memory_mb=end.peak_kb / 1024)
+
+
+def _bounded(fields: dict[str, object]) -> dict[str, object]:
+    """At most twenty fields, each a short plain value."""
+    return {
+        key[:100]: value if isinstance(value, (bool, int, float)) or value is None else str(value)[:2000]
+        for key, value in list(fields.items())[:20]
+    }

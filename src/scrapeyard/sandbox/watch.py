@@ -1,0 +1,129 @@
+"""Looks at busy children from outside, ten times a second: processor time, memory, threads, disk."""
+
+import asyncio
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from scrapeyard.model import ExitReason, Limits, RunError
+from scrapeyard.sandbox.parents import LoadFailed, ScraperParent
+from scrapeyard.sandbox.session import Session
+
+_TICK = 0.1
+_DISK_EVERY = 3
+_PAGE = resource.getpagesize()
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_MB = 1024 * 1024
+_MAX_ENTRIES = 20_000
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """One look at a process."""
+
+    cpu_seconds: float
+    resident_bytes: int
+    threads: int
+
+
+def read_process(pid: int) -> Reading | None:
+    """None when the process is gone, or this system has no /proc."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = stat[stat.rfind(b")") + 2 :].split()
+    return Reading(
+        cpu_seconds=(int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND,
+        threads=int(fields[17]),
+        resident_bytes=int(fields[21]) * _PAGE,
+    )
+
+
+class Watch:
+    """Holds the sessions and loading parents to look at."""
+
+    def __init__(self) -> None:
+        self.base_bytes = 0
+        """What the bare zygote holds in memory; not the script's doing."""
+        self._sessions: dict[Session, tuple[Limits, ScraperParent | None]] = {}
+        self._parents: set[ScraperParent] = set()
+
+    def add(self, session: Session, limits: Limits, parent: ScraperParent | None = None) -> None:
+        """Look at this run until it is removed."""
+        self._sessions[session] = (limits, parent)
+
+    def remove(self, session: Session) -> None:
+        """The run is over."""
+        self._sessions.pop(session, None)
+
+    def add_parent(self, parent: ScraperParent) -> None:
+        """Look at this parent while it loads."""
+        self._parents.add(parent)
+
+    def remove_parent(self, parent: ScraperParent) -> None:
+        """The parent is gone."""
+        self._parents.discard(parent)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        tick = 0
+        while True:
+            await asyncio.sleep(_TICK)
+            tick += 1
+            for session, (limits, parent) in list(self._sessions.items()):
+                self._look(session, limits)
+                if tick % _DISK_EVERY == 0 and parent is not None:
+                    self._look_at_disk(session, limits, parent)
+            for parent in list(self._parents):
+                self._look_at_loading(parent)
+
+    def _look(self, session: Session, limits: Limits) -> None:
+        reading = read_process(session.child.pid)
+        if reading is None:
+            return
+        fault = self._fault(reading, limits)
+        if fault is not None:
+            session.stop(*fault)
+
+    def _fault(self, reading: Reading, limits: Limits) -> tuple[ExitReason, str] | None:
+        if reading.cpu_seconds > limits.cpu_seconds:
+            return ExitReason.CPU_LIMIT, f"used more than {limits.cpu_seconds:g} s of processor; limits.cpu_seconds"
+        if reading.resident_bytes > limits.memory_mb * _MB + self.base_bytes:
+            return ExitReason.MEMORY_LIMIT, f"used more than {limits.memory_mb} MB of memory; limits.memory_mb"
+        if reading.threads > limits.threads + 1:
+            return ExitReason.PROCESS_LIMIT, f"started more than {limits.threads} threads; limits.threads"
+        return None
+
+    def _look_at_disk(self, session: Session, limits: Limits, parent: ScraperParent) -> None:
+        used = sum(_sizes(parent.run_folder(session.child.slot)))
+        if used > limits.disk_mb * _MB:
+            session.stop(ExitReason.DISK_LIMIT, f"wrote more than {limits.disk_mb} MB of files; limits.disk_mb")
+
+    def _look_at_loading(self, parent: ScraperParent) -> None:
+        if parent.loaded.done():
+            self._parents.discard(parent)
+            return
+        reading = read_process(parent.pid)
+        fault = self._fault(reading, parent.limits) if reading else None
+        if fault is not None:
+            reason, message = fault
+            parent.loaded.set_exception(LoadFailed(reason, RunError(message=f"while loading, the script {message}")))
+            parent.kill()
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    """Sizes of the files below, as far as they can be seen; a folder with too many counts as endless."""
+    seen = 0
+    for place, _, names in os.walk(folder):
+        seen += len(names)
+        if seen > _MAX_ENTRIES:
+            yield 1 << 60
+            return
+        for name in names:
+            try:
+                yield os.lstat(f"{place}/{name}").st_blocks * 512
+            except OSError:
+                continue

@@ -1,0 +1,151 @@
+"""The zygote: a small warm process that forks a walled parent for each scraper. Standard library and SDK only.
+
+It is started once by the worker, outside its event loop, and never runs a script itself. It has one thread. When the
+worker goes away, its socket closes and the zygote leaves; its children asked the kernel to die with it.
+
+    worker → zygote    {"do": "parent", "id": n, "plan": …} with the parent's socket attached
+    zygote → worker    {"hello": walls} once · {"made": n, "pid": …} · {"gone": n, "status": …} · {"failed": n, "why": …}
+"""
+
+import contextlib
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from typing import NoReturn
+
+from scrapeyard.sandbox import libc, walls
+from scrapeyard.sandbox.parent import serve
+from scrapeyard.sandbox.plan import Plan
+
+_MESSAGE = 128 * 1024
+
+
+def main() -> None:
+    """Serve the worker on the socket whose descriptor is the first argument."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    found = walls.probe()
+    _warm_up()
+    Zygote(control, found).run()
+
+
+def _warm_up() -> None:
+    """Import what scripts and children need, once, and keep the collector from touching it in every child."""
+    import asyncio  # noqa: F401, PLC0415
+    import random  # noqa: F401, PLC0415
+    import traceback  # noqa: F401, PLC0415
+
+    import scrapeyard_sdk.child  # noqa: F401, PLC0415
+
+    with contextlib.suppress(ImportError):
+        import selectolax.lexbor  # noqa: F401, PLC0415
+    gc.collect()
+    gc.freeze()
+
+
+class Zygote:
+    """Forks parents on request and reports their deaths."""
+
+    def __init__(self, control: socket.socket, found: dict[str, str]) -> None:
+        self._control = control
+        self._found = found
+        self._parents: dict[int, int] = {}
+        self._pid_space = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self._base_bytes = _data_bytes()
+
+    def run(self) -> None:
+        """Until the worker closes its end."""
+        if not self._found["namespaces"] and os.geteuid() != 0:
+            walls.enter_user_namespace()
+        self._say(hello=self._found, pid=os.getpid(), rss_bytes=_resident_bytes())
+        wakeup, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        while True:
+            ready, _, _ = select.select([self._control.fileno(), wakeup], [], [])
+            if wakeup in ready:
+                os.read(wakeup, 4096)
+                self._reap()
+            if self._control.fileno() in ready and not self._serve_one():
+                return
+
+    def _serve_one(self) -> bool:
+        message, fds, _, _ = socket.recv_fds(self._control, _MESSAGE, 1)
+        if not message:
+            return False
+        request = json.loads(message)
+        try:
+            plan = Plan.decode(request["plan"])
+            self._fork_parent(request["id"], plan, fds[0])
+        except OSError as error:
+            self._say(failed=request["id"], why=str(error))
+        finally:
+            for fd in fds:
+                os.close(fd)
+        return True
+
+    def _fork_parent(self, number: int, plan: Plan, fd: int) -> None:
+        if plan.has("namespaces"):
+            libc.unshare(libc.NEWPID)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become_parent(plan, fd)
+        finally:
+            if plan.has("namespaces"):
+                libc.setns(self._pid_space, libc.NEWPID)
+        self._parents[pid] = number
+        self._say(made=number, pid=pid)
+
+    def _become_parent(self, plan: Plan, fd: int) -> NoReturn:
+        status = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+            kept = os.dup2(fd, 3)
+            os.closerange(4, 4096)
+            serve(socket.socket(fileno=kept), plan, self._base_bytes)
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            number = self._parents.pop(pid, None)
+            if number is not None:
+                self._say(gone=number, status=status)
+
+    def _say(self, **message: object) -> None:
+        try:
+            self._control.send(json.dumps(message).encode())
+        except (BrokenPipeError, ConnectionResetError):
+            os._exit(0)
+
+
+def _data_bytes() -> int:
+    """Private writable memory of this process, as RLIMIT_DATA counts it."""
+    with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123 - before pathlib is warm
+        return int(statm.read().split()[5]) * resource.getpagesize()
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123
+        return int(statm.read().split()[1]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""The life of a child: say ready, take one run, run the script, send the result, leave.
+
+Everything here runs inside the walls. The worker measures and enforces from outside; what the child says of itself is
+information, never proof.
+"""
+
+import asyncio
+import errno
+import io
+import json
+import os
+import resource
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from scrapeyard_sdk import wire
+from scrapeyard_sdk.channel import Channel, WorkerGone
+from scrapeyard_sdk.context import Context, LogRoom, SyncContext
+from scrapeyard_sdk.outcomes import FetchError, Outcome, Retry
+from scrapeyard_sdk.script import Script, clean, describe_error
+
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class OutputTooLarge(Exception):
+    """The result as JSON is over limits.output_mb."""
+
+
+class ResultInvalid(Exception):
+    """What the script returned is not JSON, or its own validate_result refused it."""
+
+
+def run_child(sock: socket.socket, script: Script) -> NoReturn:
+    """Never returns: the process ends when the run does."""
+    channel = Channel(sock)
+    loop = asyncio.new_event_loop() if script.is_async else None
+    try:
+        channel.send({"t": "ready", "version": wire.VERSION})
+        start, _ = channel.receive()
+        _run(channel, script, start, loop)
+    except WorkerGone:
+        pass
+    os._exit(0)
+
+
+def _run(channel: Channel, script: Script, start: dict[str, Any], loop: asyncio.AbstractEventLoop | None) -> None:
+    room = LogRoom(channel, int(start["log_bytes"]))
+    sys.stdout, sys.stderr = _Lines(room, "stdout", 1), _Lines(room, "stderr", 2)
+    try:
+        result = _call(channel, script, start, room, loop)
+        raw = b"" if result is _RECORDS else _fitting(to_json(result), int(start["output_bytes"]))
+        head: dict[str, Any] = {"t": "result", "records": result is _RECORDS}
+    except WorkerGone:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever ends the script ends the run, SystemExit included
+        raw, head = b"", {"t": "error", **explain(error)}
+    _flush(sys.stdout, sys.stderr)
+    _tell_bare_output(room)
+    channel.send({**head, **_usage()}, raw)
+
+
+_RECORDS = object()
+"""Stands for a result that was sent record by record."""
+
+
+def _fitting(raw: bytes, room: int) -> bytes:
+    if len(raw) > room:
+        raise OutputTooLarge(f"the result is {len(raw)} bytes and may be {room}; raise limits.output_mb or return less")
+    return raw
+
+
+def _call(
+    channel: Channel, script: Script, start: dict[str, Any], room: LogRoom, loop: asyncio.AbstractEventLoop | None
+) -> Any:
+    if loop is not None:
+        channel.attach(loop)
+        asyncio.set_event_loop(loop)
+        return loop.run_until_complete(_call_async(Context(channel, start, room), channel, script))
+    context = SyncContext(channel, start, room)
+    returned = _invoke(script, context)
+    if script.kind == "generator":
+        return _send_records(channel, script, returned)
+    return _validated(script, returned)
+
+
+async def _call_async(context: Context, channel: Channel, script: Script) -> Any:
+    returned = _invoke(script, context)
+    if script.kind == "async":
+        return _validated(script, await returned)
+    async for record in returned:
+        _send_record(channel, script, record)
+    return _RECORDS
+
+
+def _invoke(script: Script, context: Context | SyncContext) -> Any:
+    if not script.takes_input:
+        return script.function(context)
+    try:
+        bound = script.signature.bind(context, **context.input)
+    except TypeError as error:
+        raise _BadInput(str(error)) from None
+    return script.function(*bound.args, **bound.kwargs)
+
+
+class _BadInput(Exception):
+    """The input's fields do not fit the function's parameters."""
+
+
+def _send_records(channel: Channel, script: Script, records: Iterator[Any]) -> object:
+    for record in records:
+        _send_record(channel, script, record)
+    return _RECORDS
+
+
+def _send_record(channel: Channel, script: Script, record: Any) -> None:
+    channel.send({"t": "record"}, to_json(_validated(script, record)))
+
+
+def _validated(script: Script, result: Any) -> Any:
+    """The script's own `validate_result` hook: it may return a corrected result, return None, or raise."""
+    if script.validate is None:
+        return result
+    try:
+        corrected = script.validate(result)
+    except Outcome:
+        raise
+    except Exception as error:
+        raise ResultInvalid(f"validate_result: {type(error).__name__}: {error}") from error
+    return result if corrected is None else corrected
+
+
+def to_json(value: Any) -> bytes:
+    """Strict JSON as UTF-8. Raises ResultInvalid telling which value stands in the way."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    except UnicodeEncodeError:
+        raise ResultInvalid("the result holds text with lone surrogates; decode it with errors='replace'") from None
+    except RecursionError:
+        raise ResultInvalid("the result is nested too deeply, or refers to itself") from None
+    except (TypeError, ValueError) as error:
+        raise ResultInvalid(f"the result is not JSON: {error}") from None
+
+
+def explain(error: BaseException) -> dict[str, Any]:
+    """The fields of an error frame."""
+    told: dict[str, Any] = {"reason": _reason(error), **describe_error(error)}
+    if isinstance(error, Outcome):
+        told["traceback"] = ""
+        told["details"] = {clean(str(key)): clean(str(value))[:500] for key, value in list(error.details.items())[:20]}
+    if isinstance(error, MemoryError):
+        told["message"] = "the run used all the memory it may have; raise limits.memory_mb or hold less at once"
+    if isinstance(error, Retry):
+        told["after"] = max(0.0, float(error.after))
+    if isinstance(error, FetchError):
+        told["site_status"] = error.site_status
+    return told
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, (Outcome, FetchError)):
+        return error.reason
+    if isinstance(error, MemoryError):
+        return "memory_limit"
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+        return "disk_limit"
+    if isinstance(error, OutputTooLarge):
+        return "output_limit"
+    if isinstance(error, _BadInput):
+        return "bad_input"
+    return "bad_result" if isinstance(error, ResultInvalid) else "script_error"
+
+
+def _usage() -> dict[str, Any]:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"cpu_ms": round(time.process_time() * 1000, 2), "peak_kb": peak}
+
+
+class _Lines(io.TextIOBase):
+    """A text stream that sends whole lines to the log."""
+
+    def __init__(self, room: LogRoom, stream: str, descriptor: int) -> None:
+        self._room = room
+        self._stream = stream
+        self._descriptor = descriptor
+        self._rest = ""
+
+    encoding = "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, text: str) -> int:
+        self._rest += text
+        if "\n" in text:
+            *lines, self._rest = self._rest.split("\n")
+            for line in lines:
+                self._room.write(self._stream, line)
+        elif len(self._rest) > 64 * 1024:
+            self.flush_rest()
+        return len(text)
+
+    def flush_rest(self) -> None:
+        """Send a last line that has no end."""
+        if self._rest:
+            self._room.write(self._stream, self._rest)
+            self._rest = ""
+
+
+def _flush(*streams: Any) -> None:
+    for stream in streams:
+        if isinstance(stream, _Lines):
+            stream.flush_rest()
+
+
+def _tell_bare_output(room: LogRoom) -> None:
+    """What went to descriptors 1 and 2 past Python's streams: C libraries, os.write."""
+    try:
+        size = os.fstat(1).st_size
+        if size:
+            for line in os.pread(1, 64 * 1024, 0).decode("utf-8", "replace").splitlines():
+                room.write("stdout", line)
+    except OSError:
+        return

@@ -1,0 +1,59 @@
+"""Small verbs by which a script steers: raise one, and the run ends that way."""
+
+from typing import Any
+
+
+class Outcome(Exception):
+    """Base of the verbs. Not for scripts to raise."""
+
+    reason = "failed"
+
+    def __init__(self, message: str = "", **details: Any) -> None:
+        super().__init__(message or type(self).__doc__ or self.reason)
+        self.message = message
+        self.details = details
+
+
+class Retry(Outcome):
+    """Try this run again later: something passing stood in the way."""
+
+    reason = "retry"
+
+    def __init__(self, message: str = "", *, after: float = 5.0, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.after = after
+
+
+class Skip(Outcome):
+    """There is nothing to get here; the run counts as done, without data."""
+
+    reason = "skipped"
+
+
+class Blocked(Outcome):
+    """The site refuses us: a block page, a captcha, a login wall."""
+
+    reason = "blocked"
+
+
+class Fail(Outcome):
+    """This run cannot succeed; trying again will not help."""
+
+    reason = "failed"
+
+
+class FetchError(Exception):
+    """A page could not be had. `reason` is one of the platform's exit reasons (`fetch_dns`, `fetch_timeout`, …).
+
+    A script that does not catch it ends with that reason.
+    """
+
+    def __init__(self, reason: str, message: str, site_status: int | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.site_status = site_status
+
+
+class ArtifactError(Exception):
+    """An artifact could not be kept: too large, a bad name, or the store is away."""
