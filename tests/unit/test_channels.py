@@ -1,0 +1,62 @@
+"""What is said on the channels comes out as it went in, and nothing else does."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from scrapeyard.model import Cancel, ExitReason, FetchTrace, LogLine, Outcome, Refresh, RunError, ScraperRef, Signal
+from scrapeyard.queues import channels
+
+
+@pytest.mark.parametrize("signal", [Cancel(run_id="run_1"), Refresh(), Refresh(scraper="shop/product")])
+def test_a_signal_comes_out_as_it_went_in(signal: Signal) -> None:
+    assert channels.decode_signal(channels.encode(signal)) == signal
+
+
+def test_an_outcome_comes_out_as_it_went_in() -> None:
+    outcome = Outcome(
+        run_id="run_1",
+        attempt=3,
+        exit_reason=ExitReason.FETCH_STATUS,
+        scraper=ScraperRef(id="shop/product", version="1.4.2", digest="sha256:00"),
+        result=Raw(b'{"b" : 1.0, "a":[ ]}'),
+        error=RunError(message="한국어", site_status=404, details={"n": 1}),
+        fetches=(FetchTrace(url="http://shop.example/", status=404, ms=1.5),),
+        logs=(LogLine(at_ms=1.0, stream="log", text="line\n\x00", fields={"k": [1, None]}),),
+        retry_after=0.0,
+    )
+    got = channels.decode_outcome(channels.encode(outcome))
+    assert got == outcome
+    assert got.result is not None
+    assert bytes(got.result) == b'{"b" : 1.0, "a":[ ]}'
+
+
+def test_channels_of_different_receivers_are_apart() -> None:
+    names = {channels.SIGNALS, channels.replies("a"), channels.replies("b"), channels.events("a"), channels.events("b")}
+    assert len(names) == 5
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"", b"null", b"{}", b'{"type":"shutdown"}', b'{"type":"cancel"}', b'{"type":"cancel","run_id":1}', b"\xff\xfe"],
+)
+def test_what_is_no_signal_is_refused(message: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        channels.decode_signal(message)
+
+
+@pytest.mark.parametrize("message", [b"", b"[]", b'{"run_id":"x"}', b'{"run_id":"x","attempt":1,"exit_reason":"odd"}'])
+def test_what_is_no_outcome_is_refused(message: bytes) -> None:
+    with pytest.raises(msgspec.MsgspecError):
+        channels.decode_outcome(message)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_survived(message: bytes) -> None:
+    for decode in (channels.decode_signal, channels.decode_outcome):
+        try:
+            decode(message)
+        except msgspec.MsgspecError:
+            continue

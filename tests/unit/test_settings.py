@@ -1,0 +1,225 @@
+"""Settings: where they come from, which source wins, what is refused, and what is never shown."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from scrapeyard.errors import SettingsInvalid
+from scrapeyard.model import Limits
+from scrapeyard.settings import ALIASES, PREFIX, Settings, describe, hide_password, load, redacted
+
+Load = Callable[..., Settings]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Load:
+    """`load` in an empty folder with an empty environment, except for what is given."""
+
+    def read(environ: dict[str, str] | None = None, *, toml: str = "", dotenv: str = "", **overrides: Any) -> Settings:
+        if toml:
+            (tmp_path / "scrapeyard.toml").write_text(toml, "utf-8")
+        if dotenv:
+            (tmp_path / ".env").write_text(dotenv, "utf-8")
+        return load(overrides, environ=environ or {}, folder=tmp_path)
+
+    return read
+
+
+def test_defaults_stand_when_nothing_is_said(read: Load) -> None:
+    assert read() == Settings()
+    assert read().gateway.port == 8000
+    assert read().worker.lanes == ("default",)
+
+
+def test_each_source_beats_the_next(read: Load) -> None:
+    toml = "[gateway]\nport = 1001\n[worker]\nslots = 1\nahead = 1\n[log]\nlevel = 'debug'\n"
+    dotenv = "SCRAPEYARD_GATEWAY__PORT=1002\nSCRAPEYARD_WORKER__SLOTS=2\nSCRAPEYARD_WORKER__AHEAD=2\n"
+    environ = {"SCRAPEYARD_GATEWAY__PORT": "1003", "SCRAPEYARD_WORKER__SLOTS": "3"}
+    settings = read(environ, toml=toml, dotenv=dotenv, gateway={"port": 1004})
+    assert settings.gateway.port == 1004
+    assert settings.worker.slots == 3
+    assert settings.worker.ahead == 2
+    assert settings.log.level == "debug"
+
+
+def test_overrides_that_are_none_count_as_not_given(read: Load) -> None:
+    settings = read({"SCRAPEYARD_GATEWAY__PORT": "1003"}, gateway={"port": None, "host": None}, data_dir=None)
+    assert settings.gateway.port == 1003
+    assert settings.gateway.host == "127.0.0.1"
+
+
+def test_a_file_may_be_named(tmp_path: Path) -> None:
+    (tmp_path / "scrapeyard.toml").write_text("[gateway]\nport = 1\n")
+    (tmp_path / "other.toml").write_text("[gateway]\nport = 2\n")
+    settings = load(environ={"SCRAPEYARD_CONFIG": str(tmp_path / "other.toml")}, folder=tmp_path)
+    assert settings.gateway.port == 2
+
+
+def test_a_named_file_that_is_missing_or_broken_is_an_error(tmp_path: Path, read: Load) -> None:
+    with pytest.raises(SettingsInvalid, match="SCRAPEYARD_CONFIG"):
+        read({"SCRAPEYARD_CONFIG": str(tmp_path / "none.toml")})
+    with pytest.raises(SettingsInvalid, match="not TOML"):
+        read(toml="[gateway\n")
+    (tmp_path / "scrapeyard.toml").write_bytes(b"x = '\xff'")
+    with pytest.raises(SettingsInvalid, match="not TOML"):
+        read()
+
+
+def test_names_that_other_tools_use(read: Load) -> None:
+    settings = read(
+        {
+            "DATABASE_URL": "postgresql://u:p@db/x",
+            "REDIS_URL": "redis://:p@r:1/0",
+            "LOG_LEVEL": "WARNING",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318",
+            "SCRAPEYARD_LANG": "KO",
+        }
+    )
+    assert settings.database_url.get_secret_value() == "postgresql://u:p@db/x"
+    assert settings.redis_url.get_secret_value() == "redis://:p@r:1/0"
+    assert settings.log.level == "warning"
+    assert settings.telemetry.otlp_endpoint == "http://c:4318"
+    assert settings.log.lang == "ko"
+
+
+def test_our_names_beat_those_of_other_tools(read: Load) -> None:
+    both = {
+        "LOG_LEVEL": "debug",
+        "SCRAPEYARD_LOG__LEVEL": "error",
+        "SCRAPEYARD_LANG": "ko",
+        "SCRAPEYARD_LOG__LANG": "en",
+    }
+    assert read(both).log.level == "error"
+    assert read(dict(reversed(both.items()))).log.lang == "en"
+
+
+def test_aliases_work_in_dotenv_too_and_the_environment_beats_it(read: Load) -> None:
+    settings = read({"LOG_LEVEL": "error"}, dotenv="LOG_LEVEL=debug\nREDIS_URL=redis://a\n")
+    assert settings.log.level == "error"
+    assert settings.redis_url.get_secret_value() == "redis://a"
+
+
+def test_an_empty_alias_counts_as_not_set(read: Load) -> None:
+    assert read({"DATABASE_URL": "", "LOG_LEVEL": ""}) == Settings()
+
+
+def test_every_alias_names_a_key_that_exists() -> None:
+    keys = {name for name, *_ in describe()}
+    assert {".".join(path) for path in ALIASES.values()} <= keys
+
+
+@pytest.mark.parametrize(
+    ("environ", "key"),
+    [
+        ({"SCRAPEYARD_GATEWAY__PROT": "1"}, "gateway.prot"),
+        ({"SCRAPEYARD_NOTHING": "1"}, "nothing"),
+        ({"SCRAPEYARD_NO__SUCH__KEY": "1"}, "no"),
+    ],
+)
+def test_unknown_names_in_the_environment_are_refused(read: Load, environ: dict[str, str], key: str) -> None:
+    with pytest.raises(SettingsInvalid, match=rf"\b{key}: no such setting"):
+        read(environ)
+
+
+def test_unknown_names_in_dotenv_and_toml_are_refused(read: Load, tmp_path: Path) -> None:
+    with pytest.raises(SettingsInvalid, match=r"worker\.slot: no such setting"):
+        read(toml="[worker]\nslot = 3\n")
+    (tmp_path / "scrapeyard.toml").unlink()
+    with pytest.raises(SettingsInvalid, match=r"worker\.slot: no such setting"):
+        read(dotenv="SCRAPEYARD_WORKER__SLOT=3\n")
+
+
+def test_names_of_other_programs_are_left_alone(read: Load) -> None:
+    assert read({"PATH": "/bin", "GATEWAY__PORT": "1"}, dotenv="OTHER=1\n") == Settings()
+    assert read({"SCRAPEYARD_URL": "http://127.0.0.1:8000"}) == Settings()
+
+
+def test_a_section_given_as_a_value_is_refused(read: Load) -> None:
+    with pytest.raises(SettingsInvalid, match="gateway"):
+        read({"SCRAPEYARD_GATEWAY": "1"})
+    with pytest.raises(SettingsInvalid, match="gateway is a value"):
+        read({"SCRAPEYARD_GATEWAY": "1", "SCRAPEYARD_GATEWAY__PORT": "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "key"),
+    [
+        ("SCRAPEYARD_GATEWAY__PORT", "many", "gateway.port"),
+        ("SCRAPEYARD_GATEWAY__PORT", "70000", "gateway.port"),
+        ("SCRAPEYARD_GATEWAY__WAIT_SECONDS", "301", "gateway.wait_seconds"),
+        ("SCRAPEYARD_WORKER__SLOTS", "-1", "worker.slots"),
+        ("SCRAPEYARD_WORKER__LANES", "", "worker.lanes"),
+        ("SCRAPEYARD_SANDBOX__MODE", "perhaps", "sandbox.mode"),
+        ("LOG_LEVEL", "loud", "log.level"),
+        ("SCRAPEYARD_LANG", "fr", "log.lang"),
+    ],
+)
+def test_values_out_of_bounds_are_refused_by_name(read: Load, name: str, value: str, key: str) -> None:
+    with pytest.raises(SettingsInvalid, match=key.replace(".", r"\.")):
+        read({name: value})
+
+
+def test_every_fault_is_named_at_once(read: Load) -> None:
+    with pytest.raises(SettingsInvalid) as caught:
+        read({"SCRAPEYARD_GATEWAY__PORT": "x", "SCRAPEYARD_WORKER__SLOTS": "y", "SCRAPEYARD_ODD": "z"})
+    assert all(key in caught.value.message for key in ("gateway.port", "worker.slots", "odd", "config --describe"))
+
+
+def test_lists_may_be_written_with_commas(read: Load) -> None:
+    assert read({"SCRAPEYARD_WORKER__LANES": "a, b,,c "}).worker.lanes == ("a", "b", "c")
+    assert read(toml='[worker]\nlanes = ["x", "y"]\n').worker.lanes == ("x", "y")
+
+
+def test_settings_do_not_change() -> None:
+    settings = Settings()
+    with pytest.raises(ValidationError):
+        settings.gateway.port = 1  # type: ignore[misc]
+
+
+def test_secrets_hide(read: Load) -> None:
+    settings = read({"DATABASE_URL": "postgresql://me:hush@db/x", "REDIS_URL": "redis://:hush@r:6379/0"})
+    assert "hush" not in repr(settings)
+    assert "hush" not in str(settings)
+    shown = redacted(settings)
+    assert "hush" not in str(shown)
+    assert shown["database_url"] == "postgresql://me:***@db/x"
+    assert shown["redis_url"] == "redis://:***@r:6379/0"
+    assert shown["gateway"]["port"] == 8000
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("", ""),
+        ("sqlite:///data/x.db", "sqlite:///data/x.db"),
+        ("redis://r:6379/0", "redis://r:6379/0"),
+        ("redis://:p@r:6379/0", "redis://:***@r:6379/0"),
+        ("postgresql://u:p%40q@[::1]:5432/x?sslmode=require", "postgresql://u:***@[::1]:5432/x?sslmode=require"),
+        ("postgresql://u:a@b@h/x", "postgresql://u:***@h/x"),
+        ("postgresql://u@h/x", "postgresql://u@h/x"),
+    ],
+)
+def test_a_password_in_a_url_is_hidden(url: str, shown: str) -> None:
+    assert hide_password(url) == shown
+
+
+def test_every_key_is_described_and_can_be_set_by_the_name_it_is_described_with(read: Load) -> None:
+    keys = list(describe())
+    assert len({name for name, *_ in keys}) == len(keys) > 40
+    for name, environ, _default, meaning in keys:
+        assert meaning.endswith("."), f"{name} needs a sentence"
+        assert environ == PREFIX + name.replace(".", "__").upper()
+    for name, environ, default, _meaning in keys:
+        if default is not None:
+            text = ",".join(default) if isinstance(default, tuple) else str(default)
+            assert read({environ: text}) == Settings(), name
+
+
+def test_limits_become_the_models_noun() -> None:
+    limits = Settings().limits.as_limits()
+    assert isinstance(limits, Limits)
+    assert limits.wall_seconds == 300
+    assert Limits().within(limits) == Limits()
