@@ -94,9 +94,10 @@ def _constant(value: object, depth: int) -> Schema:
 
 
 def _name(node: ast.expr) -> str:
-    """`List` of `typing.List` too. A subscript such as `x[0].List` has no name of ours."""
-    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-    return _SAME.get(name, name)
+    """`List` of `typing.List` too; empty for anything that is not a name."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return _SAME.get(node.attr, node.attr)
+    return _SAME.get(node.id, node.id) if isinstance(node, ast.Name) else ""
 
 
 def _arguments(node: ast.expr) -> list[ast.expr]:

@@ -10,7 +10,7 @@ from typing import Any
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.repository.hints import NO_VALUE, literal, schema_of, with_null
 
-MAX_BYTES = 1024 * 1024
+MAX_BYTES = 512 * 1024
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -37,7 +37,7 @@ def _parse(source: bytes, where: str) -> ast.Module:
     except SyntaxError as error:
         raise ScraperInvalid(f"{where}:{error.lineno or 1}: {error.msg}", file=where, line=error.lineno) from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ScraperInvalid(f"{where}:1: cannot be parsed: {error or 'too complex'}") from None
+        raise ScraperInvalid(f"{where}:1: cannot be parsed: {str(error) or 'too complex'}") from None
     return tree
 
 
