@@ -1,0 +1,105 @@
+"""How much of a page may be parsed.
+
+The HTML standard makes parsers do work that grows with the square of the input: each open element is looked at for each
+new one, each attribute for each new one, and unclosed `<b>`s are opened again in every paragraph. A page of 70 KB can
+take a parser minutes, or gigabytes. So the work is reckoned first, and a page is cut where it would pass a budget no
+real page comes near.
+
+The reckoning reads tags by a simple rule and not as a parser would: a page that hides tags in comments and quotes can
+deceive it, up to the cap on its length.
+"""
+
+import re
+
+MAX_HTML = 5_000_000
+"""Characters parsed; what follows is ignored."""
+
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9:-]{0,30})([^<>]*)")
+_ALWAYS_FINE = 500
+"""Tags. So few cannot be trouble, unless they are very long."""
+_LONG = 200
+_DEPTH_BUDGET = 100_000_000
+_ATTRIBUTE_BUDGET = 100_000_000
+_REOPEN_BUDGET = 1_000_000
+
+_VOID = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
+)
+_CLOSED_BY_THE_NEXT = frozenset(
+    {
+        "a",
+        "p",
+        "li",
+        "td",
+        "th",
+        "tr",
+        "dt",
+        "dd",
+        "option",
+        "optgroup",
+        "tbody",
+        "thead",
+        "tfoot",
+        "rp",
+        "rt",
+        "body",
+        "html",
+        "head",
+    }
+)
+_REOPENED = frozenset({"b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"})
+
+
+def bounded(html: str) -> str:
+    """The page, or as much of its beginning as can be parsed in about a second."""
+    html = html[:MAX_HTML]
+    if html.count("<") <= _ALWAYS_FINE and len(html) <= _ALWAYS_FINE * _LONG // 4:
+        return html
+    return html[: _Reckoning().end_of(html)]
+
+
+class _Reckoning:
+    def __init__(self) -> None:
+        self._open: dict[str, int] = {}
+        self._depth = 0
+        self._reopened = 0
+        self._spent_on_depth = 0
+        self._spent_on_attributes = 0
+        self._spent_on_reopening = 0
+
+    def end_of(self, html: str) -> int:
+        for tag in _TAG.finditer(html):
+            close, name, rest = tag.groups()
+            name = name.lower()
+            if close:
+                self._close(name)
+            elif name not in _VOID:
+                self._add(name)
+            if len(rest) > _LONG:
+                self._spent_on_attributes += len(rest.split()) ** 2
+            if self._is_spent:
+                return tag.start()
+        return len(html)
+
+    def _add(self, name: str) -> None:
+        self._spent_on_depth += self._depth
+        self._spent_on_reopening += self._reopened
+        if name in _CLOSED_BY_THE_NEXT:
+            return
+        self._open[name] = self._open.get(name, 0) + 1
+        self._depth += 1
+        self._reopened += name in _REOPENED
+
+    def _close(self, name: str) -> None:
+        if self._open.get(name):
+            self._open[name] -= 1
+            self._depth -= 1
+            self._reopened -= name in _REOPENED
+
+    @property
+    def _is_spent(self) -> bool:
+        return (
+            self._spent_on_depth > _DEPTH_BUDGET
+            or self._spent_on_attributes > _ATTRIBUTE_BUDGET
+            or self._spent_on_reopening > _REOPEN_BUDGET
+        )
