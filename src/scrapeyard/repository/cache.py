@@ -13,14 +13,10 @@ import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from scrapeyard.repository.files import SourceFile, list_files, read_chunks
+from scrapeyard.repository.files import ChangedMeanwhile, SourceFile, list_files, read_chunks
 
 DAY = 86_400.0
 _TEMPORARY = ".new-"
-
-
-class ChangedMeanwhile(Exception):
-    """A file changed while it was read. Look again later."""
 
 
 class Cache:

@@ -27,6 +27,10 @@ class SourceFile(Struct, frozen=True, kw_only=True):
     """Changes when the file does: modification time, change time (nanoseconds), inode."""
 
 
+class ChangedMeanwhile(Exception):
+    """A file changed while it was read. Look again later."""
+
+
 def is_skipped(name: str) -> bool:
     """Whether a file or folder is no part of a scraper: hidden ones, which may hold secrets, and compiled code."""
     return name.startswith(".") or name == "__pycache__" or name.endswith(".pyc")
@@ -57,15 +61,17 @@ def _bounded(files: Iterator[SourceFile]) -> Iterator[SourceFile]:
 
 
 def read_chunks(file: SourceFile) -> Iterator[bytes]:
-    """The content, at most one byte more than its size was: a file that grows meanwhile is noticed, not followed."""
+    """The content. Raises ChangedMeanwhile when it is not as long as it was; a file that grows is not followed."""
     descriptor = os.open(file.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ScraperInvalid(f"{file.name}: not a regular file; remove it")
+            raise ChangedMeanwhile
         left = file.size + 1
         while left > 0 and (chunk := stream.read(min(CHUNK, left))):
             left -= len(chunk)
             yield chunk
+    if left != 1:
+        raise ChangedMeanwhile
 
 
 def _walk(folder: Path, prefix: str, root: Path, marker: str) -> Iterator[SourceFile]:

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Limits, Scraper, ScraperRef
-from scrapeyard.repository.cache import Cache, ChangedMeanwhile
-from scrapeyard.repository.files import SourceFile, is_skipped, list_files
+from scrapeyard.repository.cache import Cache
+from scrapeyard.repository.files import ChangedMeanwhile, SourceFile, is_skipped, list_files
 from scrapeyard.repository.manifest import FILE_NAME, Manifest, read_manifest
 from scrapeyard.repository.signature import MAX_BYTES, read_signature
 

@@ -20,6 +20,8 @@ class Index:
         self.listings = tuple(sorted(listings, key=_order))
         self._by_id: dict[str, dict[str, Listing]] = {}
         for listing in self.listings:
+            if listing.id in builtins and listing.scraper is None:
+                continue  # it took a built-in's name: told in the listing, but the built-in answers
             self._by_id.setdefault(listing.id, {}).setdefault(listing.version, listing)
 
     def resolve(self, wanted: str) -> Scraper:

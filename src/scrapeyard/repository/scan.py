@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import SCRAPER_ID
-from scrapeyard.repository.cache import Cache, ChangedMeanwhile
-from scrapeyard.repository.files import SourceFile
+from scrapeyard.repository.cache import Cache
+from scrapeyard.repository.files import ChangedMeanwhile, SourceFile
 from scrapeyard.repository.folder import Terms, find_scrapers, load_files, scraper_files
 from scrapeyard.repository.manifest import FILE_NAME, MAX_BYTES
 from scrapeyard.repository.port import Listing
