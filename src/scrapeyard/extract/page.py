@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
 
 from scrapeyard.extract.bounds import bounded
 from scrapeyard.extract.markdown import to_markdown
+from scrapeyard_sdk.text import lines
 
 FORMATS = ("links", "text", "markdown")
 MAX_LINKS = 5000
@@ -19,54 +20,6 @@ MAX_FIELD = 2000
 MAX_TEXT = 1_000_000
 
 _UNSEEN = "script, style, noscript, template, iframe, object, svg, canvas, head, [hidden]"
-_BLOCKS = frozenset(
-    {
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "br",
-        "dd",
-        "details",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hr",
-        "li",
-        "main",
-        "nav",
-        "ol",
-        "option",
-        "p",
-        "pre",
-        "section",
-        "select",
-        "summary",
-        "table",
-        "tbody",
-        "td",
-        "textarea",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    }
-)
 
 
 def extract_page(
@@ -156,19 +109,7 @@ def _absolute(base: str, href: str | None) -> str | None:
 
 
 def _text(tree: LexborHTMLParser) -> str:
-    if tree.body is None:
-        return ""
-    pieces = "".join(_piece(node) for node in tree.body.traverse(include_text=True))
-    lines = (_folded(line) for line in pieces.split("\v"))
-    return "\n".join(line for line in lines if line)[:MAX_TEXT]
-
-
-def _piece(node: LexborNode) -> str:
-    # A vertical tab stands for a break between blocks; line feeds inside a text mean no more than a space.
-    if node.tag != "-text":
-        return "\v" if node.tag in _BLOCKS else ""
-    before = node.prev
-    return ("\v" if before is not None and before.tag in _BLOCKS else "") + (node.text_content or "")
+    return "\n".join(lines(tree.body))[:MAX_TEXT] if tree.body is not None else ""
 
 
 def _folded(text: str) -> str:

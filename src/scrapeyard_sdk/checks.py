@@ -1,0 +1,60 @@
+"""Assertions for scripts: is this the page, is the record whole? Each failure names what is missing."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scrapeyard_sdk.page import Page
+
+_ABSENT = object()
+
+
+class CheckFailed(AssertionError):
+    """A page or a record is not what the script expects. `missing` lists what was looked for in vain."""
+
+    def __init__(self, message: str, missing: Sequence[str]) -> None:
+        super().__init__(message)
+        self.message = message
+        self.missing = tuple(missing)
+
+
+def assert_html_contains(page: Page | str, *needles: str) -> None:
+    """Raises CheckFailed unless the page's HTML contains every needle, letter for letter."""
+    html = page.html if isinstance(page, Page) else page
+    missing = [needle for needle in needles if needle not in html]
+    if missing:
+        where = page.url if isinstance(page, Page) else "the page"
+        raise CheckFailed(f"{where} does not contain {_listed(missing)}", missing)
+
+
+def assert_fields_present(record: Mapping[str, Any], *fields: str) -> None:
+    """Raises CheckFailed unless every field is there and holds something.
+
+    A dotted path goes into mappings and, by number, into lists: `offers.0.price`. None, blank text and empty lists and
+    mappings count as absent; 0 and False do not.
+    """
+    missing = [field for field in fields if _is_absent(_look(record, field))]
+    if missing:
+        raise CheckFailed(f"the record lacks {_listed(missing)}", missing)
+
+
+def _look(record: Any, path: str) -> Any:
+    if isinstance(record, Mapping) and path in record:
+        return record[path]
+    for step in path.split("."):
+        if isinstance(record, Mapping):
+            record = record.get(step, _ABSENT)
+        elif isinstance(record, (list, tuple)) and step.isdecimal() and int(step) < len(record):
+            record = record[int(step)]
+        else:
+            return _ABSENT
+    return record
+
+
+def _is_absent(value: Any) -> bool:
+    if value is _ABSENT or value is None:
+        return True
+    return not value.strip() if isinstance(value, str) else isinstance(value, (list, tuple, dict)) and not value
+
+
+def _listed(missing: Sequence[str]) -> str:
+    return ", ".join(repr(each[:100]) for each in missing)
