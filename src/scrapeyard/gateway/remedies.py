@@ -58,6 +58,7 @@ EXITS: dict[ExitReason, str] = {
     ExitReason.MEMORY_LIMIT: "Keep less in memory, or raise limits.memory_mb in its manifest.",
     ExitReason.DISK_LIMIT: "Write less to disk, or raise limits.disk_mb in its manifest.",
     ExitReason.OUTPUT_LIMIT: "Return less, keep large things as artifacts, or raise limits.output_mb in its manifest.",
+    ExitReason.PROCESS_LIMIT: "Start fewer threads, or raise limits.threads in its manifest.",
     ExitReason.CRASHED: "The child died without a word; a native library is the usual cause. Look at its logs.",
     ExitReason.PROTOCOL_ERROR: "The script must not touch the child's own sockets.",
     ExitReason.CANCELLED: "It was cancelled; submit it again if it is still wanted.",

@@ -103,7 +103,8 @@ def routes(gateway: Gateway) -> APIRouter:
         run = await gateway.lookup.get(run_id)
         lines, cut = await services.store.logs(run.id)
         if _wants_text(request):
-            return PlainTextResponse("".join(map(_line, lines)) + ("(cut)\n" if cut else ""))
+            text = "".join(map(_line, lines)) + ("(cut)\n" if cut else "")
+            return PlainTextResponse(text, headers={"X-Content-Type-Options": "nosniff"})
         return _json({"id": run.id, "lines": lines, "cut": cut})
 
     @router.get(

@@ -1,0 +1,104 @@
+"""Workers, scrapers, health, and the shape of every error."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from scrapeyard.model import Refresh
+from scrapeyard.queues import channels
+from tests.integration.gateway_stand import Stand, open_stand, worker
+
+
+@pytest.fixture
+async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
+    async with open_stand(tmp_path) as opened:
+        yield opened
+
+
+async def test_workers_show_what_their_heartbeat_told(stand: Stand) -> None:
+    await stand.store.beat(worker(busy=3))
+    await stand.store.beat(worker(id="worker_silent", seen_at=1.0))
+    (shown,) = (await stand.client.get("/api/workers")).json()["workers"]
+    assert (shown["id"], shown["busy"], shown["lanes"]) == ("worker_1", 3, ["default", "bulk"])
+    assert shown["age_seconds"] < 15
+
+
+async def test_health_is_degraded_without_workers_and_ok_with_one(stand: Stand) -> None:
+    response = await stand.client.get("/api/health")
+    assert (response.status_code, response.json()["status"]) == (200, "degraded")
+    assert response.json()["dependencies"]["workers"]["state"] == "away"
+    assert response.json()["dependencies"]["store"]["latency_ms"] >= 0
+
+
+async def test_health_with_a_worker_is_ok(stand: Stand) -> None:
+    await stand.store.beat(worker())
+    document = (await stand.client.get("/api/health")).json()
+    assert document["status"] == "ok"
+    assert set(document["dependencies"]) == {"queue", "store", "blobs", "workers"}
+    assert document["dependencies"]["workers"]["detail"] == "1 workers, 1/4 slots busy"
+
+
+async def test_ready_and_live(stand: Stand) -> None:
+    assert (await stand.client.get("/api/ready")).json() == {"ready": True}
+    assert (await stand.client.get("/api/live")).json() == {"alive": True}
+    await stand.gateway.stop()
+    assert (await stand.client.get("/api/ready")).status_code == 503
+    assert (await stand.client.get("/api/live")).status_code == 200
+
+
+async def test_scrapers_are_listed_and_described(stand: Stand) -> None:
+    listed = (await stand.client.get("/api/scrapers")).json()["scrapers"]
+    assert [(one["id"], one["builtin"], one["valid"]) for one in listed] == [
+        ("builtin/page", True, True),
+        ("shop/product", False, True),
+    ]
+    described = (await stand.client.get("/api/scrapers/shop/product")).json()
+    assert described["version"] == "1.4.2"
+    assert "url" in described["input_schema"]["properties"]
+    assert described["limits"]["wall_seconds"] == 20
+    missing = await stand.client.get("/api/scrapers/shop/none")
+    assert (missing.status_code, missing.json()["code"]) == (404, "scraper_not_found")
+    assert (await stand.client.get("/api/scrapers/shop/NONE")).status_code == 422
+
+
+async def test_refresh_finds_new_scrapers_and_tells_the_workers(stand: Stand, tmp_path: Path) -> None:
+    home = tmp_path / "scrapers" / "shop" / "list"
+    home.mkdir()
+    (home / "scraper.toml").write_text('id = "shop/list"\nversion = "1.0.0"\n')
+    (home / "scraper.py").write_text("def run(ctx):\n    return 1\n")
+    async with stand.queue.listen(channels.SIGNALS) as signals:
+        response = await stand.client.post("/api/scrapers/refresh")
+        assert channels.decode_signal(await anext(signals)) == Refresh()
+    assert "shop/list" in [one["id"] for one in response.json()["scrapers"]]
+
+
+async def test_an_invalid_scraper_says_why_and_cannot_be_called(stand: Stand, tmp_path: Path) -> None:
+    (tmp_path / "scrapers" / "shop" / "product" / "scraper.py").write_text("def run(:")
+    listed = (await stand.client.post("/api/scrapers/refresh")).json()["scrapers"]
+    broken = next(one for one in listed if one["id"] == "shop/product" and not one["valid"])
+    assert broken["problem"]
+    refused = await stand.client.post("/api/scrape", json={"scraper": "shop/product", "url": "https://a.example"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "scraper_invalid")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [("GET", "/nothing", 404, "not_found"), ("PUT", "/api/scrape", 405, "method_not_allowed")],
+)
+async def test_http_s_own_errors_are_problems_too(stand: Stand, method: str, path: str, status: int, code: str) -> None:
+    response = await stand.client.request(method, path)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert response.headers["content-type"] == "application/problem+json"
+    assert set(response.json()) >= {"type", "title", "status", "detail", "code", "retryable", "remedy"}
+
+
+async def test_a_fault_of_ours_tells_nothing_of_its_cause(stand: Stand) -> None:
+    stand.app.router.add_route("/boom", _boom)
+    response = await stand.client.get("/boom")
+    assert (response.status_code, response.json()["code"]) == (500, "internal_error")
+    assert "secret" not in response.text
+
+
+async def _boom(_request: object) -> None:
+    raise RuntimeError("secret cause")

@@ -1,0 +1,80 @@
+"""The gateway while its queue is away, full or restarted: a clear refusal, nothing accepted in secret, nothing lost."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from scrapeyard.model import RunStatus
+from scrapeyard.queues.redis import RedisQueue
+from tests.integration.gateway_stand import Stand, open_stand
+from tests.services.valkey import ValkeyServer
+
+BODY = {"url": "https://shop.example/p/1"}
+
+
+@pytest.fixture
+async def stand(tmp_path: Path, own_valkey: ValkeyServer) -> AsyncIterator[Stand]:
+    async with open_stand(tmp_path, queue=RedisQueue(own_valkey.url, patience_seconds=0.5)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("wait", [0, 5])
+async def test_a_queue_that_is_away_is_a_503_and_nothing_stays_to_run(
+    stand: Stand, own_valkey: ValkeyServer, wait: float
+) -> None:
+    own_valkey.stop()
+    response = await stand.client.post("/api/scrape", json={**BODY, "wait": wait})
+    assert (response.status_code, response.json()["code"]) == (503, "queue_unavailable")
+    assert response.json()["retryable"] is True
+    assert int(response.headers["retry-after"]) >= 1
+    await stand.recorder.flush()
+    assert (await stand.store.counts())[RunStatus.QUEUED] == 0
+    ready = await stand.client.get("/api/ready")
+    assert (ready.status_code, ready.json()["code"]) == (503, "not_ready")
+    health = await stand.client.get("/api/health")
+    assert (health.status_code, health.json()["status"]) == (503, "down")
+    assert health.json()["dependencies"]["queue"]["state"] == "away"
+    assert (await stand.client.get("/api/live")).status_code == 200
+
+
+async def test_a_key_refused_while_the_queue_was_away_works_when_it_is_back(
+    stand: Stand, own_valkey: ValkeyServer
+) -> None:
+    own_valkey.stop()
+    headers = {"Idempotency-Key": "k"}
+    refused = await stand.client.post("/api/scrape", json={**BODY, "wait": 0}, headers=headers)
+    assert refused.status_code == 503
+    own_valkey.start()
+    await _until_up(stand)
+    accepted = await stand.client.post("/api/scrape", json={**BODY, "wait": 0}, headers=headers)
+    assert accepted.status_code == 202
+    assert (await stand.take()).run_id == accepted.json()["id"]
+
+
+async def test_a_keyed_run_that_could_not_be_published_stays_durable(stand: Stand, own_valkey: ValkeyServer) -> None:
+    own_valkey.command("CONFIG", "SET", "maxmemory", "1")
+    response = await stand.client.post("/api/scrape", json={**BODY, "wait": 0}, headers={"Idempotency-Key": "k"})
+    assert response.status_code == 202
+    own_valkey.command("CONFIG", "SET", "maxmemory", "0")
+    assert await stand.queue.depth() == {}
+    kept = await stand.store.get(response.json()["id"])
+    assert kept is not None
+    assert kept.status is RunStatus.QUEUED
+
+
+async def test_a_waiting_call_survives_a_restart_of_the_queue(stand: Stand, own_valkey: ValkeyServer) -> None:
+    call = asyncio.create_task(stand.client.post("/api/scrape", json={**BODY, "wait": 15}))
+    delivery = await stand.take()
+    own_valkey.stop()
+    finished = delivery.__class__(**{n: getattr(delivery, n) for n in delivery.__struct_fields__} | {"reply_to": ""})
+    await stand.finish(finished)
+    own_valkey.start()
+    assert (await call).status_code == 200
+
+
+async def _until_up(stand: Stand) -> None:
+    async with asyncio.timeout(10):
+        while (await stand.client.get("/api/ready")).status_code != 200:
+            await asyncio.sleep(0.05)
