@@ -1,14 +1,22 @@
 """The names of the channels, and what is said on each."""
 
 import msgspec
+from msgspec import Raw
 
 from scrapeyard.model import Cancel, Outcome, Refresh, Signal
 
 SIGNALS = "signals"
 """Everyone: Cancel, Refresh."""
 
+
+class _SentOutcome(Outcome, frozen=True, kw_only=True):
+    """An outcome as it is read: msgspec does not take `Raw | None` from a message."""
+
+    result: Raw = Raw(b"null")
+
+
 _signal_decoder: msgspec.json.Decoder[Signal] = msgspec.json.Decoder(Cancel | Refresh)
-_outcome_decoder = msgspec.json.Decoder(Outcome)
+_outcome_decoder = msgspec.json.Decoder(_SentOutcome)
 _encoder = msgspec.json.Encoder()
 
 
@@ -33,5 +41,9 @@ def decode_signal(message: bytes) -> Signal:
 
 
 def decode_outcome(message: bytes) -> Outcome:
-    """Raises msgspec.MsgspecError when it is not an outcome."""
-    return _outcome_decoder.decode(message)
+    """Raises msgspec.MsgspecError when it is not an outcome. A result that is `null` comes out as None."""
+    sent = _outcome_decoder.decode(message)
+    fields = {name: getattr(sent, name) for name in Outcome.__struct_fields__}
+    with memoryview(sent.result) as result:
+        fields["result"] = None if bytes(result[:5]) == b"null" else sent.result
+    return Outcome(**fields)
