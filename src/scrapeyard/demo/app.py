@@ -13,10 +13,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from scrapeyard.demo.goods import make_products
 from scrapeyard.demo.pages import build, product_page
 from scrapeyard.demo.parts import BASE, card, crumbs, document, grid
+from scrapeyard.demo.prebuilt import PrebuiltPages, address
 from scrapeyard.demo.style import CSS
 
 MAX_SLOW_SECONDS = 10.0
@@ -24,12 +26,11 @@ MAX_FORM_BYTES = 10_000
 MAX_HITS = 24
 USER, PASSWORD = "demo", "demo"
 
-_HOST = re.compile(rb"[A-Za-z0-9.-]{1,253}(:\d{1,5})?|\[[0-9a-f:.]{2,45}\](:\d{1,5})?")
 _COOKIE = "session"
 _SESSION = "practice"
 
 
-def create_app() -> Starlette:
+def create_app() -> ASGIApp:
     """The shop. Every page but a few is built here, once."""
     shop = _Shop()
     routes = [
@@ -44,24 +45,24 @@ def create_app() -> Starlette:
         Route("/changing", shop.changing),
         Route("/{path:path}", shop.fixed),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _error_page})
+    return PrebuiltPages(Starlette(routes=routes, exception_handlers={HTTPException: _error_page}), shop.pages)
 
 
 class _Shop:
     def __init__(self) -> None:
         self._products = make_products()
-        self._pages = build(self._products)
+        self.pages = build(self._products)
         self._visits = itertools.count(1)
 
     async def fixed(self, request: Request) -> Response:
-        """A page built before."""
+        """A page built before, asked for in another way than PrebuiltPages knows: HEAD, other query keys."""
         path = request.url.path
         page = request.query_params.get("page", "1")
-        found = self._pages.get(path if page == "1" else f"{path}?page={page[:9]}")
+        found = self.pages.get(path if page == "1" else f"{path}?page={page[:9]}")
         if found is None:
             raise HTTPException(404, "There is no such page in the shop.")
         media_type, body = found
-        return Response(body.replace(BASE.encode(), _base(request)), media_type=media_type)
+        return Response(body.replace(BASE.encode(), address(request.scope)), media_type=media_type)
 
     async def style(self, _request: Request) -> Response:
         """The stylesheet."""
@@ -69,9 +70,8 @@ class _Shop:
 
     async def robots(self, request: Request) -> Response:
         """What crawlers may see."""
-        return PlainTextResponse(
-            f"User-agent: *\nDisallow: /account\nDisallow: /slow\n\nSitemap: {_base(request).decode()}/sitemap.xml\n"
-        )
+        home = address(request.scope).decode()
+        return PlainTextResponse(f"User-agent: *\nDisallow: /account\nDisallow: /slow\n\nSitemap: {home}/sitemap.xml\n")
 
     async def search(self, request: Request) -> Response:
         """Products whose title, category or sku has every word."""
@@ -151,13 +151,7 @@ def _login_form(problem: str) -> str:
 
 
 def _page(request: Request, text: str, status: int = 200) -> Response:
-    return HTMLResponse(text.replace(BASE, _base(request).decode()), status_code=status)
-
-
-def _base(request: Request) -> bytes:
-    """The shop's address as the caller spelt it; a Host header that is no host is not repeated."""
-    host = next((value for name, value in request.scope["headers"] if name == b"host"), b"")
-    return request.url.scheme.encode() + b"://" + (host if _HOST.fullmatch(host) else b"localhost")
+    return HTMLResponse(text.replace(BASE, address(request.scope).decode()), status_code=status)
 
 
 async def _body(request: Request) -> bytes:
