@@ -24,12 +24,11 @@ _START_SECONDS = 30.0
 _OPTIONS = {
     "listen_addresses": "127.0.0.1",
     "fsync": "off",
-    "synchronous_commit": "off",
     "full_page_writes": "off",
     "max_connections": "200",
     "timezone": "UTC",
 }
-"""Nothing here needs to survive a power cut."""
+"""Nothing here needs to survive a power cut, but all of it a stop of the server."""
 
 
 class PostgresServer:
@@ -104,10 +103,10 @@ class PostgresServer:
         self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def create_database(self) -> str:
-        """Make an empty database; its name."""
+    def create_database(self, template: str = "template1") -> str:
+        """Make a database, empty or like another one that nobody uses; its name."""
         name = f"test_{secrets.token_hex(6)}"
-        self._run("createdb", *self._address(), name)
+        self._run("createdb", *self._address(), "--template", template, name)
         return name
 
     def drop_database(self, name: str) -> None:

@@ -11,7 +11,8 @@ from scrapeyard.model import Run
 from scrapeyard.store.database import Database
 from scrapeyard.store.port import KeyedAnswer
 from scrapeyard.store.rows import queued_row
-from scrapeyard.store.tables import KEYS, RUNS
+from scrapeyard.store.run_statements import RunStatements
+from scrapeyard.store.tables import KEYS
 
 _RUN_IDS: Final = json.Decoder(tuple[str, ...])
 
@@ -20,6 +21,7 @@ class SqlKeys:
     """The IdempotencyStore."""
 
     _database: Database
+    _statements: RunStatements
 
     async def remember(self, answer: KeyedAnswer, runs: Sequence[Run]) -> KeyedAnswer:
         """Claim the key and add its runs in one transaction. Returns the answer that holds the key: the given one if
@@ -54,8 +56,7 @@ class SqlKeys:
 
     async def _add_runs(self, connection: AsyncConnection, runs: Sequence[Run]) -> None:
         if runs:
-            insert = self._database.insert(RUNS).on_conflict_do_nothing()
-            await connection.execute(insert, [queued_row(run) for run in runs])
+            await connection.execute(self._statements.add, [queued_row(run) for run in runs])
 
 
 def _answer(row: RowMapping) -> KeyedAnswer:

@@ -24,8 +24,8 @@ _OPTIONS: Final = {"sslmode", "application_name", "host", "port"}
 _MIGRATION_LOCK: Final = 0x5C4A_9E7A_4D00
 """Any number that no other program takes for its own advisory lock."""
 
-_AWAY: Final = ("08", "53", "57", "58")
-"""Classes of SQLSTATE: connection, resources, operator intervention, system."""
+_AWAY: Final = ("08", "28", "3D", "53", "57", "58")
+"""Classes of SQLSTATE: connection, login, no such database, resources, operator intervention, system."""
 _CLASH: Final = ("40001", "40P01")
 """Serialization failure and deadlock."""
 

@@ -11,7 +11,8 @@ from scrapeyard.model import FINAL, SCRAPER_ID, LogLine, Run, RunStatus
 from scrapeyard.store.database import Database
 from scrapeyard.store.port import RunFilter, RunPage
 from scrapeyard.store.rows import LISTED, WHOLE, to_lines, to_run
-from scrapeyard.store.run_writes import QUEUED, RUNNING, UNFINISHED, is_id
+from scrapeyard.store.run_statements import QUEUED, RUNNING, UNFINISHED
+from scrapeyard.store.run_writes import is_id
 from scrapeyard.store.tables import RUNS
 
 _IDS = 500

@@ -7,7 +7,7 @@ other is told. A run whose cancel was requested never goes back to QUEUED: whate
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Update, and_, case, literal, literal_column, null, select, update
+from sqlalchemy import Update, and_, case, null, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import ExitReason, Run, RunError, RunStatus, status_of
@@ -24,51 +24,27 @@ from scrapeyard.store.rows import (
     running_row,
     to_run,
 )
+from scrapeyard.store.run_statements import QUEUED, RUNNING, UNFINISHED, RunStatements
 from scrapeyard.store.tables import RUNS
 
 _ROWS: Final = 500
 """In one statement. SQLite and PostgreSQL allow some 32,000 values; a run has 29."""
-
-_BEGUN: Final = ("status", "attempt", "worker_id", "started_at", "lease_until", "not_before")
-_ENDED: Final = [
-    "status",
-    "attempt",
-    "worker_id",
-    "started_at",
-    "finished_at",
-    "lease_until",
-    "not_before",
-    "exit_reason",
-    "resolved",
-    "error",
-    "report",
-    "result",
-    "result_key",
-    "result_bytes",
-    "logs",
-    "logs_cut",
-]
-
-QUEUED: Final = RUNS.c.status == literal_column("'queued'")
-RUNNING: Final = RUNS.c.status == literal_column("'running'")
-UNFINISHED: Final = RUNS.c.status.in_((literal_column("'queued'"), literal_column("'running'")))
-"""Written out, since a partial index serves only a query that names the state."""
 
 
 class SqlRunWrites:
     """The half of RunStore that writes."""
 
     _database: Database
+    _statements: RunStatements
 
     async def add(self, runs: Sequence[Run]) -> None:
         """Write accepted runs, status QUEUED. A run already there is left as it is."""
-        statement = self._database.insert(RUNS).on_conflict_do_nothing()
-        await self._write_all(statement, [queued_row(run) for run in runs])
+        await self._write_all(self._statements.add, [queued_row(run) for run in runs])
 
     async def begin(self, runs: Sequence[Run]) -> None:
         """Write that attempts began. Of several attempts at one run in `runs`, only the last is written."""
         last = {run.id: run for run in sorted(runs, key=lambda run: run.attempt)}
-        await self._write_all(self._upsert(_BEGUN), [running_row(run) for run in last.values()])
+        await self._write_all(self._statements.begin, [running_row(run) for run in last.values()])
 
     async def finish(self, endings: Sequence[Ending]) -> list[bool]:
         """Record outcomes, with logs and artifacts, in one transaction. For each: True if this call recorded it."""
@@ -147,16 +123,15 @@ class SqlRunWrites:
         finals = [ending for ending in endings if ending.outcome.retry_after is None]
         finals += [cancelled(ending) for ending in again if ending.run.id in stopped]
         retries = [ending for ending in again if ending.run.id not in stopped]
-        final = await self._record(connection, self._upsert(_ENDED), finals, ended_row)
-        retry = self._upsert(_ENDED, ~RUNS.c.cancel_requested, step=1)
-        return final | await self._record(connection, retry, retries, retry_row)
+        final = await self._record(connection, self._statements.finish, finals, ended_row)
+        return final | await self._record(connection, self._statements.retry, retries, retry_row)
 
     async def _record(
-        self, connection: AsyncConnection, upsert: Any, endings: list[Ending], as_row: Callable[[Ending], Row]
+        self, connection: AsyncConnection, statement: Any, endings: list[Ending], as_row: Callable[[Ending], Row]
     ) -> set[str]:
         recorded: set[str] = set()
         for rows in _cut(_by_id(as_row(ending) for ending in endings)):
-            recorded.update(await connection.scalars(upsert.returning(RUNS.c.id), rows))
+            recorded.update(await connection.scalars(statement, rows))
         return recorded
 
     async def _write_all(self, statement: Any, rows: list[Row]) -> None:
@@ -177,14 +152,6 @@ class SqlRunWrites:
             return list(await connection.scalars(query))
 
         return await self._database.write(work)
-
-    def _upsert(self, columns: Iterable[str], *also: ColumnElement[bool], step: int = 0) -> Any:
-        """Insert, or change what is unfinished and not past the attempt. `step`: the row's attempt is that much later
-        than the one which ended."""
-        insert = self._database.insert(RUNS)
-        not_past = RUNS.c.attempt <= insert.excluded.attempt - literal(step)
-        values = {name: insert.excluded[name] for name in columns}
-        return insert.on_conflict_do_update(index_elements=["id"], set_=values, where=and_(UNFINISHED, not_past, *also))
 
 
 def is_id(text: str) -> bool:

@@ -4,6 +4,7 @@ from scrapeyard.store.database import Database
 from scrapeyard.store.keys import SqlKeys
 from scrapeyard.store.leaders import SqlLeaders
 from scrapeyard.store.run_reads import SqlRunReads
+from scrapeyard.store.run_statements import RunStatements
 from scrapeyard.store.run_writes import SqlRunWrites
 from scrapeyard.store.workers import SqlWorkers
 
@@ -16,6 +17,7 @@ class SqlStore(SqlRunWrites, SqlRunReads, SqlWorkers, SqlKeys, SqlLeaders):
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
+        self._statements = RunStatements(self._database.insert)
 
     async def start(self) -> None:
         """Connect and bring the schema up to date. Safe to run twice, and from two processes at once."""

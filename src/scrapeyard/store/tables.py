@@ -26,6 +26,8 @@ ID = Text().with_variant(Text(collation="C"), "postgresql")
 
 _UNFINISHED = "status IN ('queued', 'running')"
 
+# The partial indexes name the status again: without it SQLite prefers runs_by_status, which does not sort by time.
+
 RUNS = Table(
     "runs",
     METADATA,
@@ -78,18 +80,21 @@ RUNS = Table(
     Index("runs_by_finished_at", "finished_at"),
     Index(
         "runs_waiting",
+        "status",
         "not_before",
         sqlite_where=text("status = 'queued' AND not_before IS NOT NULL"),
         postgresql_where=text("status = 'queued' AND not_before IS NOT NULL"),
     ),
     Index(
         "runs_published",
+        "status",
         "queued_at",
         sqlite_where=text("status = 'queued' AND not_before IS NULL"),
         postgresql_where=text("status = 'queued' AND not_before IS NULL"),
     ),
     Index(
         "runs_leased",
+        "status",
         "lease_until",
         sqlite_where=text("status = 'running'"),
         postgresql_where=text("status = 'running'"),

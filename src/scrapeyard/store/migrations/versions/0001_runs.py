@@ -109,4 +109,4 @@ def _create_indexes() -> None:
         "runs_leased": ("lease_until", "status = 'running'"),
     }
     for name, (column, rule) in partial.items():
-        op.create_index(name, "runs", [column], sqlite_where=sa.text(rule), postgresql_where=sa.text(rule))
+        op.create_index(name, "runs", ["status", column], sqlite_where=sa.text(rule), postgresql_where=sa.text(rule))

@@ -1,0 +1,147 @@
+"""What every blob store promises: a folder, and memory as a second store of the same library that keeps content types."""
+
+import asyncio
+from pathlib import Path
+
+import obstore
+import pytest
+from obstore.store import MemoryStore
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.errors import BadRequest, BlobsUnavailable, NotFound
+
+
+@pytest.fixture(params=["folder", "memory"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
+    """An empty store of each kind."""
+    if request.param == "folder":
+        return ObjectBlobs.in_folder(tmp_path / "new" / "blobs")
+    return ObjectBlobs(MemoryStore(), content_types=True)
+
+
+async def whole(blobs: Blobs, key: str) -> bytes:
+    return b"".join([piece async for piece in blobs.stream(key)])
+
+
+async def test_what_is_put_is_got(blobs: Blobs) -> None:
+    key = keys.artifact("run_1", 1, "page.html")
+    for data in (b"first", b"", b"\x00\xff" * 700_000):
+        await blobs.put(key, data, "text/html")
+        assert await blobs.get(key) == data
+        assert await whole(blobs, key) == data
+        assert await blobs.size(key) == len(data)
+
+
+async def test_a_large_object_comes_in_pieces(blobs: Blobs) -> None:
+    await blobs.put("a/large", b"x" * 3_000_000, "text/plain")
+    async for piece in blobs.stream("a/large"):
+        assert isinstance(piece, bytes)
+        assert 0 < len(piece) <= 3_000_000
+    assert len(await whole(blobs, "a/large")) == 3_000_000
+
+
+async def test_what_is_not_there(blobs: Blobs) -> None:
+    assert await blobs.size("runs/none") is None
+    with pytest.raises(NotFound):
+        await blobs.get("runs/none")
+    with pytest.raises(NotFound):
+        await whole(blobs, "runs/none")
+
+
+async def test_a_prefix_takes_its_own_objects_only(blobs: Blobs) -> None:
+    kept = [keys.result("run_11", 1), keys.result("run_2", 1), "runs/run_1x"]
+    gone = [keys.result("run_1", 1), keys.artifact("run_1", 2, "a.png"), keys.result("run_3", 1)]
+    for key in kept + gone:
+        await blobs.put(key, b"x", "text/plain")
+    await blobs.delete_prefix([keys.run_prefix(run_id) for run_id in ("run_1", "run_3", "run_none")])
+    assert [await blobs.size(key) for key in kept] == [1, 1, 1]
+    assert [await blobs.size(key) for key in gone] == [None, None, None]
+
+
+async def test_a_prefix_of_very_many(blobs: Blobs) -> None:
+    await asyncio.gather(*(blobs.put(f"runs/many/{number}", b"x", "text/plain") for number in range(150)))
+    await blobs.delete_prefix(["runs/many/"])
+    sizes = await asyncio.gather(*(blobs.size(f"runs/many/{number}") for number in range(150)))
+    assert set(sizes) == {None}
+
+
+async def test_writers_of_one_key_never_mix(blobs: Blobs) -> None:
+    contents = [bytes([number]) * 200_000 for number in range(8)]
+    await asyncio.gather(*(blobs.put("runs/same", data, "x/y") for data in contents))
+    readers = asyncio.gather(*(blobs.get("runs/same") for _ in range(16)))
+    await asyncio.gather(*(blobs.put("runs/same", data, "x/y") for data in contents))
+    assert all(seen in contents for seen in await readers)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "/etc/passwd",
+        "../secret",
+        "runs/../../secret",
+        "runs/./x",
+        "runs//x",
+        "runs/",
+        "runs/a b",
+        "runs/\x00",
+        "runs/é",
+        "runs/x#1",
+        "runs/x\n",
+        "runs\\x",
+        "a/" * 600 + "b",
+    ],
+)
+async def test_a_key_that_could_lead_elsewhere_is_refused(blobs: Blobs, key: str) -> None:
+    with pytest.raises(BadRequest):
+        await blobs.put(key, b"x", "text/plain")
+    with pytest.raises(BadRequest):
+        await blobs.get(key)
+    with pytest.raises(BadRequest):
+        await blobs.size(key)
+    with pytest.raises(BadRequest):
+        await whole(blobs, key)
+
+
+@pytest.mark.parametrize("prefix", ["", "/", "../", "runs/../"])
+async def test_a_prefix_that_could_lead_elsewhere_is_refused(blobs: Blobs, prefix: str) -> None:
+    with pytest.raises(BadRequest):
+        await blobs.delete_prefix([prefix])
+
+
+async def test_ping_leaves_nothing(tmp_path: Path) -> None:
+    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
+    assert 0 < await blobs.ping() < 10_000
+    assert list((tmp_path / "blobs").rglob("*")) == []
+
+
+async def test_deleting_leaves_no_empty_folders(tmp_path: Path) -> None:
+    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
+    await blobs.put(keys.result("run_1", 1), b"{}", "application/json")
+    await blobs.delete_prefix([keys.run_prefix("run_1")])
+    assert list((tmp_path / "blobs").rglob("*")) == []
+
+
+async def test_the_content_type_is_kept_where_the_store_can() -> None:
+    store = MemoryStore()
+    await ObjectBlobs(store, content_types=True).put("a/b", b"{}", "application/json")
+    found = await obstore.get_async(store, "a/b")
+    assert found.attributes["Content-Type"] == "application/json"
+
+
+async def test_a_folder_that_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(BlobsUnavailable, match="data directory"):
+        ObjectBlobs.in_folder(tmp_path / "file")
+
+
+async def test_a_folder_that_goes_away(tmp_path: Path) -> None:
+    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
+    await blobs.put("a/b", b"x", "text/plain")
+    (tmp_path / "blobs" / "a" / "b").unlink()
+    (tmp_path / "blobs" / "a").rmdir()
+    (tmp_path / "blobs" / "a").touch()
+    with pytest.raises(BlobsUnavailable):
+        await blobs.put("a/b", b"x", "text/plain")
