@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,7 +15,7 @@ import pytest
 from msgspec import Raw
 from structlog.testing import capture_logs
 
-from scrapeyard.errors import BadRequest, QueueUnavailable
+from scrapeyard.errors import BadRequest, QueueUnavailable, SettingsInvalid
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.listeners import MAX_WAITING
 from scrapeyard.queues.memory import MemoryQueue
@@ -296,6 +298,25 @@ async def test_a_cancelled_take_loses_nothing(backend: Backend, queue: Queue) ->
     assert sum((await queue.depth()).values()) == 0
 
 
+async def test_takers_that_give_up_again_and_again_lose_nothing(queue: Queue) -> None:
+    total, got = 600, Counter[int]()
+
+    async def taker(seconds: float) -> None:
+        while sum(got.values()) < total:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    some = await take(queue, 3, timeout=SOON)
+                got.update(numbers(some))
+
+    takers = [asyncio.create_task(taker(0.004 * number)) for number in range(1, 7)]
+    for start in range(0, total, 5):
+        await queue.publish([delivery(number) for number in range(start, start + 5)])
+        await asyncio.sleep(0.001)
+    async with asyncio.timeout(30):
+        await asyncio.gather(*takers)
+    assert got == Counter(range(total))
+
+
 async def test_a_cancelled_take_leaves_no_taker_behind(backend: Backend, queue: Queue) -> None:
     for _ in range(12):
         taking = asyncio.create_task(take(queue, timeout=SOON))
@@ -530,6 +551,7 @@ async def test_a_restart_is_survived(backend: Backend, outage: None) -> None:
             await _refused_in_time(other)
             server.start()
             await until(lambda: backend.takers_waiting(queue) == 1)
+            await until(lambda: _answers(other))
             await other.publish([delivery(1)])
             assert numbers(await asyncio.wait_for(taking, SOON)) == [1]
             await asyncio.wait_for(_heard_again(other, heard), SOON)
@@ -594,6 +616,76 @@ async def test_a_take_cancelled_while_the_server_is_away_ends_at_once(backend: B
     await until(lambda: _answers(queue))
     await queue.publish([delivery(1)])
     assert numbers(await take(queue, timeout=SOON)) == [1]
+
+
+async def test_a_server_that_hangs_is_given_up_and_found_again(backend: Backend, outage: None) -> None:
+    server = backend.need_server()
+    queue = await backend.start()
+    taking = asyncio.create_task(take(queue, timeout=60))
+    await until(lambda: backend.takers_waiting(queue) == 1)
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        with pytest.raises(QueueUnavailable):
+            await queue.publish([delivery(0)])
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+        await queue.stop()
+        assert time.monotonic() - began < 4 * PATIENCE + 1.0
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    await queue.start()
+    await until(lambda: _answers(queue))
+    await until(lambda: backend.takers_waiting(queue) == 0)
+    await queue.publish([delivery(1)])
+    # what was sent before the server hung may be there too: a delivery may come twice, never not at all
+    assert 1 in numbers(await take(queue, timeout=SOON))
+
+
+async def test_no_password_is_ever_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    with ValkeyServer(password="hush") as server, capture_logs() as logs:
+        right = RedisQueue(server.url, patience_seconds=SOON)
+        await right.start()
+        assert await right.publish([delivery(1)]) == 1
+        wrong = RedisQueue(server.url.replace("hush", "hus%20h"), patience_seconds=0.2)
+        await wrong.start()
+        with pytest.raises(QueueUnavailable, match=r"(?i)password") as refused:
+            await wrong.publish([delivery(1)])
+        await wrong.stop()
+        await right.stop()
+    assert [entry["event"] for entry in logs] == ["queue.away"]
+    assert "hush" not in f"{logs} {refused.value} {refused.value.details} {capfd.readouterr()} {vars(right)}"
+
+
+@pytest.mark.parametrize("url", ["", "http://h", "redis://:hu#sh@h", "redis://:hush@h:port", "redis://:hush@h?odd=1"])
+def test_a_url_that_cannot_be_used_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(SettingsInvalid, match="redis_url") as refused:
+        RedisQueue(url)
+    assert "hu" not in refused.value.message.replace("user", "").replace("should", "")
+    assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("prefix", ["", "a b", "a:b", "*", "x" * 65])
+def test_a_prefix_that_cannot_be_used_is_refused(prefix: str) -> None:
+    with pytest.raises(SettingsInvalid, match="prefix"):
+        RedisQueue("redis://127.0.0.1:1", prefix=prefix)
+
+
+async def test_yards_with_different_prefixes_are_apart(redis_url: str) -> None:
+    ours, theirs = RedisQueue(redis_url, prefix="ours"), RedisQueue(redis_url, prefix="theirs")
+    await ours.start()
+    await theirs.start()
+    async with ours.listen("news") as heard:
+        await theirs.send("news", b"theirs")
+        await ours.send("news", b"ours")
+        assert await anext(heard) == b"ours"
+    await theirs.publish([delivery(1)])
+    assert await take(ours) == []
+    assert await ours.depth() == {}
+    assert numbers(await take(theirs)) == [1]
+    await ours.stop()
+    await theirs.stop()
 
 
 async def _answers(queue: Queue) -> bool:

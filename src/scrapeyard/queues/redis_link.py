@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from hiredis import pack_command
 from msgspec import Struct
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
@@ -155,7 +156,7 @@ class CommandLink(Link):
         if connection is None or not connection.is_connected:
             self.drop()
             raise LinkLost(self._why)
-        packed = connection.pack_commands(commands)
+        packed = [pack_command(command) for command in commands]  # type: ignore[arg-type] # its stub means a tuple of one
         exchange = _Exchange(len(commands), [], asyncio.get_running_loop().create_future())
         try:
             async with asyncio.timeout(within):
