@@ -42,7 +42,7 @@ async def make(root: Path, tmp_path: Path) -> AsyncIterator[Callable[..., Folder
     made: list[FolderCatalogue] = []
 
     def build(
-        refresh_seconds: float = 3600.0, *, scrapers: Path | None = root, grant_direct: bool = False
+        refresh_seconds: float = 3600.0, *, scrapers: Path | None = root, direct_network: tuple[str, ...] = ()
     ) -> FolderCatalogue:
         made.append(
             FolderCatalogue(
@@ -51,7 +51,7 @@ async def make(root: Path, tmp_path: Path) -> AsyncIterator[Callable[..., Folder
                 {"builtin/page": PAGE},
                 CEILING,
                 refresh_seconds,
-                grant_direct=grant_direct,
+                direct_network=direct_network,
             )
         )
         return made[-1]
@@ -203,7 +203,7 @@ async def test_a_stranger_cannot_take_a_built_in_name_by_a_higher_version(root: 
 
 async def test_direct_network_needs_a_grant(root: Path, make: Make) -> None:
     put(root / "a", more='network = "direct"\n')
-    refused, granted = make(), make(grant_direct=True)
+    refused, granted = make(direct_network=("shop/other",)), make(direct_network=("shop/product",))
     await refused.start()
     await granted.start()
     with pytest.raises(ScraperInvalid, match="not granted"):
@@ -279,9 +279,9 @@ async def test_looking_does_not_block_the_loop(root: Path, make: Make, monkeypat
     loop = asyncio.get_running_loop()
     real = find_scrapers
 
-    def held(folder: Path) -> object:
+    def held(folder: Path, avoid: Path | None) -> object:
         asyncio.run_coroutine_threadsafe(gate.wait(), loop).result(10)
-        return real(folder)
+        return real(folder, avoid)
 
     monkeypatch.setattr("scrapeyard.repository.scan.find_scrapers", held)
     catalogue = make()
@@ -458,6 +458,25 @@ async def test_old_copies_that_nothing_refers_to_are_removed_at_start(root: Path
         os.utime(path, (path.stat().st_atime, path.stat().st_mtime - DAY - 60))
     await make().start()
     assert {path.name for path in cache.iterdir()} == {recent.name, used.name, "somebody-elses"}
+
+
+async def test_a_cache_inside_the_scrapers_folder_is_not_a_source(root: Path) -> None:
+    cache = root / "data" / "cache"
+    catalogue = FolderCatalogue(root, cache, {}, CEILING, 3600)
+    put(root / "p")
+    await catalogue.refresh()
+    put(root / "p", script=SCRIPT + "# 2\n")
+    await catalogue.refresh()
+    assert [listing.problem for listing in catalogue.listings()] == [""]
+
+
+def test_a_data_folder_inside_a_scraper_is_no_part_of_it(root: Path) -> None:
+    folder = put(root / "p")
+    (folder / "data").mkdir()
+    (folder / "data" / "runs.db").write_text("1")
+    first = load_folder(folder, folder / "data" / "cache", CEILING)
+    (folder / "data" / "runs.db").write_text("2")
+    assert load_folder(folder, folder / "data" / "cache", CEILING).ref == first.ref
 
 
 def test_a_folder_without_a_manifest_says_so(tmp_path: Path) -> None:

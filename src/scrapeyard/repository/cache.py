@@ -23,7 +23,7 @@ class Cache:
     """Copies under one folder. Several processes may share it. Blocking; use it from a thread."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder.absolute()
+        self.folder = folder.absolute()
 
     def put(self, files: tuple[SourceFile, ...]) -> tuple[str, Path]:
         """Keep these files; returns their digest and the folder of the copy.
@@ -31,7 +31,7 @@ class Cache:
         Raises ChangedMeanwhile when a file changed on the way, OSError when it cannot be read or the copy not written.
         """
         digest = _digest(files)
-        kept = self._folder / digest
+        kept = self.folder / digest
         if not self._is_whole(kept, digest):
             self._copy(files, kept, digest)
         os.utime(kept)
@@ -50,9 +50,9 @@ class Cache:
 
     def _entries(self) -> list[Path]:
         """Only names that we give: the folder may hold other things."""
-        if not self._folder.is_dir():
+        if not self.folder.is_dir():
             return []
-        return [entry for entry in self._folder.iterdir() if _is_ours(entry.name) and not entry.is_symlink()]
+        return [entry for entry in self.folder.iterdir() if _is_ours(entry.name) and not entry.is_symlink()]
 
     def _is_whole(self, kept: Path, digest: str) -> bool:
         if not kept.is_dir():
@@ -66,7 +66,7 @@ class Cache:
 
     def _copy(self, files: tuple[SourceFile, ...], kept: Path, digest: str) -> None:
         self._make_folder()
-        fresh = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=self._folder))
+        fresh = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=self.folder))
         try:
             if _digest(files, fresh) != digest:
                 raise ChangedMeanwhile
@@ -79,9 +79,9 @@ class Cache:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def _make_folder(self) -> None:
-        if not self._folder.is_dir():
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._folder.chmod(0o755)
+        if not self.folder.is_dir():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.chmod(0o755)
 
 
 def _is_ours(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from scrapeyard.model import Limits, Scraper
@@ -31,12 +31,12 @@ class FolderCatalogue:
         ceiling: Limits,
         refresh_seconds: float,
         *,
-        grant_direct: bool = False,
+        direct_network: Collection[str] = (),
     ) -> None:
         self._root = scrapers
         self._cache = Cache(cache)
         self._builtins = dict(builtins)
-        self._terms = Terms(ceiling=ceiling, grant_direct=grant_direct)
+        self._terms = Terms(ceiling=ceiling, direct_network=direct_network)
         self._refresh_seconds = refresh_seconds
         self._entries: Entries = {}
         self._index = Index(self._builtins, ())

@@ -36,15 +36,21 @@ def is_skipped(name: str) -> bool:
     return name.startswith(".") or name == "__pycache__" or name.endswith(".pyc")
 
 
-def list_files(folder: Path, root: Path, *, marker: str, label: str) -> tuple[SourceFile, ...]:
+def list_files(
+    folder: Path, root: Path, *, marker: str, label: str, avoid: Path | None = None
+) -> tuple[SourceFile, ...]:
     """All files of the scraper in `folder`, sorted by name; costs only stat calls.
 
     A folder below that has a file `marker` is another scraper and is left out. A link may lead to a regular file inside
     `root`, which must be a path without links. Raises ScraperInvalid, which begins with `label`, for what is not
-    allowed; OSError when something cannot be read.
+    allowed; OSError when something cannot be read. A folder that holds `avoid`, our own data, is left out.
     """
     try:
-        return tuple(sorted(_bounded(_walk(folder, "", root, marker)), key=lambda file: file.name))
+        return tuple(
+            sorted(
+                _bounded(_walk(folder, "", _Rules(root=root, marker=marker, avoid=avoid))), key=lambda file: file.name
+            )
+        )
     except ScraperInvalid as error:
         raise ScraperInvalid(f"{label}: {error.message}") from None
 
@@ -74,7 +80,18 @@ def read_chunks(file: SourceFile) -> Iterator[bytes]:
         raise ChangedMeanwhile
 
 
-def _walk(folder: Path, prefix: str, root: Path, marker: str) -> Iterator[SourceFile]:
+class _Rules(Struct, frozen=True, kw_only=True):
+    root: Path
+    marker: str
+    avoid: Path | None
+
+    def enters(self, folder: Path) -> bool:
+        if self.avoid is not None and self.avoid.is_relative_to(folder.resolve()):
+            return False
+        return not (folder / self.marker).is_file()
+
+
+def _walk(folder: Path, prefix: str, rules: _Rules) -> Iterator[SourceFile]:
     if prefix.count("/") > MAX_DEPTH:
         raise ScraperInvalid(f"folders nested deeper than {MAX_DEPTH}; flatten them")
     with os.scandir(folder) as entries:
@@ -86,9 +103,9 @@ def _walk(folder: Path, prefix: str, root: Path, marker: str) -> Iterator[Source
             if is_skipped(entry.name):
                 continue
             if not entry.is_dir(follow_symlinks=False):
-                yield _file(entry, prefix, root)
-            elif not (folder / entry.name / marker).is_file():
-                yield from _walk(folder / entry.name, f"{prefix}{entry.name}/", root, marker)
+                yield _file(entry, prefix, rules.root)
+            elif rules.enters(folder / entry.name):
+                yield from _walk(folder / entry.name, f"{prefix}{entry.name}/", rules)
 
 
 def _file(entry: os.DirEntry[str], prefix: str, root: Path) -> SourceFile:

@@ -1,7 +1,7 @@
 """A local folder as the source of scrapers: finding them, and reading one from its immutable copy."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     """What the operator allows every scraper."""
 
     ceiling: Limits
-    grant_direct: bool = False
+    direct_network: Collection[str] = ()
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -36,12 +36,13 @@ class Found(Struct, frozen=True, kw_only=True):
     """Whether there was more than we look at."""
 
 
-def find_scrapers(root: Path) -> Found:
+def find_scrapers(root: Path, avoid: Path | None = None) -> Found:
     """Every folder with a manifest, up to four levels below `root`. Raises OSError when `root` itself cannot be read.
 
     Hidden folders are passed over; a link is followed only where it stays inside, and each folder is seen once.
+    `avoid` is the cache: the copies in it are not scrapers of their own.
     """
-    search = _Search(root.resolve())
+    search = _Search(root.resolve(), avoid)
     for _ in search.look(root, search.root, 0):
         if len(search.folders) >= MAX_SCRAPERS or len(search.seen) >= MAX_FOLDERS:
             search.cut = True
@@ -50,8 +51,9 @@ def find_scrapers(root: Path) -> Found:
 
 
 class _Search:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, avoid: Path | None) -> None:
         self.root = root
+        self._avoid = avoid
         self.seen: set[Path] = set()
         self.folders: list[Path] = []
         self.unreadable: list[Path] = []
@@ -71,7 +73,7 @@ class _Search:
             yield from self.look(child, its_real, depth + 1)
 
     def _enter(self, folder: Path, real: Path) -> list[tuple[Path, Path]]:
-        if real in self.seen or not real.is_relative_to(self.root):
+        if real in self.seen or real == self._avoid or not real.is_relative_to(self.root):
             return []
         self.seen.add(real)
         below: list[tuple[Path, Path]] = []
@@ -85,18 +87,18 @@ class _Search:
         return below
 
 
-def scraper_files(folder: Path, root: Path, label: str) -> tuple[SourceFile, ...]:
+def scraper_files(folder: Path, root: Path, label: str, avoid: Path | None = None) -> tuple[SourceFile, ...]:
     """The files of the scraper in `folder`. Raises ScraperInvalid, which names it by `label`, or OSError."""
-    return list_files(folder, root, marker=FILE_NAME, label=label)
+    return list_files(folder, root, marker=FILE_NAME, label=label, avoid=avoid)
 
 
-def load_folder(path: Path, cache: Path, ceiling: Limits, *, grant_direct: bool = False) -> Scraper:
+def load_folder(path: Path, cache: Path, ceiling: Limits, *, direct_network: Collection[str] = ()) -> Scraper:
     """Read one scraper from its own folder, and copy it to the cache. Raises ScraperInvalid. Blocking."""
     if not (path / FILE_NAME).is_file():
         raise ScraperInvalid(f"{path}: no {FILE_NAME} here; `scrapeyard new` makes one")
     try:
-        files = scraper_files(path, path.resolve(), str(path))
-        return load_files(files, Cache(cache), Terms(ceiling=ceiling, grant_direct=grant_direct), str(path))
+        files = scraper_files(path, path.resolve(), str(path), cache.resolve())
+        return load_files(files, Cache(cache), Terms(ceiling=ceiling, direct_network=direct_network), str(path))
     except OSError as error:
         raise ScraperInvalid(f"{error.filename or path}: cannot be read: {error.strerror}") from None
     except ChangedMeanwhile:
@@ -111,7 +113,7 @@ def load_files(files: tuple[SourceFile, ...], cache: Cache, terms: Terms, where:
     digest, copy = cache.put(files)
     text = _read(copy / FILE_NAME, f"{where}/{FILE_NAME}")
     manifest = read_manifest(text, f"{where}/{FILE_NAME}", lambda name: (copy / name).read_bytes())
-    if manifest.network == "direct" and not terms.grant_direct:
+    if manifest.network == "direct" and manifest.id not in terms.direct_network:
         raise ScraperInvalid(
             f'{where}/{FILE_NAME}: network: "direct" is not granted here; use ctx.fetch, or ask the operator'
         )

@@ -51,17 +51,19 @@ class Scanner:
 
         An unchanged scraper costs only stat calls. What lies below an unreadable folder stays as it was known.
         """
-        found = find_scrapers(self._root)
-        real = self._root.resolve()
-        entries = {folder: self._entry(folder, real, known.get(folder)) for folder in found.folders}
+        real, avoid = self._root.resolve(), self._cache.folder.resolve()
+        inside = avoid if avoid.is_relative_to(real) else None
+        found = find_scrapers(self._root, inside)
+        entries = {folder: self._entry(folder, (real, inside), known.get(folder)) for folder in found.folders}
         for folder, entry in known.items():
             if any(folder.is_relative_to(lost) for lost in found.unreadable):
                 entries.setdefault(folder, entry)
         return Look(entries=entries, cut=found.cut)
 
-    def _entry(self, folder: Path, root: Path, before: Entry | None) -> Entry:
+    def _entry(self, folder: Path, bounds: tuple[Path, Path | None], before: Entry | None) -> Entry:
         try:
-            files = scraper_files(folder, root, self._label(folder))
+            root, avoid = bounds
+            files = scraper_files(folder, root, self._label(folder), avoid)
             stamp = _stamp(files)
             if before is not None and stamp is not None and before.stamp == stamp:
                 return before
@@ -108,7 +110,7 @@ class Scanner:
 
 def _stamp(files: tuple[SourceFile, ...]) -> int | None:
     newest = max((max(file.stamp[0], file.stamp[1]) for file in files), default=0)
-    if newest > time.time_ns() - SETTLING_NS:
+    if 0 <= time.time_ns() - newest < SETTLING_NS:
         return None
     return hash(tuple((file.name, file.size, file.stamp) for file in files))
 

@@ -27,6 +27,6 @@ async def run(ctx: Context, url: str) -> dict[str, Any]:
         "description": page.text(".description"),
         "breadcrumbs": page.texts(".crumbs li"),
     }
-    assert_fields_present(product, ["sku", "title", "price", "currency"])
+    assert_fields_present(product, "sku", "title", "price", "currency")
     ctx.log("read a product", sku=product["sku"], price=product["price"])
     return product
