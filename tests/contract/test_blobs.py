@@ -1,4 +1,4 @@
-"""What every blob store promises: a folder, and memory as a second store of the same library that keeps content types."""
+"""What every blob store promises: a folder, and memory as a second store that keeps content types."""
 
 import asyncio
 from pathlib import Path
