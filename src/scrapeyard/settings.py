@@ -73,6 +73,9 @@ class SandboxSettings(Section):
     )
     without: tuple[str, ...] = Field((), description="Walls to leave out, by the names that `doctor` prints.")
     uid_base: int = Field(2_000_000, ge=1000, description="As root, each scraper runs under a user id from here on.")
+    direct_network: tuple[str, ...] = Field(
+        (), description='Scrapers (by id) that are granted the network = "direct" they ask for.'
+    )
     load_seconds: float = Field(20, gt=0, le=600, description="How long a script may take to load.")
 
 

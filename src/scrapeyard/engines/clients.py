@@ -8,14 +8,17 @@ import re
 from collections import OrderedDict
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wreq import CertStore, Client, DnsOptions, Profile
 from wreq.redirect import Policy
-from wreq.wreq import ClientConfig
 
 from scrapeyard.engines.target import Address
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.settings import HttpSettings
+
+if TYPE_CHECKING:
+    from wreq.wreq import ClientConfig
 
 _FAMILIES = {
     "chrome": re.compile(r"Chrome([0-9]+)"),
@@ -71,12 +74,12 @@ class Clients:
     def _make(self, host: str, addresses: tuple[Address, ...]) -> Client:
         dns = DnsOptions()
         dns.add_resolve(host, addresses)
-        config: ClientConfig = {**self._config, "dns_options": dns}
+        config: "ClientConfig" = {**self._config, "dns_options": dns}
         return Client(**config)
 
 
-def _config(settings: HttpSettings, authorities: Path | None) -> ClientConfig:
-    config: ClientConfig = {
+def _config(settings: HttpSettings, authorities: Path | None) -> "ClientConfig":
+    config: "ClientConfig" = {
         "redirect": Policy.none(),
         "no_proxy": True,  # a proxy from the environment would connect to addresses nobody checked
         "connect_timeout": timedelta(seconds=settings.connect_seconds),

@@ -10,10 +10,9 @@ decompressed.
 import asyncio
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from wreq import Jar
-from wreq.wreq import Client, Response
-from wreq.wreq import Request as Options
+from wreq import Client, Jar, Response
 
 from scrapeyard.engines.admission import METHODS, check_allowed, first_hop, page_limit, time_limit
 from scrapeyard.engines.body import read_wire, undo_encoding
@@ -28,6 +27,9 @@ from scrapeyard.engines.target import Address, Target
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, Scraper
 from scrapeyard.settings import HttpSettings
+
+if TYPE_CHECKING:
+    from wreq.wreq import Request as Options
 
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -129,7 +131,7 @@ class _Walk:
             raise explain(error, hop.target) from None
 
     async def _send(self, client: Client, hop: Hop) -> Response:
-        options: Options = {"headers": hop.headers}
+        options: "Options" = {"headers": hop.headers}
         if hop.body:
             options["body"] = hop.body
         if self._jar is not None and not hop.sends_own_cookies:

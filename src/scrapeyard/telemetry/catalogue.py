@@ -140,6 +140,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The scrapers' folder {folder} holds more than is looked at; only {count} scrapers are known",
         "ko": "스크레이퍼 폴더 {folder}에 항목이 너무 많아 스크레이퍼 {count}개만 인식합니다",
     },
+    "run.finished": {
+        "en": "Run {run} of {scraper} ended: {exit_reason} ({wall_ms} ms, attempt {attempt})",
+        "ko": "{scraper} 실행 {run} 종료: {exit_reason} ({wall_ms} ms, {attempt}번째 시도)",
+    },
     "sandbox.parent_nonsense": {
         "en": "The process of {scraper} spoke nonsense and was ended: {error}",
         "ko": "{scraper} 프로세스가 알 수 없는 응답을 보내 종료했습니다: {error}",
@@ -168,6 +172,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The database refused a batch of {count} changes ({error}); writing them one by one",
         "ko": "데이터베이스가 변경 {count}건의 묶음을 거부했습니다({error}). 한 건씩 기록합니다",
     },
+    "store.not_yet": {
+        "en": "The database is not there yet ({error}); trying again",
+        "ko": "데이터베이스가 아직 준비되지 않았습니다({error}). 다시 시도합니다",
+    },
     "store.row_refused": {
         "en": "The database refused what was to be recorded of run {run}: {error}",
         "ko": "데이터베이스가 실행 {run}의 기록을 거부했습니다: {error}",
@@ -187,5 +195,41 @@ WORDS: dict[str, dict[str, str]] = {
     "traces.sent_again": {
         "en": "The collector takes traces again; those of {lost} runs are lost",
         "ko": "수집기가 다시 추적 정보를 받습니다. 실행 {lost}건의 추적 정보가 유실되었습니다",
+    },
+    "worker.beat_lost": {
+        "en": "A heartbeat was not written: {error}",
+        "ko": "하트비트를 기록하지 못했습니다: {error}",
+    },
+    "worker.claim_lost": {
+        "en": "Run {run} could not be claimed: {error}",
+        "ko": "실행 {run}을(를) 점유하지 못했습니다: {error}",
+    },
+    "worker.draining": {
+        "en": "Worker {worker} takes no more work and finishes {running} runs",
+        "ko": "워커 {worker}이(가) 새 작업을 받지 않고 실행 중인 {running}건을 마칩니다",
+    },
+    "worker.event_lost": {
+        "en": "A live event of run {run} was not sent: {error}",
+        "ko": "실행 {run}의 실시간 이벤트를 보내지 못했습니다: {error}",
+    },
+    "worker.fault": {
+        "en": "A fault of ours ended run {run}: {error}",
+        "ko": "내부 오류로 실행 {run}이(가) 종료되었습니다: {error}",
+    },
+    "worker.hand_back_lost": {
+        "en": "Unfinished runs could not be handed back now ({error}); they follow when their leases end",
+        "ko": "끝나지 않은 실행을 지금 되돌리지 못했습니다({error}). 임대가 끝나면 처리됩니다",
+    },
+    "worker.handed_back": {
+        "en": "Worker {worker} handed {count} unfinished runs back",
+        "ko": "워커 {worker}이(가) 끝나지 않은 실행 {count}건을 되돌렸습니다",
+    },
+    "worker.reply_lost": {
+        "en": "The answer of run {run} could not be sent ({error}); its caller finds it in the store",
+        "ko": "실행 {run}의 응답을 보내지 못했습니다({error}). 호출자는 저장소에서 결과를 찾습니다",
+    },
+    "worker.started": {
+        "en": "Worker {worker} takes work from {lanes} with {slots} slots",
+        "ko": "워커 {worker}이(가) 슬롯 {slots}개로 {lanes} 레인의 작업을 받습니다",
     },
 }

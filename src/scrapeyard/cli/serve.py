@@ -1,0 +1,117 @@
+"""`up`, `gateway`, `worker`, `dispatcher`: the server's roles."""
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scrapeyard import settings as settings_module
+
+if TYPE_CHECKING:
+    from scrapeyard.settings import Settings
+    from scrapeyard.wiring import Role
+
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where embedded backends keep their files.")]
+Scrapers = Annotated[Path | None, typer.Option("--scrapers", help="Folder with scrapers, watched.", file_okay=False)]
+AllowPrivate = Annotated[
+    bool, typer.Option("--allow-private", help="Let scrapers fetch private and loopback addresses.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (up, gateway, worker, dispatcher):
+        app.command()(command)
+
+
+def up(
+    host: Host = None,
+    port: Port = None,
+    data_dir: DataDir = None,
+    scrapers: Scrapers = None,
+    allow_private: AllowPrivate = False,
+) -> None:
+    """Everything in one process, with nothing to install beside it."""
+    from scrapeyard.wiring import ALL_ROLES
+
+    overrides = _overrides(host, port, data_dir, scrapers, allow_private)
+    _serve(ALL_ROLES, settings_module.load(overrides), next_step=True)
+
+
+def gateway(host: Host = None, port: Port = None, data_dir: DataDir = None, scrapers: Scrapers = None) -> None:
+    """The HTTP API alone. Needs REDIS_URL."""
+    _serve(("gateway",), settings_module.load(_overrides(host, port, data_dir, scrapers)))
+
+
+def worker(data_dir: DataDir = None, scrapers: Scrapers = None, allow_private: AllowPrivate = False) -> None:
+    """A worker alone. Needs REDIS_URL. SIGTERM lets running work finish, then hands the rest back."""
+    overrides = _overrides(None, None, data_dir, scrapers, allow_private)
+    _serve(("worker",), settings_module.load(overrides))
+
+
+def dispatcher(data_dir: DataDir = None) -> None:
+    """The dispatcher alone: lost and delayed runs, retention. Several may run; one leads. Needs REDIS_URL."""
+    _serve(("dispatcher",), settings_module.load(_overrides(None, None, data_dir, None)))
+
+
+def _overrides(
+    host: str | None, port: int | None, data_dir: Path | None, scrapers: Path | None, allow_private: bool = False
+) -> dict[str, Any]:
+    return {
+        "data_dir": data_dir,
+        "gateway": {"host": host, "port": port},
+        "repository": {"scrapers": scrapers},
+        "http": {"allow_private": allow_private or None},
+    }
+
+
+def _serve(roles: "tuple[Role, ...]", settings: "Settings", *, next_step: bool = False) -> None:
+    from scrapeyard.telemetry.events import configure
+
+    configure(settings.log)
+    _runner()(_until_signal(roles, settings, next_step))
+
+
+def _runner() -> Any:
+    """uvloop where there is one: it halves the cost of a request."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
+
+
+async def _until_signal(roles: "tuple[Role, ...]", settings: "Settings", next_step: bool) -> None:
+    from scrapeyard.wiring import Platform
+
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked.set)
+    platform = Platform(settings, roles)
+    await platform.start()
+    try:
+        if next_step and platform.gateway is not None:
+            _print_next_step(platform.gateway.url)
+        await asked.wait()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, lambda: None)
+        await platform.stop()
+
+
+def _print_next_step(url: str) -> None:
+    typer.echo(
+        f"""
+Scrapeyard listens on {url} (docs: {url}/docs). Ctrl-C stops it.
+
+Next, in another terminal, a shop to practise on and a first scrape:
+  scrapeyard demo-site
+  curl -s {url}/api/scrape -H 'content-type: application/json' -d '{{"url": "http://127.0.0.1:8800/"}}'
+""",
+        err=True,
+    )

@@ -1,0 +1,221 @@
+"""Settings become services: the composition root, and the only importer of adapters."""
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.builtin import BUILTINS
+from scrapeyard.dispatch.dispatcher import Dispatcher
+from scrapeyard.engines.http import WreqEngine
+from scrapeyard.errors import SettingsInvalid, StoreUnavailable
+from scrapeyard.model import new_id
+from scrapeyard.queues.memory import MemoryQueue
+from scrapeyard.queues.port import Queue
+from scrapeyard.queues.redis import RedisQueue
+from scrapeyard.repository.catalogue import FolderCatalogue
+from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.sandbox.forks import ForkSandbox
+from scrapeyard.settings import Settings
+from scrapeyard.store.recorder import Recorder
+from scrapeyard.store.sql import SqlStore
+from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.traces import TraceExporter
+from scrapeyard.worker.execute import Executor
+from scrapeyard.worker.loop import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scrapeyard.gateway.server import GatewayServer
+
+log = get_log("wiring")
+Role = Literal["gateway", "worker", "dispatcher"]
+ALL_ROLES: tuple[Role, ...] = ("gateway", "worker", "dispatcher")
+_START_PATIENCE = 30.0
+
+
+class Platform:
+    """The chosen roles in one process. `start` brings them up in the order in which they need each other."""
+
+    def __init__(self, settings: Settings, roles: tuple[Role, ...] = ALL_ROLES) -> None:
+        self.settings = settings
+        self.roles = roles
+        self.gateway: GatewayServer | None = None
+        self.worker: Worker | None = None
+        self._stack = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Everything up. Raises SettingsInvalid or StoreUnavailable when that cannot be; nothing then stays up."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Everything down, last started first. May be called twice."""
+        stack, self._stack = self._stack, AsyncExitStack()
+        await stack.aclose()
+
+    async def _start(self) -> None:
+        settings = self.settings
+        if not settings.redis_url.get_secret_value():
+            self._stack.enter_context(_only_one(settings, self.roles))
+        store = make_store(settings)
+        await self._up(lambda: _patiently(store.start), store.stop)
+        queue = make_queue(settings)
+        await self._up(queue.start, queue.stop)
+        recorder = Recorder(store)
+        await self._up(recorder.start, recorder.stop)
+        blobs = ObjectBlobs.in_folder(settings.data_dir.resolve() / "blobs")
+        catalogue = make_catalogue(settings)
+        if set(self.roles) & {"gateway", "worker"}:
+            await self._up(catalogue.start, catalogue.stop)
+        if "worker" in self.roles:
+            await self._start_worker(queue, store, recorder, blobs, catalogue)
+        if "dispatcher" in self.roles:
+            dispatcher = Dispatcher(settings, store, queue, blobs)
+            await self._up(dispatcher.start, dispatcher.stop)
+        if "gateway" in self.roles:
+            await self._start_gateway(queue, store, recorder, blobs, catalogue)
+
+    async def _start_worker(
+        self, queue: Queue, store: SqlStore, recorder: Recorder, blobs: ObjectBlobs, catalogue: FolderCatalogue
+    ) -> None:
+        settings = self.settings
+        slots = settings.worker.slots or 4 * (os.cpu_count() or 1)
+        worker_id = new_id("worker")
+        engine = WreqEngine(settings.http)
+        await self._up(engine.start, engine.stop)
+        sandbox = ForkSandbox(settings.sandbox, settings.worker, slots)
+        await self._up(sandbox.start, sandbox.stop)
+        executor = Executor(
+            catalogue=catalogue,
+            sandbox=sandbox,
+            engine=engine,
+            blobs=blobs,
+            queue=queue,
+            builtins=BUILTINS,
+            checker=InputChecker(),
+            worker_id=worker_id,
+        )
+        self.worker = Worker(
+            worker_id=worker_id,
+            settings=settings.worker,
+            slots=slots,
+            queue=queue,
+            store=store,
+            recorder=recorder,
+            catalogue=catalogue,
+            sandbox=sandbox,
+            executor=executor,
+            traces=self._start_traces(),
+        )
+        await self._up(self.worker.start, self.worker.stop)
+
+    def _start_traces(self) -> TraceExporter | None:
+        endpoint = self.settings.telemetry.otlp_endpoint
+        if not endpoint:
+            return None
+        traces = TraceExporter(endpoint, "scrapeyard-worker")
+        traces.start()
+        self._stack.push_async_callback(traces.stop)
+        return traces
+
+    async def _start_gateway(
+        self, queue: Queue, store: SqlStore, recorder: Recorder, blobs: ObjectBlobs, catalogue: FolderCatalogue
+    ) -> None:
+        from scrapeyard.gateway.server import GatewayServer  # noqa: PLC0415 - a worker alone needs no web framework
+        from scrapeyard.gateway.services import GatewayServices  # noqa: PLC0415
+
+        services = GatewayServices(
+            settings=self.settings,
+            queue=queue,
+            store=store,
+            recorder=recorder,
+            blobs=blobs,
+            catalogue=catalogue,
+            gateway_id=new_id("gateway"),
+        )
+        self.gateway = GatewayServer(services)
+        await self._up(self.gateway.start, self.gateway.stop)
+
+    async def _up(self, start: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]) -> None:
+        self._stack.push_async_callback(stop)
+        await start()
+
+
+def make_store(settings: Settings) -> SqlStore:
+    """The database that the settings name; SQLite in the data directory when they name none."""
+    url = settings.database_url.get_secret_value()
+    if not url:
+        folder = settings.data_dir.resolve()
+        _make_folder(folder)
+        url = f"sqlite:///{folder / 'scrapeyard.db'}"
+    return SqlStore(url)
+
+
+def make_queue(settings: Settings) -> Queue:
+    """Redis when the settings name one, otherwise a queue in this process."""
+    url = settings.redis_url.get_secret_value()
+    return RedisQueue(url) if url else MemoryQueue()
+
+
+def make_catalogue(settings: Settings) -> FolderCatalogue:
+    """The scrapers of the settings' folder and the built-in ones."""
+    return FolderCatalogue(
+        settings.repository.scrapers,
+        settings.data_dir.resolve() / "cache" / "scrapers",
+        {name: builtin.scraper for name, builtin in BUILTINS.items()},
+        settings.limits.as_limits(),
+        settings.repository.refresh_seconds,
+        direct_network=settings.sandbox.direct_network,
+    )
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsInvalid(f"data_dir: cannot make {folder}: {error.strerror}") from None
+
+
+async def _patiently(start: Callable[[], Awaitable[None]]) -> None:
+    """A database that starts beside us may need a moment."""
+    deadline = time.monotonic() + _START_PATIENCE
+    while True:
+        try:
+            await start()
+        except StoreUnavailable as error:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("store.not_yet", error=error.message)
+            await asyncio.sleep(1)
+        else:
+            return
+
+
+@contextmanager
+def _only_one(settings: Settings, roles: tuple[Role, ...]) -> "Iterator[None]":
+    """A queue in memory serves one process: it must hold all roles and have the data directory for itself."""
+    if set(roles) != set(ALL_ROLES):
+        raise SettingsInvalid(
+            "redis_url: a gateway, worker or dispatcher on its own needs Redis to meet the others; set REDIS_URL, "
+            "or use `scrapeyard up` for all of them in one process"
+        )
+    folder = settings.data_dir.resolve()
+    _make_folder(folder)
+    with (folder / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SettingsInvalid(
+                f"data_dir: {folder} is in use by another `scrapeyard up`; stop it, or choose another --data-dir"
+            ) from None
+        yield

@@ -1,0 +1,287 @@
+"""The worker: takes deliveries when a slot is free, runs each, tells who waits, records, and leaves cleanly."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from scrapeyard import __version__
+from scrapeyard.errors import StoreUnavailable, Unavailable
+from scrapeyard.model import (
+    Cancel,
+    Delivery,
+    ExitReason,
+    Outcome,
+    Priority,
+    Refresh,
+    Run,
+    RunError,
+    RunStatus,
+    WorkerInfo,
+)
+from scrapeyard.queues import channels
+from scrapeyard.queues.port import Queue
+from scrapeyard.repository.port import Catalogue
+from scrapeyard.sandbox.port import Sandbox
+from scrapeyard.settings import WorkerSettings
+from scrapeyard.store.port import Ending, Store
+from scrapeyard.store.recorder import Recorder
+from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.traces import TraceExporter
+from scrapeyard.worker.execute import Executor
+from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
+
+log = get_log("worker")
+_TAKE_SECONDS = 5.0
+_ALL = (Priority.HIGH, Priority.NORMAL, Priority.LOW)
+
+
+class Worker:
+    """One worker. `start` begins to take; `stop` drains."""
+
+    def __init__(
+        self,
+        *,
+        worker_id: str,
+        settings: WorkerSettings,
+        slots: int,
+        queue: Queue,
+        store: Store,
+        recorder: Recorder,
+        catalogue: Catalogue,
+        sandbox: Sandbox,
+        executor: Executor,
+        traces: TraceExporter | None = None,
+    ) -> None:
+        self.id = worker_id
+        self._settings = settings
+        self._slots = slots
+        self._reserved = _reserved(settings.reserved_slots, slots)
+        self._queue = queue
+        self._store = store
+        self._recorder = recorder
+        self._catalogue = catalogue
+        self._sandbox = sandbox
+        self._executor = executor
+        self._traces = traces
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._deliveries: dict[str, Delivery] = {}
+        self._cancelled: set[str] = set()
+        self._freed = asyncio.Event()
+        self._draining = False
+        self._done = 0
+        self._started_at = time.time()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._heartbeat = Heartbeat(
+            store=store,
+            recorder=recorder,
+            every_seconds=settings.heartbeat_seconds,
+            lease_seconds=settings.lease_seconds,
+            describe=self.describe,
+            running=lambda: list(self._running),
+            stop_run=self._cancel_run,
+        )
+
+    async def start(self) -> None:
+        """List ourselves and begin to take."""
+        await self._heartbeat.start()
+        self._tasks = [asyncio.create_task(self._take_forever()), asyncio.create_task(self._hear_signals())]
+        log.info("worker.started", worker=self.id, slots=self._slots, lanes=", ".join(self._settings.lanes))
+
+    async def stop(self) -> None:
+        """Take no more, let running work finish for `drain_seconds`, hand the rest back. May be called twice."""
+        if self._draining:
+            return
+        self._draining = True
+        log.info("worker.draining", worker=self.id, running=len(self._running))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=self._settings.drain_seconds)
+        await self._hand_back()
+        await self._heartbeat.stop()
+
+    def describe(self) -> WorkerInfo:
+        """What the heartbeat tells."""
+        return WorkerInfo(
+            id=self.id,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            lanes=self._settings.lanes,
+            engines=("http",),
+            walls=tuple(wall.name for wall in self._sandbox.walls() if wall.up),
+            slots=self._slots,
+            busy=len(self._running),
+            draining=self._draining,
+            started_at=self._started_at,
+            seen_at=time.time(),
+            runs_done=self._done,
+            load=load_per_core(),
+            memory_mb=own_memory_mb(),
+        )
+
+    async def _take_forever(self) -> None:
+        while True:
+            count, priorities = self._room()
+            if count <= 0:
+                self._freed.clear()
+                await self._freed.wait()
+                continue
+            for delivery in await self._queue.take(self._settings.lanes, count, priorities, _TAKE_SECONDS):
+                self._begin(delivery)
+
+    def _room(self) -> tuple[int, Sequence[Priority]]:
+        """How many deliveries we may take now, and of which priorities: the last slots are for `high` alone."""
+        free = self._slots - len(self._running)
+        others = sum(delivery.priority is not Priority.HIGH for delivery in self._deliveries.values())
+        open_to_all = min(free, self._slots - self._reserved - others)
+        if open_to_all > 0:
+            return open_to_all, _ALL
+        return free, (Priority.HIGH,)
+
+    def _begin(self, delivery: Delivery) -> None:
+        if delivery.run_id in self._running:
+            return
+        self._deliveries[delivery.run_id] = delivery
+        task = asyncio.create_task(self._handle(delivery))
+        self._running[delivery.run_id] = task
+        task.add_done_callback(lambda _: self._free(delivery.run_id))
+
+    def _free(self, run_id: str) -> None:
+        self._running.pop(run_id, None)
+        self._deliveries.pop(run_id, None)
+        self._cancelled.discard(run_id)
+        self._freed.set()
+
+    async def _handle(self, delivery: Delivery) -> None:
+        if delivery.redelivered and not await self._claim(delivery):
+            return
+        run = self._begun(delivery)
+        self._recorder.begin(run)
+        try:
+            outcome = await self._executor.execute(delivery)
+        except asyncio.CancelledError:
+            if delivery.run_id not in self._cancelled:
+                raise
+            outcome = self._was_cancelled(delivery, run)
+        self._recorder.finish(Ending(run=run, outcome=outcome))
+        self._done += 1
+        await self._reply(delivery, outcome)
+        self._report(delivery, outcome)
+
+    async def _claim(self, delivery: Delivery) -> bool:
+        """A run that was published again may be with someone else; the store decides."""
+        now = time.time()
+        try:
+            return await self._store.claim(
+                delivery.run_id, delivery.attempt, self.id, now, now + self._settings.lease_seconds
+            )
+        except StoreUnavailable as error:
+            log.warning("worker.claim_lost", run=delivery.run_id, error=error.message)
+            return False
+
+    def _begun(self, delivery: Delivery) -> Run:
+        now = time.time()
+        return Run(
+            id=delivery.run_id,
+            status=RunStatus.RUNNING,
+            scraper=delivery.scraper,
+            input=delivery.input,
+            lane=delivery.lane,
+            priority=delivery.priority,
+            attempt=delivery.attempt,
+            max_attempts=delivery.max_attempts,
+            timeout_seconds=delivery.timeout_seconds,
+            created_at=delivery.created_at,
+            queued_at=delivery.queued_at,
+            started_at=now,
+            worker_id=self.id,
+            lease_until=now + self._settings.lease_seconds,
+            reply_to=delivery.reply_to,
+            traceparent=delivery.traceparent,
+        )
+
+    def _was_cancelled(self, delivery: Delivery, run: Run) -> Outcome:
+        return Outcome(
+            run_id=delivery.run_id,
+            attempt=delivery.attempt,
+            exit_reason=ExitReason.CANCELLED,
+            error=RunError(message="the run was cancelled while it ran"),
+            worker_id=self.id,
+            started_at=run.started_at or 0.0,
+            finished_at=time.time(),
+        )
+
+    async def _reply(self, delivery: Delivery, outcome: Outcome) -> None:
+        """Tell the gateway that waits. If the queue is away, it finds the outcome in the store."""
+        if not delivery.reply_to or outcome.retry_after is not None:
+            return
+        told = replace(outcome, logs=())
+        try:
+            await self._queue.send(channels.replies(delivery.reply_to), channels.encode(told))
+        except Unavailable as error:
+            log.warning("worker.reply_lost", run=delivery.run_id, error=error.message)
+
+    def _report(self, delivery: Delivery, outcome: Outcome) -> None:
+        log.info(
+            "run.finished",
+            run=delivery.run_id,
+            scraper=str(outcome.scraper or delivery.scraper),
+            exit_reason=outcome.exit_reason.value,
+            wall_ms=outcome.usage.wall_ms,
+            attempt=delivery.attempt,
+        )
+        if self._traces is not None:
+            self._traces.export(outcome, delivery.traceparent, delivery.created_at, delivery.queued_at)
+
+    async def _hear_signals(self) -> None:
+        async with self._queue.listen(channels.SIGNALS) as messages:
+            async for message in messages:
+                try:
+                    signal = channels.decode_signal(message)
+                except msgspec.MsgspecError as error:
+                    log.warning("queue.dropped_message", channel=channels.SIGNALS, error=str(error))
+                    continue
+                if isinstance(signal, Cancel):
+                    self._cancel_run(signal.run_id)
+                elif isinstance(signal, Refresh):
+                    await self._catalogue.refresh()
+
+    def _cancel_run(self, run_id: str) -> None:
+        task = self._running.get(run_id)
+        if task is not None and run_id not in self._cancelled:
+            self._cancelled.add(run_id)
+            task.cancel()
+
+    async def _hand_back(self) -> None:
+        """What still runs when the time to drain is over goes back, for another worker, at the same attempt."""
+        left = dict(self._deliveries)
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if not left:
+            return
+        now = time.time()
+        log.info("worker.handed_back", worker=self.id, count=len(left))
+        try:
+            await self._recorder.flush()
+            await self._store.release(list(left), self.id, now)
+            await self._queue.publish(
+                [replace(delivery, redelivered=True, queued_at=now) for delivery in left.values()]
+            )
+        except Unavailable as error:
+            log.warning("worker.hand_back_lost", error=error.message)
+
+
+def _reserved(wanted: int, slots: int) -> int:
+    """Slots kept for priority high; a worker with one slot keeps none."""
+    if slots == 1:
+        return 0
+    return min(slots - 1, max(1, slots // 4) if wanted < 0 else wanted)

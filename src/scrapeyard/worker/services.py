@@ -1,0 +1,138 @@
+"""What one run gets from its worker: pages, a place for artifacts, a log that can be followed live."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import Artifact, Delivery, FetchTrace, LogLine, Scraper
+
+MAX_TRACES = 200
+"""Fetches told in `explain`; the totals count all of them."""
+LIVE_AFTER = 0.1
+"""A run that is shorter is not told live: nobody could have begun to listen."""
+
+Tell = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class RunServices:
+    """Serves one child, or one built-in, for the length of one run."""
+
+    def __init__(self, delivery: Delivery, scraper: Scraper, engine: HttpEngine, blobs: Blobs, tell: Tell) -> None:
+        self._delivery = delivery
+        self._scraper = scraper
+        self._engine = engine
+        self._blobs = blobs
+        self._began = time.perf_counter()
+        self.logs: list[LogLine] = []
+        self.traces: list[FetchTrace] = []
+        self.artifacts: dict[str, Artifact] = {}
+        self.fetches = 0
+        self.bytes_received = 0
+        self.fetch_ms = 0.0
+        self._live = _Live(tell)
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        """Through the engine, with a trace of how it went. Raises FetchFailed."""
+        started = time.perf_counter()
+        self.fetches += 1
+        try:
+            response = await self._engine.fetch(request, self._scraper)
+        except FetchFailed as error:
+            self._trace(request, started, status=error.site_status, error=f"{error.reason}: {error.message}")
+            raise
+        self.bytes_received += response.bytes_received
+        self._trace(
+            request,
+            started,
+            status=response.status,
+            final_url=response.url if response.url != request.url else "",
+            size=response.bytes_received,
+        )
+        return response
+
+    async def artifact(self, name: str, content_type: str, data: bytes) -> None:
+        """Keep bytes. Raises BlobsUnavailable."""
+        key = keys.artifact(self._delivery.run_id, self._delivery.attempt, name)
+        await self._blobs.put(key, data, content_type)
+        self.artifacts[name] = Artifact(name=name, content_type=content_type, size=len(data), key=key)
+
+    def log(self, line: LogLine) -> None:
+        """A line of the script's, within its caps."""
+        self.logs.append(line)
+        self._live.say({"type": "log", **msgspec.structs.asdict(line)})
+
+    async def close(self) -> None:
+        """The run is over: nothing more is told."""
+        await self._live.stop()
+
+    def _trace(
+        self,
+        request: FetchRequest,
+        started: float,
+        *,
+        status: int | None,
+        final_url: str = "",
+        size: int = 0,
+        error: str = "",
+    ) -> None:
+        ms = (time.perf_counter() - started) * 1000
+        self.fetch_ms += ms
+        trace = FetchTrace(
+            url=request.url[:2000],
+            method=request.method,
+            status=status,
+            final_url=final_url[:2000],
+            bytes=size,
+            ms=round(ms, 2),
+            started_ms=round((started - self._began) * 1000, 2),
+            error=error[:1000],
+        )
+        if len(self.traces) < MAX_TRACES:
+            self.traces.append(trace)
+        self._live.say({"type": "fetch", **msgspec.structs.asdict(trace)})
+
+
+class _Live:
+    """Tells listeners what happens, a little later and never in the run's way. Bounded: a burst loses its middle."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._waiting: list[dict[str, Any]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(LIVE_AFTER, self._begin)
+        self._wake = asyncio.Event()
+
+    def say(self, message: dict[str, Any]) -> None:
+        if len(self._waiting) < 1000:
+            self._waiting.append(message)
+            self._wake.set()
+
+    def _begin(self) -> None:
+        self._waiting.insert(0, {"type": "status", "status": "running"})
+        self._wake.set()
+        self._task = self._loop.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            messages, self._waiting = self._waiting, []
+            for message in messages:
+                await self._tell(message)
+
+    async def stop(self) -> None:
+        self._timer.cancel()
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+        for message in self._waiting:
+            await self._tell(message)
