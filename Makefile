@@ -1,0 +1,65 @@
+# `make` lists the targets. `make up` and `make test` need nothing but Python 3.11 or newer and a network for packages.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/python -m uv
+SCRAPERS ?= examples/scrapers
+
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+up: install  ## install and serve on http://127.0.0.1:8000 with the example scrapers, on embedded backends
+	$(BIN)/scrapeyard up --scrapers $(SCRAPERS) --allow-private
+
+install: $(VENV)/.installed  ## install the program into .venv
+
+test: $(VENV)/.test-installed check  ## everything CI runs: checks, then all tests on real servers
+	$(BIN)/python -m pytest
+
+test-security: $(VENV)/.test-installed  ## scripts that try to break out of their sandbox
+	$(BIN)/python -m pytest -m security
+
+check: $(VENV)/.test-installed  ## lint, format, types, direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench-installed  ## compare with peers, in one run; figures in docs/benchmarks.md
+	$(BIN)/python -m benchmarks
+
+chaos: $(VENV)/.test-installed  ## kill processes and stop servers for a minute while runs are in flight
+	CHAOS_LONG=1 $(BIN)/python -m pytest -m chaos
+	$(BIN)/python -m tests.chaos.driver --seconds 60
+
+lock:  ## resolve the dependencies again into requirements/*.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group test --group check -c requirements/run.txt -o requirements/test.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group test --group bench -c requirements/test.txt -o requirements/bench.txt
+
+clean:  ## remove the environment and caches, not the data
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'Python 3.11 or newer is needed: set PYTHON=/path/to/python3.11'; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || uv venv --seed $(VENV) || { echo 'No venv module: apt-get install python3-venv'; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+$(VENV)/.installed: $(VENV)/bin/python requirements/run.txt pyproject.toml
+	$(UV) pip install --quiet --require-hashes -r requirements/run.txt
+	$(UV) pip install --quiet --no-deps -e .
+	@touch $@
+
+$(VENV)/.test-installed: $(VENV)/.installed requirements/test.txt
+	$(UV) pip install --quiet --require-hashes -r requirements/test.txt
+	@touch $@
+
+$(VENV)/.bench-installed: $(VENV)/.test-installed requirements/bench.txt
+	$(UV) pip install --quiet --require-hashes -r requirements/bench.txt
+	@touch $@
+
+.PHONY: help up install test test-security check bench chaos lock clean
