@@ -20,7 +20,7 @@ from benchmarks.forks import fork_limit
 from benchmarks.load import Load, LoadFailed, Plan, drive
 from benchmarks.processes import StartFailed
 from benchmarks.quantiles import median, quantile
-from benchmarks.report import Goal, Options, Report, Table, figure, ratio
+from benchmarks.report import Goal, Options, Report, Table, figure, ratio, spread
 from benchmarks.systems import SYSTEMS, Ground, System, echo
 
 PARTS = (*(system.key for system in SYSTEMS), "forks", "walls", "idle")
@@ -182,7 +182,7 @@ def _comparison(figures: Figures, options: Options) -> Table:
             key = system.key
             numbers = [figure(value) for value in (figures.p50(key), figures.p95(key), figures.per_second(key))]
             rows.append((system.name, system.isolation, *numbers, str(figures.errors(key))))
-    forks = f"Bare warm parents fork {figure(figures.fork_limit())} times a second here. " if figures.forks else ""
+    forks = f"Forks a second of bare warm parents: {spread(figures.forks)}. " if figures.forks else ""
     return Table(
         title=f"A no-op script behind HTTP, {options.processes} worker processes",
         columns=("system", "around one run", "p50 ms", "p95 ms", f"runs/s, {options.clients} clients", "errors"),

@@ -1,9 +1,12 @@
 """What a benchmark hands back: tables to read, goals that pass or fail, and every number behind them."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct, field
+
+from benchmarks.quantiles import median
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -90,6 +93,13 @@ def figure(value: float, unit: str = "") -> str:
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     space = "" if unit in ("", "x") else " "
     return f"{value:,.{digits}f}{space}{unit}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """The median, and from where to where the rounds went: a wide spread means a busy machine."""
+    if len(values) < 2:
+        return figure(median(values))
+    return f"{figure(median(values))} (from {figure(min(values))} to {figure(max(values))})"
 
 
 def ratio(above: float, below: float) -> float:
