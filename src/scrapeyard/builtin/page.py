@@ -18,7 +18,7 @@ INPUT_SCHEMA: dict[str, Any] = {
         "url": {
             "type": "string",
             "format": "uri",
-            "pattern": "^[hH][tT][tT][pP][sS]?://",
+            "pattern": "^https?://",
             "maxLength": 8192,
             "description": "The page to fetch.",
         },
