@@ -712,6 +712,44 @@ class TestStartAndStop:
         await store.stop()
 
 
+class TestCrowd:
+    async def test_callers_that_are_cancelled_leave_nothing_locked(self, store: Store) -> None:
+        for turns in range(40):
+            tasks = [
+                asyncio.create_task(store.finish([an_ending(begun(a_run())) for _ in range(20)])),
+                asyncio.create_task(store.page(RunFilter(), None, 50)),
+            ]
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        assert await store.finish([an_ending(begun(a_run()))]) == [True]
+        assert await store.ping() < 10_000
+
+    async def test_those_who_meet_at_the_same_runs_all_get_through(self, store: Store, migrated_url: str) -> None:
+        other = SqlStore(migrated_url)
+        await other.start()
+        runs = [begun(a_run()) for _ in range(100)]
+        ids = [run.id for run in runs]
+        await store.begin(runs)
+
+        async def upkeep(mine: Store, order: int) -> None:
+            for _ in range(5):
+                await mine.renew("worker-1", ids[::order], NOW + 20)
+                await mine.release(ids[::order][:50], "worker-1", NOW)
+                await mine.requeued(ids[::order], NOW)
+                await mine.begin(runs[::order])
+
+        async def finish(mine: Store, order: int) -> int:
+            return sum(await mine.finish([an_ending(run) for run in runs[::order]]))
+
+        answers = await asyncio.gather(upkeep(store, 1), upkeep(other, -1), finish(store, -1), finish(other, 1))
+        await other.stop()
+        assert (answers[2] or 0) + (answers[3] or 0) == 100
+        assert await store.counts() == {RunStatus.QUEUED: 0, RunStatus.RUNNING: 0}
+
+
 class TestAway:
     async def test_a_stopped_server_is_told_and_works_again_at_once(self, own_postgres: PostgresServer) -> None:
         store = SqlStore(own_postgres.url)

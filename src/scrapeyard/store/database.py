@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -36,6 +36,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self.backend = _backend(url)
         self._engines: Engines | None = None
+        self._busy: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         """Bring the schema up to date and open. Does nothing when open."""
@@ -45,17 +46,16 @@ class Database:
             self._engines = self.backend.open()
 
     async def stop(self) -> None:
-        """Close every connection. May be called twice."""
+        """Close every connection, when what is under way is done. May be called twice."""
         engines, self._engines = self._engines, None
         if engines is not None:
+            await asyncio.gather(*self._busy, return_exceptions=True)
             await engines.reader.dispose()
             await engines.writer.dispose()
 
     async def fetch(self, query: Executable) -> Sequence[RowMapping]:
         """Rows of one query, outside of any transaction."""
-        with self._translated():
-            async with self._open().reader.connect() as connection:
-                return (await connection.execute(query)).mappings().all()
+        return await self._whole(self._query(query))
 
     async def change(self, statement: Executable) -> Sequence[RowMapping]:
         """Run one statement that writes; the rows it returns, if it says RETURNING."""
@@ -67,15 +67,9 @@ class Database:
         return await self.write(work)
 
     async def write(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        """Do `work` in one transaction. It is done again when another transaction stood in its way."""
-        with self._translated():
-            for _ in range(_TRIES - 1):
-                try:
-                    return await self._once(work)
-                except DBAPIError as error:
-                    if not self.backend.is_clash(error):
-                        raise
-            return await self._once(work)
+        """Do `work` in one transaction. It is done again when another transaction stood in its way. A caller that is
+        cancelled meanwhile leaves; the work is done all the same."""
+        return await self._whole(self._transaction(work))
 
     async def ping(self) -> float:
         """Round trip in milliseconds."""
@@ -86,6 +80,32 @@ class Database:
     def insert(self, *arguments: Any) -> Any:
         """An INSERT that knows ON CONFLICT."""
         return self.backend.insert(*arguments)
+
+    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+        # A statement that is cancelled half-way leaves SQLite's connection behind, with its lock.
+        task = asyncio.create_task(work)
+        self._busy.add(task)
+        task.add_done_callback(self._done)
+        with self._translated():
+            return await asyncio.shield(task)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._busy.discard(task)
+        if not task.cancelled():
+            task.exception()  # taken here, since a caller that left does not take it
+
+    async def _query(self, query: Executable) -> Sequence[RowMapping]:
+        async with self._open().reader.connect() as connection:
+            return (await connection.execute(query)).mappings().all()
+
+    async def _transaction(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._once(work)
+            except DBAPIError as error:
+                if not self.backend.is_clash(error):
+                    raise
+        return await self._once(work)
 
     async def _once(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         async with self._open().writer.begin() as connection:
@@ -105,7 +125,9 @@ class Database:
                 raise StoreUnavailable(f"the database does not answer ({error.orig}); {_REMEDY}") from error
             raise
         except (OSError, PoolTimeout) as error:
-            raise StoreUnavailable(f"the database does not answer ({error or 'timeout'}); {_REMEDY}") from error
+            raise StoreUnavailable(
+                f"the database does not answer ({str(error) or 'no answer in time'}); {_REMEDY}"
+            ) from error
 
 
 def _backend(url: str) -> Backend:

@@ -7,7 +7,7 @@ other is told. A run whose cancel was requested never goes back to QUEUED: whate
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Update, and_, case, null, select, update
+from sqlalchemy import RowMapping, Update, case, null, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import ExitReason, Run, RunError, RunStatus, status_of
@@ -77,9 +77,8 @@ class SqlRunWrites:
 
     async def release(self, run_ids: Sequence[str], worker_id: str, now: float) -> None:
         """Give unfinished runs back: QUEUED again at the same attempt, due now; CANCELLED if that was requested."""
-        for ids in _cut(sorted(run_ids)):
-            mine = and_(RUNS.c.id.in_(ids), RUNNING, RUNS.c.worker_id == worker_id)
-            await self._database.change(update(RUNS).where(mine).values(_put_back(now)))
+        mine = update(RUNS).where(RUNNING, RUNS.c.worker_id == worker_id)
+        await self._update_all(mine.values(_put_back(now)), run_ids)
 
     async def cancel(self, run_id: str, now: float) -> Run | None:
         """Ask a run to end. Returns the run as it then stands; None means no such run."""
@@ -106,9 +105,7 @@ class SqlRunWrites:
 
     async def requeued(self, run_ids: Sequence[str], now: float) -> None:
         """Note that these QUEUED runs were published at `now`."""
-        for ids in _cut(sorted(run_ids)):
-            statement = update(RUNS).where(RUNS.c.id.in_(ids), QUEUED)
-            await self._database.change(statement.values(queued_at=now, not_before=None))
+        await self._update_all(update(RUNS).where(QUEUED).values(queued_at=now, not_before=None), run_ids)
 
     async def retry(self, run_id: str, attempt: int, now: float) -> bool:
         """Put a RUNNING run whose worker was lost back to QUEUED at `attempt` + 1, due now. False if it moved on, or
@@ -142,14 +139,22 @@ class SqlRunWrites:
         if rows:
             await self._database.write(work)
 
+    async def _update_all(self, statement: Update, run_ids: Sequence[str]) -> None:
+        for ids in _cut(sorted(run_ids)):
+
+            async def work(connection: AsyncConnection, ids: Sequence[str] = ids) -> None:
+                await _locked(connection, ids)
+                await connection.execute(statement.where(RUNS.c.id.in_(ids)))
+
+            await self._database.write(work)
+
     async def _renew(self, worker_id: str, ids: Sequence[str], lease_until: float) -> list[str]:
         async def work(connection: AsyncConnection) -> list[str]:
-            mine = and_(RUNS.c.id.in_(ids), RUNNING, RUNS.c.worker_id == worker_id)
-            await connection.execute(update(RUNS).where(mine).values(lease_until=lease_until))
-            unwritten = and_(QUEUED, RUNS.c.attempt == 1)
-            lost = and_(~and_(RUNNING, RUNS.c.worker_id == worker_id), ~unwritten)
-            query = select(RUNS.c.id).where(RUNS.c.id.in_(ids), lost | RUNS.c.cancel_requested).order_by(RUNS.c.id)
-            return list(await connection.scalars(query))
+            rows = await _locked(connection, ids)
+            held = {row["id"] for row in rows if row["status"] == RunStatus.RUNNING and row["worker_id"] == worker_id}
+            await connection.execute(update(RUNS).where(RUNS.c.id.in_(held)).values(lease_until=lease_until))
+            lost = {row["id"] for row in rows if _is_written(row)} - held
+            return sorted(lost | {row["id"] for row in rows if row["cancel_requested"]})
 
         return await self._database.write(work)
 
@@ -176,14 +181,24 @@ def _put_back(now: float) -> Row:
     }
 
 
+async def _locked(connection: AsyncConnection, ids: Sequence[str]) -> Sequence[RowMapping]:
+    """What stands of these runs, held until the end of the transaction where the database knows row locks. Everyone
+    takes them in the same order, so that batches which overlap do not deadlock."""
+    columns = (RUNS.c.id, RUNS.c.status, RUNS.c.attempt, RUNS.c.worker_id, RUNS.c.cancel_requested)
+    query = select(*columns).where(RUNS.c.id.in_(ids)).order_by(RUNS.c.id).with_for_update()
+    return (await connection.execute(query)).mappings().all()
+
+
 async def _asked_to_stop(connection: AsyncConnection, run_ids: Sequence[str]) -> set[str]:
-    """Those whose cancel was requested, locked until the end of the transaction where the database knows row locks."""
     stopped: set[str] = set()
     for ids in _cut(sorted(run_ids)):
-        query = select(RUNS.c.id, RUNS.c.cancel_requested).where(RUNS.c.id.in_(ids)).order_by(RUNS.c.id)
-        rows = await connection.execute(query.with_for_update())
-        stopped.update(run_id for run_id, asked in rows if asked)
+        stopped.update(row["id"] for row in await _locked(connection, ids) if row["cancel_requested"])
     return stopped
+
+
+def _is_written(row: RowMapping) -> bool:
+    """Whether the beginning of the run's attempt has been written. Later attempts are claimed, which writes at once."""
+    return bool(row["status"] != RunStatus.QUEUED or row["attempt"] > 1)
 
 
 def _turns(endings: Sequence[Ending]) -> list[list[int]]:
@@ -201,7 +216,7 @@ def _turns(endings: Sequence[Ending]) -> list[list[int]]:
 
 
 def _by_id(rows: Iterable[Row]) -> list[Row]:
-    # Everyone locks rows in the same order, so that batches which overlap do not deadlock.
+    # In the order of _locked, for its reason.
     return sorted(rows, key=lambda row: str(row["id"]))
 
 
