@@ -114,6 +114,7 @@ async def test_the_listing_pages_newest_first_and_filters(stand: Stand) -> None:
         "scraper=%00/x",
         "created_after=yesterday",
         "created_after=9e999",
+        "created_after=-23852",
     ],
 )
 async def test_odd_queries_are_4xx(stand: Stand, query: str) -> None:

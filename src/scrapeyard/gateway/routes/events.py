@@ -11,9 +11,18 @@ from scrapeyard.gateway.routes.parameters import RunId
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.gateway.streams import RunStream
 
+_EVENT = {
+    "type": "object",
+    "description": "One event of the stream.",
+    "properties": {
+        "event": {"type": "string", "enum": ["status", "log", "fetch", "end"]},
+        "data": {"type": "string", "description": "A JSON object whose `type` is the event's name."},
+    },
+    "required": ["event", "data"],
+}
 _STREAM = {
     "description": "`status`, `log` and `fetch` events as they happen, then one `end`. Comments keep it alive.",
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {"text/event-stream": {"schema": _EVENT}},
 }
 
 

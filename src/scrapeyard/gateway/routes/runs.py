@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from pydantic import BeforeValidator
 from starlette.responses import PlainTextResponse, Response
 
 from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError
@@ -18,7 +19,18 @@ from scrapeyard.store.port import RunFilter
 
 _Statuses = Annotated[list[RunStatus] | None, Query(max_length=5, description="Any of these; may be repeated.")]
 _Reasons = Annotated[list[ExitReason] | None, Query(max_length=40, description="Any of these; may be repeated.")]
-_Instant = Annotated[datetime | None, Query(description="ISO 8601; UTC when it names no zone.")]
+
+
+def _no_number(given: object) -> object:
+    """A bare number would be taken for seconds or milliseconds by its size; ISO 8601 says what is meant."""
+    if isinstance(given, str) and "-" not in given[1:]:
+        raise ValueError("write ISO 8601, as 2026-01-31T09:30:00Z")
+    return given
+
+
+_Instant = Annotated[
+    datetime | None, BeforeValidator(_no_number), Query(description="ISO 8601; UTC when it names no zone.")
+]
 
 
 def routes(gateway: Gateway) -> APIRouter:
