@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,7 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(bench: str, options: Options, console: Console, notes: Console) -> Report:
-    report: Report = importlib.import_module(BENCHES[bench]).run(options, lambda text: notes.print(f"· {text}"))
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        notes.print(f"{time.monotonic() - began:5.0f} s  {text}", highlight=False)
+
+    report: Report = importlib.import_module(BENCHES[bench]).run(options, say)
     show(report, console)
     return report
 

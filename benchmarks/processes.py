@@ -52,6 +52,7 @@ class Program:
         self._env = clean_environment() | dict(env)
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
+        self._family: dict[int, str | None] = {}
 
     @property
     def log(self) -> Path:
@@ -96,12 +97,18 @@ class Program:
         """Of the program and all its descendants, now."""
         return memory_of([self.pid, *descendants(self.pid)])
 
+    def ask_to_end(self) -> None:
+        """Send SIGTERM and return, so that several programs end at the same time. `stop` waits."""
+        if self._process is not None and not self._family:
+            pids = (self._process.pid, *descendants(self._process.pid))
+            self._family = {pid: _born(pid) for pid in pids}
+            self._process.terminate()
+
     def stop(self) -> None:
         """Ask to end, wait, then kill what is left. May be called twice."""
         if self._process is None:
             return
-        family = {pid: _born(pid) for pid in (self._process.pid, *descendants(self._process.pid))}
-        self._process.terminate()
+        self.ask_to_end()
         try:
             self._process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
@@ -109,7 +116,7 @@ class Program:
             self._process.wait()
         late = _session(self._process.pid)
         self._process = None
-        self.left_behind = _end({**late, **family})
+        self.left_behind = _end({**late, **self._family})
 
 
 def adopt_orphans() -> None:

@@ -57,7 +57,7 @@ def cluster(ground: Ground) -> Iterator[Running]:
         "REDIS_URL": ground.redis_url,
         "DATABASE_URL": ground.postgres_url,
         "SCRAPEYARD_DATA_DIR": str(ground.folder / "cluster"),
-        "SCRAPEYARD_REPOSITORY_SCRAPERS": str(SCRAPERS),
+        "SCRAPEYARD_REPOSITORY__SCRAPERS": str(SCRAPERS),
         "SCRAPEYARD_WORKER__SLOTS": str(ground.slots),
     }
     commands = {
@@ -182,8 +182,12 @@ def _running(target: Target, programs: list[Program]) -> Iterator[Running]:
         for program in programs:
             stack.enter_context(program)
         running = Running(target=target, programs=tuple(programs))
-        wait_until_answers(target, running.programs)
-        yield running
+        try:
+            wait_until_answers(target, running.programs)
+            yield running
+        finally:
+            for program in programs:
+                program.ask_to_end()
 
 
 def _fastapi(
