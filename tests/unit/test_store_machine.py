@@ -190,5 +190,7 @@ def test_no_history_breaks_the_machine(url: str) -> None:
         def histories(steps: list[tuple[str, int, str, RunStatus]]) -> None:
             runner.run(_live(store, steps))
 
-        histories()
-        runner.run(store.stop())
+        try:
+            histories()
+        finally:
+            runner.run(store.stop())
