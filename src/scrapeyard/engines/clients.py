@@ -74,12 +74,12 @@ class Clients:
     def _make(self, host: str, addresses: tuple[Address, ...]) -> Client:
         dns = DnsOptions()
         dns.add_resolve(host, addresses)
-        config: "ClientConfig" = {**self._config, "dns_options": dns}
+        config: ClientConfig = {**self._config, "dns_options": dns}
         return Client(**config)
 
 
 def _config(settings: HttpSettings, authorities: Path | None) -> "ClientConfig":
-    config: "ClientConfig" = {
+    config: ClientConfig = {
         "redirect": Policy.none(),
         "no_proxy": True,  # a proxy from the environment would connect to addresses nobody checked
         "connect_timeout": timedelta(seconds=settings.connect_seconds),

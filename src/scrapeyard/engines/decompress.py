@@ -27,6 +27,8 @@ class OverLimit(Exception):
 
 def encodings_of(header: str) -> tuple[str, ...]:
     """The encodings to undo, in the order to undo them. Ones nobody knows are left as they are, as browsers do."""
+    if not header:
+        return ()
     named = [name.strip().lower() for name in header.split(",")]
     return tuple(name for name in reversed(named) if name in _DECODERS)
 

@@ -131,7 +131,9 @@ class _Walk:
             raise explain(error, hop.target) from None
 
     async def _send(self, client: Client, hop: Hop) -> Response:
-        options: "Options" = {"headers": hop.headers}
+        options: Options = {}
+        if hop.headers:
+            options["headers"] = hop.headers
         if hop.body:
             options["body"] = hop.body
         if self._jar is not None and not hop.sends_own_cookies:

@@ -26,8 +26,8 @@ _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]+)(?::([0-9]{0,5}))?", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
-_PATH_SAFE = "/%:@!$&'()*+,;=~-._[]|"
-_QUERY_SAFE = _PATH_SAFE + "?"
+_PLAIN = re.compile(r"[A-Za-z0-9/%:@!$&'()*+,;=~._\[\]|?-]*", re.ASCII)
+_SAFE = "/%:@!$&'()*+,;=~-._[]|?"
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -70,7 +70,9 @@ def parse_target(url: str) -> Target:
     if scheme not in _PORTS:
         raise _bad(url, f"has the scheme {scheme}; only http and https are fetched")
     host, literal, port = _take_authority(url, authority)
-    resource = quote(path or "/", safe=_PATH_SAFE) + (f"?{quote(query, safe=_QUERY_SAFE)}" if query else "")
+    resource = f"{path or '/'}?{query}" if query else path or "/"
+    if not _PLAIN.fullmatch(resource):
+        resource = quote(resource, safe=_SAFE)
     return Target(scheme=scheme, host=host, port=port or _PORTS[scheme], resource=resource, literal=literal)
 
 
