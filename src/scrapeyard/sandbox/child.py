@@ -42,6 +42,7 @@ class Child:
     def __init__(self, slot: int, on_ready: Callable[["Child"], None]) -> None:
         self.slot = slot
         self.pid = 0
+        self.said_ready = False
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[Exit] = self._loop.create_future()
         self.on_frame: Callable[[Frame, bytes], None] = self._on_first_frame
@@ -62,6 +63,11 @@ class Child:
     def alive(self) -> bool:
         """Whether its process has not been reported gone."""
         return not self.exited.done()
+
+    @property
+    def open(self) -> bool:
+        """Whether its wire can still be used."""
+        return self._sock is not None
 
     def allow_frames(self, max_bytes: int) -> None:
         """How large a frame may be from now on."""
@@ -137,6 +143,7 @@ class Child:
         if not isinstance(frame, Ready) or frame.version != wire.VERSION or not self.pid:
             self._broken("the child did not begin with `ready`")
             return
+        self.said_ready = True
         self._on_ready(self)
 
     def _broken(self, why: str) -> None:

@@ -84,14 +84,15 @@ class ScraperParent:
         self.used_at = time.monotonic()
         while self._ready:
             child = self._ready.popleft()
-            if child.alive:
+            if child.open:
                 self._loop.call_soon(self._top_up)
                 return child, True
         future: asyncio.Future[Child] = self._loop.create_future()
         self._waiting.append(future)
         self._top_up()
         try:
-            return await asyncio.wait_for(future, _FORK_PATIENCE), False
+            child = await asyncio.wait_for(future, _FORK_PATIENCE)
+            return (child, False) if child.open else await self.child()
         except TimeoutError:
             self.kill()
             raise ParentGone(f"{self.scraper.ref} did not fork a child within {_FORK_PATIENCE:g} s") from None
@@ -172,8 +173,6 @@ class ScraperParent:
         """A child that had no run yet broke its wire."""
         if child in self._ready:
             self._ready.remove(child)
-        elif child.alive:
-            self._starting -= 1
         if why:
             child.kill()
 
@@ -234,10 +233,9 @@ class ScraperParent:
         )
         if child in self._ready:
             self._ready.remove(child)
-        if not child.pid:
-            self._starting = max(0, self._starting - 1)
-        child.reap(end)
-        child.close()
+        if not child.said_ready:
+            self._starting -= 1
+        child.reap(end)  # its wire stays open: the result may still lie unread in it, and its end comes by itself
         if self._strays():
             log.warning("sandbox.strays", scraper=str(self.scraper.ref))
             self.kill()
