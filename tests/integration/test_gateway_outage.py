@@ -8,7 +8,7 @@ import pytest
 
 from scrapeyard.model import RunStatus
 from scrapeyard.queues.redis import RedisQueue
-from tests.integration.gateway_stand import Stand, open_stand
+from tests.integration.gateway_stand import Stand, open_stand, outcome_of
 from tests.services.valkey import ValkeyServer
 
 BODY = {"url": "https://shop.example/p/1"}
@@ -62,6 +62,14 @@ async def test_a_keyed_run_that_could_not_be_published_stays_durable(stand: Stan
     kept = await stand.store.get(response.json()["id"])
     assert kept is not None
     assert kept.status is RunStatus.QUEUED
+
+
+async def test_an_outcome_sent_over_redis_answers_the_caller(stand: Stand) -> None:
+    call = asyncio.create_task(stand.client.post("/api/scrape", json=BODY))
+    delivery = await stand.take()
+    await stand.reply(delivery, outcome_of(delivery))
+    response = await call
+    assert (response.status_code, response.json()["result"]["title"]) == (200, "Tea")
 
 
 async def test_a_waiting_call_survives_a_restart_of_the_queue(stand: Stand, own_valkey: ValkeyServer) -> None:

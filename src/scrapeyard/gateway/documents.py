@@ -119,7 +119,7 @@ def _whole(run: Run) -> dict[str, Any]:
     return {**summary(run), "result": run.result if run.result is not None else _NULL}
 
 
-async def _all_pieces(runs: Sequence[Run], blobs: Blobs) -> AsyncIterator[bytes]:
+async def _all_pieces(runs: Sequence[Run], blobs: Blobs) -> AsyncGenerator[bytes]:
     yield b'{"runs":['
     for index, run in enumerate(runs):
         if index:
@@ -151,14 +151,15 @@ def _without_result(run: Run) -> Run:
     return replace(run, error=run.error or gone)
 
 
-async def _first(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _first(pieces: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
     """The same pieces, the first already at hand: a blob store that is away is a 503, not a broken answer."""
     first = await anext(pieces)
 
     async def chained() -> AsyncIterator[bytes]:
-        yield first
-        async for piece in pieces:
-            yield piece
+        async with aclosing(pieces):
+            yield first
+            async for piece in pieces:
+                yield piece
 
     return chained()
 

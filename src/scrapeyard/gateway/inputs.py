@@ -17,6 +17,7 @@ MAX_INPUT_BYTES = MAX_MESSAGE_BYTES - 65_536
 MAX_SCHEMAS = 256
 MAX_ERRORS = 20
 MAX_MESSAGE = 500
+MAX_PATH = 200
 
 
 class _Schema(Protocol):
@@ -69,7 +70,7 @@ def _invalid(schema: _Schema, given: Mapping[str, Any], place: str) -> InputInva
     errors: list[dict[str, str]] = []
     for error in schema.iter_errors(given):
         pointer = place + "".join(f"/{part}" for part in error.instance_path)
-        errors.append({"path": pointer, "message": error.message[:MAX_MESSAGE]})
+        errors.append({"path": pointer[:MAX_PATH], "message": error.message[:MAX_MESSAGE]})
         if len(errors) == MAX_ERRORS:
             break
     detail = "; ".join(f"{error['path']}: {error['message']}" for error in errors[:3])

@@ -18,6 +18,7 @@ from scrapeyard.gateway.remedies import PROBLEMS
 MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 20
 MAX_MESSAGE = 500
+MAX_PATH = 200
 
 
 class Refusal(ScrapeyardError):
@@ -62,10 +63,11 @@ def from_error(error: ScrapeyardError) -> Response:
 
 
 def invalid(faults: Sequence[Mapping[str, Any]]) -> Response:
-    """What validation found, as 422."""
-    errors = [{"path": _pointer(fault["loc"]), "message": str(fault["msg"])[:MAX_MESSAGE]} for fault in faults]
+    """What validation found, as 422. Names and messages are cut: they may repeat what the caller sent."""
+    first = faults[:MAX_ERRORS]
+    errors = [{"path": _pointer(fault["loc"]), "message": str(fault["msg"])[:MAX_MESSAGE]} for fault in first]
     detail = "; ".join(f"{error['path']}: {error['message']}" for error in errors[:3])
-    return respond(problem("invalid", 422, detail, errors=errors[:MAX_ERRORS]))
+    return respond(problem("invalid", 422, detail, errors=errors))
 
 
 def unexpected() -> Response:
@@ -112,4 +114,4 @@ def _retry_after(seconds: float | None) -> dict[str, str]:
 
 
 def _pointer(place: Sequence[Any]) -> str:
-    return "".join(f"/{part}" for part in place) or "/"
+    return "".join(f"/{part}" for part in place)[:MAX_PATH] or "/"

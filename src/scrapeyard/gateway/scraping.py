@@ -180,7 +180,11 @@ class Scraping:
                 return await self._ended(asked, runs, replayed)
             return self._cancelled(asked, runs, replayed)
         await self._make_durable(call)
-        return self._accepted(asked, call.runs, replayed)
+        return self._accepted(asked, await self._standing(asked, call), replayed)
+
+    async def _standing(self, asked: Asked, call: Call) -> Sequence[Run]:
+        """A single run as it stands now; of several, only their ends are known here."""
+        return call.runs if asked.many else [await self._lookup.get(run.id) for run in call.runs]
 
     async def _make_durable(self, call: Call) -> None:
         try:

@@ -44,6 +44,8 @@ class GatewayServer:
         self._server = _Server(self._config())
         self._task = asyncio.create_task(self._server.serve([listener]), name="gateway-http")
         await self._server.listening.wait()
+        if not self._server.started:
+            await self._task
         log.info("gateway.listening", url=self.url)
 
     async def stop(self) -> None:

@@ -1,6 +1,10 @@
 """`POST /api/scrape`: the one route everything else is about."""
 
+from collections.abc import Callable, Coroutine
+from typing import Any, cast
+
 from fastapi import APIRouter, Request
+from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from scrapeyard.gateway.calls import read_call
@@ -41,9 +45,17 @@ _REQUEST = {
 }
 
 
+class PlainRoute(APIRoute):
+    """Documented like any other, but called with the bare request: the hottest path pays for no injection."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The function itself."""
+        return cast("Callable[[Request], Coroutine[Any, Any, Response]]", self.endpoint)
+
+
 def routes(gateway: Gateway) -> APIRouter:
     """The route."""
-    router = APIRouter(tags=["scrape"])
+    router = APIRouter(tags=["scrape"], route_class=PlainRoute)
     settings = gateway.services.settings.gateway
 
     @router.post(

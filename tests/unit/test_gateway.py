@@ -1,0 +1,146 @@
+"""The gateway's small parts: what they make of what they are given."""
+
+import re
+import string
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from scrapeyard.errors import InputInvalid, ScraperInvalid
+from scrapeyard.gateway import documents, inputs, problems
+from scrapeyard.gateway.calls import _wait
+from scrapeyard.gateway.explain import explain
+from scrapeyard.gateway.inputs import InputChecks
+from scrapeyard.gateway.remedies import EXITS, PROBLEMS
+from scrapeyard.gateway.schemas import ScrapeCall
+from scrapeyard.gateway.tracing import traceparent
+from scrapeyard.model import ExitReason, Limits, Outcome, Run, RunStatus, Scraper, ScraperRef, Timing
+from scrapeyard.queues import channels
+from scrapeyard.settings import GatewaySettings
+
+URL = "https://a.example"
+
+
+def a_scraper(schema: dict[str, Any], version: str = "1.0.0") -> Scraper:
+    return Scraper(ref=ScraperRef(id="a/b", version=version), folder=None, input_schema=schema)
+
+
+def a_run(**more: Any) -> Run:
+    fields: dict[str, Any] = {
+        "id": "run_1",
+        "status": RunStatus.QUEUED,
+        "scraper": "a/b@1.0.0",
+        "input": Raw(b"{}"),
+        "created_at": 1.0,
+        "queued_at": 1.0,
+    }
+    return Run(**{**fields, **more})
+
+
+def test_every_exit_reason_has_a_remedy() -> None:
+    assert set(EXITS) == set(ExitReason)
+    assert all(title and remedy for title, remedy in PROBLEMS.values())
+
+
+@pytest.mark.parametrize(
+    ("prefer", "expected"),
+    [
+        ([], (30.0, "")),
+        (["respond-async"], (0.0, "respond-async")),
+        (["Wait=7"], (7.0, "wait=7")),
+        (["respond-async; x=1, wait=5"], (5.0, "wait=5")),
+        (["handling=lenient", "wait=9"], (9.0, "wait=9")),
+        (["wait=99999"], (300.0, "wait=300")),
+        (["wait=-1"], (30.0, "")),
+        (["wait=" + "9" * 4000], (30.0, "")),
+    ],
+)
+def test_prefer(prefer: list[str], expected: tuple[float, str]) -> None:
+    assert _wait(ScrapeCall(url=URL), prefer, GatewaySettings()) == expected
+
+
+@pytest.mark.parametrize(
+    "given", [None, "", "00-" + "0" * 32 + "-" + "1" * 16 + "-00", "01-" + "a" * 32 + "-" + "b" * 16 + "-00", "x\n"]
+)
+def test_a_traceparent_is_made_when_none_is_usable(given: str | None) -> None:
+    assert re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-00", traceparent(given))
+
+
+def test_a_schema_is_compiled_once_for_each_version_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "MAX_SCHEMAS", 2)
+    checks = InputChecks()
+    for version in ("1.0.0", "1.0.0", "1.1.0", "1.2.0"):
+        assert bytes(checks.check(a_scraper({"type": "object"}, version), {"a": 1})) == b'{"a":1}'
+    assert len(checks._schemas) == 2
+
+
+@pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"$ref": "http://127.0.0.1:9/schema.json"}, {"pattern": "("}])
+def test_a_schema_that_cannot_be_used_is_the_scrapers_fault(schema: dict[str, Any]) -> None:
+    with pytest.raises(ScraperInvalid, match="input schema"):
+        InputChecks().check(a_scraper(schema), {})
+
+
+def test_an_input_with_many_faults_lists_some_of_them_cut() -> None:
+    schema = {"type": "object", "additionalProperties": {"type": "integer"}}
+    given = {character * 900: "x" * 5000 for character in string.ascii_letters}
+    with pytest.raises(InputInvalid) as caught:
+        InputChecks().check(a_scraper(schema), given)
+    errors = caught.value.details["errors"]
+    assert len(errors) == inputs.MAX_ERRORS
+    assert all(len(error["path"]) <= 200 and len(error["message"]) <= 500 for error in errors)
+
+
+def test_an_input_too_deep_to_check_is_refused() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    with pytest.raises(InputInvalid, match="cannot be checked"):
+        InputChecks().check(a_scraper({"type": "object"}), deep)
+
+
+def test_a_backtracking_pattern_is_bounded() -> None:
+    schema = {"properties": {"a": {"pattern": r"^(a+)+\1$"}}}
+    with pytest.raises(InputInvalid):
+        InputChecks().check(a_scraper(schema), {"a": "a" * 60 + "b"})
+
+
+def test_an_outcome_survives_the_wire_with_its_result_byte_for_byte() -> None:
+    sent = Outcome(run_id="r", attempt=1, exit_reason=ExitReason.SUCCEEDED, result=Raw(b'{"a" : 1.0}'))
+    heard = channels.decode_outcome(channels.encode(sent))
+    assert heard.result is not None
+    assert bytes(heard.result) == b'{"a" : 1.0}'
+    without = channels.decode_outcome(channels.encode(Outcome(run_id="r", attempt=1, exit_reason=ExitReason.FAILED)))
+    assert (without.result, type(without)) == (None, Outcome)
+
+
+def test_a_settled_run_is_the_accepted_one_with_the_outcome_in_it() -> None:
+    outcome = Outcome(run_id="run_1", attempt=2, exit_reason=ExitReason.SKIPPED, started_at=2.0, finished_at=3.0)
+    run = documents.settle(a_run(), outcome)
+    assert (run.status, run.exit_reason, run.attempt) == (RunStatus.SUCCEEDED, ExitReason.SKIPPED, 2)
+    shown = documents.summary(run)
+    assert (shown["version"], shown["started_at"]) == ("1.0.0", "1970-01-01T00:00:02.000Z")
+    assert not documents.ended_badly(run)
+
+
+def test_validation_faults_are_few_and_short() -> None:
+    faults = [{"loc": ("k" * 10_000,), "msg": "m" * 10_000}] * 1000
+    assert len(problems.invalid(faults).body) < 20_000
+
+
+def test_explain_of_a_run_that_never_ran() -> None:
+    run = a_run(status=RunStatus.CANCELLED, exit_reason=ExitReason.CANCELLED, finished_at=2.0)
+    document = explain(run, Limits(), now=5.0)
+    assert document["total_ms"] == 1000
+    assert document["summary"][0] == "It ended after 1000 ms without having run."
+
+
+def test_explain_adds_up_fetching_and_the_scripts_own_time() -> None:
+    run = a_run(
+        status=RunStatus.SUCCEEDED,
+        exit_reason=ExitReason.SUCCEEDED,
+        finished_at=1.1,
+        timing=Timing(script_ms=80, fetch_ms=60),
+    )
+    phases = {phase["name"]: phase["ms"] for phase in explain(run, Limits(), now=5.0)["phases"]}
+    assert phases["fetch"] + phases["script"] == 80
