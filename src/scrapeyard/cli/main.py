@@ -1,8 +1,7 @@
 """The command line: data on stdout, logs and progress on stderr.
 
-Exit codes: 0 done · 1 the run ended badly, or a check failed · 2 wrong usage or settings · 3 the server cannot be
-reached
-· 130 interrupted.
+Exit codes: 0 done · 1 the run ended badly or not in time, or a check failed · 2 wrong usage, input or settings · 3 the
+server cannot be reached · 130 interrupted.
 """
 
 import sys
@@ -10,8 +9,7 @@ import sys
 import typer
 
 from scrapeyard import __version__
-from scrapeyard.cli import serve
-from scrapeyard.errors import ScrapeyardError, SettingsInvalid
+from scrapeyard.cli import config, demo, doctor, new, run, runs, scrape, scrapers, serve, workers
 
 app = typer.Typer(
     name="scrapeyard",
@@ -21,7 +19,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-serve.register(app)
+for group in (serve, run, scrape, runs, scrapers, workers, new, doctor, config, demo):
+    group.register(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -35,11 +34,21 @@ def main() -> None:
     """The program `scrapeyard`."""
     try:
         app()
-    except SettingsInvalid as error:
-        typer.echo(f"scrapeyard: {error.message}", err=True)
-        sys.exit(2)
-    except ScrapeyardError as error:
-        typer.echo(f"scrapeyard: {error.message}", err=True)
-        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:  # noqa: BLE001  what is not ours is raised again
+        sys.exit(_tell(error))
+
+
+def _tell(error: Exception) -> int:
+    """Say what is wrong and return the exit code; raises it again when it is not one of ours."""
+    from scrapeyard.cli.server import ServerUnreachable
+    from scrapeyard.cli.text import plain
+    from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError, SettingsInvalid
+
+    if not isinstance(error, ScrapeyardError):
+        raise error
+    typer.echo(f"scrapeyard: {plain(error.message, lines=True)}", err=True)
+    if isinstance(error, ServerUnreachable):
+        return 3
+    return 2 if isinstance(error, SettingsInvalid | BadRequest | NotFound) else 1

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard import settings as settings_module
-
 if TYPE_CHECKING:
     from scrapeyard.settings import Settings
     from scrapeyard.wiring import Role
@@ -39,23 +37,29 @@ def up(
     from scrapeyard.wiring import ALL_ROLES
 
     overrides = _overrides(host, port, data_dir, scrapers, allow_private)
-    _serve(ALL_ROLES, settings_module.load(overrides), next_step=True)
+    _serve(ALL_ROLES, _load(overrides), next_step=True)
 
 
 def gateway(host: Host = None, port: Port = None, data_dir: DataDir = None, scrapers: Scrapers = None) -> None:
     """The HTTP API alone. Needs REDIS_URL."""
-    _serve(("gateway",), settings_module.load(_overrides(host, port, data_dir, scrapers)))
+    _serve(("gateway",), _load(_overrides(host, port, data_dir, scrapers)))
 
 
 def worker(data_dir: DataDir = None, scrapers: Scrapers = None, allow_private: AllowPrivate = False) -> None:
     """A worker alone. Needs REDIS_URL. SIGTERM lets running work finish, then hands the rest back."""
     overrides = _overrides(None, None, data_dir, scrapers, allow_private)
-    _serve(("worker",), settings_module.load(overrides))
+    _serve(("worker",), _load(overrides))
 
 
 def dispatcher(data_dir: DataDir = None) -> None:
     """The dispatcher alone: lost and delayed runs, retention. Several may run; one leads. Needs REDIS_URL."""
-    _serve(("dispatcher",), settings_module.load(_overrides(None, None, data_dir, None)))
+    _serve(("dispatcher",), _load(_overrides(None, None, data_dir, None)))
+
+
+def _load(overrides: dict[str, Any]) -> "Settings":
+    from scrapeyard.settings import load
+
+    return load(overrides)
 
 
 def _overrides(
@@ -107,7 +111,7 @@ async def _until_signal(roles: "tuple[Role, ...]", settings: "Settings", next_st
 def _print_next_step(url: str) -> None:
     typer.echo(
         f"""
-Scrapeyard listens on {url} (docs: {url}/docs). Ctrl-C stops it.
+Scrapeyard listens on {url} (its API: {url}/api/openapi.json). Ctrl-C stops it.
 
 Next, in another terminal, a shop to practise on and a first scrape:
   scrapeyard demo-site

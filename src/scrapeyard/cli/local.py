@@ -1,0 +1,189 @@
+"""Runs without a server: the worker's own recipe, walls and limits, with the files of one run in a temporary folder."""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.builtin import BUILTINS
+from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.errors import InputInvalid
+from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id
+from scrapeyard.queues.memory import MemoryQueue
+from scrapeyard.repository.catalogue import FolderCatalogue
+from scrapeyard.repository.folder import load_folder
+from scrapeyard.repository.port import Listing
+from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.sandbox.forks import ForkSandbox
+from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
+from scrapeyard.settings import Settings
+from scrapeyard.worker.execute import Executor
+
+Hear = Callable[[LogLine], None]
+
+
+class LocalYard:
+    """A worker without a queue. Use it through `open_yard`."""
+
+    def __init__(self, settings: Settings, folder: Path, sandbox: ForkSandbox, engine: WreqEngine) -> None:
+        self._settings = settings
+        self._cache = folder / "cache"
+        self._sandbox = sandbox
+        self._engine = engine
+        self.blobs = ObjectBlobs.in_folder(folder / "blobs")
+        self._checker = InputChecker()
+
+    def load(self, folder: Path) -> Scraper:
+        """The scraper in a folder. Raises ScraperInvalid."""
+        granted = self._settings.sandbox.direct_network
+        return load_folder(folder, self._cache, self._settings.limits.as_limits(), direct_network=granted)
+
+    async def find(self, wanted: str) -> Scraper:
+        """A scraper by id: built in, or from the settings' folder. Raises ScraperNotFound or ScraperInvalid."""
+        catalogue = catalogue_of(self._settings, self._cache)
+        await catalogue.refresh()
+        return catalogue.resolve(wanted)
+
+    def check(self, scraper: Scraper, value: dict[str, Any]) -> None:
+        """Raises InputInvalid with each wrong place on a line of its own."""
+        faults = self._checker.errors(scraper, value)
+        if faults:
+            places = "".join(f"\n  {fault['path'] or '/'}: {fault['message']}" for fault in faults)
+            raise InputInvalid(f"the input does not fit the schema of {scraper.ref}:{places}", errors=faults)
+
+    async def run(
+        self, scraper: Scraper, value: dict[str, Any], *, timeout: float | None = None, hear: Hear | None = None
+    ) -> tuple[Run, Outcome]:
+        """One attempt, and the run as a server would show it. `hear` gets each line as the script writes it."""
+        now = time.time()
+        delivery = Delivery(
+            run_id=new_id("run"),
+            scraper=str(scraper.ref),
+            input=Raw(msgspec.json.encode(value)),
+            max_attempts=1,
+            created_at=now,
+            queued_at=now,
+            timeout_seconds=timeout,
+        )
+        outcome = await self._executor(scraper, hear).execute(delivery)
+        return _run_of(delivery, outcome), outcome
+
+    async def result(self, outcome: Outcome) -> bytes:
+        """The result as JSON; `null` when there is none."""
+        if outcome.result_key:
+            return await self.blobs.get(outcome.result_key)
+        return b"null" if outcome.result is None else bytes(outcome.result)
+
+    def walls(self) -> tuple[Wall, ...]:
+        """Which walls stand around every run here."""
+        return self._sandbox.walls()
+
+    def _executor(self, scraper: Scraper, hear: Hear | None) -> Executor:
+        return Executor(
+            catalogue=_OneScraper(scraper),
+            sandbox=_Heard(self._sandbox, hear) if hear else self._sandbox,
+            engine=self._engine,
+            blobs=self.blobs,
+            queue=MemoryQueue(),
+            builtins=BUILTINS,
+            checker=self._checker,
+            worker_id=new_id("worker"),
+        )
+
+
+@contextlib.asynccontextmanager
+async def open_yard(settings: Settings) -> AsyncIterator[LocalYard]:
+    """Everything up; everything down and every file gone at the end. Raises SandboxError when walls are missing and
+    sandbox.mode is strict."""
+    async with contextlib.AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scrapeyard-run-")))
+        folder.chmod(0o755)  # noqa: ASYNC240  nothing else runs yet
+        engine = WreqEngine(settings.http)
+        stack.push_async_callback(engine.stop)
+        await engine.start()
+        sandbox = ForkSandbox(settings.sandbox, settings.worker.model_copy(update={"ahead": 0}), 1)
+        stack.push_async_callback(sandbox.stop)
+        await sandbox.start()
+        yield LocalYard(settings, folder, sandbox, engine)
+
+
+def catalogue_of(settings: Settings, cache: Path) -> FolderCatalogue:
+    """The built-in scrapers and those of the settings' folder; `refresh` looks once."""
+    return FolderCatalogue(
+        settings.repository.scrapers,
+        cache,
+        {name: builtin.scraper for name, builtin in BUILTINS.items()},
+        settings.limits.as_limits(),
+        settings.repository.refresh_seconds,
+        direct_network=settings.sandbox.direct_network,
+    )
+
+
+class _OneScraper:
+    """A catalogue of the one scraper that was chosen."""
+
+    def __init__(self, scraper: Scraper) -> None:
+        self._scraper = scraper
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def refresh(self) -> None: ...
+
+    def resolve(self, wanted: str) -> Scraper:  # noqa: ARG002  the port's signature
+        return self._scraper
+
+    def listings(self) -> tuple[Listing, ...]:
+        return (Listing(id=self._scraper.ref.id, version=self._scraper.ref.version, scraper=self._scraper),)
+
+
+class _Heard:
+    """A sandbox whose scripts are heard while they run."""
+
+    def __init__(self, inner: ForkSandbox, hear: Hear) -> None:
+        self._inner = inner
+        self._hear = hear
+        self.start, self.stop, self.check, self.walls = inner.start, inner.stop, inner.check, inner.walls
+
+    async def run(self, scraper: Scraper, work: Work, services: ChildServices) -> Verdict:
+        return await self._inner.run(scraper, work, _HeardServices(services, self._hear))
+
+
+class _HeardServices:
+    def __init__(self, inner: ChildServices, hear: Hear) -> None:
+        self._inner = inner
+        self._hear = hear
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        return await self._inner.fetch(request)
+
+    async def artifact(self, name: str, content_type: str, data: bytes) -> None:
+        await self._inner.artifact(name, content_type, data)
+
+    def log(self, line: LogLine) -> None:
+        self._hear(line)
+        self._inner.log(line)
+
+
+def _run_of(delivery: Delivery, outcome: Outcome) -> Run:
+    from scrapeyard.gateway.documents import settle
+
+    run = Run(
+        id=delivery.run_id,
+        status=RunStatus.RUNNING,
+        scraper=delivery.scraper,
+        input=delivery.input,
+        max_attempts=delivery.max_attempts,
+        timeout_seconds=delivery.timeout_seconds,
+        created_at=delivery.created_at,
+        queued_at=delivery.queued_at,
+    )
+    return settle(run, outcome)

@@ -1,0 +1,228 @@
+"""`run`: a scraper here and now, with the same walls and limits as on the server, and no server."""
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scrapeyard.cli.options import Input, Output, Pairs, ScrapersFolder
+
+if TYPE_CHECKING:
+    from scrapeyard.cli.local import LocalYard
+    from scrapeyard.model import Limits, LogLine, Outcome, Run, Scraper
+    from scrapeyard.settings import LogSettings, Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(run)
+
+
+def run(
+    target: Annotated[str, typer.Argument(help="A scraper's folder, its id (site/task), or a URL.")],
+    *,
+    pairs: Pairs = None,
+    given: Input = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds; shortens the scraper's own limit.", min=0.001)] = None,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Let it fetch private and loopback addresses.")
+    ] = False,
+    scrapers: ScrapersFolder = None,
+    artifacts: Annotated[
+        Path | None, typer.Option(help="Copy what the run kept into this folder.", file_okay=False)
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Tell on stderr where the time went.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The whole run as JSON, not its result alone.")] = False,
+    output: Output = None,
+) -> None:
+    """Run a scraper here, with the same walls and limits as on the server, and no server."""
+    from scrapeyard.cli.outputs import check_output
+    from scrapeyard.settings import load
+
+    check_output(output)
+    settings = load({"repository": {"scrapers": scrapers}, "http": {"allow_private": allow_private or None}})
+    _quiet(settings.log)
+    job = _Local(target, pairs or [], given, timeout, artifacts)
+    ended, outcome, result = asyncio.run(_until_done(job.run(settings)))
+    if explain:
+        _tell_explanation(ended, job.allowed())
+    _finish(ended, outcome, result, as_json, output)
+
+
+class _Local:
+    """What was asked for, and the way through it."""
+
+    def __init__(
+        self, target: str, pairs: list[str], given: str | None, timeout: float | None, artifacts: Path | None
+    ) -> None:
+        self._target = target
+        self._pairs = pairs
+        self._given = given
+        self._timeout = timeout
+        self._artifacts = artifacts
+        self._limits: Limits | None = None
+
+    def allowed(self) -> "Limits":
+        """The limits that were in force; only after `run`."""
+        from msgspec.structs import replace
+
+        from scrapeyard.model import Limits
+
+        limits = self._limits or Limits()
+        return (
+            limits if self._timeout is None else replace(limits, wall_seconds=min(limits.wall_seconds, self._timeout))
+        )
+
+    async def run(self, settings: "Settings") -> "tuple[Run, Outcome, bytes]":
+        from scrapeyard.cli.inputs import is_url, read_input
+        from scrapeyard.cli.local import open_yard
+
+        async with open_yard(settings) as yard:
+            scraper = await self._scraper(yard)
+            self._limits = scraper.limits
+            url = self._target if is_url(self._target) else None
+            value = read_input(self._given, self._pairs, lambda: scraper.input_schema, url)
+            yard.check(scraper, value)
+            ended, outcome = await yard.run(scraper, value, timeout=self._timeout, hear=_say)
+            if self._artifacts is not None:
+                await _copy_artifacts(yard, outcome, self._artifacts)
+            return ended, outcome, await yard.result(outcome)
+
+    async def _scraper(self, yard: "LocalYard") -> "Scraper":
+        from scrapeyard.builtin import PAGE
+        from scrapeyard.cli.inputs import is_url
+
+        if is_url(self._target):
+            return await yard.find(PAGE)
+        folder = _folder(self._target)
+        return await yard.find(self._target) if folder is None else yard.load(folder)
+
+
+def _folder(target: str) -> Path | None:
+    """The scraper's folder that a target means; None when it means an id."""
+    folder = Path(target)
+    if folder.name == "scraper.toml" and folder.is_file():
+        return folder.parent
+    is_scraper = (folder / "scraper.toml").exists() or not _looks_like_id(target)
+    return folder if folder.is_dir() and is_scraper else None
+
+
+async def _until_done(work: Any) -> Any:
+    """SIGTERM ends the run as Ctrl-C does: the child is killed and nothing stays behind."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    stopped = False
+
+    def stop() -> None:
+        nonlocal stopped
+        stopped = True
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if stopped:
+            raise typer.Exit(128 + signal.SIGTERM) from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+def _looks_like_id(target: str) -> bool:
+    from scrapeyard.model import SCRAPER_ID
+
+    return SCRAPER_ID.fullmatch(target.partition("@")[0]) is not None
+
+
+def _quiet(log: "LogSettings") -> None:
+    """Our own notes are not part of the script's output: only warnings, in words."""
+    from scrapeyard.telemetry.events import configure
+
+    level = "warning" if log.level == "info" else log.level
+    configure(log.model_copy(update={"level": level, "format": "human" if log.format == "auto" else log.format}))
+
+
+def _say(line: "LogLine") -> None:
+    from msgspec.structs import asdict
+
+    from scrapeyard.cli.text import log_line
+
+    typer.echo(log_line(asdict(line)), err=True)
+
+
+async def _copy_artifacts(yard: "LocalYard", outcome: "Outcome", folder: Path) -> None:
+    from scrapeyard.cli.outputs import whole_file
+    from scrapeyard.errors import BadRequest
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  the run is over
+    except OSError as error:
+        raise BadRequest(f"{folder}: cannot be made: {error.strerror}") from None
+    for artifact in outcome.artifacts:
+        with whole_file(folder / artifact.name) as stream:
+            async for piece in yard.blobs.stream(artifact.key):
+                stream.write(piece)
+        typer.echo(f"kept {folder / artifact.name}", err=True)
+
+
+def _tell_explanation(ended: "Run", allowed: "Limits") -> None:
+    import json
+
+    from scrapeyard.cli.endings import explanation
+    from scrapeyard.gateway.documents import encode
+    from scrapeyard.gateway.explain import explain
+
+    document = explain(ended, allowed, time.time())
+    typer.echo(explanation(json.loads(encode(document))), err=True)
+
+
+def _finish(ended: "Run", outcome: "Outcome", result: bytes, as_json: bool, output: Path | None) -> None:
+    import json
+
+    from scrapeyard.cli.outputs import write_result
+    from scrapeyard.cli.screen import show_json
+    from scrapeyard.model import RunStatus
+
+    good = ended.status is RunStatus.SUCCEEDED
+    value = json.loads(result)
+    if good and output is not None:
+        write_result(output, value)
+    if as_json:
+        show_json(_document(ended, value))
+    elif good and output is None:
+        show_json(value)
+    if outcome.logs_cut:
+        typer.echo("scrapeyard: the script wrote more than its log limit; the rest was cut", err=True)
+    if not good:
+        _tell_bad_end(ended)
+        raise typer.Exit(1)
+    if ended.error is not None:
+        typer.echo(f"scrapeyard: {ended.exit_reason}: {ended.error.message}", err=True)
+
+
+def _document(ended: "Run", value: Any) -> dict[str, Any]:
+    """As the server shows a run, without links: there is nobody to follow them to."""
+    import json
+
+    from scrapeyard.gateway.documents import encode, summary
+
+    shown: dict[str, Any] = json.loads(encode(summary(ended)))
+    del shown["links"]
+    for artifact in shown["artifacts"]:
+        del artifact["href"]
+    return {**shown, "result": value}
+
+
+def _tell_bad_end(ended: "Run") -> None:
+    from msgspec.structs import asdict
+
+    from scrapeyard.cli.endings import tell_bad_end
+    from scrapeyard.gateway.remedies import EXITS
+    from scrapeyard.model import ExitReason
+
+    reason = ended.exit_reason or ExitReason.INTERNAL_ERROR
+    tell_bad_end(reason.value, asdict(ended.error) if ended.error else None, EXITS[reason])

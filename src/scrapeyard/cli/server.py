@@ -1,0 +1,192 @@
+"""A running server, over HTTP. The standard library's client: nothing starts faster, and Ctrl-C ends a wait."""
+
+import ipaddress
+import json
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+
+from scrapeyard import __version__
+from scrapeyard.cli.options import DEFAULT_URL
+from scrapeyard.errors import BadRequest, ScrapeyardError
+
+PATIENCE_SECONDS = 30.0
+SILENCE_SECONDS = 60.0
+"""An event stream says at least `still here` four times as often."""
+MAX_ANSWER = 512 * 1024 * 1024
+_PIECE = 256 * 1024
+
+
+class ServerUnreachable(ScrapeyardError):
+    """No answer from the server. Start it with `scrapeyard up`, or give its address with --url."""
+
+    code = "server_unreachable"
+
+
+class Refused(ScrapeyardError):
+    """The server answered that it cannot: try again later, or read its log."""
+
+    code = "refused"
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(_words(status, problem))
+        self.status = status
+        self.document = problem
+
+
+class RefusedCall(Refused, BadRequest):
+    """The server answered that the call is wrong: correct what the message names."""
+
+
+class Server:
+    """One server by its address. Raises BadRequest when that is none."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+            raise BadRequest(f"{url[:200]!r} is not a server's address; write {DEFAULT_URL}")
+        self.url = url.rstrip("/")
+        self._opener = _opener(parts.hostname)
+
+    def get(self, path: str, *, patience: float = PATIENCE_SECONDS, **query: Any) -> Any:
+        """The document at a path. Raises Refused or ServerUnreachable."""
+        return self.call("GET", path, patience=patience, **query)[1]
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float = PATIENCE_SECONDS,
+        **query: Any,
+    ) -> tuple[int, Any]:
+        """Status and document of an answer that is not an error. Raises Refused or ServerUnreachable."""
+        with self._answer(self._request(method, path, query, body, headers), patience) as answer:
+            data = answer.read(MAX_ANSWER + 1)
+            return answer.status, self._document(data)
+
+    @contextmanager
+    def download(self, path: str) -> Iterator[Iterator[bytes]]:
+        """The bytes at a path, in pieces. Raises ServerUnreachable also when fewer came than were announced."""
+        with self._answer(self._request("GET", path), PATIENCE_SECONDS) as answer:
+            yield self._pieces(answer)
+
+    @contextmanager
+    def events(self, path: str) -> Iterator[Iterator[tuple[str, Any]]]:
+        """Name and document of each server-sent event until the stream ends."""
+        request = self._request("GET", path, headers={"Accept": "text/event-stream"})
+        with self._answer(request, SILENCE_SECONDS) as answer:
+            yield self._events(answer)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Request:
+        asked = {key: value for key, value in (query or {}).items() if value is not None}
+        url = f"{self.url}{path}" + (f"?{urlencode(asked, doseq=True)}" if asked else "")
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(url, data, method=method)  # noqa: S310  the scheme was checked
+        request.add_header("User-Agent", f"scrapeyard/{__version__}")
+        request.add_header("Accept", "application/json")
+        if data is not None:
+            request.add_header("Content-Type", "application/json")
+        for name, value in (headers or {}).items():
+            request.add_header(name, value)
+        return request
+
+    @contextmanager
+    def _answer(self, request: Request, patience: float) -> Iterator[HTTPResponse]:
+        with self._reaching():
+            try:
+                answer = self._opener.open(request, timeout=patience)
+            except HTTPError as error:
+                with error:
+                    raise _refused(error.code, error.read(MAX_ANSWER)) from None
+            with answer:
+                yield answer
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except (TimeoutError, HTTPException, ConnectionError, ssl.SSLError, socket.gaierror, URLError) as error:
+            if isinstance(error, BrokenPipeError) and not isinstance(error, URLError):
+                raise
+            reason = getattr(error, "reason", None) or error
+            words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+            raise ServerUnreachable(
+                f"no answer from {self.url} ({words}); start one with `scrapeyard up`, or give --url"
+            ) from None
+
+    def _document(self, data: bytes) -> Any:
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            raise ServerUnreachable(f"{self.url} did not answer with JSON; is it a Scrapeyard server?") from None
+
+    def _pieces(self, answer: HTTPResponse) -> Iterator[bytes]:
+        left = answer.length
+        while piece := answer.read(_PIECE):
+            left = None if left is None else left - len(piece)
+            yield piece
+        if left:
+            raise ServerUnreachable(f"{self.url} hung up {left} bytes before the end; try again")
+
+    def _events(self, answer: HTTPResponse) -> Iterator[tuple[str, Any]]:
+        name = ""
+        while line := answer.readline(MAX_ANSWER):
+            field, _, value = line.rstrip(b"\r\n").partition(b": ")
+            if field == b"event":
+                name = value.decode("utf-8", "replace")
+            elif field == b"data":
+                yield name, self._document(value)
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """The API redirects nowhere; another host must not get the call."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+def _opener(host: str) -> OpenerDirector:
+    """Proxies of the environment serve every host but this machine."""
+    return build_opener(_NoRedirects, *([ProxyHandler({})] if _is_loopback(host) else []))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _refused(status: int, body: bytes) -> Refused:
+    try:
+        problem = json.loads(body)
+    except (ValueError, RecursionError):
+        problem = None
+    kind = RefusedCall if 400 <= status < 500 and status != 429 else Refused
+    return kind(status, problem if isinstance(problem, dict) else {})
+
+
+def _words(status: int, problem: Mapping[str, Any]) -> str:
+    """Each wrong place on a line of its own, then the remedy."""
+    if "detail" not in problem:
+        return f"the server answered {status} without saying why; is it a Scrapeyard server?"
+    errors = [error for error in problem.get("errors") or () if isinstance(error, dict)]
+    places = [f"  {error.get('path')}: {error.get('message')}" for error in errors]
+    head = problem.get("title") if places else problem["detail"]
+    return "\n".join([str(head), *places, str(problem.get("remedy") or "")]).rstrip()
