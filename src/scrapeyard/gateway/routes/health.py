@@ -10,8 +10,8 @@ from scrapeyard import __version__
 from scrapeyard.gateway import documents
 from scrapeyard.gateway.health import Finding
 from scrapeyard.gateway.openapi import refusals
+from scrapeyard.gateway.operation_schemas import HealthDocument, LiveDocument, ReadyDocument
 from scrapeyard.gateway.problems import Refusal
-from scrapeyard.gateway.schemas import HealthDocument, LiveDocument, ReadyDocument
 from scrapeyard.gateway.services import Gateway
 
 

@@ -8,7 +8,8 @@ from starlette.responses import Response
 from scrapeyard.errors import QueueUnavailable, ScraperNotFound
 from scrapeyard.gateway import documents
 from scrapeyard.gateway.openapi import refusals
-from scrapeyard.gateway.schemas import NAME, ScraperDocument, ScrapersDocument
+from scrapeyard.gateway.operation_schemas import ScraperDocument, ScrapersDocument
+from scrapeyard.gateway.schemas import NAME
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import Limits, Refresh
 from scrapeyard.queues import channels

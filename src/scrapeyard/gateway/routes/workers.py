@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from scrapeyard.gateway import documents
 from scrapeyard.gateway.openapi import refusals
-from scrapeyard.gateway.schemas import WorkersDocument
+from scrapeyard.gateway.operation_schemas import WorkersDocument
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import WorkerInfo
 
