@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import time
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import msgspec
@@ -37,6 +38,7 @@ from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
 
 log = get_log("worker")
 _TAKE_SECONDS = 5.0
+_CANCELS_REMEMBERED = 10_000
 _ALL = (Priority.HIGH, Priority.NORMAL, Priority.LOW)
 
 
@@ -71,6 +73,7 @@ class Worker:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._deliveries: dict[str, Delivery] = {}
         self._cancelled: set[str] = set()
+        self._never_run: OrderedDict[str, None] = OrderedDict()
         self._freed = asyncio.Event()
         self._draining = False
         self._done = 0
@@ -146,7 +149,7 @@ class Worker:
         return free, (Priority.HIGH,)
 
     def _begin(self, delivery: Delivery) -> None:
-        if delivery.run_id in self._running:
+        if delivery.run_id in self._running or delivery.run_id in self._never_run:
             return
         self._deliveries[delivery.run_id] = delivery
         task = asyncio.create_task(self._handle(delivery))
@@ -255,9 +258,17 @@ class Worker:
 
     def _cancel_run(self, run_id: str) -> None:
         task = self._running.get(run_id)
-        if task is not None and run_id not in self._cancelled:
+        if task is None:
+            self._remember_cancel(run_id)
+        elif run_id not in self._cancelled:
             self._cancelled.add(run_id)
             task.cancel()
+
+    def _remember_cancel(self, run_id: str) -> None:
+        """Its delivery may still wait in the queue: the store has ended the run, so it must not be run for nothing."""
+        self._never_run[run_id] = None
+        if len(self._never_run) > _CANCELS_REMEMBERED:
+            self._never_run.popitem(last=False)
 
     async def _hand_back(self) -> None:
         """What still runs when the time to drain is over goes back, for another worker, at the same attempt."""
