@@ -1,0 +1,328 @@
+"""The whole road, from an HTTP call to the answer, through the real programs on every backend."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.leaks import living, nothing_left, until
+from tests.programs import Cluster, Embedded, Program, Yard, running
+
+__all__ = ["nothing_left"]
+pytestmark = pytest.mark.usefixtures("nothing_left")
+
+RARE_LOOKS = {"SCRAPEYARD_REPOSITORY__REFRESH_SECONDS": "600"}
+"""A scraper that changed is then noticed only when someone asks."""
+YARDS = {
+    "embedded": lambda: Embedded(RARE_LOOKS),
+    "cluster": lambda: Cluster(gateways=2, workers=2, dispatchers=1, environment=RARE_LOOKS),
+}
+
+
+@pytest.fixture(scope="module", params=YARDS)
+def yard(request: pytest.FixtureRequest) -> Iterator[Yard]:
+    with YARDS[request.param]() as yard:
+        yield yard
+        assert not list(yard.errors())
+
+
+@pytest.fixture
+def api(yard: Yard) -> Iterator[httpx.Client]:
+    with yard.client() as client:
+        yield client
+    _quiet(yard)
+
+
+@pytest.fixture
+def cluster(yard: Yard) -> Cluster:
+    if not isinstance(yard, Cluster):
+        pytest.skip("one process has one of each role")
+    return yard
+
+
+def test_an_async_scraper_answers_in_the_same_response(yard: Yard, api: httpx.Client) -> None:
+    run = _done(api, scraper="shop/product", input={"url": f"{yard.shop.url}/product/1"})
+    assert run["status"] == "succeeded"
+    assert run["version"] == "1.0.0"
+    assert run["result"]["sku"]
+    assert run["usage"]["fetches"] == 1
+    assert api.get(f"/api/scrape/{run['id']}").json()["result"] == run["result"]
+
+
+def test_a_generator_gives_a_list_of_records(yard: Yard, api: httpx.Client) -> None:
+    first = httpx.get(f"{yard.shop.url}/", trust_env=False).text.partition('href="/category/')[2].partition('"')[0]
+    run = _done(api, scraper="shop/category", input={"url": f"{yard.shop.url}/category/{first}"})
+    assert run["usage"]["records"] == len(run["result"]) > 1
+    assert all(record["title"] and record["price"] for record in run["result"])
+
+
+def test_a_plain_function_fetches_many_at_once(yard: Yard, api: httpx.Client) -> None:
+    urls = [f"{yard.shop.url}/product/{number}" for number in range(1, 13)]
+    run = _done(api, scraper="shop/prices", input={"urls": urls})
+    assert [price["url"] for price in run["result"]["prices"]] == urls
+    assert run["result"]["cheapest"] > 0
+    assert run["usage"]["fetches"] == 12
+
+
+def test_a_url_alone_is_read_by_the_built_in_scraper(yard: Yard, api: httpx.Client) -> None:
+    run = _done(api, url=f"{yard.shop.url}/product/2")
+    assert run["scraper"] == "builtin/page"
+    assert run["result"]["title"]
+
+
+def test_several_urls_are_several_runs_in_one_answer(yard: Yard, api: httpx.Client) -> None:
+    urls = [f"{yard.shop.url}/product/{number}" for number in (1, 2, 3)] + [f"{yard.shop.url}/status/404"]
+    answer = api.post("/api/scrape", json={"scraper": "shop/product", "urls": urls})
+    assert answer.status_code == 200
+    runs = answer.json()["runs"]
+    assert [run["input"]["url"] for run in runs] == urls
+    assert [run["exit_reason"] for run in runs] == ["succeeded"] * 3 + ["skipped"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"url": "ftp://127.0.0.1/"},
+        {"scraper": "shop/product", "input": {"url": 7}},
+        {"scraper": "shop/product", "input": {"url": "http://127.0.0.1/", "surplus": 1}},
+        {"scraper": "shop/prices", "input": {}},
+        {"url": "http://127.0.0.1/", "wait": -1},
+    ],
+    ids=lambda body: ",".join(body) or "nothing",
+)
+def test_bad_input_is_refused_and_leaves_nothing(api: httpx.Client, body: dict[str, Any]) -> None:
+    before = api.get("/api/scrape", params={"limit": 1}).json()["runs"]
+    answer = api.post("/api/scrape", json=body)
+    assert answer.status_code == 422
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["errors"]
+    assert api.get("/api/scrape", params={"limit": 1}).json()["runs"] == before
+
+
+def test_a_script_that_fails_is_a_502_that_tells_why(yard: Yard, api: httpx.Client) -> None:
+    answer = api.post("/api/scrape", json={"scraper": "shop/product", "url": f"{yard.shop.url}/"})
+    assert answer.status_code == 502
+    assert answer.json()["exit_reason"] == "failed"
+    assert "is not a product page" in answer.json()["detail"]
+    assert api.get(f"/api/scrape/{answer.json()['id']}").json()["status"] == "failed"
+
+
+def test_a_call_that_does_not_wait_is_looked_up_later(api: httpx.Client) -> None:
+    run_id = _handle(api, seconds=0.3)
+    run = api.get(f"/api/scrape/{run_id}", params={"wait": 20}).json()
+    assert (run["status"], run["attempt"]) == ("succeeded", 1)
+
+
+def test_a_call_that_waited_in_vain_gets_a_handle_and_the_run_goes_on(api: httpx.Client) -> None:
+    answer = api.post("/api/scrape", json=_nap(1.5, wait=0.3))
+    assert answer.status_code == 202
+    run = api.get(answer.headers["location"], params={"wait": 20}).json()
+    assert run["status"] == "succeeded"
+
+
+def test_a_run_cancelled_on_timeout_takes_its_child_along(yard: Yard, api: httpx.Client) -> None:
+    _done(api, **_nap(0.05))
+    answer = api.post("/api/scrape", json=_nap(30, wait=0))
+    run_id = answer.json()["id"]
+    _running(api, run_id)
+    children = [child for worker in yard.workers for child in worker.children()]
+    api.delete(f"/api/scrape/{run_id}")
+    dead = until(lambda: len(children) - len(living(children)), 10, "the child ends")
+    assert dead == 1
+    answer = api.post("/api/scrape", json=_nap(30, wait=1, on_timeout="cancel"))
+    assert answer.status_code == 504
+    assert answer.json()["code"] == "wait_timeout"
+    run = api.get(f"/api/scrape/{answer.json()['id']}", params={"wait": 10}).json()
+    assert (run["status"], run["exit_reason"]) == ("cancelled", "cancelled")
+
+
+def test_delete_cancels_a_running_run_and_is_repeatable(api: httpx.Client) -> None:
+    run_id = _handle(api, seconds=30)
+    _running(api, run_id)
+    assert api.delete(f"/api/scrape/{run_id}").status_code == 200
+    assert api.get(f"/api/scrape/{run_id}", params={"wait": 10}).json()["status"] == "cancelled"
+    assert api.delete(f"/api/scrape/{run_id}").json()["status"] == "cancelled"
+
+
+def test_logs_explain_and_artifacts_of_a_run(yard: Yard, api: httpx.Client) -> None:
+    run = _done(api, scraper="lab/keep", input={"url": f"{yard.shop.url}/product/1"})
+    logs = api.get(run["links"]["logs"]).json()
+    assert {(line["stream"], line["text"]) for line in logs["lines"]} == {("log", "kept a page"), ("stdout", "on stdout")}
+    told = api.get(run["links"]["explain"]).json()
+    assert [(fetch["url"], fetch["status"]) for fetch in told["fetches"]] == [(f"{yard.shop.url}/product/1", 200)]
+    assert told["phases"]
+    assert told["summary"]
+    (kept,) = api.get(run["links"]["artifacts"]).json()["artifacts"]
+    page = api.get(kept["href"])
+    assert len(page.content) == kept["size"] == run["result"]["bytes"]
+    assert b"<html" in page.content
+    assert page.headers["content-type"].startswith("text/html")
+
+
+def test_events_are_told_while_the_run_goes_on(api: httpx.Client) -> None:
+    run_id = _handle(api, seconds=2)
+    heard: list[tuple[str, float, dict[str, Any]]] = []
+    with api.stream("GET", f"/api/scrape/{run_id}/events") as stream:
+        name = ""
+        for line in stream.iter_lines():
+            kind, _, rest = line.partition(": ")
+            if kind == "event":
+                name = rest
+            elif kind == "data":
+                heard.append((name, time.monotonic(), json.loads(rest)))
+    assert heard[-1][0] == "end"
+    assert heard[-1][2]["exit_reason"] == "succeeded"
+    logs = [at for name, at, _ in heard if name == "log"]
+    assert len(logs) > 5
+    assert heard[-1][1] - logs[0] > 0.8
+
+
+def test_a_large_result_streams_back(api: httpx.Client) -> None:
+    size = 5_000_000
+    run = _done(api, scraper="lab/big", input={"size": size})
+    assert len(run["result"]["text"]) == size
+    assert api.get(f"/api/scrape/{run['id']}").json()["result"] == run["result"]
+
+
+def test_the_same_idempotency_key_runs_once(api: httpx.Client) -> None:
+    headers = {"Idempotency-Key": f"key-{time.time_ns()}"}
+    first = api.post("/api/scrape", json=_nap(0.1, wait=20), headers=headers)
+    again = api.post("/api/scrape", json=_nap(0.1, wait=20), headers=headers)
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.json()["id"] == first.json()["id"]
+    assert again.json()["result"] == first.json()["result"]
+    other = api.post("/api/scrape", json=_nap(0.2, wait=20), headers=headers)
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_conflict")
+
+
+def test_a_waiting_call_is_answered_though_bulk_runs_fill_the_workers(yard: Yard, api: httpx.Client) -> None:
+    _done(api, **_nap(0.05))
+    slots = sum(worker["slots"] for worker in api.get("/api/workers").json()["workers"])
+    bulk = [_handle(api, seconds=60) for _ in range(slots + 2)]
+    open_to_bulk = slots - len(running(yard.workers))
+
+    def busy() -> bool:
+        shown = api.get("/api/scrape", params={"status": "running", "limit": 200}).json()["runs"]
+        return len({run["id"] for run in shown} & set(bulk)) == open_to_bulk
+
+    until(busy, 20, "bulk fills every slot that it may")
+    run = _done(api, **_nap(0.05, wait=10))
+    assert run["timing"]["queue_ms"] < 2000
+    for run_id in bulk:
+        api.delete(f"/api/scrape/{run_id}")
+    for run_id in bulk:
+        assert api.get(f"/api/scrape/{run_id}", params={"wait": 20}).json()["status"] == "cancelled"
+
+
+def test_an_edited_scraper_is_live_after_a_refresh(yard: Yard, api: httpx.Client) -> None:
+    call = {"scraper": "lab/mark", "input": {}}
+    script = yard.scrapers / "lab" / "mark" / "scraper.py"
+    old = script.read_text()
+    assert _done(api, **call)["result"]["mark"] == "first"
+    script.write_text(old.replace('"first"', '"second"'))
+    try:
+        assert _done(api, **call)["result"]["mark"] == "first"
+        assert api.post("/api/scrapers/refresh").status_code == 200
+        until(lambda: [_done(api, **call)["result"]["mark"] for _ in range(6)] == ["second"] * 6, 20, "it is live")
+    finally:
+        script.write_text(old)
+        api.post("/api/scrapers/refresh")
+    until(lambda: [_done(api, **call)["result"]["mark"] for _ in range(6)] == ["first"] * 6, 20, "it is back")
+
+
+def test_a_retry_leads_to_a_second_attempt(api: httpx.Client) -> None:
+    run = _done(api, scraper="lab/again", input={"after": 0.1})
+    assert (run["attempt"], run["result"]) == (2, {"attempt": 2})
+    assert api.get(f"/api/scrape/{run['id']}").json()["attempt"] == 2
+
+
+def test_a_retry_without_an_attempt_left_says_so(api: httpx.Client) -> None:
+    answer = api.post("/api/scrape", json={"scraper": "lab/again", "input": {}, "policy": {"retries": 0}})
+    assert (answer.status_code, answer.json()["exit_reason"]) == (502, "retry")
+
+
+def test_the_workers_are_listed(yard: Yard, api: httpx.Client) -> None:
+    workers = api.get("/api/workers").json()["workers"]
+    assert {worker["pid"] for worker in workers} == {program.pid for program in running(yard.workers)}
+    assert all(worker["slots"] == 4 and worker["walls"] for worker in workers)
+
+
+def test_two_gateways_share_every_run(cluster: Cluster, api: httpx.Client) -> None:
+    with cluster.client(1) as other:
+        run_id = _handle(api, seconds=30)
+        _running(other, run_id)
+        assert other.delete(f"/api/scrape/{run_id}").status_code == 200
+        assert api.get(f"/api/scrape/{run_id}", params={"wait": 10}).json()["status"] == "cancelled"
+        run = _done(api, **_nap(0.05))
+        assert other.get(f"/api/scrape/{run['id']}").json()["result"] == run["result"]
+
+
+def test_a_worker_that_is_told_to_stop_finishes_what_it_runs(cluster: Cluster, api: httpx.Client) -> None:
+    worker = _extra_worker(cluster, drain_seconds=20)
+    runs = _occupy(cluster, api, worker, seconds=4)
+    assert worker.stop() == 0
+    ends = [api.get(f"/api/scrape/{run_id}", params={"wait": 20}).json() for run_id in runs]
+    assert [(run["status"], run["attempt"]) for run in ends] == [("succeeded", 1)] * len(runs)
+    assert _worker_id(worker) in {api.get(run["links"]["explain"]).json()["worker"] for run in ends}
+
+
+def test_a_worker_without_time_to_finish_hands_its_work_to_another(cluster: Cluster, api: httpx.Client) -> None:
+    worker = _extra_worker(cluster, drain_seconds=0.1)
+    runs = _occupy(cluster, api, worker, seconds=4)
+    assert worker.stop() == 0
+    assert any(event["event"] == "worker.handed_back" for event in worker.events())
+    ends = [api.get(f"/api/scrape/{run_id}", params={"wait": 30}).json() for run_id in runs]
+    assert [(run["status"], run["attempt"]) for run in ends] == [("succeeded", 1)] * len(runs)
+    assert _worker_id(worker) not in {api.get(run["links"]["explain"]).json()["worker"] for run in ends}
+
+
+def _nap(seconds: float, **more: Any) -> dict[str, Any]:
+    return {"scraper": "lab/nap", "input": {"seconds": seconds}, **more}
+
+
+def _done(api: httpx.Client, **call: Any) -> dict[str, Any]:
+    answer = api.post("/api/scrape", json=call)
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+def _handle(api: httpx.Client, seconds: float) -> str:
+    answer = api.post("/api/scrape", json=_nap(seconds, wait=0))
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
+def _running(api: httpx.Client, run_id: str) -> None:
+    until(lambda: api.get(f"/api/scrape/{run_id}").json()["status"] == "running", 20, f"{run_id} runs")
+
+
+def _quiet(yard: Yard) -> None:
+    """No test leaves work to the next."""
+    with yard.client() as api:
+        until(lambda: not any(worker["busy"] for worker in api.get("/api/workers").json()["workers"]), 20, "quiet")
+
+
+def _extra_worker(cluster: Cluster, drain_seconds: float) -> Program:
+    worker = cluster.add_worker({"SCRAPEYARD_WORKER__DRAIN_SECONDS": str(drain_seconds)})
+    worker.wait_for("worker.started")
+    return worker
+
+
+def _occupy(cluster: Cluster, api: httpx.Client, worker: Program, seconds: float) -> list[str]:
+    """Runs on every worker, at least one of them on this one."""
+    runs = [_handle(api, seconds) for _ in range(3 * len(running(cluster.workers)))]
+    for run_id in runs:
+        _running(api, run_id)
+    mine = [run_id for run_id in runs if api.get(f"/api/scrape/{run_id}/explain").json()["worker"] == _worker_id(worker)]
+    assert mine
+    return runs
+
+
+def _worker_id(worker: Program) -> str:
+    return str(worker.wait_for("worker.started")["worker"])

@@ -1,0 +1,98 @@
+"""What processes are there, and did any outlive its test."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+_PAUSE = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """One process as /proc tells. Pid and start together name it for ever."""
+
+    pid: int
+    parent: int
+    session: int
+    state: str
+    started: int
+    """Ticks after boot."""
+
+    @property
+    def words(self) -> str:
+        """Its command line; empty when it is gone."""
+        try:
+            return Path(f"/proc/{self.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            return ""
+
+    @property
+    def lives(self) -> bool:
+        """Whether it still runs; a zombie does not."""
+        now = _read(self.pid)
+        return now is not None and now.started == self.started and now.state not in "ZX"
+
+
+def processes() -> dict[int, Process]:
+    """Every process of this machine that we may see, by pid."""
+    found = (_read(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    return {process.pid: process for process in found if process is not None}
+
+
+def descendants(pid: int) -> list[Process]:
+    """Children of a process, their children and so on, the eldest first. Without the process itself."""
+    children: dict[int, list[Process]] = {}
+    for process in processes().values():
+        children.setdefault(process.parent, []).append(process)
+    found = list(children.get(pid, ()))
+    for process in found:
+        found.extend(children.get(process.pid, ()))
+    return found
+
+
+def in_session(session: int) -> list[Process]:
+    """Processes of one session, wherever they hang in the tree."""
+    return [process for process in processes().values() if process.session == session]
+
+
+def living(some: Iterable[Process]) -> list[Process]:
+    """Those that still run."""
+    return [process for process in some if process.lives]
+
+
+def until(found: Callable[[], T], seconds: float, what: str) -> T:
+    """Ask again and again until the answer is true in Python's sense, and return it. Fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (answer := found()):
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(_PAUSE)
+    return answer
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """The test leaves no process of the platform behind that hangs under the test run."""
+    before = {(process.pid, process.started) for process in descendants(os.getpid())}
+
+    def left() -> list[str]:
+        new = [each for each in living(descendants(os.getpid())) if (each.pid, each.started) not in before]
+        return [each.words for each in new if "scrapeyard" in each.words]
+
+    yield
+    until(lambda: not left(), 10, f"everything ends with its test: {left()}")
+
+
+def _read(pid: int) -> Process | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return Process(
+        pid=pid, state=fields[0], parent=int(fields[1]), session=int(fields[3]), started=int(fields[19])
+    )
