@@ -1,6 +1,7 @@
 """`runs`: what ran on a server, how it went and what it left."""
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,7 +48,7 @@ def list_runs(
     if as_json:
         show_json(found)
     else:
-        show_table(("ID", "STATUS", "SCRAPER", "CREATED", "TOOK", "WHY"), [_row(run) for run in found], empty="no runs")
+        show_table(("ID", "STATUS", "SCRAPER", "AGE", "TOOK"), [_row(run) for run in found], empty="no runs")
 
 
 @group.command()
@@ -154,9 +155,11 @@ def artifacts(
 
 
 def _path(run_id: str) -> str:
-    from urllib.parse import quote
+    from scrapeyard.errors import BadRequest
 
-    return f"/api/scrape/{quote(run_id, safe='')}"
+    if re.fullmatch(r"run_[0-9a-f]{32}", run_id) is None:
+        raise BadRequest(f"{run_id[:100]!r} is not a run's id; `scrapeyard runs` lists them")
+    return f"/api/scrape/{run_id}"
 
 
 def _newest(server: "Server", limit: int, **where: Any) -> "Iterator[dict[str, Any]]":
@@ -171,12 +174,17 @@ def _newest(server: "Server", limit: int, **where: Any) -> "Iterator[dict[str, A
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:
-    from scrapeyard.cli.text import duration
+    from scrapeyard.cli.text import age, duration
 
     version = f"@{run['version']}" if run["version"] else ""
     took = duration(run["usage"]["wall_ms"]) if run["usage"] else ""
-    created = run["created_at"][:19].replace("T", " ")
-    return run["id"], run["status"], run["scraper"] + version, created, took, run["exit_reason"] or ""
+    return run["id"], _ending(run), run["scraper"] + version, age(run["created_at"]), took
+
+
+def _ending(run: dict[str, Any]) -> str:
+    """The status, and why where that says more."""
+    status, reason = str(run["status"]), run["exit_reason"]
+    return status if reason in (None, status) else f"{status}: {reason}"
 
 
 def _follow(server: "Server", run_id: str, as_json: bool) -> None:
@@ -197,7 +205,7 @@ def _tell_end(event: dict[str, Any]) -> None:
     from scrapeyard.cli.text import plain
 
     error = f": {event['error']['message']}" if event.get("error") else ""
-    typer.echo(f"scrapeyard: {event['status']} ({event['exit_reason']}){plain(error)}", err=True)
+    typer.echo(f"scrapeyard: {plain(_ending(event) + error)}", err=True)
 
 
 def _print(line: dict[str, Any], as_json: bool = False) -> None:

@@ -89,12 +89,8 @@ class _Waiting:
 
         with spinner(f"scraping {target}"):
             run = self._start(body, headers)
-            try:
-                while run["status"] not in _FINAL and self._left() > 0:
-                    run = self._look(run["id"])
-            except KeyboardInterrupt:
-                self._server.call("DELETE", f"/api/scrape/{run['id']}")
-                raise
+            while run["status"] not in _FINAL and self._left() > 0:
+                run = self._look(run["id"])
         return run
 
     def _start(self, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
@@ -112,8 +108,16 @@ class _Waiting:
         return dict(run)
 
     def _look(self, run_id: str) -> dict[str, Any]:
+        from scrapeyard.cli.server import ServerUnreachable
+
         wait = max(0.0, min(self._left(), _LONGEST_WAIT))
-        return dict(self._server.get(f"/api/scrape/{run_id}", wait=wait, patience=wait + 30))
+        try:
+            return dict(self._server.get(f"/api/scrape/{run_id}", wait=wait, patience=wait + 30))
+        except ServerUnreachable as error:
+            raise ServerUnreachable(f"{error.message}; the run was accepted as {run_id}") from None
+        except KeyboardInterrupt:
+            self._server.call("DELETE", f"/api/scrape/{run_id}")
+            raise
 
     def _left(self) -> float:
         return self._until - time.monotonic()

@@ -34,8 +34,8 @@ class Refused(ScrapeyardError):
 
     code = "refused"
 
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(_words(status, problem))
+    def __init__(self, status: int, problem: Mapping[str, Any], retry_after: str | None = None) -> None:
+        super().__init__(_words(status, problem) + (f" (after {retry_after} s)" if retry_after else ""))
         self.status = status
         self.document = problem
 
@@ -113,7 +113,7 @@ class Server:
                 answer = self._opener.open(request, timeout=patience)
             except HTTPError as error:
                 with error:
-                    raise _refused(error.code, error.read(MAX_ANSWER)) from None
+                    raise _refused(error.code, error.read(MAX_ANSWER), error.headers.get("Retry-After")) from None
             with answer:
                 yield answer
 
@@ -173,13 +173,13 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _refused(status: int, body: bytes) -> Refused:
+def _refused(status: int, body: bytes, retry_after: str | None) -> Refused:
     try:
         problem = json.loads(body)
     except (ValueError, RecursionError):
         problem = None
     kind = RefusedCall if 400 <= status < 500 and status != 429 else Refused
-    return kind(status, problem if isinstance(problem, dict) else {})
+    return kind(status, problem if isinstance(problem, dict) else {}, retry_after)
 
 
 def _words(status: int, problem: Mapping[str, Any]) -> str:
@@ -189,4 +189,13 @@ def _words(status: int, problem: Mapping[str, Any]) -> str:
     errors = [error for error in problem.get("errors") or () if isinstance(error, dict)]
     places = [f"  {error.get('path')}: {error.get('message')}" for error in errors]
     head = problem.get("title") if places else problem["detail"]
-    return "\n".join([str(head), *places, str(problem.get("remedy") or "")]).rstrip()
+    remedy = _REMEDIES.get(str(problem.get("code")), str(problem.get("remedy") or ""))
+    return "\n".join([str(head), *places, remedy]).rstrip()
+
+
+_REMEDIES = {
+    "bad_input": "`scrapeyard scrapers show SITE/TASK` shows the schema.",
+    "invalid": "",
+    "scraper_not_found": "`scrapeyard scrapers` lists what there is.",
+}
+"""What to do, where the API's own words speak of requests rather than commands."""

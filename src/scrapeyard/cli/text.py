@@ -1,6 +1,7 @@
 """Words for a terminal. Nothing that a script, a site or a server said can move the cursor or change colours."""
 
 import re
+from datetime import UTC, datetime
 
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _CONTROL_BUT_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -43,6 +44,15 @@ def size(count: float) -> str:
 def duration(ms: float) -> str:
     """Milliseconds for people: `12 ms`, `3.4 s`."""
     return f"{ms:.0f} ms" if ms < 1000 else f"{ms / 1000:.1f} s"
+
+
+def age(instant: str) -> str:
+    """How long ago an ISO 8601 instant was: `12 s`, `5 min`, `3 h`, `9 d`."""
+    seconds = max(0.0, (datetime.now(UTC) - datetime.fromisoformat(instant)).total_seconds())
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _items(fields: object) -> list[tuple[object, object]]:

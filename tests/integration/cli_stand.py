@@ -1,0 +1,129 @@
+"""The real `scrapeyard` program for tests of its commands: run to the end, or kept running until its test is over."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PROGRAM = str(Path(sys.executable).with_name("scrapeyard"))
+EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "scrapers"
+PATIENCE = 60.0
+_OURS = ("SCRAPEYARD_", "REDIS_URL", "DATABASE_URL", "LOG_LEVEL", "OTEL_")
+
+LAB = """
+import asyncio
+import sys
+
+
+async def run(ctx, seconds: float = 0, boom: bool = False, name: str = "", big: int = 0):
+    print("hello\\x1b[31m")
+    print("aside", file=sys.stderr)
+    ctx.log("noted", level="warning", number=1)
+    await ctx.artifact("note.txt", "kept", "text/plain")
+    if boom:
+        raise ValueError("boom")
+    await asyncio.sleep(seconds)
+    return {"name": name, "big": "x" * big}
+"""
+
+
+class Ended:
+    """A command that ended."""
+
+    def __init__(self, status: int, out: bytes, err: bytes) -> None:
+        self.status = status
+        self.out = out.decode()
+        self.err = err.decode()
+
+    @property
+    def json(self) -> Any:
+        """What stdout held."""
+        return json.loads(self.out)
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The table on stdout without its header."""
+        return [line.split("\t") for line in self.out.splitlines()[1:]]
+
+
+class Stand:
+    """A folder to run commands in. Settings come from `environment` alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        self.scrapers = folder / "scrapers"
+        self.write("lab/lab", LAB)
+
+    def write(self, scraper_id: str, script: str, version: str = "1.0.0") -> Path:
+        """A scraper in the folder of scrapers."""
+        folder = self.scrapers / scraper_id
+        folder.mkdir(parents=True)
+        (folder / "scraper.py").write_text(script)
+        (folder / "scraper.toml").write_text(f'id = "{scraper_id}"\nversion = "{version}"\n')
+        return folder
+
+    def cli(self, *words: str, stdin: str = "", **environment: str) -> Ended:
+        """Run a command to its end."""
+        process = self.start(*words, stdin=bool(stdin), **environment)
+        try:
+            out, err = process.communicate(stdin.encode() or None, PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        assert not group_lives(process.pid), f"{words} left processes"
+        return Ended(process.returncode, out, err)
+
+    def start(self, *words: str, stdin: bool = False, **environment: str) -> subprocess.Popen[bytes]:
+        """Start a command in a session of its own."""
+        return subprocess.Popen(
+            [PROGRAM, *words],
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.folder,
+            env=self._environment(environment),
+            start_new_session=True,
+        )
+
+    @contextmanager
+    def serving(self, *words: str, says: bytes) -> Iterator[str]:
+        """Keep a server running; yields the word of its stderr that follows `says`."""
+        process = self.start(*words)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            yield _word_after(process, says)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=PATIENCE)
+        assert not group_lives(process.pid), f"{words} left processes"
+
+    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+        return {**kept, "TMPDIR": str(self.temporary), **more}
+
+
+def group_lives(session: int) -> bool:
+    """Whether a process of this session's first group is left."""
+    try:
+        os.killpg(session, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _word_after(process: subprocess.Popen[bytes], says: bytes) -> str:
+    assert process.stderr is not None
+    heard = []
+    for line in process.stderr:
+        heard.append(line)
+        if says in line:
+            return line.partition(says)[2].split()[0].decode()
+    raise AssertionError(f"it ended: {b''.join(heard).decode()}")
