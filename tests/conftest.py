@@ -1,3 +1,3 @@
 """Fixtures for every test: real servers, and a check that nothing leaked."""
 
-pytest_plugins = ["tests.services.valkey", "tests.services.postgres"]
+pytest_plugins = ["tests.leaks", "tests.services.valkey", "tests.services.postgres"]

@@ -75,9 +75,12 @@ def until(found: Callable[[], T], seconds: float, what: str) -> T:
     return answer
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def nothing_left() -> Iterator[None]:
-    """The test leaves no process of the platform behind that hangs under the test run."""
+    """The module's tests leave no process of the platform behind that hangs under the test run.
+
+    Ask for it before the fixture that starts one.
+    """
     before = {(process.pid, process.started) for process in descendants(os.getpid())}
 
     def left() -> list[str]:
@@ -93,6 +96,4 @@ def _read(pid: int) -> Process | None:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
-    return Process(
-        pid=pid, state=fields[0], parent=int(fields[1]), session=int(fields[3]), started=int(fields[19])
-    )
+    return Process(pid=pid, state=fields[0], parent=int(fields[1]), session=int(fields[3]), started=int(fields[19]))

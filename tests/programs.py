@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -139,7 +140,9 @@ class Shop(Program):
     """The practice shop."""
 
     def __init__(self, home: Path) -> None:
-        script = "import sys; from scrapeyard.demo import serve; serve('127.0.0.1', 0, lambda u: print(u, file=sys.stderr))"
+        script = (
+            "import sys; from scrapeyard.demo import serve; serve('127.0.0.1', 0, lambda u: print(u, file=sys.stderr))"
+        )
         super().__init__([sys.executable, "-c", script], home)
         self.url = until(lambda: self.log.read_text().partition("\n")[0], START_SECONDS, "the shop listens")
 
@@ -160,6 +163,7 @@ class Yard:
         self.dispatchers: list[Program] = []
         self.environment = {**QUICK, **(environment or {})}
         self._count = 0
+        self._urls: dict[int, str] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -196,12 +200,8 @@ class Yard:
 
     @property
     def urls(self) -> list[str]:
-        """Where the gateways listen that run."""
-        return [self.url(program) for program in self.gateways if program.runs]
-
-    def url(self, gateway: Program) -> str:
-        """Where one gateway listens."""
-        return str(gateway.wait_for("gateway.listening")["url"])
+        """Where the gateways listen that run and were once found ready."""
+        return [self._urls[program.pid] for program in self.gateways if program.pid in self._urls and program.runs]
 
     def client(self, number: int = 0) -> httpx.Client:
         """Calls one of the running gateways. The caller closes it."""
@@ -209,9 +209,10 @@ class Yard:
 
     def ready(self, gateway: Program) -> None:
         """Wait until this gateway takes calls."""
-        url = self.url(gateway)
+        url = str(gateway.wait_for("gateway.listening")["url"])
         with httpx.Client(base_url=url, timeout=10, trust_env=False) as client:
             until(lambda: client.get("/api/ready").status_code == 200, START_SECONDS, f"{url} is ready")
+        self._urls[gateway.pid] = url
 
     def launch(self, role: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Program:
         """Start a program of this yard and return at once."""
@@ -261,6 +262,9 @@ class Cluster(Yard):
     ) -> None:
         super().__init__(environment)
         self._wanted = (gateways, workers, dispatchers)
+        self.hands = self._stack.enter_context(ThreadPoolExecutor(1, "cluster"))
+        """Starts and stops the servers where the caller must not wait. PostgreSQL dies with the thread that started
+        it, so that thread must last as long as the cluster."""
         self.valkey = ValkeyServer()
         self.postgres = PostgresServer()
         self._stack.callback(self.postgres.close)

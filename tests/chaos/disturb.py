@@ -1,0 +1,106 @@
+"""Ways in which a cluster is hurt. Each kills or stops something, and brings back what an operator would."""
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import Awaitable, Callable
+
+from tests.leaks import Process
+from tests.programs import Cluster, Program, running
+
+AWAY_SECONDS = 5.0
+Disturbance = Callable[[Cluster, random.Random], Awaitable[None]]
+
+
+async def kill_worker(cluster: Cluster, chance: random.Random) -> None:
+    """kill -9 of a worker; another is started in its place."""
+    await _kill(chance.choice(running(cluster.workers)))
+    cluster.add_worker()
+
+
+async def kill_child(cluster: Cluster, chance: random.Random) -> None:
+    """kill -9 of every child of a worker, those that run and those that wait."""
+    await _kill_some(chance.choice(running(cluster.workers)).children)
+
+
+async def kill_parent(cluster: Cluster, chance: random.Random) -> None:
+    """kill -9 of a worker's scraper parents."""
+    await _kill_some(chance.choice(running(cluster.workers)).scraper_parents)
+
+
+async def kill_zygote(cluster: Cluster, chance: random.Random) -> None:
+    """kill -9 of a worker's zygote."""
+    worker = chance.choice(running(cluster.workers))
+    await _kill_some(lambda: [zygote] if (zygote := worker.zygote()) else [])
+
+
+async def kill_gateway(cluster: Cluster, chance: random.Random) -> None:
+    """kill -9 of a gateway; the other takes the calls, and later a new one."""
+    await _kill(chance.choice(running(cluster.gateways)))
+    gateway = cluster.add_gateway()
+    await asyncio.to_thread(cluster.ready, gateway)
+
+
+async def kill_dispatcher(cluster: Cluster, _chance: random.Random) -> None:
+    """kill -9 of the dispatcher that leads; another is started."""
+    leader = cluster.leader()
+    if leader is not None:
+        await _kill(leader)
+        cluster.add_dispatcher()
+
+
+async def stop_redis(cluster: Cluster, _chance: random.Random) -> None:
+    """Redis is away for a while and comes back empty."""
+    await _by_hand(cluster, cluster.valkey.stop)
+    await asyncio.sleep(AWAY_SECONDS)
+    await _by_hand(cluster, cluster.valkey.start)
+
+
+async def stop_postgres(cluster: Cluster, _chance: random.Random) -> None:
+    """PostgreSQL crashes, is away for a while and recovers."""
+    await _by_hand(cluster, cluster.postgres.stop)
+    await asyncio.sleep(AWAY_SECONDS)
+    await _by_hand(cluster, cluster.postgres.start)
+
+
+async def stop_both(cluster: Cluster, chance: random.Random) -> None:
+    """Redis and PostgreSQL are away at the same time."""
+    await asyncio.gather(stop_redis(cluster, chance), stop_postgres(cluster, chance))
+
+
+async def restart_redis(cluster: Cluster, _chance: random.Random) -> None:
+    """Redis is gone for a moment only, with all that it held."""
+    await _by_hand(cluster, cluster.valkey.stop)
+    await _by_hand(cluster, cluster.valkey.start)
+
+
+DISTURBANCES: dict[str, Disturbance] = {
+    "worker": kill_worker,
+    "child": kill_child,
+    "parent": kill_parent,
+    "zygote": kill_zygote,
+    "gateway": kill_gateway,
+    "dispatcher": kill_dispatcher,
+    "redis": stop_redis,
+    "postgres": stop_postgres,
+    "both": stop_both,
+    "redis-restart": restart_redis,
+}
+
+
+async def _by_hand(cluster: Cluster, work: Callable[[], None]) -> None:
+    await asyncio.get_running_loop().run_in_executor(cluster.hands, work)
+
+
+async def _kill(program: Program) -> None:
+    await asyncio.to_thread(program.kill)
+
+
+async def _kill_some(find: Callable[[], list[Process]]) -> None:
+    """Kill what is found, once something is."""
+    while not (found := await asyncio.to_thread(find)):
+        await asyncio.sleep(0.02)
+    for process in found:
+        if process.lives:
+            os.kill(process.pid, signal.SIGKILL)
