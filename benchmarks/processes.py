@@ -20,7 +20,8 @@ from typing import Self
 from msgspec import Struct
 
 _PR_SET_CHILD_SUBREAPER = 36
-_STOP_SECONDS = 15.0
+_STOP_SECONDS = 25.0
+"""Longer than a Scrapeyard worker drains by default."""
 _ENDS_WITH_US = ("setpriv", "--pdeathsig", "TERM")
 """Before a command: it is told to end even when the benchmark itself is killed."""
 _OURS = ("SCRAPEYARD_", "CELERY_", "RQ_")
@@ -47,7 +48,7 @@ class Program:
     def __init__(self, name: str, argv: Sequence[str], *, env: Mapping[str, str], folder: Path) -> None:
         self.name = name
         self.left_behind = 0
-        """Processes that were still there after the program had ended, and had to be killed."""
+        """Processes that had to be killed: the program itself, or what was still there after it had ended."""
         self._argv = list(argv)
         self._env = clean_environment() | dict(env)
         self._folder = folder
@@ -112,11 +113,12 @@ class Program:
         try:
             self._process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
+            self.left_behind += 1
             self._process.kill()
             self._process.wait()
         late = _session(self._process.pid)
         self._process = None
-        self.left_behind = _end({**late, **self._family})
+        self.left_behind += _end({**late, **self._family})
 
 
 def adopt_orphans() -> None:

@@ -28,7 +28,7 @@ from scrapeyard.telemetry.events import configure
 PARTS = ("latency", "throughput")
 Mode = Literal["auto", "off"]
 MODES: tuple[Mode, ...] = ("auto", "off")
-_SECONDS = 1.5
+_SECONDS = 1.0
 _WARM_RUNS = 10
 
 
