@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from scrapeyard_sdk import wire
 from scrapeyard_sdk.channel import Channel, WorkerGone
-from scrapeyard_sdk.context import Context, LogRoom, SyncContext
+from scrapeyard_sdk.context import Context, LogRoom, SyncContext, as_text
 from scrapeyard_sdk.outcomes import FetchError, Outcome, Retry
 from scrapeyard_sdk.script import Script, clean, describe_error
 
@@ -39,7 +39,8 @@ def run_child(sock: socket.socket, script: Script) -> NoReturn:
     loop = asyncio.new_event_loop() if script.is_async else None
     try:
         channel.send({"t": "ready", "version": wire.VERSION})
-        start, _ = channel.receive()
+        start, given = channel.receive()
+        start["input"] = json.loads(given)
         _run(channel, script, start, loop)
     except WorkerGone:
         pass
@@ -149,19 +150,28 @@ def explain(error: BaseException) -> dict[str, Any]:
     told: dict[str, Any] = {"reason": _reason(error), **describe_error(error)}
     if isinstance(error, Outcome):
         told["traceback"] = ""
-        told["details"] = {clean(str(key)): clean(str(value))[:500] for key, value in list(error.details.items())[:20]}
+        told["details"] = {clean(key)[:100]: clean(as_text(v))[:500] for key, v in list(error.details.items())[:20]}
     if isinstance(error, MemoryError):
         told["message"] = "the run used all the memory it may have; raise limits.memory_mb or hold less at once"
     if isinstance(error, Retry):
-        told["after"] = max(0.0, float(error.after))
+        told["after"] = _number(error.after, 86400.0)
     if isinstance(error, FetchError):
-        told["site_status"] = error.site_status
+        told["site_status"] = None if error.site_status is None else int(_number(error.site_status, 999.0))
     return told
+
+
+def _number(value: Any, most: float) -> float:
+    """What a script put where a number belongs, within 0 and `most`; 0 when it is none."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return min(max(0.0, number), most) if number == number else 0.0  # noqa: PLR0124 - NaN alone differs from itself
 
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, (Outcome, FetchError)):
-        return error.reason
+        return clean(str(error.reason))[:200]
     if isinstance(error, MemoryError):
         return "memory_limit"
     if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
@@ -216,14 +226,22 @@ def _flush(*streams: Any) -> None:
     for stream in streams:
         if isinstance(stream, _Lines):
             stream.flush_rest()
+    for stream in (sys.__stdout__, sys.__stderr__):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            continue
 
 
 def _tell_bare_output(room: LogRoom) -> None:
     """What went to descriptors 1 and 2 past Python's streams: C libraries, os.write."""
     try:
         size = os.fstat(1).st_size
-        if size:
-            for line in os.pread(1, 64 * 1024, 0).decode("utf-8", "replace").splitlines():
-                room.write("stdout", line)
+        told = os.pread(1, max(0, room.left), 0) if size else b""
     except OSError:
         return
+    for line in told.decode("utf-8", "replace").splitlines():
+        room.write("stdout", line)
+    if size > len(told):
+        room.cut()

@@ -1,6 +1,7 @@
 """What a script is given: its input, its clock, its voice, and the engines."""
 
 import json
+import math
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -11,6 +12,9 @@ from scrapeyard_sdk.outcomes import ArtifactError, FetchError
 from scrapeyard_sdk.page import Page
 
 _LEVELS = ("debug", "info", "warning", "error")
+MAX_LINE = 32 * 1024
+"""Characters in one line of the log; a longer line becomes several."""
+_MAX_FIELDS = 20
 
 
 class BaseContext:
@@ -36,7 +40,7 @@ class BaseContext:
 
     def log(self, message: str, level: str = "info", **fields: Any) -> None:
         """Write a line to the run's log, with fields. Read it at `/logs`, or live at `/events`."""
-        self._room.write("log", str(message), level if level in _LEVELS else "info", _plain(fields))
+        self._room.write("log", as_text(message), level if level in _LEVELS else "info", _plain(fields))
 
 
 class Context(BaseContext):
@@ -87,7 +91,22 @@ class LogRoom:
         self._start = time.monotonic()
 
     def write(self, stream: str, text: str, level: str = "info", fields: dict[str, Any] | None = None) -> None:
-        """One line. Dropped when the room is used up; the worker is told once."""
+        """One line, or several when it is long. Dropped when the room is used up; the worker is told once."""
+        for start in range(0, min(len(text), self._left), MAX_LINE) or (0,):
+            self._write_piece(stream, text[start : start + MAX_LINE], level, fields)
+
+    def cut(self) -> None:
+        """Say that what follows is not told."""
+        if self._left > 0:
+            self._left = 0
+            self._channel.send({"t": "log", "stream": "log", "text": "", "cut": True})
+
+    @property
+    def left(self) -> int:
+        """Bytes that may still be written; not above zero when the rest is cut."""
+        return self._left
+
+    def _write_piece(self, stream: str, text: str, level: str, fields: dict[str, Any] | None) -> None:
         if self._left <= 0:
             return
         from scrapeyard_sdk.script import clean
@@ -110,16 +129,31 @@ def _fetch_request(url: str, options: dict[str, Any]) -> tuple[dict[str, Any], b
     method = str(options.pop("method", "POST" if body else "GET")).upper()
     head = {
         "t": "fetch",
-        "url": clean(str(url)),
-        "method": method,
-        "headers": headers,
-        "timeout_seconds": options.pop("timeout", None),
+        "url": _short("url", clean(str(url)), 16 * 1024),
+        "method": _short("method", clean(method), 200),
+        "headers": {_short("header", clean(k), 200): _short(k, clean(v), 64 * 1024) for k, v in headers.items()},
+        "timeout_seconds": _within("timeout", options.pop("timeout", None), 3600.0, float),
         "follow_redirects": bool(options.pop("follow_redirects", True)),
-        "max_bytes": options.pop("max_bytes", None),
+        "max_bytes": _within("max_bytes", options.pop("max_bytes", None), 2**53, int),
     }
     if options:
         raise TypeError(f"fetch() has no option {', '.join(sorted(options))}")
     return head, body
+
+
+def _short(name: str, text: str, most: int) -> str:
+    if len(text) > most:
+        raise ValueError(f"fetch(): {name} has {len(text)} characters and may have {most}")
+    return text
+
+
+def _within(name: str, value: Any, most: float, kind: type) -> Any:
+    """None stays None; anything else must be a number above zero."""
+    if value is None:
+        return None
+    if not isinstance(value, (int, float)) or not 0 < value <= most:
+        raise ValueError(f"fetch(): {name} must be a number above 0 and at most {most:g}")
+    return kind(value)
 
 
 def _body(options: dict[str, Any], headers: dict[str, str]) -> bytes:
@@ -141,9 +175,13 @@ def _body(options: dict[str, Any], headers: dict[str, str]) -> bytes:
 def _artifact_request(name: str, data: bytes | str, content_type: str) -> tuple[dict[str, Any], bytes]:
     import mimetypes
 
+    from scrapeyard_sdk.script import clean
+
     raw = data.encode() if isinstance(data, str) else bytes(data)
     guessed = content_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return {"t": "artifact", "name": str(name), "content_type": guessed}, raw
+    if len(name) > 128 or len(guessed) > 200:
+        raise ArtifactError("an artifact's name is at most 128 characters, its content type at most 200")
+    return {"t": "artifact", "name": clean(name), "content_type": clean(guessed)}, raw
 
 
 def _page(answer: Answer) -> Page:
@@ -167,11 +205,24 @@ def _kept(answer: Answer) -> None:
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields as JSON takes them; anything else as text."""
+    """The first fields as JSON takes them; anything but short plain values as text."""
     from scrapeyard_sdk.script import clean
 
     plain: dict[str, Any] = {}
-    for key, value in fields.items():
-        simple = isinstance(value, (bool, int)) or value is None
-        plain[clean(key)] = value if simple else clean(str(value))[:2000]
+    for key, value in list(fields.items())[:_MAX_FIELDS]:
+        plain[clean(key)[:100]] = value if _is_simple(value) else clean(as_text(value))[:2000]
     return plain
+
+
+def _is_simple(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < 2**53)
+
+
+def as_text(value: Any) -> str:
+    """Its `str`, or why there is none: a log line must never end a run."""
+    try:
+        return str(value)
+    except Exception as error:  # noqa: BLE001 - a script's own __str__ may do anything
+        return f"({type(value).__name__} without text: {type(error).__name__})"

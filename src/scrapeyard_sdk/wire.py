@@ -19,6 +19,9 @@ VERSION = 1
 MAX_FRAME = 256 * 1024 * 1024
 """No frame is larger, whatever the limits say. The worker's own limit for each type is lower."""
 
+MAX_HEAD = 1024 * 1024
+"""No head is larger: what is long travels in the raw part, where it is not parsed."""
+
 _LENGTHS = struct.Struct("<II")
 _TOTAL = struct.Struct("<I")
 
@@ -30,6 +33,8 @@ class WireError(Exception):
 def encode(head: dict[str, Any], raw: bytes = b"") -> bytes:
     """One frame as bytes. Raises ValueError when `head` is not JSON or the frame is too large."""
     packed = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
+    if len(packed) > MAX_HEAD:
+        raise ValueError(f"a frame whose head has {len(packed)} bytes is over the limit of {MAX_HEAD}")
     total = 4 + len(packed) + len(raw)
     if total > MAX_FRAME:
         raise ValueError(f"a frame of {total} bytes is over the limit of {MAX_FRAME}")
@@ -39,13 +44,17 @@ def encode(head: dict[str, Any], raw: bytes = b"") -> bytes:
 class Decoder(Generic[Head]):
     """Cuts a stream of bytes into frames. `parse` turns a head's bytes into whatever the receiver wants of it."""
 
-    def __init__(self, parse: Callable[[bytes], Head], max_frame: int = MAX_FRAME) -> None:
+    def __init__(self, parse: Callable[[bytes], Head], max_frame: int = MAX_FRAME, max_head: int = MAX_HEAD) -> None:
         self._buffer = bytearray()
         self._parse = parse
         self._max_frame = max_frame
+        self._max_head = max_head
 
     def feed(self, data: bytes) -> list[tuple[Head, bytes]]:
-        """The frames that are complete now. Raises WireError on the first that is not one."""
+        """The frames that are complete now. Raises WireError on the first that is not one.
+
+        Frames before a bad one are lost with it: nothing that stands beside nonsense is believed.
+        """
         self._buffer += data
         frames = []
         while (frame := self._cut()) is not None:
@@ -58,11 +67,13 @@ class Decoder(Generic[Head]):
         (total,) = _TOTAL.unpack_from(self._buffer)
         if not 4 <= total <= self._max_frame:
             raise WireError(f"a frame of {total} bytes; at most {self._max_frame} are allowed")
-        if len(self._buffer) < 4 + total:
+        if len(self._buffer) < 8:
             return None
         (head_length,) = _TOTAL.unpack_from(self._buffer, 4)
-        if head_length > total - 4:
-            raise WireError("a frame whose head is longer than itself")
+        if head_length > min(total - 4, self._max_head):
+            raise WireError(f"a frame whose head has {head_length} bytes; that is more than it may have")
+        if len(self._buffer) < 4 + total:
+            return None
         view = memoryview(self._buffer)
         packed, raw = bytes(view[8 : 8 + head_length]), bytes(view[8 + head_length : 4 + total])
         view.release()

@@ -15,6 +15,8 @@ from scrapeyard_sdk import wire
 
 _CREDENTIALS = struct.Struct("iII")
 _READ = 256 * 1024
+_LAST_READS = 64
+"""More than a socket's buffer holds."""
 
 
 class Exit(Struct, frozen=True, kw_only=True):
@@ -42,12 +44,12 @@ class Child:
     def __init__(self, slot: int, on_ready: Callable[["Child"], None]) -> None:
         self.slot = slot
         self.pid = 0
-        self.said_ready = False
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[Exit] = self._loop.create_future()
         self.on_frame: Callable[[Frame, bytes], None] = self._on_first_frame
         self.on_broken: Callable[[str], None] = lambda _: None
         self._on_ready = on_ready
+        self._told = False
         self._pid_fd = -1
         self._decoder = wire.Decoder(parse, 64 * 1024)
         self._out = bytearray()
@@ -84,6 +86,13 @@ class Child:
         """Until the child has taken what was sent, or is gone."""
         await self._drained.wait()
 
+    def finish(self) -> None:
+        """Its process is gone: take what it sent before, then close. Whoever still holds its end is not waited for."""
+        for _ in range(_LAST_READS):
+            if self._sock is None or not self._on_readable():
+                break
+        self._broken("")
+
     def kill(self) -> None:
         """End its process and whatever group it leads, at once. May be called twice."""
         if self._pid_fd >= 0:
@@ -109,27 +118,30 @@ class Child:
         if not self.exited.done():
             self.exited.set_result(end)
 
-    def _on_readable(self) -> None:
+    def _on_readable(self) -> bool:
+        """Whether there was something to read."""
         if self._sock is None:
-            return
+            return False
         try:
             data, ancillary, _, _ = self._sock.recvmsg(_READ, socket.CMSG_SPACE(_CREDENTIALS.size))
         except BlockingIOError:
-            return
+            return False
         except OSError:
             data, ancillary = b"", []
         if not data:
             self._broken("")
-            return
+            return False
         if not self.pid:
             self._learn_pid(ancillary)
+        self._take(data)
+        return True
+
+    def _take(self, data: bytes) -> None:
         try:
-            frames = self._decoder.feed(data)
+            for frame, raw in self._decoder.feed(data):
+                self.on_frame(frame, raw)
         except wire.WireError as error:
             self._broken(str(error))
-            return
-        for frame, raw in frames:
-            self.on_frame(frame, raw)
 
     def _learn_pid(self, ancillary: list[tuple[int, int, bytes]]) -> None:
         for level, kind, data in ancillary:
@@ -143,12 +155,17 @@ class Child:
         if not isinstance(frame, Ready) or frame.version != wire.VERSION or not self.pid:
             self._broken("the child did not begin with `ready`")
             return
-        self.said_ready = True
+        self.on_frame = self._on_early_frame
         self._on_ready(self)
+
+    def _on_early_frame(self, _frame: Frame, _raw: bytes) -> None:
+        self._broken("the child spoke before it had a run")
 
     def _broken(self, why: str) -> None:
         self.close()
-        self.on_broken(why)
+        if not self._told:
+            self._told = True
+            self.on_broken(why)
 
     def _write(self) -> None:
         if self._sock is None:

@@ -5,7 +5,6 @@ import contextlib
 import itertools
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from msgspec.structs import replace
 
 import scrapeyard_sdk
 from scrapeyard.errors import SandboxError, ScraperInvalid
-from scrapeyard.model import ExitReason, RunError, Scraper
-from scrapeyard.sandbox import landlock
+from scrapeyard.model import ExitReason, Scraper
+from scrapeyard.sandbox import folders, landlock
 from scrapeyard.sandbox.parents import LoadFailed, ParentGone, ScraperParent
 from scrapeyard.sandbox.plan import NAMES, WORK_FOLDER, Plan
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
@@ -35,6 +34,7 @@ _HELLO_PATIENCE = 20.0
 _MB = 1024 * 1024
 _USERS = 50_000
 _TIDY_SECONDS = 5.0
+_PREFIX = "scrapeyard-"
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -60,9 +60,10 @@ class ForkSandbox:
         self._stopped = False
 
     async def start(self) -> None:
-        """Start the zygote and learn which walls stand. Raises SandboxError when the mode is strict and one is missing."""
+        """Start the zygote and learn which walls stand. Raises SandboxError when the mode is strict and one misses."""
         self._stopped = False
-        self._folder = Path(tempfile.mkdtemp(prefix="scrapeyard-"))
+        _remove_orphans()
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         self._folder.chmod(0o755)
         for name in ("root", "scratch"):
             (self._folder / name).mkdir(mode=0o755)
@@ -83,8 +84,10 @@ class ForkSandbox:
             async with asyncio.timeout(5):
                 await asyncio.gather(*(parent.gone for parent in list(self._by_number.values())))
         self._end_zygote()
+        for number in list(self._by_number):
+            self._forget(number, "the sandbox was stopped")
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            folders.remove(str(self._folder))
             self._folder = None
 
     def walls(self) -> tuple[Wall, ...]:
@@ -109,6 +112,8 @@ class ForkSandbox:
         finally:
             self._watch.remove(session)
             parent.release(child)
+        if verdict.exit_reason is ExitReason.CRASHED and parent.fault is not None:
+            return replace(verdict, exit_reason=parent.fault.reason, error=parent.fault.error)
         if verdict.exit_reason is ExitReason.CRASHED and parent.gone.done():
             raise SandboxError("the process that forks children was killed while the run went on")
         return _with_start(verdict, waited, ahead)
@@ -133,7 +138,7 @@ class ForkSandbox:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         command = [sys.executable, "-I", "-m", "scrapeyard.sandbox.zygote", str(theirs.fileno())]
-        self._zygote = subprocess.Popen(
+        self._zygote = subprocess.Popen(  # noqa: ASYNC220 - a fork and an exec; asyncio would want its own child watcher
             command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=_ENVIRONMENT, cwd="/"
         )
         theirs.close()
@@ -184,6 +189,8 @@ class ForkSandbox:
         elif "made" in message:
             if (made := self._by_number.get(message["made"])) is not None:
                 made.pid = message["pid"]
+                if not made.usable:
+                    made.kill()
                 self._watch.add_parent(made)
         elif "gone" in message:
             self._forget(message["gone"], f"status {message['status']}")
@@ -198,7 +205,7 @@ class ForkSandbox:
         if self._parents.get(parent.scraper.ref.digest) is parent:
             del self._parents[parent.scraper.ref.digest]
         parent.mark_gone(why)
-        shutil.rmtree(self._scratch(number), ignore_errors=True)
+        folders.remove(str(self._scratch(number)))
 
     def _on_zygote_gone(self) -> None:
         """The kernel has killed the parents and children with it; the next run starts another."""
@@ -231,11 +238,13 @@ class ForkSandbox:
             parent = self._make_parent(scraper)
         if not parent.loaded.done():
             try:
-                await asyncio.wait_for(asyncio.shield(parent.loaded), self._settings.load_seconds)
+                async with asyncio.timeout(self._settings.load_seconds):
+                    await asyncio.shield(parent.loaded)
             except TimeoutError:
-                parent.kill()
-                message = f"the script took longer than {self._settings.load_seconds:g} s to load; do less at import"
-                raise LoadFailed(ExitReason.TIMEOUT, RunError(message=message)) from None
+                seconds = self._settings.load_seconds
+                parent.condemn(
+                    ExitReason.TIMEOUT, f"the script took longer than {seconds:g} s to load; do less at import"
+                )
         parent.loaded.result()
         return parent
 
@@ -301,6 +310,18 @@ class ForkSandbox:
             for place, parent in enumerate(idle):
                 if place < excess or now - parent.used_at > self._worker.idle_scraper_seconds:
                     parent.kill()
+
+
+def _remove_orphans() -> None:
+    """Folders of workers that were killed: named for a process that is no more."""
+    for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
+        owner = place.name.split("-")[1]
+        try:
+            ours = place.lstat().st_uid == os.geteuid()
+        except OSError:
+            continue
+        if ours and owner.isdecimal() and not Path(f"/proc/{owner}").exists():
+            folders.remove(str(place))
 
 
 def _since(start: float) -> float:

@@ -1,16 +1,18 @@
 """The frames a child may send, as types. Whatever does not fit one of these is a protocol error."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
 
-
 from scrapeyard_sdk import wire
+from scrapeyard_sdk.context import MAX_LINE
 
 Short = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=64 * 1024)]
 Number = Annotated[int, Meta(ge=0, le=2**53)]
+Amount = Annotated[float, Meta(ge=0, le=1e12)]
+Status = Annotated[int, Meta(ge=0, le=999)]
 
 
 class Ready(Struct, tag="ready", tag_field="t"):
@@ -22,10 +24,10 @@ class Ready(Struct, tag="ready", tag_field="t"):
 class Log(Struct, tag="log", tag_field="t"):
     """A line the script wrote."""
 
-    stream: Short
-    text: Annotated[str, Meta(max_length=8 * 1024 * 1024)]
-    at_ms: float = 0.0
-    level: Short = "info"
+    stream: Literal["stdout", "stderr", "log"]
+    text: Annotated[str, Meta(max_length=MAX_LINE)]
+    at_ms: Amount = 0.0
+    level: Literal["debug", "info", "warning", "error"] = "info"
     fields: dict[str, Any] = field(default_factory=dict)
     cut: bool = False
 
@@ -58,8 +60,8 @@ class Result(Struct, tag="result", tag_field="t"):
     """The script returned; the raw part is its JSON, or the records sent before are."""
 
     records: bool = False
-    cpu_ms: float = 0.0
-    peak_kb: float = 0.0
+    cpu_ms: Amount = 0.0
+    peak_kb: Amount = 0.0
 
 
 class Error(Struct, tag="error", tag_field="t"):
@@ -69,11 +71,11 @@ class Error(Struct, tag="error", tag_field="t"):
     type: Short = ""
     message: Text = ""
     traceback: Text = ""
-    site_status: int | None = None
+    site_status: Status | None = None
     after: Annotated[float, Meta(ge=0, le=86400)] | None = None
     details: dict[str, Any] = field(default_factory=dict)
-    cpu_ms: float = 0.0
-    peak_kb: float = 0.0
+    cpu_ms: Amount = 0.0
+    peak_kb: Amount = 0.0
 
 
 Frame = Ready | Log | Fetch | KeepArtifact | Record | Result | Error
@@ -85,5 +87,5 @@ def parse(packed: bytes) -> Frame:
     """A frame's head. Raises WireError when it is none of ours."""
     try:
         return _decoder.decode(packed)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise wire.WireError(f"not one of our frames: {error}") from None

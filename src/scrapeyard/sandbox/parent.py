@@ -12,16 +12,15 @@ import gc
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from scrapeyard.sandbox import libc, walls
+from scrapeyard.sandbox import folders, libc, walls
 from scrapeyard.sandbox.plan import Plan
-from scrapeyard_sdk.child import run_child
-from scrapeyard_sdk.script import Script, describe_error, load
+from scrapeyard_sdk.child import explain, run_child
+from scrapeyard_sdk.script import Script, load
 
 _MESSAGE = 64 * 1024
 _TAIL = 8 * 1024
@@ -46,7 +45,7 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
     try:
         script = load(plan.script_folder, plan.entry)
     except BaseException as error:  # noqa: BLE001 - import-time code may raise anything, SystemExit included
-        _say(control, refused=describe_error(error))
+        _say(control, refused=explain(error))
         return
     gc.collect()
     gc.freeze()
@@ -132,7 +131,7 @@ class Parent:
                 continue
             folder = f"{self._plan.work_folder}/{slot}"
             output = _tail(folder) if status else ""
-            shutil.rmtree(folder, ignore_errors=True)
+            folders.remove(folder)
             cpu = usage.ru_utime + usage.ru_stime
             _say(self._control, exited=slot, status=status, cpu=cpu, rss_kb=usage.ru_maxrss, output=output)
 
@@ -150,9 +149,14 @@ def _enter_folder(folder: str) -> None:
 
 
 def _tail(folder: str) -> str:
+    """Never through a link that the script put in its place: we see the folders of other runs."""
     try:
-        with open(f"{folder}/.output", "rb") as output:  # noqa: PTH123
-            output.seek(max(0, os.fstat(output.fileno()).st_size - _TAIL))
-            return output.read(_TAIL).decode(errors="replace")
+        fd = os.open(f"{folder}/.output", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
+    try:
+        return os.pread(fd, _TAIL, max(0, os.fstat(fd).st_size - _TAIL)).decode(errors="replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)

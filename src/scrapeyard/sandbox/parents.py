@@ -8,7 +8,6 @@ import signal
 import socket
 import time
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 from scrapeyard.model import ExitReason, Limits, RunError, Scraper
@@ -20,6 +19,14 @@ _MESSAGE = 128 * 1024
 _FORK_PATIENCE = 10.0
 _LINGER = 2.0
 """A child that has sent its result and is still there after so long is killed."""
+_REST = 0.05
+"""After a child that ended before it was ready, seconds until the next, doubled each time."""
+_STILLBORN = 5
+"""So many children in a row that end before they are ready, and the script is at fault."""
+
+
+_LOAD_REASONS = {"memory_limit": ExitReason.MEMORY_LIMIT, "disk_limit": ExitReason.DISK_LIMIT}
+"""What a script may have used up while it was loaded; everything else is a fault of its author."""
 
 
 class LoadFailed(Exception):
@@ -46,14 +53,18 @@ class ScraperParent:
         self.loaded: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
+        self.forks = 0
+        self.fault: LoadFailed | None = None
+        """How runs end that were under way when we had to kill the parent for what the script did to it."""
         self._work_folder = work_folder
         self._ahead = ahead
         self._max_children = max_children
         self._children: dict[int, Child] = {}
         self._ready: deque[Child] = deque()
         self._waiting: deque[asyncio.Future[Child]] = deque()
-        self._starting = 0
-        self._slots = 0
+        self._starting: set[Child] = set()
+        self._stillborn = 0
+        self._resting = False
         self._closed = False
         ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
@@ -65,14 +76,19 @@ class ScraperParent:
         """What a run of this scraper may use."""
         return self.scraper.limits
 
-    def run_folder(self, slot: int) -> Path:
-        """A run's own folder, seen from here through the parent's root."""
-        return Path(f"/proc/{self.pid}/root{self._work_folder}/{slot}")
+    @property
+    def work_folder(self) -> str:
+        """Where its run folders are, seen from here through the parent's root."""
+        return f"/proc/{self.pid}/root{self._work_folder}"
+
+    def run_folder(self, slot: int) -> str:
+        """A run's own folder, seen from here."""
+        return f"{self.work_folder}/{slot}"
 
     @property
     def busy(self) -> bool:
         """Whether a child of it runs or is wanted."""
-        return bool(self._waiting) or len(self._children) > len(self._ready) + self._starting
+        return bool(self._waiting) or len(self._children) > len(self._ready) + len(self._starting)
 
     @property
     def usable(self) -> bool:
@@ -91,16 +107,26 @@ class ScraperParent:
         self._waiting.append(future)
         self._top_up()
         try:
-            child = await asyncio.wait_for(future, _FORK_PATIENCE)
+            async with asyncio.timeout(_FORK_PATIENCE):
+                child = await future
             return (child, False) if child.open else await self.child()
         except TimeoutError:
             self.kill()
             raise ParentGone(f"{self.scraper.ref} did not fork a child within {_FORK_PATIENCE:g} s") from None
+        except asyncio.CancelledError:
+            self._take_back(future)
+            raise
         finally:
             self._top_up()
 
+    def _take_back(self, future: "asyncio.Future[Child]") -> None:
+        """Whoever waited was cancelled; a child that was his in that moment serves another."""
+        if future.done() and not future.cancelled() and future.exception() is None:
+            self._hand_out(future.result())
+
     def release(self, child: Child) -> None:
         """A run is over: make sure that its child leaves."""
+        self._stillborn = 0
         if child.alive:
             self._loop.call_later(_LINGER, self._end_lingerer, child)
 
@@ -113,6 +139,26 @@ class ScraperParent:
         for child in list(self._children.values()):
             child.kill()
 
+    def condemn(self, reason: ExitReason, message: str) -> None:
+        """The script misuses the parent: end it, and every run of it, with this reason."""
+        if self._closed:
+            return
+        self.fault = LoadFailed(reason, RunError(message=message))
+        self._refuse(self.fault)
+        self.kill()
+
+    def look_for_strays(self) -> None:
+        """End the parent if a process is there that we did not ask for."""
+        if self._strays():
+            log.warning("sandbox.strays", scraper=str(self.scraper.ref))
+            self.condemn(ExitReason.PROCESS_LIMIT, "the script started processes of its own, which is not allowed")
+
+    def _refuse(self, failure: LoadFailed) -> None:
+        """Nobody may be there to hear it, and that is not an error."""
+        if not self.loaded.done():
+            self.loaded.set_exception(failure)
+            self.loaded.exception()
+
     def mark_gone(self, why: str) -> None:
         """The zygote says that the parent's process is gone, and with it every child."""
         if self.gone.done():
@@ -120,48 +166,50 @@ class ScraperParent:
         self._closed = True
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
-        if not self.loaded.done():
-            self.loaded.set_exception(
-                LoadFailed(ExitReason.SCRAPER_INVALID, RunError(message=f"the script ended while it was loaded: {why}"))
-            )
-            self.loaded.exception()
+        message = f"the script ended while it was loaded: {why}"
+        self._refuse(LoadFailed(ExitReason.SCRAPER_INVALID, RunError(message=message)))
+        self.theirs.close()
         for child in list(self._children.values()):
-            child.close()
             child.reap(Exit())
-            child.on_broken("")
+            child.finish()
         self._children.clear()
+        self._starting.clear()
+        self._ready.clear()
         for future in self._waiting:
             if not future.done():
-                future.set_exception(ParentGone(why))
+                future.set_exception(self.fault or ParentGone(why))
         self.gone.set_result(None)
 
     def _top_up(self) -> None:
         """Fork until the waiting have a child and a few wait ahead."""
-        if self._closed or self.gone.done() or not self.loaded.done() or self.loaded.exception():
+        if self._closed or self._resting or not self.loaded.done() or self.loaded.exception():
             return
         wanted = len([future for future in self._waiting if not future.done()]) + self._ahead
         room = self._max_children - len(self._children)
-        for _ in range(min(wanted - len(self._ready) - self._starting, room)):
+        for _ in range(min(wanted - len(self._ready) - len(self._starting), room)):
             self._fork()
 
     def _fork(self) -> None:
-        self._slots += 1
-        child = Child(self._slots, self._on_ready)
+        self.forks += 1
+        child = Child(self.forks, self._on_ready)
         child.on_broken = lambda why: self._on_idle_death(child, why)
         request = json.dumps({"fork": child.slot, "cpu": max(1, round(self.limits.cpu_seconds + 0.5))}).encode()
         try:
             socket.send_fds(self._control, [request], [child.theirs.fileno()])
-        except (BlockingIOError, OSError):
+        except OSError:
             child.close()
             self.kill()
             return
         finally:
             child.theirs.close()
         self._children[child.slot] = child
-        self._starting += 1
+        self._starting.add(child)
 
     def _on_ready(self, child: Child) -> None:
-        self._starting -= 1
+        self._starting.discard(child)
+        self._hand_out(child)
+
+    def _hand_out(self, child: Child) -> None:
         while self._waiting:
             future = self._waiting.popleft()
             if not future.done():
@@ -170,11 +218,21 @@ class ScraperParent:
         self._ready.append(child)
 
     def _on_idle_death(self, child: Child, why: str) -> None:
-        """A child that had no run yet broke its wire."""
+        """A child that had no run broke its wire. Its process, if it is still there, has nothing more to do."""
         if child in self._ready:
             self._ready.remove(child)
-        if why:
-            child.kill()
+        self._starting.discard(child)
+        self._stillborn += 1
+        self._resting = True
+        self._loop.call_later(_REST * 2**self._stillborn, self._end_rest)
+        child.kill()
+        if self._stillborn >= _STILLBORN:
+            reason = f": {why}" if why else ""
+            self.condemn(ExitReason.CRASHED, f"children of the script end before they are given a run{reason}")
+
+    def _end_rest(self) -> None:
+        self._resting = False
+        self._top_up()
 
     def _on_message(self) -> None:
         try:
@@ -185,12 +243,13 @@ class ScraperParent:
             data = b""
         if not data:
             self._loop.remove_reader(self._control.fileno())
+            self.kill()
             return
         try:
             self._hear(json.loads(data))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            log.warning("sandbox.parent_nonsense", scraper=str(self.scraper.ref), error=str(error))
-            self.kill()
+        except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            log.warning("sandbox.parent_nonsense", scraper=str(self.scraper.ref), error=str(error)[:500])
+            self.condemn(ExitReason.PROTOCOL_ERROR, "the process that loaded the script spoke nonsense")
 
     def _hear(self, message: dict[str, Any]) -> None:
         if "loaded" in message and not self.loaded.done():
@@ -199,15 +258,14 @@ class ScraperParent:
             self._on_refused(message["refused"])
         elif "walls" in message and not self.loaded.done():
             reason = f"a wall could not be raised: {str(message['walls'])[:500]}; `scrapeyard doctor` tells which stand"
-            self.loaded.set_exception(LoadFailed(ExitReason.INTERNAL_ERROR, RunError(message=reason)))
+            self._refuse(LoadFailed(ExitReason.INTERNAL_ERROR, RunError(message=reason)))
         elif "exited" in message:
             self._on_exited(message)
 
     def _on_loaded(self, kind: str) -> None:
         if self._strays():
             message = "the script starts processes while it is loaded, which is not allowed"
-            self.loaded.set_exception(LoadFailed(ExitReason.SCRAPER_INVALID, RunError(message=message)))
-            self.kill()
+            self.condemn(ExitReason.SCRAPER_INVALID, message)
             return
         self.loaded.set_result(kind)
         self._top_up()
@@ -216,40 +274,42 @@ class ScraperParent:
         error = RunError(
             message=str(told["message"])[:4096], type=str(told["type"])[:200], traceback=str(told["traceback"])[:8192]
         )
-        memory = error.type == "MemoryError"
-        reason = ExitReason.MEMORY_LIMIT if memory else ExitReason.SCRAPER_INVALID
-        self.loaded.set_exception(LoadFailed(reason, error))
+        reason = _LOAD_REASONS.get(str(told.get("reason", "")), ExitReason.SCRAPER_INVALID)
+        self._refuse(LoadFailed(reason, error))
 
     def _on_exited(self, message: dict[str, Any]) -> None:
+        end = Exit(
+            status=min(max(int(message["status"]), -1), 0xFFFF),
+            cpu_ms=_amount(message.get("cpu", 0)) * 1000,
+            peak_kb=_amount(message.get("rss_kb", 0)),
+            output=str(message.get("output", ""))[:8192],
+        )
         child = self._children.pop(int(message["exited"]), None)
         if child is None:
             return
-        status = int(message["status"])
-        end = Exit(
-            status=status,
-            cpu_ms=float(message.get("cpu", 0)) * 1000,
-            peak_kb=float(message.get("rss_kb", 0)),
-            output=str(message.get("output", ""))[:8192],
-        )
-        if child in self._ready:
-            self._ready.remove(child)
-        if not child.said_ready:
-            self._starting -= 1
-        child.reap(end)  # its wire stays open: the result may still lie unread in it, and its end comes by itself
-        if self._strays():
-            log.warning("sandbox.strays", scraper=str(self.scraper.ref))
-            self.kill()
+        child.reap(end)
+        child.finish()
+        self.look_for_strays()
         self._top_up()
 
     def _strays(self) -> bool:
         """Whether the parent has children that we did not ask for: a script got around its walls."""
         try:
-            listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text("ascii").split()
+            with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as children:  # noqa: PTH123
+                listed = children.read().split()
         except OSError:
             return False
         known = {child.pid for child in self._children.values()}
-        return sum(int(pid) not in known for pid in listed) > self._starting
+        return sum(int(pid) not in known for pid in listed) > len(self._starting)
 
     def _end_lingerer(self, child: Child) -> None:
         if child.alive:
             child.kill()
+
+
+def _amount(value: object) -> float:
+    """A number within reason, of those an untrusted process may tell. Raises ValueError or TypeError for others."""
+    number = float(value)  # type: ignore[arg-type]
+    if not 0 <= number < 1e12:
+        raise ValueError(f"{number} is no amount")
+    return number

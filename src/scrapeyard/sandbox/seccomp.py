@@ -14,7 +14,7 @@ import os
 import struct
 
 from scrapeyard.sandbox import libc
-from scrapeyard.sandbox.syscalls import ALLOWED, DIRECT_NETWORK, NONE
+from scrapeyard.sandbox.syscalls import ALLOWED, DIRECT_NETWORK, FILE_ATTRIBUTES, NONE
 
 _LOAD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
@@ -24,11 +24,20 @@ _X32 = 0x40000000
 _CLONE_THREAD = 0x10000
 _CLONE_NEW = 0x7E020000
 _AF_UNIX, _INTERNET = 1, (2, 10)
-_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_IOCTLS_REFUSED = (0x5412, 0x541C, 0x8901, 0x8902)
+"""TIOCSTI and TIOCLINUX type into terminals; FIOSETOWN and SIOCSPGRP aim signals at others."""
+_FCNTLS_REFUSED = (8, 10, 15, 1024, 1026)
+"""F_SETOWN, F_SETSIG and F_SETOWN_EX make the kernel signal others in our name; F_SETLEASE and F_NOTIFY likewise."""
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _SIGKILL = 1, 22, 9
+_PRCTLS = (2, 3, 15, 16, 21, _PR_SET_SECCOMP, 23, 29, 30, 38, 39, 0x53564D41)
+"""Names of threads and memory, timer slack, reading what is set, and what a child needs for its own filter."""
+_DATAGRAM = 2
+"""The bit that SOCK_DGRAM and SOCK_RAW have and SOCK_STREAM and SOCK_SEQPACKET have not."""
 
 _CLONE, _CLONE3, _FORK, _VFORK = (56, 220), (435, 435), (57, NONE), (58, NONE)
 _KILL_CALLS = ((62, 129), (234, 131))
 _PRLIMIT, _IOCTL, _SOCKET, _SOCKETPAIR = (302, 261), (16, 29), (41, 198), (53, 199)
+_PRCTL, _FCNTL, _SCHED_SETAFFINITY = (157, 167), (72, 25), (203, 122)
 _CHILD_REFUSED = ((444, 444), (445, 445), (446, 446), (317, 277), (112, 157))
 """landlock_create_ruleset, _add_rule, _restrict_self, seccomp, setsid: a child is done with them."""
 
@@ -74,6 +83,15 @@ class _Program:
             self._add(_RET, action)
             self._add(_LOAD, _NR)
 
+    def answer_unless(self, call: tuple[int, int], argument: int, value: int, action: int) -> None:
+        """Answer `action` when `argument` is anything but `value`; otherwise go on to the next check."""
+        if call[self._column] != NONE:
+            self._add(_JEQ, call[self._column], 0, 4)
+            self._add(_LOAD, argument)
+            self._add(_JEQ, value, 1, 0)
+            self._add(_RET, action)
+            self._add(_LOAD, _NR)
+
     def end(self, action: int) -> bytes:
         """The finished program, with the answer for every call not named."""
         self._add(_RET, action)
@@ -85,13 +103,19 @@ _EACCES = _ERRNO | errno.EACCES
 _ENOSYS = _ERRNO | errno.ENOSYS
 
 
-def script_filter(machine: str, *, direct_network: bool, signals_anywhere: bool, pid: int) -> bytes:
+def script_filter(
+    machine: str, *, direct_network: bool, signals_anywhere: bool, pid: int, file_attributes: bool = True
+) -> bytes:
     """The filter for a scraper's parent: the allow-list, and fork.
 
     `signals_anywhere` is safe only inside a pid namespace; otherwise only `pid` itself may be signalled.
+    `file_attributes` is safe only where no file of another's can be reached by name.
     """
     program = _Program(machine)
+    _judge_arguments(program)
     for call in ALLOWED.values():
+        program.answer(call, _ALLOW)
+    for call in FILE_ATTRIBUTES.values() if file_attributes else ():
         program.answer(call, _ALLOW)
     program.answer(_CLONE3, _ENOSYS)
     program.answer_if(_CLONE, _JSET, _ARG0, _CLONE_NEW, _EPERM)
@@ -102,10 +126,29 @@ def script_filter(machine: str, *, direct_network: bool, signals_anywhere: bool,
             program.answer(call, _ALLOW)
         else:
             program.allow_if(call, _JEQ, _ARG0, pid, _EPERM)
-    program.allow_if(_PRLIMIT, _JEQ, _ARG0, 0, _EPERM)
-    for request in (_TIOCSTI, _TIOCLINUX):
+    _judge_sockets(program, direct_network)
+    return program.end(_EPERM)
+
+
+def _judge_arguments(program: _Program) -> None:
+    """Calls that are harmless but for some arguments. First, because the kernel remembers no verdict on them."""
+    for command in _FCNTLS_REFUSED:
+        program.answer_if(_FCNTL, _JEQ, _ARG1, command, _EPERM)
+    program.answer(_FCNTL, _ALLOW)
+    for request in _IOCTLS_REFUSED:
         program.answer_if(_IOCTL, _JEQ, _ARG1, request, _EPERM)
     program.answer(_IOCTL, _ALLOW)
+    for option in _PRCTLS:
+        program.answer_if(_PRCTL, _JEQ, _ARG0, option, _ALLOW)
+    program.answer_unless(_PRCTL, _ARG0, _PR_SET_PDEATHSIG, _EPERM)
+    program.allow_if(_PRCTL, _JEQ, _ARG1, _SIGKILL, _EPERM)
+    for call in (_PRLIMIT, _SCHED_SETAFFINITY):
+        program.allow_if(call, _JEQ, _ARG0, 0, _EPERM)
+
+
+def _judge_sockets(program: _Program, direct_network: bool) -> None:
+    """Pairs alone, and only of kinds that cannot send to an address: a datagram pair reaches any socket by name."""
+    program.answer_if(_SOCKETPAIR, _JSET, _ARG1, _DATAGRAM, _EACCES)
     program.allow_if(_SOCKETPAIR, _JEQ, _ARG0, _AF_UNIX, _EACCES)
     if direct_network:
         for call in DIRECT_NETWORK.values():
@@ -113,7 +156,6 @@ def script_filter(machine: str, *, direct_network: bool, signals_anywhere: bool,
         for family in _INTERNET:
             program.answer_if(_SOCKET, _JEQ, _ARG0, family, _ALLOW)
     program.answer(_SOCKET, _EACCES)
-    return program.end(_EPERM)
 
 
 def child_filter(machine: str, pid: int) -> bytes:
@@ -126,6 +168,7 @@ def child_filter(machine: str, pid: int) -> bytes:
         program.allow_if(call, _JEQ, _ARG0, pid, _EPERM)
     for call in _CHILD_REFUSED:
         program.answer(call, _EPERM)
+    program.answer_if(_PRCTL, _JEQ, _ARG0, _PR_SET_SECCOMP, _EPERM)
     return program.end(_ALLOW)
 
 

@@ -14,8 +14,9 @@ from scrapeyard.model import ExitReason, LogLine, RunError
 from scrapeyard.sandbox.child import Child, Exit
 from scrapeyard.sandbox.frames import Error, Fetch, Frame, KeepArtifact, Log, Ready, Record, Result
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
+from scrapeyard.sandbox.results import fault_of
 
-ARTIFACT_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")
+ARTIFACT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _CLAIMABLE = frozenset(ExitReason) - {
     ExitReason.SUCCEEDED,
     ExitReason.TIMEOUT,
@@ -28,6 +29,10 @@ _CLAIMABLE = frozenset(ExitReason) - {
 """What a child may say of itself; the rest only we can know."""
 _FETCHES_AT_ONCE = 16
 _REQUEST_BODY = 16 * 1024 * 1024
+_WAITING_BODIES = 64 * 1024 * 1024
+_MAX_REFUSALS = 1000
+_ARTIFACT_COST = 4096
+"""Every artifact counts at least so much: a store's files have their price, however small."""
 _EXIT_PATIENCE = 2.0
 _BIG_JSON = 256 * 1024
 _MB = 1024 * 1024
@@ -43,12 +48,16 @@ class Session:
         self._services = services
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[Verdict] = self._loop.create_future()
-        self._records: list[bytes] = []
+        self._records = bytearray()
+        self._record_count = 0
         self._output_bytes = 0
         self._log_bytes = 0
         self._logs_cut = False
         self._artifact_bytes = 0
+        self._waiting_bytes = 0
         self._fetches = 0
+        self._refusals = 0
+        self._concluding = False
         self._gate = asyncio.Semaphore(_FETCHES_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self._started = 0.0
@@ -67,7 +76,9 @@ class Session:
         self._started = time.perf_counter()
         timer = self._loop.call_later(limits.wall_seconds, self._on_timeout)
         try:
-            child.send(self._start_frame())
+            if not child.open:
+                self._on_broken("")
+            child.send(self._start_frame(), bytes(self._work.input))
             return await self._ended
         finally:
             timer.cancel()
@@ -86,7 +97,6 @@ class Session:
             "t": "run",
             "run_id": self._work.run_id,
             "attempt": self._work.attempt,
-            "input": msgspec.json.decode(self._work.input),
             "config": self._work.config,
             "seconds": self._limits.wall_seconds,
             "log_bytes": self._limits.log_kb * 1024,
@@ -99,7 +109,7 @@ class Session:
         told = msgspec.structs.replace(
             verdict,
             wall_ms=(time.perf_counter() - self._started) * 1000,
-            records=len(self._records),
+            records=self._record_count,
             output_bytes=self._output_bytes,
             log_bytes=self._log_bytes,
             logs_cut=self._logs_cut,
@@ -111,9 +121,11 @@ class Session:
         self.stop(ExitReason.TIMEOUT, f"the run took longer than {seconds:g} s; raise limits.wall_seconds or do less")
 
     def _on_broken(self, why: str) -> None:
+        if self._ended.done() or self._concluding:
+            return
         if why:
             self.stop(ExitReason.PROTOCOL_ERROR, why)
-        elif not self._ended.done():
+        else:
             self._spawn(self._judge_death())
 
     async def _judge_death(self) -> None:
@@ -130,7 +142,7 @@ class Session:
         task.add_done_callback(self._tasks.discard)
 
     def _on_frame(self, frame: Frame, raw: bytes) -> None:
-        if self._ended.done():
+        if self._ended.done() or self._concluding:
             return
         match frame:
             case Log():
@@ -150,24 +162,22 @@ class Session:
 
     def _on_log(self, frame: Log) -> None:
         room = self._limits.log_kb * 1024 - self._log_bytes
-        size = len(frame.text.encode()) + 32
-        if room <= 0:
-            self._logs_cut = True
+        self._logs_cut = self._logs_cut or frame.cut or room <= 0
+        if room <= 0 or (frame.cut and not frame.text):
             return
+        fields = bounded(frame.fields)
+        size = len(frame.text.encode()) + 32 + (len(msgspec.json.encode(fields)) if fields else 0)
         self._log_bytes += size
-        self._logs_cut = self._logs_cut or frame.cut or size > room
-        text = frame.text[:room]
-        line = LogLine(
-            at_ms=frame.at_ms, stream=frame.stream, text=text, level=frame.level, fields=_bounded(frame.fields)
-        )
+        self._logs_cut = self._logs_cut or size > room
+        line = LogLine(at_ms=frame.at_ms, stream=frame.stream, text=frame.text[:room], level=frame.level, fields=fields)
         self._services.log(line)
 
     def _on_fetch(self, frame: Fetch, raw: bytes) -> None:
         self._fetches += 1
-        if self._fetches > self._limits.fetches:
-            self._answer_fetch_error(
-                frame.n, "fetch_not_allowed", f"this run may fetch {self._limits.fetches} pages; raise limits.fetches"
-            )
+        refusal = self._fetch_refusal(len(raw))
+        if refusal:
+            self._answer_fetch_error(frame.n, "fetch_not_allowed", refusal)
+            self._count_refusal()
             return
         request = FetchRequest(
             url=frame.url,
@@ -178,7 +188,21 @@ class Session:
             follow_redirects=frame.follow_redirects,
             max_bytes=frame.max_bytes,
         )
+        self._waiting_bytes += len(raw)
         self._spawn(self._fetch(frame.n, request))
+
+    def _fetch_refusal(self, size: int) -> str:
+        if self._fetches > self._limits.fetches:
+            return f"this run may fetch {self._limits.fetches} pages; raise limits.fetches"
+        if self._waiting_bytes + size > _WAITING_BODIES:
+            return "the bodies of the requests that wait are too large together; wait for some answers first"
+        return ""
+
+    def _count_refusal(self) -> None:
+        """A script that goes on asking after so many refusals does not read them, and they must not pile up here."""
+        self._refusals += 1
+        if self._refusals > _MAX_REFUSALS:
+            self.stop(ExitReason.PROTOCOL_ERROR, f"the child went on after {_MAX_REFUSALS} refused requests")
 
     async def _fetch(self, number: int, request: FetchRequest) -> None:
         async with self._gate:
@@ -187,6 +211,8 @@ class Session:
             except FetchFailed as error:
                 self._answer_fetch_error(number, error.reason.value, error.message, error.site_status)
                 return
+            finally:
+                self._waiting_bytes -= len(request.body)
             head = {
                 "t": "page",
                 "n": number,
@@ -197,7 +223,10 @@ class Session:
                 "elapsed_ms": page.elapsed_ms,
                 "redirects": list(page.redirects),
             }
-            self._child.send(head, page.body)
+            try:
+                self._child.send(head, page.body)
+            except ValueError as error:
+                self._answer_fetch_error(number, "fetch_too_large", f"the page does not fit: {error}")
             await self._child.drained()
 
     def _answer_fetch_error(self, number: int, reason: str, message: str, site_status: int | None = None) -> None:
@@ -206,8 +235,8 @@ class Session:
         )
 
     def _on_artifact(self, frame: KeepArtifact, raw: bytes) -> None:
-        self._artifact_bytes += len(raw)
-        if not ARTIFACT_NAME.match(frame.name):
+        self._artifact_bytes += max(len(raw), _ARTIFACT_COST)
+        if not ARTIFACT_NAME.fullmatch(frame.name):
             self._refuse_artifact(frame.n, "an artifact's name is letters, digits, dots, dashes; at most 128")
         elif self._artifact_bytes > self._limits.artifact_mb * _MB:
             self._refuse_artifact(frame.n, f"artifacts may take {self._limits.artifact_mb:g} MB; limits.artifact_mb")
@@ -224,11 +253,15 @@ class Session:
 
     def _refuse_artifact(self, number: int, message: str) -> None:
         self._child.send({"t": "kept_error", "n": number, "message": message})
+        self._count_refusal()
 
     def _on_record(self, raw: bytes) -> None:
-        if self._output_over(len(raw) + 1):
-            return
-        self._records.append(raw)
+        if not raw:
+            self.stop(ExitReason.PROTOCOL_ERROR, "the child sent a record without content")
+        elif not self._output_over(len(raw) + 1):
+            self._records += b"," if self._record_count else b""
+            self._records += raw
+            self._record_count += 1
 
     def _output_over(self, more: int) -> bool:
         self._output_bytes += more
@@ -241,21 +274,23 @@ class Session:
 
     def _on_result(self, frame: Result, raw: bytes) -> None:
         if frame.records:
-            raw = b"[" + b",".join(self._records) + b"]"
+            raw = b"[" + self._records + b"]"
+            self._records.clear()
         elif self._output_over(len(raw)):
             return
+        self._concluding = True
         self._child.close()
         if len(raw) > _BIG_JSON:
             self._spawn(self._check_large(frame, raw))
         else:
-            self._conclude(frame, raw, json_fault(raw))
+            self._conclude(frame, raw, fault_of(raw))
 
     async def _check_large(self, frame: Result, raw: bytes) -> None:
-        self._conclude(frame, raw, await asyncio.to_thread(json_fault, raw))
+        self._conclude(frame, raw, await asyncio.to_thread(fault_of, raw))
 
-    def _conclude(self, frame: Result, raw: bytes, fault: str) -> None:
-        if fault:
-            self.stop(ExitReason.PROTOCOL_ERROR, f"the child sent a result that is not JSON: {fault}")
+    def _conclude(self, frame: Result, raw: bytes, fault: tuple[ExitReason, str] | None) -> None:
+        if fault is not None:
+            self.stop(*fault)
             return
         self._settle(
             Verdict(
@@ -278,7 +313,7 @@ class Session:
             type=frame.type,
             traceback=frame.traceback,
             site_status=frame.site_status,
-            details=_bounded(frame.details),
+            details=bounded(frame.details),
         )
         self._settle(
             Verdict(
@@ -291,16 +326,7 @@ class Session:
         )
 
 
-def json_fault(raw: bytes) -> str:
-    """Why these bytes are not JSON that every client can read; empty when they are."""
-    try:
-        msgspec.json.decode(raw)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, ValueError) as error:
-        return str(error) or type(error).__name__
-    return ""
-
-
-_SIGNAL_REASONS = {
+_SIGNAL_REASONS: dict[int, tuple[ExitReason, str]] = {
     signal.SIGXCPU: (ExitReason.CPU_LIMIT, "the run used its processor time"),
     signal.SIGXFSZ: (ExitReason.DISK_LIMIT, "the run wrote a file larger than limits.disk_mb"),
 }
@@ -310,18 +336,30 @@ def judge_exit(end: Exit, cpu_limit: float) -> Verdict:
     """What the death of a child without a word means."""
     reason, message = ExitReason.CRASHED, "the child ended without a result"
     if end.signal in _SIGNAL_REASONS:
-        reason, message = _SIGNAL_REASONS[signal.Signals(end.signal)]
+        reason, message = _SIGNAL_REASONS[end.signal]
     elif end.signal == signal.SIGKILL and end.cpu_ms >= cpu_limit * 1000:
         reason, message = ExitReason.CPU_LIMIT, "the run used its processor time"
     elif end.signal:
-        message = f"the child was ended by {signal.Signals(end.signal).name}"
+        message = f"the child was ended by {_signal_name(end.signal)}"
     error = RunError(message=message, details={"output": end.output} if end.output else {})
     return Verdict(exit_reason=reason, error=error, cpu_ms=end.cpu_ms, memory_mb=end.peak_kb / 1024)
 
 
-def _bounded(fields: dict[str, object]) -> dict[str, object]:
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def bounded(fields: dict[str, object]) -> dict[str, object]:
     """At most twenty fields, each a short plain value."""
-    return {
-        key[:100]: value if isinstance(value, (bool, int, float)) or value is None else str(value)[:2000]
-        for key, value in list(fields.items())[:20]
-    }
+    return {key[:100]: _plain(value) for key, value in list(fields.items())[:20]}
+
+
+def _plain(value: object) -> object:
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int) and abs(value) < 2**53:
+        return value
+    return str(value)[:2000]

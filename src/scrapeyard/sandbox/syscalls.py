@@ -1,8 +1,9 @@
 """The system calls a script may make, by name: (x86-64, arm64). Everything else is refused.
 
 An allow-list, because a kernel grows new calls faster than a deny-list does. What needs its arguments looked at (clone,
-kill, socket, ioctl, prlimit64) stands in seccomp.py. Left out on purpose: execve, memfd_create (memory that no limit
-counts), io_uring, every namespace, mount, module, key, bpf, perf and tracing call.
+fcntl, ioctl, kill, prctl, prlimit64, sched_setaffinity, socket, socketpair) stands in seccomp.py. Left out on purpose:
+execve, memfd_create (memory that no limit counts), io_uring, every namespace, mount, module, key, bpf, perf and tracing
+call.
 """
 
 NONE = -1
@@ -15,7 +16,6 @@ ALLOWED: dict[str, tuple[int, int]] = {
     "brk": (12, 214),
     "capget": (125, 90),
     "chdir": (80, 49),
-    "chmod": (90, NONE),
     "clock_getres": (229, 114),
     "clock_gettime": (228, 113),
     "clock_nanosleep": (230, 115),
@@ -41,9 +41,6 @@ ALLOWED: dict[str, tuple[int, int]] = {
     "fadvise64": (221, 223),
     "fallocate": (285, 47),
     "fchdir": (81, 50),
-    "fchmod": (91, 52),
-    "fchmodat": (268, 53),
-    "fcntl": (72, 25),
     "fdatasync": (75, 83),
     "fgetxattr": (193, 10),
     "flock": (73, 32),
@@ -55,7 +52,6 @@ ALLOWED: dict[str, tuple[int, int]] = {
     "futex_wait": (455, 455),
     "futex_waitv": (449, 449),
     "futex_wake": (454, 454),
-    "futimesat": (261, NONE),
     "get_robust_list": (274, 100),
     "getcpu": (309, 168),
     "getcwd": (79, 17),
@@ -113,7 +109,6 @@ ALLOWED: dict[str, tuple[int, int]] = {
     "pipe2": (293, 59),
     "poll": (7, NONE),
     "ppoll": (271, 73),
-    "prctl": (157, 167),
     "pread64": (17, 67),
     "preadv": (295, 69),
     "preadv2": (327, 286),
@@ -146,7 +141,6 @@ ALLOWED: dict[str, tuple[int, int]] = {
     "sched_getaffinity": (204, 123),
     "sched_getparam": (143, 121),
     "sched_getscheduler": (145, 120),
-    "sched_setaffinity": (203, 122),
     "sched_yield": (24, 124),
     "seccomp": (317, 277),
     "select": (23, NONE),
@@ -181,9 +175,6 @@ ALLOWED: dict[str, tuple[int, int]] = {
     "uname": (63, 160),
     "unlink": (87, NONE),
     "unlinkat": (263, 35),
-    "utime": (132, NONE),
-    "utimensat": (280, 88),
-    "utimes": (235, NONE),
     "wait4": (61, 260),
     "waitid": (247, 95),
     "write": (1, 64),
@@ -198,3 +189,14 @@ DIRECT_NETWORK: dict[str, tuple[int, int]] = {
     "listen": (50, 201),
 }
 """Allowed besides when the operator grants a scraper its own network."""
+
+FILE_ATTRIBUTES: dict[str, tuple[int, int]] = {
+    "chmod": (90, NONE),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "futimesat": (261, NONE),
+    "utime": (132, NONE),
+    "utimensat": (280, 88),
+    "utimes": (235, NONE),
+}
+"""Allowed besides where the script has a root or a user id of its own: Landlock does not guard a file's attributes."""

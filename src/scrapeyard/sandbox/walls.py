@@ -7,6 +7,7 @@ last, because they forbid what the others do.
 
 import os
 import resource
+import signal
 import socket
 from pathlib import Path
 
@@ -34,6 +35,10 @@ def enclose(plan: Plan) -> None:
         _change_root(plan)
     if plan.has("user"):
         _drop_privileges(plan)
+    elif plan.walls:
+        libc.drop_capabilities()
+    # A change of user or capabilities makes the kernel forget it.
+    libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
     if plan.has("rlimits"):
         _limit_parent(plan)
     libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
@@ -46,6 +51,7 @@ def enclose(plan: Plan) -> None:
                 direct_network=plan.direct_network,
                 signals_anywhere=plan.has("namespaces"),
                 pid=os.getpid(),
+                file_attributes=plan.has("root") or plan.user_id is not None,
             )
         )
 
@@ -129,11 +135,13 @@ def _drop_privileges(plan: Plan) -> None:
 
 
 def _limit_parent(plan: Plan) -> None:
+    alone = plan.user_id is not None or plan.has("namespaces")
     for kind, value in (
         (resource.RLIMIT_DATA, plan.data_bytes),
         (resource.RLIMIT_FSIZE, plan.file_bytes),
         (resource.RLIMIT_NOFILE, plan.open_files),
-        (resource.RLIMIT_NPROC, plan.processes),
+        # Without a user id of its own, every process of this user would count.
+        *(((resource.RLIMIT_NPROC, plan.processes),) if alone else ()),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, 65536),

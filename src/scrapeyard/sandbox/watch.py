@@ -1,15 +1,19 @@
-"""Looks at busy children from outside, ten times a second: processor time, memory, threads, disk."""
+"""Looks at busy children from outside, ten times a second: processor time, memory, threads, disk.
+
+Parents are looked at as often while they load, and once a second afterwards: a script may have left a thread or a
+process there when it was imported.
+"""
 
 import asyncio
 import os
 import resource
-from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
-from scrapeyard.model import ExitReason, Limits, RunError
-from scrapeyard.sandbox.parents import LoadFailed, ScraperParent
+from scrapeyard.model import ExitReason, Limits
+from scrapeyard.sandbox import folders
+from scrapeyard.sandbox.parents import ScraperParent
 from scrapeyard.sandbox.session import Session
 
 _TICK = 0.1
@@ -17,7 +21,9 @@ _DISK_EVERY = 3
 _PAGE = resource.getpagesize()
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _MB = 1024 * 1024
-_MAX_ENTRIES = 20_000
+_PARENT_EVERY = 10
+_FORK_SECONDS = 0.05
+"""Processor time a parent is given for each fork, over what it may use for itself."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -78,18 +84,17 @@ class Watch:
                 if tick % _DISK_EVERY == 0 and parent is not None:
                     self._look_at_disk(session, limits, parent)
             for parent in list(self._parents):
-                self._look_at_loading(parent)
+                if not parent.loaded.done() or tick % _PARENT_EVERY == 0:
+                    self._look_at_parent(parent, tick)
 
     def _look(self, session: Session, limits: Limits) -> None:
         reading = read_process(session.child.pid)
-        if reading is None:
-            return
-        fault = self._fault(reading, limits)
+        fault = self._fault(reading, limits, limits.cpu_seconds) if reading else None
         if fault is not None:
             session.stop(*fault)
 
-    def _fault(self, reading: Reading, limits: Limits) -> tuple[ExitReason, str] | None:
-        if reading.cpu_seconds > limits.cpu_seconds:
+    def _fault(self, reading: Reading, limits: Limits, cpu_seconds: float) -> tuple[ExitReason, str] | None:
+        if reading.cpu_seconds > cpu_seconds:
             return ExitReason.CPU_LIMIT, f"used more than {limits.cpu_seconds:g} s of processor; limits.cpu_seconds"
         if reading.resident_bytes > limits.memory_mb * _MB + self.base_bytes:
             return ExitReason.MEMORY_LIMIT, f"used more than {limits.memory_mb} MB of memory; limits.memory_mb"
@@ -98,32 +103,23 @@ class Watch:
         return None
 
     def _look_at_disk(self, session: Session, limits: Limits, parent: ScraperParent) -> None:
-        used = sum(_sizes(parent.run_folder(session.child.slot)))
+        used = folders.measure(parent.run_folder(session.child.slot)) + folders.unlinked(session.child.pid)
         if used > limits.disk_mb * _MB:
             session.stop(ExitReason.DISK_LIMIT, f"wrote more than {limits.disk_mb} MB of files; limits.disk_mb")
 
-    def _look_at_loading(self, parent: ScraperParent) -> None:
-        if parent.loaded.done():
-            self._parents.discard(parent)
-            return
+    def _look_at_parent(self, parent: ScraperParent, tick: int) -> None:
+        """Whatever a parent does beyond loading and forking is the script's doing, and ends it."""
         reading = read_process(parent.pid)
-        fault = self._fault(reading, parent.limits) if reading else None
+        if reading is None:
+            return
+        limits = parent.limits
+        fault = self._fault(reading, limits, limits.cpu_seconds + _FORK_SECONDS * parent.forks)
+        if fault is None and not parent.loaded.done() and tick % _DISK_EVERY == 0:
+            used = folders.measure(parent.work_folder) + folders.unlinked(parent.pid)
+            if used > limits.disk_mb * _MB:
+                fault = ExitReason.DISK_LIMIT, f"wrote more than {limits.disk_mb} MB of files; limits.disk_mb"
         if fault is not None:
             reason, message = fault
-            parent.loaded.set_exception(LoadFailed(reason, RunError(message=f"while loading, the script {message}")))
-            parent.kill()
-
-
-def _sizes(folder: Path) -> Iterator[int]:
-    """Sizes of the files below, as far as they can be seen; a folder with too many counts as endless."""
-    seen = 0
-    for place, _, names in os.walk(folder):
-        seen += len(names)
-        if seen > _MAX_ENTRIES:
-            yield 1 << 60
-            return
-        for name in names:
-            try:
-                yield os.lstat(f"{place}/{name}").st_blocks * 512
-            except OSError:
-                continue
+            parent.condemn(reason, f"the script, as it was loaded, {message}")
+        elif parent.loaded.done():
+            parent.look_for_strays()

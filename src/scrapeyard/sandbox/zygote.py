@@ -4,7 +4,8 @@ It is started once by the worker, outside its event loop, and never runs a scrip
 worker goes away, its socket closes and the zygote leaves; its children asked the kernel to die with it.
 
     worker → zygote    {"do": "parent", "id": n, "plan": …} with the parent's socket attached
-    zygote → worker    {"hello": walls} once · {"made": n, "pid": …} · {"gone": n, "status": …} · {"failed": n, "why": …}
+    zygote → worker    {"hello": walls} once · {"made": n, "pid": …} · {"gone": n, "status": …}
+                       · {"failed": n, "why": …}
 """
 
 import contextlib
@@ -23,12 +24,14 @@ from scrapeyard.sandbox.parent import serve
 from scrapeyard.sandbox.plan import Plan
 
 _MESSAGE = 128 * 1024
+_STRAYS_EVERY = 0.5
 
 
 def main() -> None:
     """Serve the worker on the socket whose descriptor is the first argument."""
     control = socket.socket(fileno=int(sys.argv[1]))
     libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+    libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     found = walls.probe()
     _warm_up()
@@ -69,10 +72,11 @@ class Zygote:
         signal.set_wakeup_fd(wake)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         while True:
-            ready, _, _ = select.select([self._control.fileno(), wakeup], [], [])
+            ready, _, _ = select.select([self._control.fileno(), wakeup], [], [], _STRAYS_EVERY)
             if wakeup in ready:
                 os.read(wakeup, 4096)
                 self._reap()
+            self._kill_strays()
             if self._control.fileno() in ready and not self._serve_one():
                 return
 
@@ -128,6 +132,13 @@ class Zygote:
             number = self._parents.pop(pid, None)
             if number is not None:
                 self._say(gone=number, status=status)
+
+    def _kill_strays(self) -> None:
+        """Without a pid namespace, what a script leaves behind by forking twice becomes our child: it must not live."""
+        with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children", "rb") as children:  # noqa: PTH123
+            for pid in map(int, children.read().split()):
+                if pid not in self._parents:
+                    os.kill(pid, signal.SIGKILL)
 
     def _say(self, **message: object) -> None:
         try:
