@@ -1,14 +1,17 @@
 """Commands that need no server, as real processes."""
 
 import json
+import os
+import pty
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.cli_stand import EXAMPLES, PATIENCE, Stand, group_lives
+from tests.integration.cli_stand import EXAMPLES, PATIENCE, PROGRAM, Stand, group_lives
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,20 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 def shop(stand: Stand) -> Iterator[str]:
     with stand.serving("demo-site", "--port", "0", says=b"open at ") as url:
         yield url.rstrip("/")
+
+
+def on_terminal(stand: Stand, *words: str) -> str:
+    """What a command shows where stdout is a terminal."""
+    ours, theirs = pty.openpty()
+    command = [PROGRAM, *words]
+    done = subprocess.run(
+        command, stdout=theirs, stderr=subprocess.PIPE, cwd=stand.folder, timeout=PATIENCE, check=True
+    )
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode().replace("\r\n", "\n")
+    os.close(ours)
+    assert done.returncode == 0
+    return shown
 
 
 def test_help_and_version_import_nothing_of_the_server(stand: Stand) -> None:
@@ -230,12 +247,29 @@ def test_doctor_fails_where_something_is_away_and_hides_passwords(stand: Stand) 
     assert "secret" not in ended.out + ended.err
 
 
+def test_doctor_finds_real_servers_well_and_migrates_nothing(
+    stand: Stand, redis_url: str, fresh_postgres_url: str
+) -> None:
+    ended = stand.cli("doctor", "--json", REDIS_URL=redis_url, DATABASE_URL=fresh_postgres_url)
+    found = {each["check"]: each for each in ended.json}
+    assert ended.status == 0, ended.out
+    assert " ms" in found["queue"]["detail"]
+    assert "schema none" in found["store"]["detail"]
+
+
 def test_doctor_tells_of_wrong_settings_and_a_data_dir_that_cannot_be(stand: Stand) -> None:
     (stand.folder / "file").write_text("")
     assert stand.cli("doctor", SCRAPEYARD_X="1").status == 1
     ended = stand.cli("doctor", "--json", SCRAPEYARD_DATA_DIR=str(stand.folder / "file" / "data"))
     assert ended.status == 1
     assert [each["check"] for each in ended.json if each["state"] == "fail"] == ["data dir"]
+
+
+def test_a_terminal_gets_columns_and_indented_json(stand: Stand) -> None:
+    shown = on_terminal(stand, "scrapers", "list", "--scrapers", "scrapers")
+    assert "ID " in shown
+    assert "\t" not in shown
+    assert '\n  "name": "x",' in on_terminal(stand, "run", "scrapers/lab/lab", "name=x")
 
 
 def test_a_reader_that_goes_away_is_no_error_worth_a_word(stand: Stand) -> None:

@@ -137,6 +137,13 @@ def test_scrapers_workers_and_health(yard: Client) -> None:
     assert any(each["check"] == "server" and "is well" in each["detail"] for each in yard("doctor", "--json").json)
 
 
+def test_doctor_sees_the_schema_and_the_blobs_of_a_yard_in_use(yard: Client) -> None:
+    ended = yard.stand.cli("doctor", "--json", SCRAPEYARD_DATA_DIR="data")
+    found = {each["check"]: each for each in ended.json}
+    assert re.search(r"schema \d{4}$", found["store"]["detail"])
+    assert found["blobs"]["detail"].endswith(" ms")
+
+
 def test_no_server_exits_3(yard: Client) -> None:
     for words in (("runs",), ("scrape", "lab/lab"), ("workers",), ("scrapers", "list")):
         ended = yard.stand.cli(*words, SCRAPEYARD_URL="http://127.0.0.1:1")

@@ -10,7 +10,7 @@ import typer
 from scrapeyard.cli.options import DEFAULT_URL, AsJson
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from scrapeyard.cli.findings import Finding
     from scrapeyard.settings import Settings
@@ -38,11 +38,11 @@ def doctor(as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-async def _examine(tell: "object") -> "list[Finding]":
+async def _examine(tell: "Callable[[Finding], None] | None") -> "list[Finding]":
     found = []
     async for finding in _findings():
         found.append(finding)
-        if callable(tell):
+        if tell is not None:
             tell(finding)
     return found
 

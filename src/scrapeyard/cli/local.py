@@ -14,7 +14,7 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS
 from scrapeyard.engines.http import WreqEngine
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.errors import InputInvalid
+from scrapeyard.errors import InputInvalid, ScraperNotFound
 from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue import FolderCatalogue
@@ -49,7 +49,12 @@ class LocalYard:
         """A scraper by id: built in, or from the settings' folder. Raises ScraperNotFound or ScraperInvalid."""
         catalogue = catalogue_of(self._settings, self._cache)
         await catalogue.refresh()
-        return catalogue.resolve(wanted)
+        try:
+            return catalogue.resolve(wanted)
+        except ScraperNotFound:
+            if self._settings.repository.scrapers is not None:
+                raise
+            raise ScraperNotFound(f"no scraper {wanted[:200]} here; name its folder, or give --scrapers") from None
 
     def check(self, scraper: Scraper, value: dict[str, Any]) -> None:
         """Raises InputInvalid with each wrong place on a line of its own."""

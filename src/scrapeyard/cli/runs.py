@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from scrapeyard.cli.server import Server
 
 _PAGE = 200
+_PAUSE_SECONDS = 0.5
 group = typer.Typer(help="Runs on a server: list, show, logs, cancel, explain, artifacts.", rich_markup_mode=None)
 
 
@@ -189,16 +191,17 @@ def _ending(run: dict[str, Any]) -> str:
 
 def _follow(server: "Server", run_id: str, as_json: bool) -> None:
     """A gateway that stops ends the stream early; the next one is asked, and lines that were shown are passed over."""
-    shown = -1.0
+    shown: set[tuple[float, str]] = set()
     while True:
         with server.events(f"{_path(run_id)}/events") as events:
             for name, event in events:
-                if name == "log" and event["at_ms"] > shown:
-                    shown = event["at_ms"]
+                if name == "log" and (line := (event["at_ms"], event["text"])) not in shown:
+                    shown.add(line)
                     _print(event, as_json)
                 elif name == "end":
                     _tell_end(event)
                     return
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _tell_end(event: dict[str, Any]) -> None:
