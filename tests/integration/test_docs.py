@@ -59,7 +59,8 @@ class Fence:
 
 
 def fences(page: Path) -> list[Fence]:
-    text, found, end = page.read_text("utf-8"), [], 0
+    text, end = page.read_text("utf-8"), 0
+    found: list[Fence] = []
     for match in _FENCE.finditer(text):
         between = text[end : match.start()].strip()
         follows = bool(found) and "\n\n" not in between and len(between) < 200
