@@ -67,7 +67,11 @@ class ForkSandbox:
         self._folder.chmod(0o755)
         for name in ("root", "scratch"):
             (self._folder / name).mkdir(mode=0o755)
-        await self._start_zygote()
+        try:
+            await self._start_zygote()
+        except BaseException:
+            await self.stop()
+            raise
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._watch.run()), loop.create_task(self._tidy())]
 

@@ -96,17 +96,64 @@ class Zygote:
         return True
 
     def _fork_parent(self, number: int, plan: Plan, fd: int) -> None:
-        if plan.has("namespaces"):
-            libc.unshare(libc.NEWPID)
-        try:
-            pid = os.fork()
-            if pid == 0:
-                self._become_parent(plan, fd)
-        finally:
-            if plan.has("namespaces"):
-                libc.setns(self._pid_space, libc.NEWPID)
+        if not plan.has("namespaces"):
+            pid = self._fork(plan, fd)
+        elif os.geteuid() == 0:
+            pid = self._fork_and_return(plan, fd)
+        else:
+            pid = self._fork_through_helper(plan, fd)
         self._parents[pid] = number
         self._say(made=number, pid=pid)
+
+    def _fork(self, plan: Plan, fd: int) -> int:
+        pid = os.fork()
+        if pid == 0:
+            self._become_parent(plan, fd)
+        return pid
+
+    def _fork_and_return(self, plan: Plan, fd: int) -> int:
+        """Into a new pid namespace, and back to our own for the next."""
+        libc.unshare(libc.NEWPID)
+        try:
+            return self._fork(plan, fd)
+        finally:
+            libc.setns(self._pid_space, libc.NEWPID)
+
+    def _fork_through_helper(self, plan: Plan, fd: int) -> int:
+        """Without root there is no way back from a new pid namespace: a helper goes, forks the parent and ends.
+
+        The parent becomes our child when the helper is gone. It waits at a gate until then, because the signal for the
+        death of its parent would otherwise be for the helper's. Raises OSError.
+        """
+        told, tell = os.pipe()
+        gate, hold = os.pipe()
+        helper = os.fork()
+        if helper == 0:
+            self._help(plan, fd, tell, gate, hold)
+        os.close(tell)
+        os.close(gate)
+        with open(told, "rb") as answer:  # noqa: PTH123 - a descriptor, not a path
+            words = answer.read(500).decode()
+        os.waitpid(helper, 0)
+        os.close(hold)
+        if not words.isdecimal():
+            raise OSError(f"no new pid namespace: {words}")
+        return int(words)
+
+    def _help(self, plan: Plan, fd: int, tell: int, gate: int, hold: int) -> NoReturn:
+        try:
+            os.close(hold)
+            libc.unshare(libc.NEWPID)
+            pid = os.fork()
+            if pid == 0:
+                os.close(tell)
+                os.read(gate, 1)
+                self._become_parent(plan, fd)
+            os.write(tell, str(pid).encode())
+        except OSError as error:
+            os.write(tell, str(error).encode())
+        finally:
+            os._exit(0)
 
     def _become_parent(self, plan: Plan, fd: int) -> NoReturn:
         status = 1
