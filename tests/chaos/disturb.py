@@ -10,6 +10,8 @@ from tests.leaks import Process
 from tests.programs import Cluster, Program, running
 
 AWAY_SECONDS = 5.0
+FROZEN_SECONDS = 7.0
+"""Longer than a lease (3 s) and a lead (5 s)."""
 Disturbance = Callable[[Cluster, random.Random], Awaitable[None]]
 
 
@@ -50,6 +52,18 @@ async def kill_dispatcher(cluster: Cluster, _chance: random.Random) -> None:
         cluster.add_dispatcher()
 
 
+async def freeze_worker(cluster: Cluster, chance: random.Random) -> None:
+    """A worker stands still until its runs were given to others, and then goes on as if nothing had been."""
+    await _freeze(chance.choice(running(cluster.workers)))
+
+
+async def freeze_dispatcher(cluster: Cluster, _chance: random.Random) -> None:
+    """The leader stands still until another leads, and then goes on."""
+    leader = cluster.leader()
+    if leader is not None:
+        await _freeze(leader)
+
+
 async def stop_redis(cluster: Cluster, _chance: random.Random) -> None:
     """Redis is away for a while and comes back empty."""
     await _by_hand(cluster, cluster.valkey.stop)
@@ -82,6 +96,8 @@ DISTURBANCES: dict[str, Disturbance] = {
     "zygote": kill_zygote,
     "gateway": kill_gateway,
     "dispatcher": kill_dispatcher,
+    "frozen-worker": freeze_worker,
+    "frozen-dispatcher": freeze_dispatcher,
     "redis": stop_redis,
     "postgres": stop_postgres,
     "both": stop_both,
@@ -95,6 +111,14 @@ async def _by_hand(cluster: Cluster, work: Callable[[], None]) -> None:
 
 async def _kill(program: Program) -> None:
     await asyncio.to_thread(program.kill)
+
+
+async def _freeze(program: Program) -> None:
+    os.kill(program.pid, signal.SIGSTOP)
+    try:
+        await asyncio.sleep(FROZEN_SECONDS)
+    finally:
+        os.kill(program.pid, signal.SIGCONT)
 
 
 async def _kill_some(find: Callable[[], list[Process]]) -> None:

@@ -35,6 +35,8 @@ class Call:
     """0: no answer came, since the gateway was gone."""
     code: str = ""
     run_id: str = ""
+    exit_reason: str = ""
+    """As the answer told; empty for a handle."""
 
     @property
     def accepted(self) -> bool:
@@ -134,6 +136,7 @@ class Load:
         else:
             call.status, document = answer.status_code, answer.json()
             call.code, call.run_id = document.get("code", ""), document.get("id", "")
+            call.exit_reason = document.get("exit_reason") or ""
         call.seconds = time.monotonic() - began
         return call
 
@@ -177,8 +180,8 @@ def _check_runs(account: Account) -> None:
         run = runs.get(call.run_id)
         if run is None:
             account.faults.append(f"accepted with {call.status} and not listed: {call.run_id}")
-        elif call.status == 200 and run["status"] != "succeeded":
-            account.faults.append(f"{call.run_id} was answered as a success and is recorded as {run['exit_reason']}")
+        elif call.exit_reason not in ("", run["exit_reason"]):
+            account.faults.append(f"{call.run_id} was answered {call.exit_reason} and is recorded {run['exit_reason']}")
         elif run["input"]["tag"] != call.tag:
             account.faults.append(f"{call.run_id} is another call's run")
     refused = {call.tag for call in account.calls if call.status in REFUSALS}

@@ -1,8 +1,11 @@
 """Guarantee 1 and 3: whatever is killed or restarted, every accepted run ends, once, and every caller is answered."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
@@ -11,7 +14,7 @@ from tests.chaos.disturb import DISTURBANCES
 from tests.chaos.load import FINAL
 from tests.chaos.scenario import play
 from tests.leaks import until
-from tests.programs import Cluster, Embedded
+from tests.programs import Cluster, Embedded, Program, running
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(180)]
 SHORT = ("worker", "zygote", "gateway", "dispatcher", "redis", "postgres")
@@ -36,11 +39,30 @@ async def test_every_accepted_run_ends_once(cluster: Cluster, name: str, capsys:
     assert set(account.ends) == ({"succeeded", "crashed"} if name == "child" else {"succeeded"})
 
 
+@pytest.mark.parametrize("seconds", [3, 8], ids=["ended meanwhile", "goes on"])
+def test_a_worker_that_stood_still_does_not_answer_for_a_run_that_is_no_longer_its_own(
+    cluster: Cluster, seconds: float
+) -> None:
+    tag = f"frozen-{seconds}"
+    with cluster.client() as api, ThreadPoolExecutor(1) as caller:
+        call = {"scraper": "lab/nap", "input": {"seconds": seconds, "tag": tag}, "wait": 40, "priority": "normal"}
+        answer = caller.submit(api.post, "/api/scrape", json=call)
+        holder = until(lambda: _holder(cluster, api, tag), 20, "it runs")
+        os.kill(holder.pid, signal.SIGSTOP)
+        try:
+            until(lambda: _open(api)["attempt"] == 2 and _open(api)["status"] == "running", 20, "another took it over")
+        finally:
+            os.kill(holder.pid, signal.SIGCONT)
+        told = answer.result().json()
+        assert (told.get("exit_reason"), told.get("attempt")) == ("succeeded", 2)
+        assert api.get(told["links"]["self"]).json()["result"] == told["result"]
+
+
 def test_an_embedded_yard_that_was_killed_goes_on_where_it_was() -> None:
     with Embedded() as yard:
         with yard.client() as api:
-            call = {"scraper": "lab/nap", "input": {"seconds": 1.5}, "wait": 0}
-            handles = [api.post("/api/scrape", json=call).json()["id"] for _ in range(10)]
+            call = {"scraper": "lab/nap", "input": {"seconds": 1}, "wait": 0}
+            handles = [api.post("/api/scrape", json=call).json()["id"] for _ in range(6)]
             until(lambda: _statuses(api, handles) > {"running"}, 20, "some run and some wait")
         yard.workers[0].kill()
         yard.ready(yard.add())
@@ -50,6 +72,22 @@ def test_an_embedded_yard_that_was_killed_goes_on_where_it_was() -> None:
             assert {run["status"] for run in runs} == {"succeeded"}
             assert max(run["attempt"] for run in runs) == 2
             assert len(api.get("/api/scrape", params={"limit": 200}).json()["runs"]) == len(handles)
+
+
+def _open(api: httpx.Client) -> dict[str, Any]:
+    """The newest run of the lab."""
+    shown = api.get("/api/scrape", params={"scraper": "lab/nap", "limit": 1}).json()["runs"]
+    run: dict[str, Any] = shown[0] if shown else {"status": "", "attempt": 0, "input": {}}
+    return run
+
+
+def _holder(cluster: Cluster, api: httpx.Client, tag: str) -> Program | None:
+    """The worker that runs the newest run of the lab; None while none does."""
+    run = _open(api)
+    if run["status"] != "running" or run["input"].get("tag") != tag:
+        return None
+    worker_id = api.get(run["links"]["explain"]).json()["worker"]
+    return next(each for each in running(cluster.workers) if each.wait_for("worker.started")["worker"] == worker_id)
 
 
 def _statuses(api: httpx.Client, run_ids: list[str]) -> set[str]:

@@ -196,6 +196,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The collector takes traces again; those of {lost} runs are lost",
         "ko": "수집기가 다시 추적 정보를 받습니다. 실행 {lost}건의 추적 정보가 유실되었습니다",
     },
+    "worker.beat_broken": {
+        "en": "A heartbeat met a fault of ours: {error}",
+        "ko": "하트비트 중 내부 오류가 발생했습니다: {error}",
+    },
     "worker.beat_lost": {
         "en": "A heartbeat was not written: {error}",
         "ko": "하트비트를 기록하지 못했습니다: {error}",
@@ -228,8 +232,20 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The answer of run {run} could not be sent ({error}); its caller finds it in the store",
         "ko": "실행 {run}의 응답을 보내지 못했습니다({error}). 호출자는 저장소에서 결과를 찾습니다",
     },
+    "worker.signal_broken": {
+        "en": "A signal met a fault of ours: {error}",
+        "ko": "신호를 처리하는 중 내부 오류가 발생했습니다: {error}",
+    },
     "worker.started": {
         "en": "Worker {worker} takes work from {lanes} with {slots} slots",
         "ko": "워커 {worker}이(가) 슬롯 {slots}개로 {lanes} 레인의 작업을 받습니다",
+    },
+    "worker.stood_still": {
+        "en": "This process stood still for {seconds} s; runs it held may have gone to others",
+        "ko": "이 프로세스가 {seconds}초 동안 멈춰 있었습니다. 맡고 있던 실행은 다른 워커로 넘어갔을 수 있습니다",
+    },
+    "worker.take_broken": {
+        "en": "Taking work met a fault of ours: {error}",
+        "ko": "작업을 가져오는 중 내부 오류가 발생했습니다: {error}",
     },
 }

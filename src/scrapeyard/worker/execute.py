@@ -89,7 +89,6 @@ class Executor:
         )
         try:
             verdict = await self._run(delivery, scraper, services)
-            verdict = self._check(scraper, verdict)
         finally:
             await services.close()
         outcome = _account(outcome, scraper, verdict, services, timing)
@@ -108,7 +107,7 @@ class Executor:
                 limits=limits,
                 config=scraper.config,
             )
-            return await self._sandbox.run(scraper, work, services)
+            return self._check(scraper, await self._sandbox.run(scraper, work, services))
         except SandboxError as error:
             return Verdict(exit_reason=ExitReason.INTERNAL_ERROR, error=RunError(message=error.message))
         except Exception as error:  # a fault of ours must end the run, never the worker
@@ -135,7 +134,7 @@ class Executor:
 
     def _check(self, scraper: Scraper, verdict: Verdict) -> Verdict:
         """A result that breaks its scraper's own schema is not a success."""
-        if verdict.result is None or scraper.output_schema is None or scraper.is_builtin:
+        if verdict.result is None or scraper.output_schema is None:
             return verdict
         faults = self._checker.output_errors(scraper, msgspec.json.decode(verdict.result))
         if not faults:

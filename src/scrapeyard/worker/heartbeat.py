@@ -11,6 +11,7 @@ from scrapeyard.model import WorkerInfo
 from scrapeyard.store.port import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.worker.standstill import Standstill
 
 log = get_log("worker")
 
@@ -36,20 +37,27 @@ class Heartbeat:
         self._describe = describe
         self._running = running
         self._stop_run = stop_run
-        self._task: asyncio.Task[None] | None = None
+        self._standstill = Standstill(lease_seconds)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def certain(self) -> bool:
+        """Whether what we run is surely ours: False from a standstill of a lease until the store was asked."""
+        return self._standstill.is_over
 
     async def start(self) -> None:
         """First beat now, so that the worker is listed at once."""
         await self._beat()
-        self._task = asyncio.create_task(self._work())
+        self._tasks = [asyncio.create_task(self._work()), asyncio.create_task(self._watch_clock())]
 
     async def stop(self) -> None:
         """Say goodbye. May be called twice."""
-        task, self._task = self._task, None
-        if task is None:
+        tasks, self._tasks = self._tasks, []
+        if not tasks:
             return
-        task.cancel()
-        await asyncio.wait((task,))
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
         try:
             await self._store.forget(self._describe().id)
         except Unavailable as error:
@@ -60,12 +68,23 @@ class Heartbeat:
             await asyncio.sleep(self._every)
             await self._beat()
 
+    async def _watch_clock(self) -> None:
+        """Apart from the beats, which a database that hangs holds up."""
+        while True:
+            self._standstill.look()
+            await asyncio.sleep(self._every)
+
     async def _beat(self) -> None:
+        stops = self._standstill.look()
         try:
             await self._store.beat(self._describe())
             await self._renew()
         except Unavailable as error:
             log.warning("worker.beat_lost", error=error.message)
+        except Exception as error:  # a worker that no longer beats would lose every run it takes
+            log.error("worker.beat_broken", error=repr(error), exc_info=error)
+        else:
+            self._standstill.asked(stops)
 
     async def _renew(self) -> None:
         """A run's row may still be in the recorder; it must be written before the store is asked about it."""

@@ -38,6 +38,7 @@ from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
 
 log = get_log("worker")
 _TAKE_SECONDS = 5.0
+_BROKEN_SECONDS = 1.0
 _CANCELS_REMEMBERED = 10_000
 _ALL = (Priority.HIGH, Priority.NORMAL, Priority.LOW)
 
@@ -73,6 +74,8 @@ class Worker:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._deliveries: dict[str, Delivery] = {}
         self._cancelled: set[str] = set()
+        self._lost: set[str] = set()
+        """Runs that the store told us to stop: cancelled, or another's by now."""
         self._never_run: OrderedDict[str, None] = OrderedDict()
         self._freed = asyncio.Event()
         self._draining = False
@@ -86,7 +89,7 @@ class Worker:
             lease_seconds=settings.lease_seconds,
             describe=self.describe,
             running=lambda: list(self._running),
-            stop_run=self._cancel_run,
+            stop_run=self._lose_run,
         )
 
     async def start(self) -> None:
@@ -136,8 +139,16 @@ class Worker:
                 self._freed.clear()
                 await self._freed.wait()
                 continue
-            for delivery in await self._queue.take(self._settings.lanes, count, priorities, _TAKE_SECONDS):
+            for delivery in await self._take(count, priorities):
                 self._begin(delivery)
+
+    async def _take(self, count: int, priorities: Sequence[Priority]) -> list[Delivery]:
+        try:
+            return await self._queue.take(self._settings.lanes, count, priorities, _TAKE_SECONDS)
+        except Exception as error:  # a worker that no longer takes would stand there as if it were idle
+            log.error("worker.take_broken", error=repr(error), exc_info=error)
+            await asyncio.sleep(_BROKEN_SECONDS)
+            return []
 
     def _room(self) -> tuple[int, Sequence[Priority]]:
         """How many deliveries we may take now, and of which priorities: the last slots are for `high` alone."""
@@ -160,6 +171,7 @@ class Worker:
         self._running.pop(run_id, None)
         self._deliveries.pop(run_id, None)
         self._cancelled.discard(run_id)
+        self._lost.discard(run_id)
         self._freed.set()
 
     async def _handle(self, delivery: Delivery) -> None:
@@ -222,8 +234,11 @@ class Worker:
         )
 
     async def _reply(self, delivery: Delivery, outcome: Outcome) -> None:
-        """Tell the gateway that waits. If the queue is away, it finds the outcome in the store."""
+        """Tell the gateway that waits. If the queue is away, it finds the outcome in the store; likewise where the run
+        may be another's by now, since then the store alone knows whether our outcome counts."""
         if not delivery.reply_to or outcome.retry_after is not None:
+            return
+        if delivery.run_id in self._lost or not self._heartbeat.certain:
             return
         told = replace(outcome, logs=())
         try:
@@ -251,10 +266,21 @@ class Worker:
                 except msgspec.MsgspecError as error:
                     log.warning("queue.dropped_message", channel=channels.SIGNALS, error=str(error))
                     continue
-                if isinstance(signal, Cancel):
-                    self._cancel_run(signal.run_id)
-                elif isinstance(signal, Refresh):
-                    await self._catalogue.refresh()
+                await self._obey(signal)
+
+    async def _obey(self, signal: Cancel | Refresh) -> None:
+        try:
+            if isinstance(signal, Cancel):
+                self._cancel_run(signal.run_id)
+            elif isinstance(signal, Refresh):
+                await self._catalogue.refresh()
+        except Exception as error:  # a worker that no longer hears would cancel late and miss every refresh
+            log.error("worker.signal_broken", error=repr(error), exc_info=error)
+
+    def _lose_run(self, run_id: str) -> None:
+        if run_id in self._running:
+            self._lost.add(run_id)
+            self._cancel_run(run_id)
 
     def _cancel_run(self, run_id: str) -> None:
         task = self._running.get(run_id)
