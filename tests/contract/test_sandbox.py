@@ -417,9 +417,7 @@ async def test_each_run_has_a_folder_of_its_own(stand: Bench) -> None:
     assert second[3].count("mine") == 1
 
 
-async def test_nothing_of_the_workers_environment_is_inherited(
-    stand: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nothing_of_the_workers_environment_is_inherited(stand: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_THE_WORKER", "x")
     names = result(await stand.run(CASES, case="environment"))
     assert set(names) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "PYTHONDONTWRITEBYTECODE", "TMPDIR"}
@@ -589,5 +587,3 @@ def _uncover(prefix: Path, folder: Path) -> str:
         f"mount --bind {prefix} {kept}; mount -t tmpfs -o mode=755 none {private[0]};"
         f" mkdir -p {prefix}; mount --bind {kept} {prefix};"
     )
-
-

@@ -161,6 +161,7 @@ class Zygote:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.setsid()  # a signal to its own group must not reach ours
             kept = os.dup2(fd, 3)
             os.closerange(4, 4096)
             serve(socket.socket(fileno=kept), plan, self._base_bytes)
