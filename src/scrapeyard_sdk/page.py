@@ -162,7 +162,7 @@ class Page:
         return [value for node in self.css(selector) if (value := node.attr(name)) is not None]
 
     def xpath(self, expression: str) -> Any:
-        """Evaluate XPath with lxml, which the scraper must name in its requirements. Returns what lxml returns."""
+        """Evaluate XPath with lxml, where the worker has it. Returns what lxml returns."""
         if self._document is None:
             self._document = _lxml_document(self.html)
         return self._document.xpath(expression)
@@ -225,7 +225,7 @@ def _lexbor_tree(html: str) -> "LexborHTMLParser":
     try:
         from selectolax.lexbor import LexborHTMLParser
     except ImportError:
-        raise RuntimeError("css and text need selectolax; add selectolax to the scraper's requirements") from None
+        raise RuntimeError("css and text need selectolax, which this worker has not installed") from None
     return LexborHTMLParser(html)
 
 
@@ -233,7 +233,7 @@ def _lxml_document(html: str) -> Any:
     try:
         lxml_html = import_module("lxml.html")
     except ImportError:
-        raise RuntimeError("xpath needs lxml; add lxml to the scraper's requirements, or use css") from None
+        raise RuntimeError("xpath needs lxml, which this worker has not installed; use css, or ask the operator for lxml") from None
     # From bytes: lxml refuses text that declares an encoding.
     parser = lxml_html.HTMLParser(encoding="utf-8")
     return lxml_html.document_fromstring(html.encode("utf-8", "replace") or b"<html></html>", parser=parser)

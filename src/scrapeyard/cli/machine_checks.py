@@ -50,7 +50,7 @@ def _python(version: tuple[int, ...]) -> Finding:
 
 def _kernel(system: str, release: str) -> Finding:
     if system != "Linux":
-        return fail("kernel", f"{system} {release}", "children need Linux; use the container image here")
+        return fail("kernel", f"{system} {release}", "the walls around children need Linux")
     return ok("kernel", f"{system} {release}, {platform.machine()}")
 
 

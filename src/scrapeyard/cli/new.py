@@ -35,8 +35,9 @@ def new(
 def _next_steps(where: Path, scraper_id: str) -> str:
     root = where.parent.parent if where.parts[-2:] == tuple(scraper_id.split("/")) else where
     return f"""
-Next, edit {where / "scraper.py"}, and try it with the walls and limits of a server:
-  scrapeyard run {where} url=https://example.com/
+Next, edit {where / "scraper.py"}, and try it with the walls and limits of a server, on the practice shop of
+`scrapeyard demo-site`:
+  scrapeyard run {where} url=http://127.0.0.1:8800/product/1 --allow-private
 Then serve it:
-  scrapeyard up --scrapers {root}
-  scrapeyard scrape {scraper_id} url=https://example.com/"""
+  scrapeyard up --scrapers {root} --allow-private
+  scrapeyard scrape {scraper_id} url=http://127.0.0.1:8800/product/1"""

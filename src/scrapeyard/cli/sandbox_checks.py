@@ -43,7 +43,7 @@ def _wall(wall: Wall) -> Finding:
     name = f"wall {wall.name}"
     if wall.up:
         return ok(name, wall.detail or "up")
-    return warn(name, wall.detail or "missing", _REMEDIES.get(wall.name, "see docs/sandbox.md"))
+    return warn(name, wall.detail or "missing", _REMEDIES.get(wall.name, "see docs/security.md"))
 
 
 async def _child(yard: LocalYard) -> Finding:

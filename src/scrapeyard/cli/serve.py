@@ -1,7 +1,9 @@
 """`up`, `gateway`, `worker`, `dispatcher`: the server's roles."""
 
 import asyncio
+import shutil
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,12 +111,13 @@ async def _until_signal(roles: "tuple[Role, ...]", settings: "Settings", next_st
 
 
 def _print_next_step(url: str) -> None:
+    program = "scrapeyard" if shutil.which("scrapeyard") else sys.argv[0]
     typer.echo(
         f"""
 Scrapeyard listens on {url} (its API: {url}/api/openapi.json). Ctrl-C stops it.
 
 Next, in another terminal, a shop to practise on and a first scrape:
-  scrapeyard demo-site
+  {program} demo-site
   curl -s {url}/api/scrape -H 'content-type: application/json' -d '{{"url": "http://127.0.0.1:8800/"}}'
 """,
         err=True,

@@ -143,8 +143,12 @@ class Guard:
                 self._log.warning("fetch.refused_address", host=host, address=str(address), kind=kind.value)
                 raise FetchFailed(
                     ExitReason.FETCH_PRIVATE_ADDRESS,
-                    f"{host} is at a {kind.value} address, which is not fetched; "
-                    "an operator can allow it with http.allow_hosts or http.allow_private",
+                    f"{host} is at a {kind.value} address, which is not fetched; an operator can allow "
+                    + (
+                        "it with http.allow_hosts or http.allow_private"
+                        if kind in _OPENED_BY_ALLOW_PRIVATE
+                        else "its network with http.allow_hosts"
+                    ),
                     host=host,
                 )
 

@@ -97,7 +97,8 @@ def _fetching(run: Run) -> list[str]:
         return []
     slowest = max(run.fetches, key=lambda fetch: fetch.ms)
     failed = sum(1 for fetch in run.fetches if fetch.error or (fetch.status or 0) >= 400)
-    words = f"{len(run.fetches)} fetches, {failed} of them without a good answer; the slowest took {slowest.ms:.0f} ms"
+    many = "1 fetch" if len(run.fetches) == 1 else f"{len(run.fetches)} fetches"
+    words = f"{many}, {failed} of them without a good answer; the slowest took {slowest.ms:.0f} ms"
     return [f"{words}: {slowest.url[:200]}."]
 
 

@@ -1,4 +1,4 @@
-"""Which lanes a caller may name."""
+"""Which lanes a run may wait in."""
 
 import asyncio
 import time
@@ -21,14 +21,14 @@ class Lanes:
         self._looked_at = float("-inf")
 
     async def choose(self, asked: str | None, scraper: Scraper) -> str:
-        """The lane for a call. Raises BadRequest when no worker of the last while takes the one asked for."""
-        if asked in (None, scraper.lane, DEFAULT):
-            return asked or scraper.lane
-        if asked not in self._known:
-            await self._look()
-        if asked not in self._known:
-            raise BadRequest(f"no worker takes lane {asked}; GET /api/workers shows which lanes are taken")
-        return asked
+        """The lane a call asks for, or the scraper's own. Raises BadRequest when no worker has taken it lately."""
+        lane = asked or scraper.lane
+        if lane == DEFAULT or lane in self._known:
+            return lane
+        await self._look()
+        if lane not in self._known:
+            raise BadRequest(f"no worker takes lane {lane}; GET /api/workers shows which lanes are taken")
+        return lane
 
     async def _look(self) -> None:
         now = asyncio.get_running_loop().time()
