@@ -66,7 +66,7 @@ def living(some: Iterable[Process]) -> list[Process]:
     return [process for process in some if process.lives]
 
 
-def until(found: Callable[[], T], seconds: float, what: str) -> T:
+def until(found: Callable[[], T | None], seconds: float, what: str) -> T:
     """Ask again and again until the answer is true in Python's sense, and return it. Fails after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (answer := found()):

@@ -41,8 +41,9 @@ class Program:
     def __init__(self, command: list[str], home: Path, environment: Mapping[str, str] | None = None) -> None:
         self._home = home
         self._command = command
-        self._temporary = home / "tmp"
-        self._temporary.mkdir(parents=True)
+        home.mkdir(parents=True)
+        self._temporary = Path((environment or {}).get("TMPDIR", home / "tmp"))
+        self._temporary.mkdir(exist_ok=True)
         self.log = home / "stderr"
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -78,7 +79,7 @@ class Program:
             assert told or self.runs, f"{self._command} ended with {self._process.returncode}: {self.tail()}"
             return told
 
-        return until(found, seconds, f"{event} from {self._command}; it said: {self.tail()}") or {}
+        return until(found, seconds, f"{event} from {self._command}; it said: {self.tail()}")
 
     def tail(self) -> str:
         """The end of what it wrote."""
@@ -238,12 +239,18 @@ class Yard:
 class Embedded(Yard):
     """`scrapeyard up`: every role in one process, on SQLite and a queue in memory."""
 
+    @property
+    def temporary(self) -> Path:
+        """Where its temporary files are."""
+        return self.folder / "tmp"
+
     def _start(self) -> None:
         self.ready(self.add())
 
     def add(self) -> Program:
-        """Start it, for the first time or after it was killed."""
-        program = self.launch("up", "--port", "0", "--scrapers", str(self.scrapers), "--allow-private")
+        """Start it, for the first time or after it was killed, with the same folder for temporary files."""
+        arguments = ("--port", "0", "--scrapers", str(self.scrapers), "--allow-private")
+        program = self.launch("up", *arguments, environment={"TMPDIR": str(self.temporary)})
         self.gateways = self.workers = self.dispatchers = [program]
         program.wait_for("gateway.listening")
         return program

@@ -11,7 +11,7 @@ import time
 
 from tests.chaos.disturb import DISTURBANCES
 from tests.chaos.load import Account
-from tests.chaos.scenario import play
+from tests.chaos.scenario import PER_SECOND, play
 from tests.programs import Cluster
 
 
@@ -21,26 +21,35 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="how long to go on hurting")
     parser.add_argument("--seed", type=int, default=1, help="decides what is hurt, and when")
     parser.add_argument("--only", choices=sorted(DISTURBANCES), action="append", help="hurt in these ways alone")
+    parser.add_argument("--per-second", type=float, default=PER_SECOND, help="calls that come in a second")
     options = parser.parse_args()
     with Cluster(gateways=2, workers=2, dispatchers=2) as cluster:
-        faults = asyncio.run(_drive(cluster, options.seconds, options.seed, options.only or sorted(DISTURBANCES)))
+        faults = asyncio.run(_drive(cluster, options))
     for fault in faults:
         _say(f"FAULT {fault}")
     _say(f"seed {options.seed}: {len(faults)} faults")
     return 1 if faults else 0
 
 
-async def _drive(cluster: Cluster, seconds: float, seed: int, names: list[str]) -> list[str]:
+async def _drive(cluster: Cluster, options: argparse.Namespace) -> list[str]:
     """Rounds of one to three hurts, each round settled and checked before the next."""
+    names, seed = options.only or sorted(DISTURBANCES), options.seed
     chance = random.Random(seed)
     faults: list[str] = []
-    until = time.monotonic() + seconds
+    until = time.monotonic() + options.seconds
     number = 0
     while time.monotonic() < until:
         number += 1
         chosen = [chance.choice(names) for _ in range(chance.randint(1, 3))]
         before, after = chance.uniform(0.3, 2.0), chance.uniform(0.3, 2.0)
-        account: Account = await play(cluster, chosen, seed=seed * 1000 + number, before=before, after=after)
+        account: Account = await play(
+            cluster,
+            chosen,
+            seed=seed * 1000 + number,
+            before=before,
+            after=after,
+            per_second=options.per_second,
+        )
         _say(account.summary(f"round {number} ({', '.join(chosen)})"))
         faults += account.faults
     return faults

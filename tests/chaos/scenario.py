@@ -13,11 +13,17 @@ SETTLE_SECONDS = 45.0
 
 
 async def play(
-    cluster: Cluster, names: Sequence[str], *, seed: int = 1, before: float = 1.0, after: float = 1.5
+    cluster: Cluster,
+    names: Sequence[str],
+    *,
+    seed: int = 1,
+    before: float = 1.0,
+    after: float = 1.5,
+    per_second: float = PER_SECOND,
 ) -> Account:
     """Hurt the cluster in these ways, one after the other, while calls come; then wait for every run to end."""
     chance = random.Random(seed)
-    load = Load(lambda: cluster.urls, per_second=PER_SECOND, seed=seed)
+    load = Load(lambda: cluster.urls, per_second=per_second, seed=seed)
     calling = asyncio.create_task(load.run())
     for name in names:
         await asyncio.sleep(before)

@@ -17,8 +17,9 @@ from tests.leaks import until
 from tests.programs import Cluster, Embedded, Program, running
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(180)]
-SHORT = ("worker", "zygote", "gateway", "dispatcher", "redis", "postgres")
+SHORT = ("worker", "zygote", "gateway", "redis", "postgres")
 """These run always; the others with CHAOS_LONG=1."""
+long = pytest.mark.skipif(not os.environ.get("CHAOS_LONG"), reason="runs with CHAOS_LONG=1")
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +28,8 @@ def cluster(nothing_left: None) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.mark.parametrize("name", DISTURBANCES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[] if name in SHORT else [long]) for name in DISTURBANCES])
 async def test_every_accepted_run_ends_once(cluster: Cluster, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if name not in SHORT and not os.environ.get("CHAOS_LONG"):
-        pytest.skip("runs with CHAOS_LONG=1")
     account = await play(cluster, [name])
     with capsys.disabled():
         sys.stdout.write(f"\n  {account.summary(name)}\n")
@@ -39,7 +38,7 @@ async def test_every_accepted_run_ends_once(cluster: Cluster, name: str, capsys:
     assert set(account.ends) == ({"succeeded", "crashed"} if name == "child" else {"succeeded"})
 
 
-@pytest.mark.parametrize("seconds", [3, 8], ids=["ended meanwhile", "goes on"])
+@pytest.mark.parametrize("seconds", [pytest.param(3, id="ended meanwhile"), pytest.param(8, id="goes on", marks=long)])
 def test_a_worker_that_stood_still_does_not_answer_for_a_run_that_is_no_longer_its_own(
     cluster: Cluster, seconds: float
 ) -> None:
@@ -66,6 +65,7 @@ def test_an_embedded_yard_that_was_killed_goes_on_where_it_was() -> None:
             until(lambda: _statuses(api, handles) > {"running"}, 20, "some run and some wait")
         yard.workers[0].kill()
         yard.ready(yard.add())
+        assert len(list(yard.temporary.iterdir())) == 1, "what the dead one left was removed"
         with yard.client() as api:
             until(lambda: _statuses(api, handles) <= FINAL, 60, "every run ends")
             runs = [api.get(f"/api/scrape/{run_id}").json() for run_id in handles]

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
@@ -13,7 +13,7 @@ from tests.programs import Cluster, Embedded, Program, Yard, running
 
 RARE_LOOKS = {"SCRAPEYARD_REPOSITORY__REFRESH_SECONDS": "600"}
 """A scraper that changed is then noticed only when someone asks."""
-YARDS = {
+YARDS: dict[str, Callable[[], Yard]] = {
     "embedded": lambda: Embedded(RARE_LOOKS),
     "cluster": lambda: Cluster(gateways=2, workers=2, dispatchers=1, environment=RARE_LOOKS),
 }
@@ -208,7 +208,7 @@ def test_a_waiting_call_is_answered_though_bulk_runs_fill_the_workers(yard: Yard
 
     def busy() -> bool:
         shown = api.get("/api/scrape", params={"status": "running", "limit": 200}).json()["runs"]
-        return len({run["id"] for run in shown} & set(bulk)) == open_to_bulk
+        return len([run for run in shown if run["id"] in bulk]) == open_to_bulk
 
     until(busy, 20, "bulk fills every slot that it may")
     run = _done(api, **_nap(0.05, wait=10))
