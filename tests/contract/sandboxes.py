@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw
@@ -42,19 +42,9 @@ class Walls:
     name: str
     settings: SandboxSettings
 
-    @property
-    def has_limits(self) -> bool:
-        """Whether the kernel's own limits stand beside the worker's watch."""
-        return self.settings.mode != "off" and "rlimits" not in self.settings.without
 
-    @property
-    def refuses_forks(self) -> bool:
-        """Whether a child is kept from starting processes."""
-        return self.settings.mode != "off" and "seccomp" not in self.settings.without
-
-
-def _walls(name: str, *without: str, mode: str = "auto") -> Walls:
-    return Walls(name=name, settings=SandboxSettings(mode=mode, without=without, load_seconds=5))  # type: ignore[arg-type]
+def _walls(name: str, *without: str, mode: Literal["auto", "off"] = "auto") -> Walls:
+    return Walls(name=name, settings=SandboxSettings(mode=mode, without=without, load_seconds=5))
 
 
 CONFIGURATIONS = (

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+START = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
 PRELUDE = "import atexit, ctypes, mmap, os, re, signal, sys, threading, time\n"
 
 
@@ -41,7 +42,8 @@ GREEDY = {
         load=CPU,
     ),
     "deaf-spin": Greed(
-        body="for n in range(1, 65):\n    try: signal.signal(n, signal.SIG_IGN)\n    except (OSError, ValueError): pass\n"
+        body="for n in range(1, 65):\n    try: signal.signal(n, signal.SIG_IGN)\n"
+        "    except (OSError, ValueError): pass\n"
         "while True: pass",
         run=CPU,
         load=CPU,
@@ -56,7 +58,8 @@ GREEDY = {
     "bytearray": Greed(body="return len(bytearray(1 << 30))", run=MEMORY, load=MEMORY),
     "list": Greed(body="kept = []\nwhile True: kept.append(bytes(1 << 20))", run=MEMORY, load=MEMORY),
     "mmap-private": Greed(
-        body="kept = []\nwhile True:\n    kept.append(mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))\n"
+        body="kept = []\nwhile True:\n"
+        "    kept.append(mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))\n"
         "    kept[-1].write(b'x' * (1 << 20))",
         run=MEMORY | DISK | {"script_error"},
         load=MEMORY | INVALID,
@@ -67,12 +70,12 @@ GREEDY = {
         load=MEMORY,
     ),
     "stacks": Greed(
-        body="threading.stack_size(32 << 20)\nwhile True: threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+        body=f"threading.stack_size(32 << 20)\nwhile True: {START}",
         run={"process_limit", "script_error", "memory_limit"},
         load=INVALID | {"process_limit", "memory_limit"},
     ),
     "threads": Greed(
-        body="threading.stack_size(65536)\nwhile True: threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+        body=f"threading.stack_size(65536)\nwhile True: {START}",
         run={"process_limit", "script_error", "memory_limit"},
         load=INVALID | {"process_limit", "memory_limit"},
     ),
@@ -96,7 +99,8 @@ GREEDY = {
     ),
     "folders": Greed(body="n = 0\nwhile True:\n    n += 1\n    os.mkdir(str(n))", run=DISK | CPU, load=DISK | CPU),
     "deep-folders": Greed(
-        body="for _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\ntime.sleep(0.7)\nos.chmod('.', 0)\nreturn 'deep'",
+        body="for _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\n"
+        "time.sleep(0.7)\nos.chmod('.', 0)\nreturn 'deep'",
         run={"succeeded"},
     ),
     "locked-folders": Greed(

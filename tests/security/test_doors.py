@@ -97,7 +97,10 @@ BOTH += "\ndef run(ctx, snoop: bool): return snooper(ctx) if snoop else sleeper(
 async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Yard]:
     folder = tmp_path_factory.mktemp("yard")
     os.environ["SECRET_OF_THE_WORKER"] = SECRET
-    snoops = {"both": (BOTH.replace("{secret}", SECRET), {}), "snooper": (SNOOPER, {})}
+    snoops: dict[str, tuple[str, dict[str, float]]] = {
+        "both": (BOTH.replace("{secret}", SECRET), {}),
+        "snooper": (SNOOPER, {}),
+    }
     try:
         async with yard(folder, snoops) as made:
             yield made
@@ -192,7 +195,8 @@ def run(ctx):
     async def wait():
         await asyncio.sleep(0.01)
         return await asyncio.to_thread(lambda: 5)
-    return [two.recv(2).decode(), os.listdir("copy"), squares, asyncio.run(wait()), len(os.urandom(4)), os.cpu_count() > 0,
+    return [two.recv(2).decode(), os.listdir("copy"), squares, asyncio.run(wait()), len(os.urandom(4)),
+            os.cpu_count() > 0,
             str(zoneinfo.ZoneInfo("Asia/Seoul")), time.tzname[0] != ""]
 """,
     )

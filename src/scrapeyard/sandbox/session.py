@@ -163,7 +163,10 @@ class Session:
     def _on_log(self, frame: Log) -> None:
         room = self._limits.log_kb * 1024 - self._log_bytes
         self._logs_cut = self._logs_cut or frame.cut or room <= 0
-        if room <= 0 or (frame.cut and not frame.text):
+        if room <= 0:
+            self._count_refusal()
+            return
+        if frame.cut and not frame.text:
             return
         fields = bounded(frame.fields)
         size = len(frame.text.encode()) + 32 + (len(msgspec.json.encode(fields)) if fields else 0)
@@ -199,10 +202,10 @@ class Session:
         return ""
 
     def _count_refusal(self) -> None:
-        """A script that goes on asking after so many refusals does not read them, and they must not pile up here."""
+        """A child that goes on after so many refusals floods us on purpose: our own half stops at its limits."""
         self._refusals += 1
         if self._refusals > _MAX_REFUSALS:
-            self.stop(ExitReason.PROTOCOL_ERROR, f"the child went on after {_MAX_REFUSALS} refused requests")
+            self.stop(ExitReason.PROTOCOL_ERROR, f"the child went on after {_MAX_REFUSALS} refused frames")
 
     async def _fetch(self, number: int, request: FetchRequest) -> None:
         async with self._gate:
