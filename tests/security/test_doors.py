@@ -1,6 +1,7 @@
 """Every door out of a child, tried while a script runs and while it is loaded, through the whole platform."""
 
 import asyncio
+import json
 import os
 import platform
 import socket
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.contract.sandboxes import CONFIGURATIONS, bench, eventually
 from tests.security import doors
 from tests.security.yard import Yard, yard
 
@@ -151,6 +153,23 @@ async def test_every_door_is_shut(stand: Yard, tmp_path: Path, moment: str) -> N
     await stand.check()
 
 
+@pytest.mark.parametrize("moment", ["run", "import"])
+async def test_every_door_is_shut_without_namespaces_too(stand: Yard, tmp_path: Path, moment: str) -> None:
+    listeners, secret = Listeners(tmp_path), tmp_path / "secret"
+    secret.write_text(SECRET)
+    source = doors.script(facts_of(stand, listeners, secret), at_import=moment == "import")
+    try:
+        async with bench(CONFIGURATIONS[1]) as weaker:
+            verdict = await weaker.run(source)
+        assert verdict.result is not None, verdict
+        found = json.loads(bytes(verdict.result))
+        del found["namespace file"]  # it can be opened there, and neither read nor entered
+        assert {name: words for name, words in found.items() if not words.startswith("refused")} == {}
+        assert listeners.visitors() == []
+    finally:
+        listeners.close()
+
+
 @pytest.mark.parametrize("spy", ["attack/both", "attack/snooper"])
 async def test_another_runs_folder_is_out_of_reach(stand: Yard, spy: str) -> None:
     sleeper = asyncio.create_task(stand.run("attack/both", snoop=False))
@@ -165,8 +184,6 @@ async def test_another_runs_folder_is_out_of_reach(stand: Yard, spy: str) -> Non
 
 
 async def _someone_sleeps(stand: Yard) -> None:
-    from tests.contract.sandboxes import eventually
-
     def hidden() -> bool:
         for session, (_, parent) in stand.sandbox._watch._sessions.items():
             if parent is not None and Path(f"{parent.run_folder(session.child.slot)}/private").exists():

@@ -11,7 +11,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from scrapeyard.model import ExitReason
-from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, bench, eventually
+from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, bench, descendants, eventually
 
 pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(90)]
 LIMITS = replace(SMALL, wall_seconds=4, cpu_seconds=1.5)
@@ -234,8 +234,6 @@ async def test_strays_are_found_and_killed(stand: Bench) -> None:
         "def run(ctx):\n    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0: time.sleep(600)\n"
         "        os._exit(0)\n    os.wait(); return 'held'\n# strays"
     )
-    from tests.contract.sandboxes import descendants
-
     scraper = stand.scraper(source, LIMITS)
     await stand.run(scraper)
 
