@@ -22,6 +22,7 @@ from scrapeyard_sdk.context import Context, LogRoom, SyncContext, as_text
 from scrapeyard_sdk.outcomes import FetchError, Outcome, Retry
 from scrapeyard_sdk.script import Script, clean, describe_error
 
+_encode_value = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -136,7 +137,7 @@ def _validated(script: Script, result: Any) -> Any:
 def to_json(value: Any) -> bytes:
     """Strict JSON as UTF-8. Raises ResultInvalid telling which value stands in the way."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
+        return _encode_value(value).encode("utf-8")
     except UnicodeEncodeError:
         raise ResultInvalid("the result holds text with lone surrogates; decode it with errors='replace'") from None
     except RecursionError:

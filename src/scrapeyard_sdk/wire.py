@@ -24,6 +24,7 @@ MAX_HEAD = 1024 * 1024
 
 _LENGTHS = struct.Struct("<II")
 _TOTAL = struct.Struct("<I")
+_encode_head = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class WireError(Exception):
@@ -32,7 +33,7 @@ class WireError(Exception):
 
 def encode(head: dict[str, Any], raw: bytes = b"") -> bytes:
     """One frame as bytes. Raises ValueError when `head` is not JSON or the frame is too large."""
-    packed = json.dumps(head, separators=(",", ":"), allow_nan=False).encode()
+    packed = _encode_head(head).encode()
     if len(packed) > MAX_HEAD:
         raise ValueError(f"a frame whose head has {len(packed)} bytes is over the limit of {MAX_HEAD}")
     total = 4 + len(packed) + len(raw)

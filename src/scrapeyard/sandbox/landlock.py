@@ -5,7 +5,8 @@ Domains nest and only ever narrow, so a child adds its own on top of its parent'
 
 import ctypes
 import os
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
 
 from scrapeyard.sandbox import libc
 
@@ -15,6 +16,7 @@ _FS_BY_ABI = {1: 13, 2: 14, 3: 15, 5: 16}
 _WRITE_BITS = 0x1FFF & ~1  # all of ABI 1 but EXECUTE
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _NET, _SCOPES = 0b11, 0b11
+_NO_FLAGS, _PATH_BENEATH = 0, 1
 _FILE_ONLY = 0b110 | _TRUNCATE  # rights that make sense for a file that is not a folder
 
 
@@ -35,35 +37,42 @@ def abi() -> int:
         return 0
 
 
-def restrict(version: int, readable: Iterable[str], writable: Iterable[str], *, network: bool = False) -> None:
-    """Allow reading below `readable`, everything but execution below `writable`, and nothing else.
+class Rules:
+    """Paths opened and rights worked out once; each child of a parent then only applies them.
 
-    From version 4 on, TCP is refused unless `network`; from 6 on, signals and abstract sockets stay inside. Paths that
-    do not exist are passed over. Raises OSError.
+    Reading is allowed below `readable`, everything but execution below `writable`, and nothing else. From version 4 on,
+    TCP is refused unless `network`; from 6 on, signals and abstract sockets stay inside. Paths that do not exist are
+    passed over. Raises OSError.
     """
-    handled = (1 << max(bits for since, bits in _FS_BY_ABI.items() if since <= version)) - 1
-    attributes = _Ruleset(handled, _NET if version >= 4 and not network else 0, _SCOPES if version >= 6 else 0)
-    size = 24 if version >= 6 else 16 if version >= 4 else 8
-    ruleset = libc.syscall(_CREATE, ctypes.byref(attributes), ctypes.c_size_t(size), ctypes.c_uint32(0))
-    try:
-        for path in readable:
-            _allow(ruleset, path, _READ)
-        for path in writable:
-            _allow(ruleset, path, (_READ | _WRITE_BITS | _REFER | _TRUNCATE) & handled)
-        libc.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
-    finally:
-        os.close(ruleset)
 
+    def __init__(
+        self, version: int, readable: Iterable[str], writable: Iterable[str], *, network: bool = False
+    ) -> None:
+        handled = (1 << max(bits for since, bits in _FS_BY_ABI.items() if since <= version)) - 1
+        self._attributes = _Ruleset(
+            handled, _NET if version >= 4 and not network else 0, _SCOPES if version >= 6 else 0
+        )
+        self._size = ctypes.c_size_t(24 if version >= 6 else 16 if version >= 4 else 8)
+        self._write = (_READ | _WRITE_BITS | _REFER | _TRUNCATE) & handled
+        self._rules = [*self._opened(readable, _READ), *self._opened(writable, self._write)]
 
-def _allow(ruleset: int, path: str, access: int) -> None:
-    try:
-        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        if not os.path.isdir(path):  # noqa: PTH112 - a path object here would be made once per rule and child
-            access &= _FILE_ONLY
-        rule = _PathRule(access, fd)
-        libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(1), ctypes.byref(rule), ctypes.c_uint32(0))
-    finally:
-        os.close(fd)
+    def restrict(self, folder: str = "") -> None:
+        """Put this process under the rules, with `folder` writable besides, and close them. Raises OSError."""
+        ruleset = libc.syscall(_CREATE, ctypes.byref(self._attributes), self._size, _NO_FLAGS)
+        try:
+            for rule in [*self._rules, *self._opened((folder,) if folder else (), self._write)]:
+                libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), _NO_FLAGS)
+                os.close(rule.parent)
+            libc.syscall(_RESTRICT_SELF, ruleset, _NO_FLAGS)
+        finally:
+            os.close(ruleset)
+
+    @staticmethod
+    def _opened(paths: Iterable[str], access: int) -> Iterator[_PathRule]:
+        for path in paths:
+            try:
+                fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            folder = stat.S_ISDIR(os.fstat(fd).st_mode)
+            yield _PathRule(access if folder else access & _FILE_ONLY, fd)

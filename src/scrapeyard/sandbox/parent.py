@@ -37,6 +37,7 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
     os.close(null)
     try:
         walls.enclose(replace(plan, data_bytes=base_bytes + plan.data_bytes))
+        child_walls = walls.prepare_children(plan)
     except OSError as error:
         _say(control, walls=str(error))
         return
@@ -47,10 +48,11 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
     except BaseException as error:  # noqa: BLE001 - import-time code may raise anything, SystemExit included
         _say(control, refused=explain(error))
         return
+    faulthandler.enable(2)  # by number: each child has its own file there
     gc.collect()
     gc.freeze()
     _say(control, loaded=script.kind)
-    Parent(control, plan, script).run()
+    Parent(control, plan, script, child_walls).run()
 
 
 def _say(control: socket.socket, **message: Any) -> None:
@@ -63,10 +65,11 @@ def _say(control: socket.socket, **message: Any) -> None:
 class Parent:
     """Forks, reaps and cleans up."""
 
-    def __init__(self, control: socket.socket, plan: Plan, script: Script) -> None:
+    def __init__(self, control: socket.socket, plan: Plan, script: Script, child_walls: walls.ChildWalls) -> None:
         self._control = control
         self._plan = plan
         self._script = script
+        self._child_walls = child_walls
         self._slots: dict[int, int] = {}
 
     def run(self) -> None:
@@ -113,7 +116,7 @@ class Parent:
                 libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
             folder = f"{self._plan.work_folder}/{slot}"
             _enter_folder(folder)
-            walls.enclose_child(self._plan, folder, cpu_seconds)
+            walls.enclose_child(self._child_walls, folder, cpu_seconds)
             run_child(socket.socket(fileno=fd), self._script)
         finally:
             os._exit(1)
@@ -145,7 +148,6 @@ def _enter_folder(folder: str) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
-    faulthandler.enable(2)
 
 
 def _tail(folder: str) -> str:

@@ -172,6 +172,20 @@ def child_filter(machine: str, pid: int) -> bytes:
     return program.end(_ALLOW)
 
 
+class ChildFilter:
+    """The filter for a child, built before it is forked; only its process id is filled in afterwards."""
+
+    _ANY = 0x7A5C3E19
+    """Stands for the process id; no other number in the program."""
+
+    def __init__(self, machine: str) -> None:
+        self._program = child_filter(machine, self._ANY)
+
+    def for_process(self, pid: int) -> bytes:
+        """The same as `child_filter` for that process."""
+        return self._program.replace(self._ANY.to_bytes(4, "little"), pid.to_bytes(4, "little"))
+
+
 class _FilterProgram(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
 

@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 
 from scrapeyard.sandbox import landlock, libc, seccomp
@@ -43,7 +44,7 @@ def enclose(plan: Plan) -> None:
         _limit_parent(plan)
     libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
     if plan.has("landlock"):
-        landlock.restrict(landlock.abi(), _readable(plan), (plan.work_folder, "/dev/null"), network=plan.direct_network)
+        _rules(plan).restrict(plan.work_folder)
     if plan.has("seccomp"):
         seccomp.install(
             seccomp.script_filter(
@@ -56,18 +57,37 @@ def enclose(plan: Plan) -> None:
         )
 
 
-def enclose_child(plan: Plan, folder: str, cpu_seconds: int) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ChildWalls:
+    """What is the same for every child of a parent, worked out once: a child is made in a millisecond or two."""
+
+    rlimits: bool
+    rules: landlock.Rules | None
+    filter: seccomp.ChildFilter | None
+
+
+def prepare_children(plan: Plan) -> ChildWalls:
+    """Before the script is loaded, while nobody can interfere. Raises OSError."""
+    return ChildWalls(
+        rlimits=plan.has("rlimits"),
+        rules=_rules(plan) if plan.has("landlock") else None,
+        filter=seccomp.ChildFilter(os.uname().machine) if plan.has("seccomp") else None,
+    )
+
+
+def enclose_child(ready: ChildWalls, folder: str, cpu_seconds: int) -> None:
     """What a child adds to its parent's walls: its own folder alone, no new process, its own clock."""
-    if plan.has("rlimits"):
+    if ready.rlimits:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-    if plan.has("landlock"):
-        landlock.restrict(landlock.abi(), _readable(plan), (folder, "/dev/null"), network=plan.direct_network)
-    if plan.has("seccomp"):
-        seccomp.install(seccomp.child_filter(os.uname().machine, os.getpid()))
+    if ready.rules is not None:
+        ready.rules.restrict(folder)
+    if ready.filter is not None:
+        seccomp.install(ready.filter.for_process(os.getpid()))
 
 
-def _readable(plan: Plan) -> tuple[str, ...]:
-    return (*plan.readable, plan.script_folder, *_DEVICES, "/etc/localtime")
+def _rules(plan: Plan) -> landlock.Rules:
+    readable = (*plan.readable, plan.script_folder, *_DEVICES, "/etc/localtime")
+    return landlock.Rules(landlock.abi(), readable, ("/dev/null",), network=plan.direct_network)
 
 
 def _leave_namespaces(plan: Plan) -> None:

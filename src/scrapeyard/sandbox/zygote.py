@@ -32,7 +32,8 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
     libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole group; the worker decides what ends
+        signal.signal(number, signal.SIG_IGN)
     found = walls.probe()
     _warm_up()
     Zygote(control, found).run()
