@@ -1,6 +1,7 @@
 """`up`, `gateway`, `worker`, `dispatcher`: the server's roles."""
 
 import asyncio
+import gc
 import shutil
 import signal
 import sys
@@ -100,6 +101,8 @@ async def _until_signal(roles: "tuple[Role, ...]", settings: "Settings", next_st
         loop.add_signal_handler(number, asked.set)
     platform = Platform(settings, roles)
     await platform.start()
+    gc.collect()
+    gc.freeze()  # what is loaded now stays: the collector need not walk it again
     try:
         if next_step and platform.gateway is not None:
             _print_next_step(platform.gateway.url)
