@@ -208,7 +208,7 @@ def test_a_waiting_call_is_answered_though_bulk_runs_fill_the_workers(yard: Yard
 
     def busy() -> bool:
         shown = api.get("/api/scrape", params={"status": "running", "limit": 200}).json()["runs"]
-        return len([run for run in shown if run["id"] in bulk]) == open_to_bulk
+        return bool(len([run for run in shown if run["id"] in bulk]) == open_to_bulk)
 
     until(busy, 20, "bulk fills every slot that it may")
     run = _done(api, **_nap(0.05, wait=10))
@@ -217,6 +217,15 @@ def test_a_waiting_call_is_answered_though_bulk_runs_fill_the_workers(yard: Yard
         api.delete(f"/api/scrape/{run_id}")
     for run_id in bulk:
         assert api.get(f"/api/scrape/{run_id}", params={"wait": 20}).json()["status"] == "cancelled"
+
+
+def test_bulk_runs_follow_each_other_without_a_pause(api: httpx.Client) -> None:
+    _done(api, **_nap(0.05))
+    began = time.monotonic()
+    bulk = [_handle(api, seconds=0.1) for _ in range(24)]
+    ends = [api.get(f"/api/scrape/{run_id}", params={"wait": 60}).json() for run_id in bulk]
+    assert {run["status"] for run in ends} == {"succeeded"}
+    assert time.monotonic() - began < 10
 
 
 def test_an_edited_scraper_is_live_after_a_refresh(yard: Yard, api: httpx.Client) -> None:

@@ -35,12 +35,12 @@ from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.worker.execute import Executor
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
+from scrapeyard.worker.slots import Slots, share_out
 
 log = get_log("worker")
 _TAKE_SECONDS = 5.0
 _BROKEN_SECONDS = 1.0
 _CANCELS_REMEMBERED = 10_000
-_ALL = (Priority.HIGH, Priority.NORMAL, Priority.LOW)
 
 
 class Worker:
@@ -63,7 +63,7 @@ class Worker:
         self.id = worker_id
         self._settings = settings
         self._slots = slots
-        self._reserved = _reserved(settings.reserved_slots, slots)
+        self._shares = share_out(slots, settings.reserved_slots)
         self._queue = queue
         self._store = store
         self._recorder = recorder
@@ -77,7 +77,6 @@ class Worker:
         self._lost: set[str] = set()
         """Runs that the store told us to stop: cancelled, or another's by now."""
         self._never_run: OrderedDict[str, None] = OrderedDict()
-        self._freed = asyncio.Event()
         self._draining = False
         self._done = 0
         self._started_at = time.time()
@@ -95,7 +94,8 @@ class Worker:
     async def start(self) -> None:
         """List ourselves and begin to take."""
         await self._heartbeat.start()
-        self._tasks = [asyncio.create_task(self._take_forever()), asyncio.create_task(self._hear_signals())]
+        takers = [asyncio.create_task(self._take_forever(share)) for share in self._shares]
+        self._tasks = [*takers, asyncio.create_task(self._hear_signals())]
         log.info("worker.started", worker=self.id, slots=self._slots, lanes=", ".join(self._settings.lanes))
 
     async def stop(self) -> None:
@@ -132,15 +132,10 @@ class Worker:
             memory_mb=own_memory_mb(),
         )
 
-    async def _take_forever(self) -> None:
+    async def _take_forever(self, share: Slots) -> None:
         while True:
-            count, priorities = self._room()
-            if count <= 0:
-                self._freed.clear()
-                await self._freed.wait()
-                continue
-            for delivery in await self._take(count, priorities):
-                self._begin(delivery)
+            for delivery in await self._take(await share.room(), share.priorities):
+                self._begin(delivery, share)
 
     async def _take(self, count: int, priorities: Sequence[Priority]) -> list[Delivery]:
         try:
@@ -150,29 +145,21 @@ class Worker:
             await asyncio.sleep(_BROKEN_SECONDS)
             return []
 
-    def _room(self) -> tuple[int, Sequence[Priority]]:
-        """How many deliveries we may take now, and of which priorities: the last slots are for `high` alone."""
-        free = self._slots - len(self._running)
-        others = sum(delivery.priority is not Priority.HIGH for delivery in self._deliveries.values())
-        open_to_all = min(free, self._slots - self._reserved - others)
-        if open_to_all > 0:
-            return open_to_all, _ALL
-        return free, (Priority.HIGH,)
-
-    def _begin(self, delivery: Delivery) -> None:
+    def _begin(self, delivery: Delivery, share: Slots) -> None:
         if delivery.run_id in self._running or delivery.run_id in self._never_run:
             return
+        share.hold(delivery.run_id)
         self._deliveries[delivery.run_id] = delivery
         task = asyncio.create_task(self._handle(delivery))
         self._running[delivery.run_id] = task
-        task.add_done_callback(lambda _: self._free(delivery.run_id))
+        task.add_done_callback(lambda _: self._free(delivery.run_id, share))
 
-    def _free(self, run_id: str) -> None:
+    def _free(self, run_id: str, share: Slots) -> None:
         self._running.pop(run_id, None)
         self._deliveries.pop(run_id, None)
         self._cancelled.discard(run_id)
         self._lost.discard(run_id)
-        self._freed.set()
+        share.free(run_id)
 
     async def _handle(self, delivery: Delivery) -> None:
         if delivery.redelivered and not await self._claim(delivery):
@@ -315,10 +302,3 @@ class Worker:
             )
         except Unavailable as error:
             log.warning("worker.hand_back_lost", error=error.message)
-
-
-def _reserved(wanted: int, slots: int) -> int:
-    """Slots kept for priority high; a worker with one slot keeps none."""
-    if slots == 1:
-        return 0
-    return min(slots - 1, max(1, slots // 4) if wanted < 0 else wanted)
