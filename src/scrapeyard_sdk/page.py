@@ -233,7 +233,9 @@ def _lxml_document(html: str) -> Any:
     try:
         lxml_html = import_module("lxml.html")
     except ImportError:
-        raise RuntimeError("xpath needs lxml, which this worker has not installed; use css, or ask the operator for lxml") from None
+        raise RuntimeError(
+            "xpath needs lxml, which this worker has not installed; use css, or ask the operator for lxml"
+        ) from None
     # From bytes: lxml refuses text that declares an encoding.
     parser = lxml_html.HTMLParser(encoding="utf-8")
     return lxml_html.document_fromstring(html.encode("utf-8", "replace") or b"<html></html>", parser=parser)
