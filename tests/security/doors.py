@@ -1,7 +1,7 @@
 """Doors a script may try. Each is an expression that must be refused; `sc` makes a raw system call."""
 
 SCRIPT = '''
-import ctypes, errno, glob, os, socket, struct, subprocess, sys, multiprocessing
+import ctypes, errno, fcntl, glob, os, socket, struct, subprocess, sys, multiprocessing
 FACTS = {facts}
 libc = ctypes.CDLL(None, use_errno=True)
 REFUSED = {{errno.EPERM, errno.EACCES, errno.ENOENT, errno.ENOSYS, errno.EROFS, errno.ESRCH, errno.EXDEV, errno.EAGAIN}}
@@ -44,21 +44,25 @@ def process():
     worker.start()
     worker.join()
 
-def others():
-    found = [path for path in glob.glob("/scrapeyard/work/*") if path != os.getcwd()]
-    return found if found else (_ for _ in ()).throw(PermissionError(1, "nobody"))
-
 def descriptors():
-    """Whatever is open beside our three and the wire."""
+    """Whatever is open beside our three and the wire. A bare path, as the loader holds for its walls, opens nothing."""
     mine = []
     for fd in range(3, 1024):
-        try: mode = os.fstat(fd).st_mode
+        try: mode, flags = os.fstat(fd).st_mode, fcntl.fcntl(fd, fcntl.F_GETFL)
         except OSError: continue
-        mine.append((fd, oct(mode)))
+        if not flags & os.O_PATH: mine.append((fd, oct(mode)))
     sockets = [fd for fd, mode in mine if mode.startswith("0o14")]
     if len(sockets) <= 1 and all(mode.startswith(("0o14", "0o600", "0o10600")) for _, mode in mine):
         raise PermissionError(1, "nothing but our own")
     return mine
+
+def climb():
+    """From every descriptor upwards, to what its path would not give."""
+    for fd in range(1024):
+        for target in ("..", "../..", "../../../../../../../../etc/passwd", "../../../../../../../../root"):
+            try: return os.open(target, os.O_RDONLY, dir_fd=fd), target
+            except OSError: continue
+    raise PermissionError(1, "no way up")
 
 DOORS = {{
 {doors}
@@ -131,6 +135,7 @@ FILES = {
     "setuid file": 'sc(425, 8, None) or os.chmod("x", 0o4777)',
     "directory by handle": 'sc(304, -100, b"x", 0)',
     "inherited": "descriptors()",
+    "climb by descriptor": "climb()",
 }
 NETWORK = {
     "gateway": 'send(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", FACTS["port"]))',
