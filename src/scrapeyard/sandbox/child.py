@@ -174,9 +174,8 @@ class Child:
             sent = self._sock.send(self._out)
         except BlockingIOError:
             sent = 0
-        except OSError:
-            self._broken("")
-            return
+        except OSError:  # it reads no more; what it sent before may still lie unread, and its end comes by reading
+            sent = len(self._out)
         del self._out[:sent]
         if self._out:
             self._drained.clear()

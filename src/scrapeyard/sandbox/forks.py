@@ -115,7 +115,7 @@ class ForkSandbox:
             verdict = await session.run()
         finally:
             self._watch.remove(session)
-            parent.release(child)
+            parent.release(child, session.imports)
         if verdict.exit_reason is ExitReason.CRASHED and parent.fault is not None:
             return replace(verdict, exit_reason=parent.fault.reason, error=parent.fault.error)
         if verdict.exit_reason is ExitReason.CRASHED and parent.gone.done():

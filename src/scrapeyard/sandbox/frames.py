@@ -14,6 +14,9 @@ Number = Annotated[int, Meta(ge=0, le=2**53)]
 Amount = Annotated[float, Meta(ge=0, le=1e12)]
 Status = Annotated[int, Meta(ge=0, le=999)]
 
+Names = Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=200)]
+"""Modules a run imported."""
+
 
 class Ready(Struct, tag="ready", tag_field="t"):
     """The child waits for its run."""
@@ -62,6 +65,7 @@ class Result(Struct, tag="result", tag_field="t"):
     records: bool = False
     cpu_ms: Amount = 0.0
     peak_kb: Amount = 0.0
+    imports: Names = ()
 
 
 class Error(Struct, tag="error", tag_field="t"):
@@ -76,6 +80,7 @@ class Error(Struct, tag="error", tag_field="t"):
     details: dict[str, Any] = field(default_factory=dict)
     cpu_ms: Amount = 0.0
     peak_kb: Amount = 0.0
+    imports: Names = ()
 
 
 Frame = Ready | Log | Fetch | KeepArtifact | Record | Result | Error

@@ -3,12 +3,13 @@
 From the moment the script is loaded, this process is as untrusted as the script: the worker checks everything it says,
 and kills it from outside. Inside a pid namespace it is process 1, so its death takes every descendant along.
 
-    worker → parent    {"fork": slot, "cpu": seconds} with the child's wire attached
+    worker → parent    {"fork": slot, "cpu": seconds} with the child's wire attached · {"import": [names]}
     parent → worker    {"loaded": kind} or {"refused": {type, message, traceback}} once · {"exited": slot, "status": …}
 """
 
 import faulthandler
 import gc
+import importlib
 import json
 import os
 import select
@@ -48,6 +49,8 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
     except BaseException as error:  # noqa: BLE001 - import-time code may raise anything, SystemExit included
         _say(control, refused=explain(error))
         return
+    if script.is_async:
+        import asyncio  # noqa: F401, PLC0415
     faulthandler.enable(2)  # by number: each child has its own file there
     gc.collect()
     gc.freeze()
@@ -88,7 +91,21 @@ class Parent:
                 message, fds, _, _ = socket.recv_fds(self._control, _MESSAGE, 1)
                 if not message:
                     return
-                self._fork(json.loads(message), fds)
+                request = json.loads(message)
+                if "import" in request:
+                    self._learn(request["import"])
+                else:
+                    self._fork(request, fds)
+
+    def _learn(self, names: list[str]) -> None:
+        """Import what a run imported, so that the next children have it from the start."""
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except BaseException:  # noqa: BLE001, S112 - it is the script's own code; a child will meet it again
+                continue
+        gc.collect()
+        gc.freeze()
 
     def _fork(self, request: dict[str, Any], fds: list[int]) -> None:
         slot = int(request["fork"])
@@ -108,7 +125,6 @@ class Parent:
         try:
             gc.disable()
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for inherited in (*self._wakeup, self._control.detach()):
                 os.close(inherited)
             os.setsid()

@@ -17,6 +17,8 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("sandbox")
 _MESSAGE = 128 * 1024
 _FORK_PATIENCE = 10.0
+_LEARNED = 500
+"""Modules that a parent imports for its children, at most."""
 _LINGER = 2.0
 """A child that has sent its result and is still there after so long is killed."""
 _REST = 0.05
@@ -65,6 +67,7 @@ class ScraperParent:
         self._starting: set[Child] = set()
         self._stillborn = 0
         self._resting = False
+        self._learned: set[str] = set()
         self._closed = False
         ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
@@ -101,7 +104,8 @@ class ScraperParent:
         while self._ready:
             child = self._ready.popleft()
             if child.open:
-                self._loop.call_soon(self._top_up)
+                if not self._ready:  # otherwise when the run is over: a fork now would take its processor
+                    self._loop.call_soon(self._top_up)
                 return child, True
         future: asyncio.Future[Child] = self._loop.create_future()
         self._waiting.append(future)
@@ -124,11 +128,27 @@ class ScraperParent:
         if future.done() and not future.cancelled() and future.exception() is None:
             self._hand_out(future.result())
 
-    def release(self, child: Child) -> None:
-        """A run is over: make sure that its child leaves."""
+    def release(self, child: Child, imports: tuple[str, ...] = ()) -> None:
+        """A run is over: make sure that its child leaves, and that the next one has what this one had to import."""
         self._stillborn = 0
+        self._learn(imports)
+        self._loop.call_soon(self._top_up)
         if child.alive:
             self._loop.call_later(_LINGER, self._end_lingerer, child)
+
+    def _learn(self, imports: tuple[str, ...]) -> None:
+        """Let the parent import what a run imported. Children forked before that give way to warmer ones."""
+        new = [name for name in imports if name not in self._learned][: _LEARNED - len(self._learned)]
+        if not new or not self.usable:
+            return
+        self._learned.update(new)
+        try:
+            self._control.send(json.dumps({"import": new}).encode())
+        except OSError:
+            self.kill()
+            return
+        while self._ready:
+            self._ready.pop().close()
 
     def kill(self) -> None:
         """End the parent and everything it ever forked. May be called twice."""
@@ -221,7 +241,6 @@ class ScraperParent:
         """A child that had no run broke its wire. Its process, if it is still there, has nothing more to do."""
         if child in self._ready:
             self._ready.remove(child)
-        self._starting.discard(child)
         self._stillborn += 1
         self._resting = True
         self._loop.call_later(_REST * 2**self._stillborn, self._end_rest)
@@ -287,6 +306,7 @@ class ScraperParent:
         child = self._children.pop(int(message["exited"]), None)
         if child is None:
             return
+        self._starting.discard(child)
         child.reap(end)
         child.finish()
         self.look_for_strays()

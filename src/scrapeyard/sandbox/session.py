@@ -42,6 +42,8 @@ class Session:
     """The conversation with one busy child."""
 
     def __init__(self, child: Child, work: Work, services: ChildServices) -> None:
+        self.imports: tuple[str, ...] = ()
+        """Modules the script imported while it ran."""
         self._child = child
         self._work = work
         self._limits = work.limits
@@ -276,6 +278,7 @@ class Session:
         return True
 
     def _on_result(self, frame: Result, raw: bytes) -> None:
+        self.imports = frame.imports
         if frame.records:
             raw = b"[" + self._records + b"]"
             self._records.clear()
@@ -305,6 +308,7 @@ class Session:
         )
 
     def _on_error(self, frame: Error) -> None:
+        self.imports = frame.imports
         try:
             reason = ExitReason(frame.reason)
         except ValueError:

@@ -40,15 +40,12 @@ def main() -> None:
 
 
 def _warm_up() -> None:
-    """Import what scripts and children need, once, and keep the collector from touching it in every child."""
-    import asyncio  # noqa: F401, PLC0415
-    import random  # noqa: F401, PLC0415
-    import traceback  # noqa: F401, PLC0415
+    """Import what every child needs, once, and keep the collector from touching it in every child.
 
+    No more than that: each fork pays for what is loaded. What a script needs besides, its parent loads or learns.
+    """
     import scrapeyard_sdk.child  # noqa: F401, PLC0415
 
-    with contextlib.suppress(ImportError):
-        import selectolax.lexbor  # noqa: F401, PLC0415
     gc.collect()
     gc.freeze()
 
