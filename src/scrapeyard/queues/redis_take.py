@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.resources import files
 from typing import Any
@@ -100,7 +100,15 @@ class _Errand:
     """One `take`. It runs to its end though its caller may have gone, so that what it got can be put back."""
 
     def __init__(
-        self, commands: CommandLink, links: Links, *, streams: Sequence[str], count: int, until: float, patience: float
+        self,
+        commands: CommandLink,
+        links: Links,
+        *,
+        streams: Sequence[str],
+        count: int,
+        until: float,
+        patience: float,
+        aside: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
         self.called_off = False
         self.blocked_on: CommandLink | None = None
@@ -110,6 +118,7 @@ class _Errand:
         self._count = count
         self._until = until
         self._patience = patience
+        self._aside = aside
         self._log = get_log("queue")
 
     async def run(self) -> list[Delivery]:
@@ -157,17 +166,17 @@ class _Errand:
         if isinstance(reply, ResponseError) and str(reply).startswith(_GROUP_GONE):
             return []
         entries = [Entry(stream, *entry) for stream, here in _checked(reply) or () for entry in here]
-        return await self._keep(link, entries[: self._count], entries[self._count :])
+        if entries:
+            self._aside(self._keep(link, entries[: self._count], entries[self._count :]))
+        return read_entries(entries[: self._count], self._log)
 
-    async def _keep(self, link: CommandLink, entries: Sequence[Entry], surplus: Sequence[Entry]) -> list[Delivery]:
-        """Remove what is ours. Several streams may have had `count` each: what is too much goes back to its tail."""
+    async def _keep(self, link: CommandLink, entries: Sequence[Entry], surplus: Sequence[Entry]) -> None:
+        """Remove what is ours, while it runs already. Several streams may have had `count` each: what is too much goes
+        back to its tail. If no answer comes they stay pending; the copies recover() makes are marked redelivered.
+        """
         back: list[Command] = [("XADD", entry.stream, "*", *entry.fields) for entry in surplus]
-        commands = back + removals([*entries, *surplus])
-        # if no answer comes they may stay pending: ours run now, and the copies recover() makes are marked redelivered
         with suppress(LinkLost):
-            if commands:
-                await link.ask(*commands, within=self._patience)
-        return read_entries(entries, self._log)
+            await link.ask(*back, *removals([*entries, *surplus]), within=self._patience)
 
 
 def _checked(reply: Any) -> Any:
@@ -220,6 +229,7 @@ class Takers:
             count=min(count, MAX_COUNT),
             until=until,
             patience=self._patience,
+            aside=self._set_aside,
         )
         task = asyncio.create_task(errand.run())
         self._running[task] = errand
@@ -227,10 +237,14 @@ class Takers:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            settling = asyncio.create_task(self._settle(task, errand))
-            self._settling.add(settling)
-            settling.add_done_callback(self._settling.discard)
+            self._set_aside(self._settle(task, errand))
             raise
+
+    def _set_aside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work that nobody waits for but `stop`."""
+        task = asyncio.create_task(work)
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
 
     async def _settle(self, task: asyncio.Task[list[Delivery]], errand: _Errand) -> None:
         await self._hasten(task, errand)
