@@ -309,7 +309,6 @@ class ScraperParent:
         self._starting.discard(child)
         child.reap(end)
         child.finish()
-        self.look_for_strays()
         self._top_up()
 
     def _strays(self) -> bool:
