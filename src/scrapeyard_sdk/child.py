@@ -47,7 +47,7 @@ def run_child(sock: socket.socket, script: Script) -> NoReturn:
     """Never returns: the process ends when the run does."""
     channel = Channel(sock)
     loop = _new_loop() if script.is_async else None
-    _rehearse()
+    _rehearse(channel, loop)
     loaded = len(sys.modules)
     try:
         channel.send({"t": "ready", "version": wire.VERSION})
@@ -69,9 +69,20 @@ def _new_loop() -> "asyncio.AbstractEventLoop":
     return loop
 
 
-def _rehearse() -> None:
+def _rehearse(channel: Channel, loop: "asyncio.AbstractEventLoop | None") -> None:
     """Touch what every run touches, while nobody waits: a fork's memory is copied page by page at the first touch."""
-    json.loads(wire.encode({"t": "result", **_usage()}, to_json({"rehearsed": True}))[8:-18])
+    room = LogRoom(channel, 0)
+    SyncContext(channel, {"seconds": 1, "run_id": "", "attempt": 1, "input": {}, "config": {}}, room)
+    _flush(_Lines(room, "stdout", 1))
+    _tell_bare_output(room)
+    wire.encode({"t": "result", **_usage(), "imports": _new_imports(len(sys.modules))}, to_json({}))
+    json.loads(b"{}")
+    if loop is not None:
+        loop.run_until_complete(_nothing())
+
+
+async def _nothing() -> None:
+    """Turns the loop once."""
 
 
 def _new_imports(loaded: int) -> list[str]:
