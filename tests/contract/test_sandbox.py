@@ -444,6 +444,21 @@ async def test_children_are_forked_ahead(stand: Bench) -> None:
     assert (await stand.run(scraper)).forked_ahead
 
 
+async def test_what_one_run_imports_later_ones_have_from_the_start(stand: Bench) -> None:
+    scraper = stand.scraper(
+        "import sys\ndef run(ctx):\n    had = 'colorsys' in sys.modules\n    import colorsys\n    return had\n"
+    )
+    assert result(await stand.run(scraper)) is False
+    had = [result(await stand.run(scraper)) for _ in range(6)]
+    assert had[-1] is True, "children that were being forked meanwhile are used up by now"
+
+
+async def test_an_import_that_fails_for_the_parent_harms_no_run(stand: Bench) -> None:
+    code = "import sys\ndef run(ctx):\n    sys.modules['no.such.module'] = sys\n    return 1\n"
+    scraper = stand.scraper(code)
+    assert [result(await stand.run(scraper)) for _ in range(3)] == [1, 1, 1]
+
+
 async def test_an_edit_is_another_scraper_and_both_may_run(stand: Bench) -> None:
     old, new = stand.scraper("def run(ctx): return 'old'"), stand.scraper("def run(ctx): return 'new'")
     verdicts = await asyncio.gather(*(stand.run(scraper) for scraper in (old, new, old, new)))
