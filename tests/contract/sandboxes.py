@@ -195,7 +195,7 @@ def _open_files() -> list[str]:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """Every process below this one, zombies too."""
+    """Every process below this one, zombies too; not the servers that other tests have started for the session."""
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
@@ -206,8 +206,16 @@ def descendants(pid: int) -> Iterator[int]:
         except OSError:
             continue
         for child in children:
-            yield int(child)
-            yield from descendants(int(child))
+            if not _is_server(child):
+                yield int(child)
+                yield from descendants(int(child))
+
+
+def _is_server(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() in ("postgres", "valkey-server")
+    except OSError:
+        return False
 
 
 def command(pid: int) -> str:
