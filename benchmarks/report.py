@@ -19,7 +19,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """Every measured duration is multiplied by it."""
     clients: int = 32
     processes: int = 2
-    slots: int = 4
+    slots: int = 8
 
     def wants(self, part: str) -> bool:
         """Whether this part was asked for."""

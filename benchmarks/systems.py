@@ -28,7 +28,7 @@ class Ground(Struct, frozen=True, kw_only=True):
     postgres_url: str
     processes: int = 2
     """Worker processes of each system."""
-    slots: int = 4
+    slots: int = 8
     """Runs that one Scrapeyard worker process has in hand at once."""
 
 
