@@ -202,8 +202,11 @@ def redacted(settings: Settings) -> dict[str, Any]:
 
 
 def hide_password(url: str) -> str:
-    """The same URL with its password as `***`."""
-    parts = urlsplit(url)
+    """The same URL with its password as `***`; all of it hidden when it cannot be read as a URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "***"
     if not parts.password:
         return url
     host = parts.netloc.rpartition("@")[2]

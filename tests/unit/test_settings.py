@@ -223,3 +223,7 @@ def test_limits_become_the_models_noun() -> None:
     assert isinstance(limits, Limits)
     assert limits.wall_seconds == 300
     assert Limits().within(limits) == Limits()
+
+
+def test_a_url_that_cannot_be_read_is_hidden_whole() -> None:
+    assert hide_password("redis://:secret@[bad") == "***"
