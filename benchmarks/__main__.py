@@ -82,9 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="one short round: a look, not a measurement")
     parser.add_argument("--clients", type=_count, default=32, help="clients when throughput is measured (32)")
     parser.add_argument("--processes", type=_count, default=2, help="worker processes of each system (2)")
-    parser.add_argument(
-        "--slots", type=_count, default=8, help="runs at once in a worker (8, as on two cores)"
-    )
+    parser.add_argument("--slots", type=_count, default=8, help="runs at once in a worker (8, as on two cores)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number there")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there, for the documentation")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
