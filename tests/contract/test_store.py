@@ -284,6 +284,14 @@ class TestFinish:
         )
         assert again.status is RunStatus.QUEUED
 
+    async def test_a_requested_cancel_ends_a_lost_run_at_the_attempt_it_had(self, store: Store) -> None:
+        run = begun(a_run())
+        await store.begin([run])
+        await store.cancel(run.id, NOW)
+        assert not await store.retry(run.id, 1, NOW)
+        ended = await fetched(store, run.id)
+        assert (ended.status, ended.exit_reason, ended.attempt) == (RunStatus.CANCELLED, ExitReason.CANCELLED, 1)
+
     async def test_a_success_stays_a_success_though_cancel_was_requested(self, store: Store) -> None:
         run = begun(a_run())
         await store.begin([run])

@@ -110,7 +110,8 @@ class SqlRunWrites:
     async def retry(self, run_id: str, attempt: int, now: float) -> bool:
         """Put a RUNNING run whose worker was lost back to QUEUED at `attempt` + 1, due now. False if it moved on, or
         if its cancel was requested, which ends it here."""
-        statement = _at(run_id, attempt).where(RUNNING).values(_put_back(now) | {"attempt": attempt + 1})
+        following = case((RUNS.c.cancel_requested, attempt), else_=attempt + 1)
+        statement = _at(run_id, attempt).where(RUNNING).values(_put_back(now) | {"attempt": following})
         rows = await self._database.change(statement.returning(RUNS.c.status))
         return bool(rows) and rows[0]["status"] == RunStatus.QUEUED.value
 
