@@ -11,7 +11,8 @@
     │   ├── Overloaded             too many runs wait
     │   ├── QueueUnavailable
     │   ├── StoreUnavailable
-    │   └── BlobsUnavailable
+    │   ├── BlobsUnavailable
+    │   └── SourceUnavailable      a repository of scrapers
     ├── FetchFailed                an engine could not get a page; carries an exit reason
     ├── SandboxError               a child could not be made
     └── SettingsInvalid            the settings cannot be used as they are
@@ -105,6 +106,12 @@ class BlobsUnavailable(Unavailable):
     """The blob store does not answer or is full. Check the data directory."""
 
     code = "blobs_unavailable"
+
+
+class SourceUnavailable(Unavailable):
+    """A repository of scrapers is away, slow or serves what cannot be used. What is cached goes on serving."""
+
+    code = "source_unavailable"
 
 
 class FetchFailed(ScrapeyardError):

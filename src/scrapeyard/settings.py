@@ -3,7 +3,8 @@
 Sources, strongest first: command line, environment, `.env` in the working directory, a TOML file
 (`SCRAPEYARD_CONFIG`, or `scrapeyard.toml` in the working directory), defaults. The environment spells a nested key with
 two underscores: `SCRAPEYARD_WORKER__SLOTS=8`. Well-known names (`DATABASE_URL`, `REDIS_URL`, `LOG_LEVEL`,
-`OTEL_EXPORTER_OTLP_ENDPOINT`, `SCRAPEYARD_LANG`) are understood beside ours; ours win. Unknown keys are refused.
+`OTEL_EXPORTER_OTLP_ENDPOINT`, `SCRAPEYARD_LANG`, `SCRIPT_REPOSITORY_TYPE`, `S3_BUCKET_NAME`, …) are understood beside
+ours; ours win. Unknown keys are refused.
 """
 
 import os
@@ -111,11 +112,64 @@ class HttpSettings(Section):
     user_agent: str = Field("", description="Overrides the profile's.")
 
 
-class RepositorySettings(Section):
-    """Where scrapers come from."""
+class SourceSettings(Section):
+    """One repository of scrapers."""
 
-    scrapers: Path | None = Field(None, description="Folder with scrapers, watched.")
+    type: Literal["", "folder", "git", "http", "s3"] = Field("", description="What it is; empty: there is none.")
+    name: str = Field("", description="How listings call it; empty: its URL without credentials.")
+    url: SecretStr = Field(
+        SecretStr(""), description="Folder, any URL that git understands, or the URL of the index; not for s3."
+    )
+    path: str = Field("", description="Folder inside a Git repository that holds the scrapers; empty: all of it.")
+    branch: str = Field("", description="Git branch; empty: the one that the repository names.")
+    history: int = Field(
+        50, ge=1, le=10_000, description="Commits of the branch in which older versions are looked for."
+    )
+    token: SecretStr = Field(SecretStr(""), description="Password for Git over https, bearer token for http.")
+    key_file: Path | None = Field(None, description="Private key for Git over ssh.")
+    known_hosts: Path | None = Field(None, description="Host keys for Git over ssh; empty: the user's own file.")
+    bucket: str = Field("", description="S3 bucket.")
+    region: str = Field("", description="S3 region.")
+    prefix: str = Field("", description="S3 prefix before every key.")
+    endpoint: str = Field("", description="S3-compatible server other than Amazon's.")
+    access_key: SecretStr = Field(SecretStr(""), description="S3 access key; empty: the machine's own credentials.")
+    secret_key: SecretStr = Field(SecretStr(""), description="S3 secret key.")
+
+
+class RepositorySettings(Section):
+    """Where scrapers come from, in order of precedence: `scrapers`, `source`, `more`, installed packages."""
+
+    scrapers: Path | None = Field(None, description="Folder with scrapers, watched; its files may change at any time.")
     refresh_seconds: float = Field(2, gt=0, description="Between looks at the folder.")
+    source: SourceSettings = SourceSettings()
+    more: tuple[SourceSettings, ...] = Field((), description="Further repositories; [[repository.more]] in the file.")
+    poll_seconds: float = Field(30, gt=0, description="Between looks at a repository that is not a folder.")
+    timeout_seconds: float = Field(60, gt=0, description="For one look at a repository or one download.")
+    versions: int = Field(20, ge=1, le=10_000, description="Newest versions of each scraper that are kept ready.")
+    cache_mb: float = Field(2048, gt=0, description="Copies of scrapers on this machine.")
+    default: str = Field("builtin/page", description="What runs when a call gives only a URL.")
+    public_keys: tuple[str, ...] = Field(
+        (), description="Ed25519 keys (base64); when there are any, every scraper from a repository must be signed."
+    )
+    hook_secret: SecretStr = Field(
+        SecretStr(""), description="Shared with the Git host that calls /api/scrapers/refresh after a push."
+    )
+    secrets_file: Path | None = Field(None, description="TOML file with the secrets granted to each scraper.")
+    installed: bool = Field(True, description="Whether scrapers of installed Python packages are offered.")
+
+
+class EnvironmentSettings(Section):
+    """Python packages that scrapers require."""
+
+    build_seconds: float = Field(300, gt=0, description="For resolving and installing one set of requirements.")
+    max_mb: float = Field(1024, gt=0, description="One environment on disk.")
+    cache_mb: float = Field(10_240, gt=0, description="All environments on disk; the least recently used goes.")
+    builds: int = Field(1, ge=1, le=16, description="Environments built at once.")
+    retry_seconds: float = Field(300, gt=0, description="Before a build that failed is tried again.")
+    index_url: SecretStr = Field(SecretStr(""), description="Package index; empty: what uv is set up with.")
+    find_links: tuple[str, ...] = Field((), description="Folders or pages with wheels, beside the index.")
+    offline: bool = Field(False, description="Whether only find_links and uv's cache are used.")
+    source_builds: bool = Field(False, description="Whether packages without a wheel are built, which runs their code.")
 
 
 class LogSettings(Section):
@@ -153,6 +207,7 @@ class Settings(Section):
     limits: LimitSettings = LimitSettings()
     http: HttpSettings = HttpSettings()
     repository: RepositorySettings = RepositorySettings()
+    environments: EnvironmentSettings = EnvironmentSettings()
     retention: RetentionSettings = RetentionSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
@@ -164,6 +219,13 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "LOG_LEVEL": ("log", "level"),
     "OTEL_EXPORTER_OTLP_ENDPOINT": ("telemetry", "otlp_endpoint"),
     "SCRAPEYARD_LANG": ("log", "lang"),
+    "SCRIPT_REPOSITORY_TYPE": ("repository", "source", "type"),
+    "SCRIPT_REPOSITORY_URL": ("repository", "source", "url"),
+    "S3_BUCKET_NAME": ("repository", "source", "bucket"),
+    "S3_REGION": ("repository", "source", "region"),
+    "S3_ACCESS_KEY": ("repository", "source", "access_key"),
+    "S3_SECRET_KEY": ("repository", "source", "secret_key"),
+    "S3_PREFIX": ("repository", "source", "prefix"),
 }
 """Names other tools use, and the key each stands for."""
 
@@ -198,6 +260,10 @@ def redacted(settings: Settings) -> dict[str, Any]:
     tree = settings.model_dump(mode="json")
     for name in ("database_url", "redis_url"):
         tree[name] = hide_password(getattr(settings, name).get_secret_value())
+    repository = settings.repository
+    tree["repository"]["source"]["url"] = hide_password(repository.source.url.get_secret_value())
+    for shown, source in zip(tree["repository"]["more"], repository.more, strict=True):
+        shown["url"] = hide_password(source.url.get_secret_value())
     return tree
 
 

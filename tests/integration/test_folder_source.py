@@ -14,7 +14,8 @@ from scrapeyard.model import Limits, Scraper, ScraperRef
 from scrapeyard.repository import files
 from scrapeyard.repository.cache import DAY, Cache
 from scrapeyard.repository.catalogue import FolderCatalogue
-from scrapeyard.repository.folder import find_scrapers, load_folder, scraper_files
+from scrapeyard.repository.folder import find_scrapers, scraper_files
+from scrapeyard.repository.loading import load_folder
 
 CEILING = Limits(wall_seconds=60, memory_mb=256)
 PAGE = Scraper(ref=ScraperRef(id="builtin/page", version="1.0.0"), folder=None)

@@ -12,7 +12,7 @@ import pytest
 
 from scrapeyard.demo import create_app
 from scrapeyard.model import Limits
-from scrapeyard.repository.folder import load_folder
+from scrapeyard.repository.loading import load_folder
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.template import create
 from scrapeyard_sdk import Fail, Page, Retry, Skip

@@ -6,7 +6,7 @@ import pytest
 
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import Limits
-from scrapeyard.repository.folder import load_folder
+from scrapeyard.repository.loading import load_folder
 from scrapeyard.repository.template import TEMPLATES, create
 
 

@@ -18,7 +18,7 @@ from scrapeyard.errors import InputInvalid, ScraperNotFound
 from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue import FolderCatalogue
-from scrapeyard.repository.folder import load_folder
+from scrapeyard.repository.loading import load_folder
 from scrapeyard.repository.port import Listing
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.sandbox.forks import ForkSandbox

@@ -18,7 +18,7 @@ from scrapeyard.model.run import (
     WorkerInfo,
     status_of,
 )
-from scrapeyard.model.scraper import SCRAPER_ID, Limits, Scraper, ScraperRef
+from scrapeyard.model.scraper import SCRAPER_ID, Defaults, Limits, Scraper, ScraperRef
 from scrapeyard.model.signals import Cancel, Refresh, Signal
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "SCRAPER_ID",
     "Artifact",
     "Cancel",
+    "Defaults",
     "Delivery",
     "ExitReason",
     "FetchTrace",

@@ -40,6 +40,14 @@ class Limits(Struct, frozen=True, kw_only=True):
         return Limits(**{name: min(getattr(self, name), getattr(ceiling, name)) for name in self.__struct_fields__})
 
 
+class Defaults(Struct, frozen=True, kw_only=True):
+    """What a call that does not say gets: the manifest's `[policy]`. None and empty: the platform's own default."""
+
+    retries: int | None = None
+    timeout_seconds: float | None = None
+    priority: str = ""
+
+
 class Scraper(Struct, frozen=True, kw_only=True):
     """One version of a scraper, read, checked and ready to run."""
 
@@ -58,6 +66,8 @@ class Scraper(Struct, frozen=True, kw_only=True):
     """`engines`, or `direct` where the operator grants it."""
     lane: str = "default"
     config: dict[str, Any] = field(default_factory=dict)
+    """A value `{"secret": "name"}` stands for a secret that the worker puts in its place."""
+    policy: Defaults = Defaults()
     requirements: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
     """What the script says it needs of a worker, such as `http` or `browser`."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from scrapeyard.model import Limits, Scraper
 from scrapeyard.repository.cache import Cache
-from scrapeyard.repository.folder import Terms
 from scrapeyard.repository.index import Index
+from scrapeyard.repository.loading import Terms
 from scrapeyard.repository.port import Listing
 from scrapeyard.repository.scan import Entries, Look, Scanner
 from scrapeyard.telemetry.events import get_log

@@ -11,7 +11,8 @@ from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.repository.cache import Cache
 from scrapeyard.repository.files import ChangedMeanwhile, SourceFile
-from scrapeyard.repository.folder import Terms, find_scrapers, load_files, scraper_files
+from scrapeyard.repository.folder import find_scrapers, scraper_files
+from scrapeyard.repository.loading import Terms, load_files
 from scrapeyard.repository.manifest import FILE_NAME, MAX_BYTES
 from scrapeyard.repository.port import Listing
 from scrapeyard.repository.versions import is_version

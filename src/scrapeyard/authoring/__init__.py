@@ -1,0 +1,1 @@
+"""Tools for those who write scrapers: recording, replaying, certifying."""

@@ -1,0 +1,85 @@
+"""From files to a scraper: copy, then read and check the copy, so that what was checked is what will run."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from msgspec import Struct
+
+from scrapeyard.errors import ScraperInvalid
+from scrapeyard.model import Limits, Scraper, ScraperRef
+from scrapeyard.repository.cache import Cache
+from scrapeyard.repository.files import ChangedMeanwhile, SourceFile
+from scrapeyard.repository.folder import scraper_files
+from scrapeyard.repository.manifest import FILE_NAME, Manifest, read_manifest
+from scrapeyard.repository.signature import MAX_BYTES, read_signature
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What the operator allows every scraper."""
+
+    ceiling: Limits
+    direct_network: Collection[str] = ()
+
+
+def load_folder(path: Path, cache: Path, ceiling: Limits, *, direct_network: Collection[str] = ()) -> Scraper:
+    """Read one scraper from its own folder, and copy it to the cache. Raises ScraperInvalid. Blocking."""
+    if not (path / FILE_NAME).is_file():
+        raise ScraperInvalid(f"{path}: no {FILE_NAME} here; `scrapeyard new` makes one")
+    try:
+        files = scraper_files(path, path.resolve(), str(path), cache.resolve())
+        return load_files(files, Cache(cache), Terms(ceiling=ceiling, direct_network=direct_network), str(path))
+    except OSError as error:
+        raise ScraperInvalid(f"{error.filename or path}: cannot be read: {error.strerror}") from None
+    except ChangedMeanwhile:
+        raise ScraperInvalid(f"{path}: changed while it was read; try again") from None
+
+
+def load_files(files: tuple[SourceFile, ...], cache: Cache, terms: Terms, where: str) -> Scraper:
+    """Copy to the cache, then read the copy: what was checked is what will run. `where` stands in error messages.
+
+    Raises ScraperInvalid, ChangedMeanwhile or OSError.
+    """
+    digest, copy = cache.put(files)
+    text = _read(copy / FILE_NAME, f"{where}/{FILE_NAME}")
+    manifest = read_manifest(text, f"{where}/{FILE_NAME}", lambda name: (copy / name).read_bytes())
+    if manifest.network == "direct" and manifest.id not in terms.direct_network:
+        raise ScraperInvalid(
+            f'{where}/{FILE_NAME}: network: "direct" is not granted here; use ctx.fetch, or ask the operator'
+        )
+    if manifest.requirements:
+        raise ScraperInvalid(
+            f"{where}/{FILE_NAME}: requirements: packages of a scraper's own are not installed yet; a script has the "
+            "standard library, the SDK and selectolax"
+        )
+    source = _read(copy / manifest.entry_file, f"{where}/{manifest.entry_file}")
+    signature = read_signature(source, manifest.entry_function, f"{where}/{manifest.entry_file}")
+    return _scraper(
+        manifest, signature, ScraperRef(id=manifest.id, version=manifest.version, digest=digest), copy, terms
+    )
+
+
+def _read(path: Path, where: str) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(MAX_BYTES + 1)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        raise ScraperInvalid(f"{where}: no such file; `entry` in {FILE_NAME} names it") from None
+
+
+def _scraper(manifest: Manifest, signature: dict[str, object], ref: ScraperRef, copy: Path, terms: Terms) -> Scraper:
+    return Scraper(
+        ref=ref,
+        folder=copy,
+        entry=manifest.entry,
+        name=manifest.name,
+        description=manifest.description,
+        input_schema=signature if manifest.input_schema is None else manifest.input_schema,
+        output_schema=manifest.output_schema,
+        limits=manifest.limits.within(terms.ceiling),
+        allowed_hosts=manifest.allowed_hosts,
+        network=manifest.network,
+        lane=manifest.lane,
+        config=manifest.config,
+        requirements=manifest.requirements,
+        capabilities=manifest.capabilities,
+    )
