@@ -18,7 +18,7 @@ class Release(Struct, frozen=True, kw_only=True):
     mark: str
     """Changes when the content does: the digest of an archive, the id of a Git tree, the stamp of a folder."""
     place: str
-    """Where in the source it is, in words that its author knows: a folder, a tag, a key. Understood by `fetch` alone."""
+    """Where in the source it is, in words its author knows: a folder, a tag, a key. Understood by `fetch` alone."""
     size: int = 0
     """Bytes to download; 0 when not known before."""
 
@@ -57,7 +57,7 @@ class Source(Protocol):
     fault of the source, and the version that was known stays."""
 
     async def look(self, mark: str) -> Offer | None:
-        """What there is now; None when nothing changed since the offer whose mark is given. Raises SourceUnavailable."""
+        """What there is now; None when nothing changed since the offer of this mark. Raises SourceUnavailable."""
 
     async def fetch(self, release: Release, folder: Path) -> Path:
         """Get the files of a release; returns where they are: `folder`, which is empty and the caller's to remove, or
