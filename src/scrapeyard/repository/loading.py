@@ -46,11 +46,6 @@ def load_files(files: tuple[SourceFile, ...], cache: Cache, terms: Terms, where:
         raise ScraperInvalid(
             f'{where}/{FILE_NAME}: network: "direct" is not granted here; use ctx.fetch, or ask the operator'
         )
-    if manifest.requirements:
-        raise ScraperInvalid(
-            f"{where}/{FILE_NAME}: requirements: packages of a scraper's own are not installed yet; a script has the "
-            "standard library, the SDK and selectolax"
-        )
     source = _read(copy / manifest.entry_file, f"{where}/{manifest.entry_file}")
     signature = read_signature(source, manifest.entry_function, f"{where}/{manifest.entry_file}")
     return _scraper(

@@ -30,6 +30,7 @@ from msgspec import Struct, field
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import SCRAPER_ID, Limits
+from scrapeyard.repository.manifest_requirements import check_requirement
 from scrapeyard.repository.manifest_schemas import ReadFile, read_schema
 from scrapeyard.repository.values import Place, check_json
 from scrapeyard.repository.versions import is_version
@@ -151,7 +152,7 @@ def _strings(value: Any, place: Place) -> list[str]:
 
 
 def _requirements(value: Any, place: Place) -> tuple[str, ...]:
-    return tuple(item.strip() for item in _strings(value, place))
+    return tuple(check_requirement(item, place) for item in _strings(value, place))
 
 
 def _capabilities(value: Any, place: Place) -> tuple[str, ...]:
