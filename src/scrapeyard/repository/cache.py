@@ -1,5 +1,8 @@
 """The cache: an immutable copy of every version, named by the digest of its paths and contents.
 
+A signature signs the digest, so it is no part of it: it lies in the copy, and is replaced when the same content comes
+with another one.
+
 Children run under other user ids, so every copy is readable by all and writable by nobody. A copy is written under a
 temporary name and renamed, so that a name that exists is whole.
 """
@@ -16,6 +19,8 @@ from pathlib import Path
 from scrapeyard.repository.files import ChangedMeanwhile, SourceFile, list_files, read_chunks
 
 DAY = 86_400.0
+SIGNATURE = "scraper.sig"
+"""The detached signature in a scraper's own folder."""
 _TEMPORARY = ".new-"
 
 
@@ -30,10 +35,11 @@ class Cache:
 
         Raises ChangedMeanwhile when a file changed on the way, OSError when it cannot be read or the copy not written.
         """
-        digest = _digest(files)
+        digest = content_digest(files)
         kept = self.folder / digest
         if not self._is_whole(kept, digest):
             self._copy(files, kept, digest)
+        _renew_signature(files, kept)
         os.utime(kept)
         return digest, kept
 
@@ -88,10 +94,35 @@ def _is_ours(name: str) -> bool:
     return name.startswith(_TEMPORARY) or (len(name) == 64 and not set(name) - set("0123456789abcdef"))
 
 
+def content_digest(files: tuple[SourceFile, ...]) -> str:
+    """What names a scraper's content: the digest of every path and file but the signature.
+
+    Raises ChangedMeanwhile or OSError.
+    """
+    return _digest(files)
+
+
+def _renew_signature(files: tuple[SourceFile, ...], kept: Path) -> None:
+    """The same content may be signed later, or by another key; half a signature is never seen."""
+    given = next((file for file in files if file.name == SIGNATURE), None)
+    if given is None:
+        return
+    content = b"".join(read_chunks(given))
+    target = kept / SIGNATURE
+    if target.is_file() and target.read_bytes() == content:
+        return
+    fresh = kept / f".{SIGNATURE}-{os.getpid()}-{time.monotonic_ns()}"
+    fresh.write_bytes(content)
+    fresh.chmod(0o444)
+    fresh.replace(target)
+
+
 def _digest(files: tuple[SourceFile, ...], into: Path | None = None) -> str:
     """The digest of paths and contents; with `into`, the files are written there on the way."""
     total = hashlib.sha256(b"scrapeyard-scraper 1\n")
     for file in files:
+        if file.name == SIGNATURE:
+            continue
         name, content = os.fsencode(file.name), hashlib.sha256()
         for chunk in read_chunks(file) if into is None else _saved(file, into):
             content.update(chunk)
