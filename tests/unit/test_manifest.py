@@ -96,7 +96,7 @@ def test_every_key_is_kept() -> None:
         (HEAD + 'allowed_hosts = ["http://x.example"]', "allowed_hosts", "without scheme"),
         (HEAD + 'allowed_hosts = ["x.example:80"]', "allowed_hosts", "without scheme"),
         (HEAD + 'allowed_hosts = ["x.*.example"]', "allowed_hosts", "without scheme"),
-        (HEAD + 'capabilities = ["Browser"]', "capabilities", "lower-case"),
+        (HEAD + 'capabilities = ["Browser"]', "capabilities", "there are: http, browser, captcha, ai"),
         (HEAD + 'network = "open"', "network", '"engines" or "direct"'),
         (HEAD + 'lane = "a b"', "lane", "lower-case"),
         (HEAD + "name = 3", "name", "text"),

@@ -12,6 +12,7 @@ from scrapeyard.repository.files import ChangedMeanwhile, SourceFile
 from scrapeyard.repository.folder import scraper_files
 from scrapeyard.repository.manifest import FILE_NAME, Manifest, read_manifest
 from scrapeyard.repository.signature import MAX_BYTES, read_signature
+from scrapeyard.repository.signing import PublicKey, check_signature, signature_of
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -19,6 +20,10 @@ class Terms(Struct, frozen=True, kw_only=True):
 
     ceiling: Limits
     direct_network: Collection[str] = ()
+    capabilities: Collection[str] = ("http",)
+    """What this installation offers; a scraper that needs more is refused."""
+    public_keys: tuple[PublicKey, ...] = ()
+    """Where there are any, every scraper must be signed by one of them."""
 
 
 def load_folder(path: Path, cache: Path, ceiling: Limits, *, direct_network: Collection[str] = ()) -> Scraper:
@@ -42,15 +47,23 @@ def load_files(files: tuple[SourceFile, ...], cache: Cache, terms: Terms, where:
     digest, copy = cache.put(files)
     text = _read(copy / FILE_NAME, f"{where}/{FILE_NAME}")
     manifest = read_manifest(text, f"{where}/{FILE_NAME}", lambda name: (copy / name).read_bytes())
-    if manifest.network == "direct" and manifest.id not in terms.direct_network:
-        raise ScraperInvalid(
-            f'{where}/{FILE_NAME}: network: "direct" is not granted here; use ctx.fetch, or ask the operator'
-        )
+    _check_terms(manifest, terms, f"{where}/{FILE_NAME}")
+    ref = ScraperRef(id=manifest.id, version=manifest.version, digest=digest)
+    check_signature(signature_of(files), ref, terms.public_keys, where)
     source = _read(copy / manifest.entry_file, f"{where}/{manifest.entry_file}")
     signature = read_signature(source, manifest.entry_function, f"{where}/{manifest.entry_file}")
-    return _scraper(
-        manifest, signature, ScraperRef(id=manifest.id, version=manifest.version, digest=digest), copy, terms
-    )
+    return _scraper(manifest, signature, ref, copy, terms)
+
+
+def _check_terms(manifest: Manifest, terms: Terms, where: str) -> None:
+    if manifest.network == "direct" and manifest.id not in terms.direct_network:
+        raise ScraperInvalid(f'{where}: network: "direct" is not granted here; use ctx.fetch, or ask the operator')
+    missing = [name for name in manifest.capabilities if name not in terms.capabilities]
+    if missing:
+        offered = ", ".join(sorted(terms.capabilities)) or "none"
+        raise ScraperInvalid(
+            f"{where}: capabilities: {', '.join(missing)} is not offered by this installation, which has: {offered}"
+        )
 
 
 def _read(path: Path, where: str) -> bytes:
@@ -75,6 +88,7 @@ def _scraper(manifest: Manifest, signature: dict[str, object], ref: ScraperRef, 
         network=manifest.network,
         lane=manifest.lane,
         config=manifest.config,
+        policy=manifest.policy,
         requirements=manifest.requirements,
         capabilities=manifest.capabilities,
     )

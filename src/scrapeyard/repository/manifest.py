@@ -6,17 +6,19 @@
     name = "Product page"
     description = "Title and price of one product."
     entry = "scraper.py:run"        file:function, inside the folder; this is the default
-    requirements = ["price-parser>=0.3"]
-    capabilities = ["http"]
+    requirements = ["price-parser>=0.3"]   PEP 508 names; each set of them has an environment of its own
+    capabilities = ["http"]         of http, browser, captcha, ai: a scraper that needs what is not here is refused
     allowed_hosts = ["shop.example", "*.shop.example"]
     network = "engines"             or "direct", which an operator must grant
     lane = "default"
     [input]                         a JSON Schema, or schema = "input.json"; without it, the function's hints decide
     [output]                        likewise; without it, any result is good
-    [config]                        what the script finds in ctx.config
+    [config]                        what the script finds in ctx.config; { secret = "name" } stands for a secret
+    [policy]                        retries, timeout_seconds, priority: what a call that does not say gets
     [limits]                        wall_seconds, cpu_seconds, memory_mb, …; cut to the operator's ceiling
 
-Unknown keys are refused. Every fault is a ScraperInvalid that names the file, the key and the remedy.
+Unknown keys are refused; `docs/manifest.md` tells each key whole. Every fault is a ScraperInvalid that names the file,
+the key and the remedy.
 """
 
 import difflib
@@ -29,18 +31,21 @@ from typing import Any
 from msgspec import Struct, field
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.model import SCRAPER_ID, Limits
+from scrapeyard.model import SCRAPER_ID, Defaults, Limits, Priority
 from scrapeyard.repository.manifest_requirements import check_requirement
 from scrapeyard.repository.manifest_schemas import ReadFile, read_schema
-from scrapeyard.repository.values import Place, check_json
+from scrapeyard.repository.values import WORD, Place, check_json, check_secrets
 from scrapeyard.repository.versions import is_version
 
 FILE_NAME = "scraper.toml"
 FORMAT = 1
 MAX_BYTES = 256 * 1024
 MAX_LIST = 200
+MAX_RETRIES = 20
+MAX_TIMEOUT = 86_400
+CAPABILITIES = ("http", "browser", "captcha", "ai")
+"""What a scraper may need of a worker."""
 
-_WORD = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _HOST = re.compile(
     r"(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*|[0-9a-f:]*:[0-9a-f:.]*"
 )
@@ -64,6 +69,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     network: str = "engines"
     lane: str = "default"
     config: dict[str, Any] = field(default_factory=dict)
+    policy: Defaults = Defaults()
     limits: Limits = Limits()
 
     @property
@@ -156,7 +162,10 @@ def _requirements(value: Any, place: Place) -> tuple[str, ...]:
 
 
 def _capabilities(value: Any, place: Place) -> tuple[str, ...]:
-    return tuple(_word(item, place) for item in _strings(value, place))
+    names = _strings(value, place)
+    for name in (name for name in names if name not in CAPABILITIES):
+        raise place.fault(f"{name[:100]!r} is not known; there are: {', '.join(CAPABILITIES)}")
+    return tuple(dict.fromkeys(names))
 
 
 def _hosts(value: Any, place: Place) -> tuple[str, ...]:
@@ -176,7 +185,7 @@ def _network(value: Any, place: Place) -> str:
 
 
 def _word(value: Any, place: Place) -> str:
-    if not isinstance(value, str) or _WORD.fullmatch(value) is None:
+    if not isinstance(value, str) or WORD.fullmatch(value) is None:
         raise place.fault('must be 1 to 64 of lower-case letters, digits, ".", "_", "-", a letter or digit first')
     return value
 
@@ -185,7 +194,21 @@ def _config(value: Any, place: Place) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise place.fault("must be a table: write [config] and the keys below it")
     check_json(value, place)
+    check_secrets(value, place)
     return value
+
+
+def _policy(value: Any, place: Place) -> Defaults:
+    if not isinstance(value, dict):
+        raise place.fault("must be a table: write [policy] and the keys below it")
+    for name, wanted in value.items():
+        here = Place(place.where, f"policy.{name[:100]}")
+        if name not in _POLICY:
+            raise here.fault(f"no such key{_meant(name, _POLICY)}")
+        is_good, remedy = _POLICY[name]
+        if isinstance(wanted, bool) or not is_good(wanted):
+            raise here.fault(remedy)
+    return Defaults(**value)
 
 
 def _limits(value: Any, place: Place) -> Limits:
@@ -211,6 +234,20 @@ def _meant(word: str, known: Any) -> str:
     return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(sorted(known))}"
 
 
+_POLICY: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "retries": (
+        lambda value: isinstance(value, int) and 0 <= value <= MAX_RETRIES,
+        f"must be a whole number from 0 to {MAX_RETRIES}",
+    ),
+    "timeout_seconds": (
+        lambda value: isinstance(value, (int, float)) and 0 < value <= MAX_TIMEOUT,
+        f"must be a number above 0, up to {MAX_TIMEOUT}",
+    ),
+    "priority": (
+        lambda value: isinstance(value, str) and value in tuple(Priority),
+        'must be "high", "normal" or "low"',
+    ),
+}
 _READERS: dict[str, Callable[[Any, Place], Any]] = {
     "id": _id,
     "version": _version,
@@ -223,6 +260,7 @@ _READERS: dict[str, Callable[[Any, Place], Any]] = {
     "network": _network,
     "lane": _word,
     "config": _config,
+    "policy": _policy,
     "limits": _limits,
 }
 _EXAMPLES = {"id": 'id = "shop/product"', "version": 'version = "1.0.0"'}

@@ -1,6 +1,7 @@
 """Places in a manifest, and what a value there may be."""
 
 import math
+import re
 from typing import Any
 
 from msgspec import Struct
@@ -8,6 +9,10 @@ from msgspec import Struct
 from scrapeyard.errors import ScraperInvalid
 
 MAX_DEPTH = 32
+SECRET = "secret"  # noqa: S105 - a key's name
+"""The one key of a table that stands for a secret."""
+WORD = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+"""A name that stands in paths, keys and settings: `fullmatch` it."""
 
 
 class Place(Struct, frozen=True):
@@ -33,6 +38,27 @@ def check_json(value: Any, place: Place, depth: int = 0) -> None:
             check_json(child, place, depth + 1)
     else:
         _check_scalar(value, place)
+
+
+def check_secrets(config: dict[str, Any], place: Place) -> None:
+    """Raises ScraperInvalid when a table below `config` has a `secret` beside other keys, or one that is no name.
+
+    The table itself is no reference: `secret` directly below [config] is a key like any other.
+    """
+    for key, child in config.items():
+        _check_reference(child, Place(place.where, f"{place.key}.{key}"[:200]))
+
+
+def _check_reference(value: Any, place: Place) -> None:
+    if isinstance(value, list):
+        for child in value:
+            _check_reference(child, place)
+    elif isinstance(value, dict) and SECRET not in value:
+        check_secrets(value, place)
+    elif isinstance(value, dict):
+        name = value[SECRET]
+        if len(value) > 1 or not isinstance(name, str) or WORD.fullmatch(name) is None:
+            raise place.fault('a table with `secret` stands for one: write { secret = "name" }, in lower case, alone')
 
 
 def _check_scalar(value: Any, place: Place) -> None:
