@@ -1,7 +1,6 @@
 """What every store promises, on SQLite and on PostgreSQL."""
 
 import asyncio
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from msgspec import Raw, structs
 from sqlalchemy import CheckConstraint, Connection, Engine, event, text
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import create_async_engine
 
@@ -34,11 +32,9 @@ from scrapeyard.model import (
     Timing,
     Usage,
 )
-from scrapeyard.store.migrate import FOLDER, HEAD, migrate
+from scrapeyard.store.migrate import FOLDER, HEAD
 from scrapeyard.store.port import KeyedAnswer, RunFilter, Store
-from scrapeyard.store.postgres import Postgres
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.store.sqlite import Sqlite
 from scrapeyard.store.tables import METADATA
 from tests.contract.nouns import NOW, a_run, a_worker, an_ending, begun
 from tests.services.postgres import PostgresServer
@@ -50,44 +46,6 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/folder/scrapeyard.db"
     return str(request.getfixturevalue("fresh_postgres_url"))
-
-
-@pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database that stands at the newest revision, to be copied: migrating for each test takes longer."""
-    path = tmp_path_factory.mktemp("store") / "template.db"
-    migrate(Sqlite(make_url(f"sqlite:///{path}")))
-    return path
-
-
-@pytest.fixture(scope="session")
-def migrated_database(postgres_server: PostgresServer) -> str:
-    """The same on PostgreSQL; its name."""
-    name = postgres_server.create_database()
-    migrate(Postgres(make_url(postgres_server.database_url(name))))
-    return name
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A fresh copy of the migrated database of each kind."""
-    if request.param == "sqlite":
-        shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "copy.db")
-        yield f"sqlite:///{tmp_path}/copy.db"
-        return
-    server = request.getfixturevalue("postgres_server")
-    name = server.create_database(request.getfixturevalue("migrated_database"))
-    yield server.database_url(name)
-    server.drop_database(name)
-
-
-@pytest.fixture
-async def store(migrated_url: str) -> AsyncIterator[Store]:
-    """A started store."""
-    store = SqlStore(migrated_url)
-    await store.start()
-    yield store
-    await store.stop()
 
 
 async def fetched(store: Store, run_id: str) -> Run:

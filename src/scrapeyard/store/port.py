@@ -1,4 +1,4 @@
-"""The store: the truth about every run, worker and key.
+"""The store: the truth about every run, worker, key and moved channel.
 
 Several small ports, one implementation on SQLite and PostgreSQL. Every method raises StoreUnavailable when the
 database does not answer; nothing is then half done. Times are Unix seconds (float), given by the caller.
@@ -144,6 +144,33 @@ class IdempotencyStore(Protocol):
         """Drop keys older than that."""
 
 
+class ChannelMove(Struct, frozen=True, kw_only=True):
+    """An operator moved a channel. `before` is empty when it was not moved until then, `after` when the move was taken
+    back: the source decides."""
+
+    scraper_id: str
+    channel: str
+    before: str
+    after: str
+    moved_at: float
+
+
+class ChannelStore(Protocol):
+    """Channels that operators moved. They win over what a source says."""
+
+    async def channels(self) -> dict[str, dict[str, str]]:
+        """By scraper id: channel → version. Only those that were moved and not taken back."""
+
+    async def move_channel(self, scraper_id: str, channel: str, version: str, now: float) -> ChannelMove | None:
+        """Point a channel to a version. None when it points there already; nothing is then noted."""
+
+    async def clear_channel(self, scraper_id: str, channel: str, now: float) -> ChannelMove | None:
+        """Take a move back: the source decides again. None when the channel was not moved."""
+
+    async def channel_moves(self, scraper_id: str, limit: int) -> tuple[ChannelMove, ...]:
+        """The moves of one scraper's channels, newest first."""
+
+
 class LeaderStore(Protocol):
     """One leader among dispatchers."""
 
@@ -154,7 +181,7 @@ class LeaderStore(Protocol):
         """Let another lead at once."""
 
 
-class Store(RunStore, WorkerStore, IdempotencyStore, LeaderStore, Protocol):
+class Store(RunStore, WorkerStore, IdempotencyStore, ChannelStore, LeaderStore, Protocol):
     """All of it, as the wiring hands it out. Services ask for the small port they need."""
 
     async def start(self) -> None:

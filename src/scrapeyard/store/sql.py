@@ -1,5 +1,6 @@
 """The store on SQLite and PostgreSQL: one implementation."""
 
+from scrapeyard.store.channels import SqlChannels
 from scrapeyard.store.database import Database
 from scrapeyard.store.keys import SqlKeys
 from scrapeyard.store.leaders import SqlLeaders
@@ -9,7 +10,7 @@ from scrapeyard.store.run_writes import SqlRunWrites
 from scrapeyard.store.workers import SqlWorkers
 
 
-class SqlStore(SqlRunWrites, SqlRunReads, SqlWorkers, SqlKeys, SqlLeaders):
+class SqlStore(SqlRunWrites, SqlRunReads, SqlWorkers, SqlKeys, SqlChannels, SqlLeaders):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 
     Several processes may share either. Raises SettingsInvalid for any other URL.

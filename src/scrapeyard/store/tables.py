@@ -119,6 +119,27 @@ KEYS = Table(
     Index("idempotency_keys_by_created_at", "created_at"),
 )
 
+CHANNELS = Table(
+    "channels",
+    METADATA,
+    Column("scraper_id", ID, primary_key=True),
+    Column("channel", ID, primary_key=True),
+    Column("version", Text, nullable=False),
+    Column("moved_at", Double, nullable=False),
+)
+
+CHANNEL_MOVES = Table(
+    "channel_moves",
+    METADATA,
+    Column("id", ID, primary_key=True),
+    Column("scraper_id", ID, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("before", Text, nullable=False),
+    Column("after", Text, nullable=False),
+    Column("moved_at", Double, nullable=False),
+    Index("channel_moves_by_scraper", "scraper_id", "moved_at"),
+)
+
 LEADERS = Table(
     "leaders",
     METADATA,

@@ -1,0 +1,53 @@
+"""A migrated store of each kind, for every contract that speaks of one."""
+
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy.engine import make_url
+
+from scrapeyard.store.migrate import migrate
+from scrapeyard.store.port import Store
+from scrapeyard.store.postgres import Postgres
+from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.sqlite import Sqlite
+from tests.services.postgres import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that stands at the newest revision, to be copied: migrating for each test takes longer."""
+    path = tmp_path_factory.mktemp("store") / "template.db"
+    migrate(Sqlite(make_url(f"sqlite:///{path}")))
+    return path
+
+
+@pytest.fixture(scope="session")
+def migrated_database(postgres_server: PostgresServer) -> str:
+    """The same on PostgreSQL; its name."""
+    name = postgres_server.create_database()
+    migrate(Postgres(make_url(postgres_server.database_url(name))))
+    return name
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A fresh copy of the migrated database of each kind."""
+    if request.param == "sqlite":
+        shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "copy.db")
+        yield f"sqlite:///{tmp_path}/copy.db"
+        return
+    server = request.getfixturevalue("postgres_server")
+    name = server.create_database(request.getfixturevalue("migrated_database"))
+    yield server.database_url(name)
+    server.drop_database(name)
+
+
+@pytest.fixture
+async def store(migrated_url: str) -> AsyncIterator[Store]:
+    """A started store."""
+    store = SqlStore(migrated_url)
+    await store.start()
+    yield store
+    await store.stop()
