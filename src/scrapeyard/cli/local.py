@@ -13,7 +13,7 @@ from msgspec import Raw
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS
 from scrapeyard.engines.http import WreqEngine
-from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperNotFound
 from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
@@ -63,10 +63,26 @@ class LocalYard:
             places = "".join(f"\n  {fault['path'] or '/'}: {fault['message']}" for fault in faults)
             raise InputInvalid(f"the input does not fit the schema of {scraper.ref}:{places}", errors=faults)
 
+    async def load_script(self, scraper: Scraper) -> None:
+        """Load the script in its walls without running it. Raises ScraperInvalid with the script's words."""
+        await self._sandbox.check(scraper)
+
+    @property
+    def engine(self) -> HttpEngine:
+        """What fetches for runs here."""
+        return self._engine
+
     async def run(
-        self, scraper: Scraper, value: dict[str, Any], *, timeout: float | None = None, hear: Hear | None = None
+        self,
+        scraper: Scraper,
+        value: dict[str, Any],
+        *,
+        timeout: float | None = None,
+        hear: Hear | None = None,
+        engine: HttpEngine | None = None,
     ) -> tuple[Run, Outcome]:
-        """One attempt, and the run as a server would show it. `hear` gets each line as the script writes it."""
+        """One attempt, and the run as a server would show it. `hear` gets each line as the script writes it; `engine`
+        fetches in place of the yard's own."""
         now = time.time()
         delivery = Delivery(
             run_id=new_id("run"),
@@ -77,7 +93,7 @@ class LocalYard:
             queued_at=now,
             timeout_seconds=timeout,
         )
-        outcome = await self._executor(scraper, hear).execute(delivery)
+        outcome = await self._executor(scraper, hear, engine or self._engine).execute(delivery)
         return _run_of(delivery, outcome), outcome
 
     async def result(self, outcome: Outcome) -> bytes:
@@ -90,11 +106,11 @@ class LocalYard:
         """Which walls stand around every run here."""
         return self._sandbox.walls()
 
-    def _executor(self, scraper: Scraper, hear: Hear | None) -> Executor:
+    def _executor(self, scraper: Scraper, hear: Hear | None, engine: HttpEngine) -> Executor:
         return Executor(
             catalogue=_OneScraper(scraper),
             sandbox=_Heard(self._sandbox, hear) if hear else self._sandbox,
-            engine=self._engine,
+            engine=engine,
             blobs=self.blobs,
             queue=MemoryQueue(),
             builtins=BUILTINS,

@@ -13,6 +13,8 @@ MAX_FILES = 2000
 MAX_BYTES = 50 * 1024 * 1024
 MAX_DEPTH = 16
 CHUNK = 1 << 20
+TESTS = "tests"
+"""A folder of this name at the top of a scraper holds its recorded cases, which are no part of what runs."""
 
 
 class SourceFile(Struct, frozen=True, kw_only=True):
@@ -100,7 +102,7 @@ def _walk(folder: Path, prefix: str, rules: _Rules) -> Iterator[SourceFile]:
                 raise ScraperInvalid(
                     f"more than {4 * MAX_FILES} entries in {prefix or 'it'}; move what is not needed elsewhere"
                 )
-            if is_skipped(entry.name):
+            if is_skipped(entry.name) or (not prefix and entry.name == TESTS and entry.is_dir()):
                 continue
             if not entry.is_dir(follow_symlinks=False):
                 yield _file(entry, prefix, rules.root)
