@@ -160,6 +160,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The zygote went away; the next run starts another",
         "ko": "자이고트 프로세스가 사라졌습니다. 다음 실행 때 새로 시작합니다",
     },
+    "secrets.unreadable": {
+        "en": "The secrets of scrapers cannot be read: {problem}",
+        "ko": "스크래퍼의 비밀 값을 읽을 수 없습니다: {problem}",
+    },
     "store.away": {
         "en": "The database does not answer ({error}); {pending} changes are kept and tried again",
         "ko": "데이터베이스가 응답하지 않습니다({error}). 변경 {pending}건을 보관하고 다시 시도합니다",
