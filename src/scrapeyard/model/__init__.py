@@ -1,5 +1,6 @@
 """The nouns and their state machines. Imports nothing of ours."""
 
+from scrapeyard.model.environment import Environment, EnvironmentState, EnvironmentStatus
 from scrapeyard.model.exits import ExitReason
 from scrapeyard.model.ids import new_id
 from scrapeyard.model.run import (
@@ -28,6 +29,9 @@ __all__ = [
     "Cancel",
     "Defaults",
     "Delivery",
+    "Environment",
+    "EnvironmentState",
+    "EnvironmentStatus",
     "ExitReason",
     "FetchTrace",
     "Limits",

@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec import Raw, Struct, field
 
+from scrapeyard.model.environment import EnvironmentState
 from scrapeyard.model.exits import ExitReason
 from scrapeyard.model.scraper import ScraperRef
 
@@ -83,8 +84,10 @@ class Timing(Struct, frozen=True, kw_only=True):
 
     queue_ms: float = 0.0
     resolve_ms: float = 0.0
+    environment_ms: float = 0.0
+    """Waiting, outside the worker's slots, until the scraper's packages were installed and a slot was free again."""
     child_start_ms: float = 0.0
-    """From asking for a child to a child holding the run; near zero when one was forked ahead."""
+    """From asking for a child to having handed it the run; near zero when one was forked ahead."""
     forked_ahead: bool = False
     script_ms: float = 0.0
     fetch_ms: float = 0.0
@@ -233,3 +236,5 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     load: float = 0.0
     """One-minute load average per core."""
     memory_mb: float = 0.0
+    environments: dict[str, EnvironmentState] = field(default_factory=dict)
+    """Of scrapers (`site/task@1.4.2`) with requirements that this worker knows, at most some hundreds."""
