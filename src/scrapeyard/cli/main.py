@@ -9,7 +9,7 @@ import sys
 import typer
 
 from scrapeyard import __version__
-from scrapeyard.cli import config, demo, doctor, new, run, runs, scrape, scrapers, serve, workers
+from scrapeyard.cli import config, demo, doctor, new, run, runs, scrape, scrapers, serve, signing, workers
 
 app = typer.Typer(
     name="scrapeyard",
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (serve, run, scrape, runs, scrapers, workers, new, doctor, config, demo):
+for group in (serve, run, scrape, runs, scrapers, workers, new, signing, doctor, config, demo):
     group.register(app)
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Limits, Scraper, ScraperRef
-from scrapeyard.repository.cache import Cache
+from scrapeyard.repository.cache import Cache, content_digest
 from scrapeyard.repository.files import ChangedMeanwhile, SourceFile
 from scrapeyard.repository.folder import scraper_files
 from scrapeyard.repository.manifest import FILE_NAME, Manifest, read_manifest
@@ -33,6 +33,23 @@ def load_folder(path: Path, cache: Path, ceiling: Limits, *, direct_network: Col
     try:
         files = scraper_files(path, path.resolve(), str(path), cache.resolve())
         return load_files(files, Cache(cache), Terms(ceiling=ceiling, direct_network=direct_network), str(path))
+    except OSError as error:
+        raise ScraperInvalid(f"{error.filename or path}: cannot be read: {error.strerror}") from None
+    except ChangedMeanwhile:
+        raise ScraperInvalid(f"{path}: changed while it was read; try again") from None
+
+
+def identify(path: Path) -> tuple[ScraperRef, bytes | None]:
+    """Who the scraper in this folder is, and its signature, None when it has none. For signing; nothing is copied.
+
+    Raises ScraperInvalid.
+    """
+    try:
+        files = scraper_files(path, path.resolve(), str(path), None)
+        text = _read(path / FILE_NAME, str(path / FILE_NAME))
+        manifest = read_manifest(text, str(path / FILE_NAME), lambda name: (path / name).read_bytes())
+        ref = ScraperRef(id=manifest.id, version=manifest.version, digest=content_digest(files))
+        return ref, signature_of(files)
     except OSError as error:
         raise ScraperInvalid(f"{error.filename or path}: cannot be read: {error.strerror}") from None
     except ChangedMeanwhile:
