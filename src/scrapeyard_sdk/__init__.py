@@ -15,6 +15,7 @@ from scrapeyard_sdk.checks import CheckFailed, assert_fields_present, assert_htm
 from scrapeyard_sdk.context import Context, SyncContext
 from scrapeyard_sdk.outcomes import ArtifactError, Blocked, Fail, FetchError, Retry, Skip
 from scrapeyard_sdk.page import Node, Page
+from scrapeyard_sdk.registry import scraper
 
 __all__ = [
     "ArtifactError",
@@ -30,4 +31,5 @@ __all__ = [
     "SyncContext",
     "assert_fields_present",
     "assert_html_contains",
+    "scraper",
 ]

@@ -68,7 +68,12 @@ def load_files(files: tuple[SourceFile, ...], cache: Cache, terms: Terms, where:
     ref = ScraperRef(id=manifest.id, version=manifest.version, digest=digest)
     check_signature(signature_of(files), ref, terms.public_keys, where)
     source = _read(copy / manifest.entry_file, f"{where}/{manifest.entry_file}")
-    signature = read_signature(source, manifest.entry_function, f"{where}/{manifest.entry_file}")
+    signature = read_signature(
+        source,
+        manifest.entry_function,
+        f"{where}/{manifest.entry_file}",
+        may_be_imported=manifest.input_schema is not None,
+    )
     return _scraper(manifest, signature, ref, copy, terms)
 
 

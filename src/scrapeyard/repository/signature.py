@@ -15,13 +15,16 @@ MAX_BYTES = 512 * 1024
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def read_signature(source: bytes, function: str, where: str) -> dict[str, Any]:
+def read_signature(source: bytes, function: str, where: str, *, may_be_imported: bool = False) -> dict[str, Any]:
     """The JSON Schema of what `function` takes beside `ctx`. Raises ScraperInvalid with the line number.
 
     Only a `def` or `async def` at the top level of the file counts; the last one of that name wins, as in Python.
+    `may_be_imported`: also a function that the file imports by name, where something else tells what it takes.
     """
     found = _find(_parse(source, where), function)
-    if found is None:
+    if isinstance(found, ast.ImportFrom) and may_be_imported:
+        return {"type": "object"}
+    if not isinstance(found, Function):
         raise ScraperInvalid(f"{where}: no function {function}; write `async def {function}(ctx, …)` at the top level")
     _check(found, where)
     return _schema(found.args)
@@ -41,9 +44,13 @@ def _parse(source: bytes, where: str) -> ast.Module:
     return tree
 
 
-def _find(tree: ast.Module, name: str) -> Function | None:
-    named = [node for node in tree.body if isinstance(node, Function) and node.name == name]
+def _find(tree: ast.Module, name: str) -> Function | ast.ImportFrom | None:
+    named = [node for node in tree.body if isinstance(node, (Function, ast.ImportFrom)) and name in _bound(node)]
     return named[-1] if named else None
+
+
+def _bound(node: Function | ast.ImportFrom) -> list[str]:
+    return [node.name] if isinstance(node, Function) else [each.asname or each.name for each in node.names]
 
 
 def _check(function: Function, where: str) -> None:
