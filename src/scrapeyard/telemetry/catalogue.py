@@ -40,9 +40,29 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Worker {worker} was lost; run {run} goes to attempt {attempt}",
         "ko": "워커 {worker}이(가) 사라져 실행 {run}을(를) {attempt}번째로 시도합니다",
     },
+    "environments.broken": {
+        "en": "Building the environment of {scraper} met a fault of ours: {error}",
+        "ko": "{scraper}의 환경을 만드는 중 내부 오류가 발생했습니다: {error}",
+    },
+    "environments.failed": {
+        "en": "The environment of {scraper} cannot be built: {problem}",
+        "ko": "{scraper}의 환경을 만들 수 없습니다: {problem}",
+    },
+    "environments.ready": {
+        "en": "Environment {key} of {scraper} is ready after {seconds} s",
+        "ko": "{scraper}의 환경 {key}이(가) {seconds}초 만에 준비되었습니다",
+    },
+    "environments.removed": {
+        "en": "Removed {count} environments to make room",
+        "ko": "공간을 확보하려고 환경 {count}개를 삭제했습니다",
+    },
     "fetch.refused_address": {
         "en": "Refused to fetch from {host}: {address} is a {kind} address",
         "ko": "{host}에서 가져오기를 거부했습니다: {address}은(는) {kind} 주소입니다",
+    },
+    "gateway.channels_unknown": {
+        "en": "The channels that operators moved could not be read ({error}); trying again",
+        "ko": "운영자가 옮긴 채널을 읽지 못했습니다({error}). 다시 시도합니다",
     },
     "gateway.client_gone": {
         "en": "The client hung up while it sent its request to {path}",
@@ -52,13 +72,17 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Listening on {url}",
         "ko": "{url}에서 요청을 기다립니다",
     },
+    "gateway.not_heard": {
+        "en": "The channel {channel} is not heard ({error}); listening again",
+        "ko": "채널 {channel}을(를) 들을 수 없습니다({error}). 다시 연결합니다",
+    },
     "gateway.publish_deferred": {
         "en": "{count} accepted runs could not be published ({error}); the dispatcher will",
         "ko": "접수한 실행 {count}건을 큐에 보내지 못했습니다({error}). 디스패처가 보냅니다",
     },
-    "gateway.replies_lost": {
-        "en": "Replies are not heard ({error}); listening again",
-        "ko": "응답을 들을 수 없습니다({error}). 다시 연결합니다",
+    "gateway.refresh_failed": {
+        "en": "A look at the scrapers that somebody asked for failed: {error}",
+        "ko": "요청받은 스크레이퍼 확인에 실패했습니다: {error}",
     },
     "gateway.signal_lost": {
         "en": "The signal for {run} could not be sent: {error}",

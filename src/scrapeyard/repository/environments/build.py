@@ -1,0 +1,120 @@
+"""One build, as a recipe: find, resolve, install, close off, put in place. Blocking; runs in a thread."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from scrapeyard.repository.environments import base, disk
+from scrapeyard.repository.environments.requirements import names
+from scrapeyard.repository.environments.shelf import Built, Shelf, too_large
+from scrapeyard.repository.environments.uv import BuildFailed, BuildStopped, Deadline, Uv
+from scrapeyard.repository.environments.wish import Wish, environment_key
+from scrapeyard.settings import EnvironmentSettings
+
+_MB = 1024 * 1024
+_MEASURE_SECONDS = 0.5
+_CLEAN_SECONDS = 30.0
+
+
+class Builder:
+    """Makes environments on a shelf. Several processes and threads may make the same one; it is made once."""
+
+    def __init__(self, settings: EnvironmentSettings, shelf: Shelf, stopping: threading.Event) -> None:
+        self._settings = settings
+        self._shelf = shelf
+        self._stopping = stopping
+        self._uv = Uv(settings, shelf.uv_cache)
+
+    def make(self, wish: Wish) -> Built:
+        """Raises BuildFailed with words for the author, BuildStopped, or OSError."""
+        lock = self._lock(wish)
+        key = environment_key(lock)
+        built = self._shelf.find(key)
+        if built is not None:
+            return built
+        with self._shelf.turn(key, self._deadline()):
+            built = self._shelf.find(key)
+            return built if built is not None else self._build(wish, lock, key)
+
+    def make_room(self) -> list[str]:
+        """Keep to `cache_mb`; the keys of the environments that went. uv's own cache goes first."""
+        self._shelf.remove_rubbish()
+        most = int(self._settings.cache_mb * _MB)
+        if self._shelf.total() + disk.measure(self._shelf.uv_cache).size_bytes > most:
+            self._empty_cache()
+        return self._shelf.make_room(most)
+
+    def _deadline(self) -> Deadline:
+        return Deadline(self._settings.build_seconds, self._stopping)
+
+    def _lock(self, wish: Wish) -> str:
+        if wish.lock:
+            return wish.lock
+        known = self._shelf.lock(wish.key)
+        if known:
+            return known
+        with self._shelf.turn(wish.key, self._deadline()):
+            return self._shelf.lock(wish.key) or self._resolve(wish)
+
+    def _resolve(self, wish: Wish) -> str:
+        with self._shelf.workbench() as bench:
+            wanted, held, lock = bench / "wanted.txt", bench / "held.txt", bench / "lock.txt"
+            wanted.write_text("".join(f"{line}\n" for line in wish.requirements), "utf-8")
+            held.write_text("".join(f"{line}\n" for line in base.pins()), "utf-8")
+            self._uv.compile(wanted, held, lock, self._deadline())
+            text = lock.read_text("utf-8")
+            self._shelf.keep_lock(wish.key, text, bench)
+            return text
+
+    def _build(self, wish: Wish, lock: str, key: str) -> Built:
+        with self._shelf.workbench() as bench:
+            try:
+                self._fill(bench, lock)
+                return self._shelf.put(bench, key)
+            except disk.Odd as error:
+                raise BuildFailed(f"{error} in the requirements is neither a file nor a folder") from None
+            except BuildFailed:
+                self._shelf.forget_lock(wish.key)
+                self._empty_cache()  # it may hold what was too large, or only half of something
+                raise
+
+    def _fill(self, bench: Path, lock: str) -> None:
+        packages, file = bench / "packages", bench / "lock.txt"
+        packages.mkdir()
+        file.write_text(lock, "utf-8")
+        self._uv.install(file, packages, self._deadline(), self._watch(packages))
+        (packages / ".lock").unlink(missing_ok=True)
+        base.copy_to(packages, names(lock))
+        if disk.measure(packages).size_bytes > self._settings.max_mb * _MB:
+            raise too_large(self._settings.max_mb)
+
+    def _watch(self, packages: Path) -> Callable[[], None]:
+        """Looks at the size now and then, the less often the longer it takes.
+
+        uv unpacks into its cache first, which other builds fill too: there the limit is that of all of them.
+        """
+        most = self._settings.max_mb * _MB
+        before = disk.measure(self._shelf.uv_cache).size_bytes
+        next_at = 0.0
+
+        def look() -> None:
+            nonlocal next_at
+            if time.monotonic() < next_at:
+                return
+            began = time.monotonic()
+            grown = disk.measure(self._shelf.uv_cache).size_bytes - before
+            if disk.measure(packages).size_bytes > most or grown > most * self._settings.builds:
+                raise too_large(self._settings.max_mb)
+            next_at = time.monotonic() + max(_MEASURE_SECONDS, 10 * (time.monotonic() - began))
+
+        return look
+
+    def _empty_cache(self) -> None:
+        """Another uv may use it: then it stays for this time."""
+        with self._shelf.workbench() as bench:
+            try:
+                self._uv.clean(bench, Deadline(_CLEAN_SECONDS, self._stopping))
+            except (BuildFailed, BuildStopped):
+                return
+            self._shelf.uv_cache.mkdir(exist_ok=True)

@@ -1,0 +1,217 @@
+"""Environments on disk: whole or not there, shared by every process of this machine that has the folder.
+
+    <key>/packages/…  <key>/ready.json    an environment; the marker is written before the folder gets its name
+    .new-…  .gone-…                       being built, being removed; left behind by a killed process, removed later
+    locks/<wish>.txt                      what a set of requirements was resolved to
+    turns/NN                              whose turn it is to resolve or build (flock)
+    uv/                                   uv's own cache
+
+A marker that is locked (flock, shared) keeps its environment from being removed; the kernel lets go of the lock when
+its holder dies.
+"""
+
+import contextlib
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from scrapeyard.model import Environment
+from scrapeyard.repository.environments import disk
+from scrapeyard.repository.environments.uv import BuildFailed, Deadline
+
+MARKER = "ready.json"
+_NEW, _GONE = ".new-", ".gone-"
+_TURNS = 64
+_RESTING_SECONDS = 60.0
+"""An environment that was asked for so lately is not removed: a run may be about to lock it."""
+_RUBBISH_SECONDS = 3600.0
+_HELD = ".held"
+"""Locked by whoever builds in a folder; a builder that was killed holds no lock."""
+
+
+class Built(Struct, frozen=True, kw_only=True):
+    """An environment on the shelf, as its marker tells."""
+
+    environment: Environment
+    extent: disk.Extent
+    built_at: float
+
+
+class _Marker(Struct, frozen=True, kw_only=True):
+    extent: disk.Extent
+    built_at: float
+
+
+class Shelf:
+    """The folder. Blocking; every method may be called from any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self.uv_cache = self.folder / "uv"
+        self._checked: set[str] = set()
+
+    def open(self) -> None:
+        """Make the folders; remove what killed processes left. Raises OSError."""
+        for place in (self.folder, self.folder / "locks", self.folder / "turns", self.uv_cache):
+            place.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o755)
+        self.remove_rubbish()
+
+    def is_there(self, environment: Environment) -> bool:
+        """Whether it has not been removed. One system call."""
+        return environment.marker.exists()
+
+    def used(self, environment: Environment) -> None:
+        """Remember that it was asked for now."""
+        with contextlib.suppress(OSError):
+            os.utime(environment.marker)
+
+    def find(self, key: str) -> Built | None:
+        """None when it is not built. One whose files are not what its marker says is taken away."""
+        place = self.folder / key
+        try:
+            marker = msgspec.json.decode((place / MARKER).read_bytes(), type=_Marker)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except msgspec.MsgspecError:
+            self._take_away(place)
+            return None
+        if key not in self._checked and disk.measure(place / "packages") != marker.extent:
+            self._take_away(place)
+            return None
+        self._checked.add(key)
+        environment = Environment(key=key, packages=place / "packages", marker=place / MARKER)
+        self.used(environment)
+        return Built(environment=environment, extent=marker.extent, built_at=marker.built_at)
+
+    @contextlib.contextmanager
+    def workbench(self) -> Iterator[Path]:
+        """A folder to build in, gone afterwards unless it was `put` in place."""
+        place = Path(tempfile.mkdtemp(prefix=_NEW, dir=self.folder))
+        try:
+            with (place / _HELD).open("x") as held:
+                fcntl.flock(held, fcntl.LOCK_EX)
+                yield place
+        finally:
+            disk.remove(place)
+
+    def put(self, bench: Path, key: str) -> Built:
+        """Give a finished build its name. Raises Odd or OSError."""
+        (bench / _HELD).unlink()
+        disk.close_off(bench)
+        marker = _Marker(extent=disk.measure(bench / "packages"), built_at=time.time())
+        (bench / MARKER).write_bytes(msgspec.json.encode(marker))
+        bench.chmod(0o755)
+        if (self.folder / key).exists():
+            self._take_away(self.folder / key)
+        bench.rename(self.folder / key)
+        built = self.find(key)
+        if built is None:
+            raise OSError(f"{key} vanished as it was put in place")
+        return built
+
+    def lock(self, wish: str) -> str:
+        """What requirements were resolved to; empty when they were not."""
+        try:
+            return (self.folder / "locks" / f"{wish}.txt").read_text("utf-8")
+        except (FileNotFoundError, UnicodeDecodeError):
+            return ""
+
+    def keep_lock(self, wish: str, lock: str, bench: Path) -> None:
+        """For good, or until somebody removes the file."""
+        fresh = bench / "kept.txt"
+        fresh.write_text(lock, "utf-8")
+        fresh.rename(self.folder / "locks" / f"{wish}.txt")
+
+    def forget_lock(self, wish: str) -> None:
+        """It led to nothing: the requirements are resolved again the next time."""
+        (self.folder / "locks" / f"{wish}.txt").unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def turn(self, name: str, deadline: Deadline) -> Iterator[None]:
+        """Alone among all processes for this name. Raises BuildStopped or BuildFailed when it takes too long."""
+        with (self.folder / "turns" / f"{int(name[:8], 16) % _TURNS:02}").open("a") as file:
+            while not _locked(file.fileno(), fcntl.LOCK_EX):
+                deadline.check()
+                deadline.pause()
+            yield
+
+    def make_room(self, most_bytes: int) -> list[str]:
+        """Remove the environments asked for least lately until the rest fit; those in use stay. The keys removed."""
+        places = sorted(self._environments(), key=lambda each: each[0])
+        total, removed = sum(size for _, size, _ in places), []
+        for used_at, size, place in places:
+            if total <= most_bytes or time.time() - used_at < _RESTING_SECONDS:
+                break
+            if self._evict(place):
+                total -= size
+                removed.append(place.name)
+        return removed
+
+    def total(self) -> int:
+        """Bytes of all environments, as their markers tell."""
+        return sum(size for _, size, _ in self._environments())
+
+    def _environments(self) -> Iterator[tuple[float, int, Path]]:
+        for place in self.folder.iterdir():
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                marker = msgspec.json.decode((place / MARKER).read_bytes(), type=_Marker)
+                yield (place / MARKER).stat().st_mtime, marker.extent.size_bytes, place
+
+    def _evict(self, place: Path) -> bool:
+        """Whether nobody used it and it is gone."""
+        try:
+            with (place / MARKER).open("rb") as marker:
+                if not _locked(marker.fileno(), fcntl.LOCK_EX):
+                    return False
+                self._take_away(place)
+        except OSError:
+            return False
+        return True
+
+    def _take_away(self, place: Path) -> None:
+        """By another name first: a folder with a key for a name is whole."""
+        self._checked.discard(place.name)
+        gone = self.folder / f"{_GONE}{place.name}-{time.monotonic_ns()}"
+        try:
+            place.rename(gone)
+        except FileNotFoundError:
+            return
+        disk.remove(gone)
+
+    def remove_rubbish(self) -> None:
+        """What builders left that were killed, here or on another machine that shares the folder."""
+        for place in self.folder.iterdir():
+            if place.name.startswith(_GONE) or (place.name.startswith(_NEW) and _is_left(place)):
+                disk.remove(place)
+
+
+def _is_left(bench: Path) -> bool:
+    try:
+        with (bench / _HELD).open() as held:
+            return _locked(held.fileno(), fcntl.LOCK_EX)
+    except FileNotFoundError:  # about to be held, or about to get its name
+        with contextlib.suppress(OSError):
+            return time.time() - bench.stat().st_mtime > _RUBBISH_SECONDS
+        return False
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def too_large(max_mb: float) -> BuildFailed:
+    """What an author is told whose requirements do not fit."""
+    return BuildFailed(
+        f"the requirements take more than {max_mb:g} MB installed; require less, or raise environments.max_mb"
+    )
