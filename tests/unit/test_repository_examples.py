@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
+from scrapeyard.authoring.template import create
 from scrapeyard.demo import create_app
 from scrapeyard.model import Limits
 from scrapeyard.repository.loading import load_folder
 from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.repository.template import create
 from scrapeyard_sdk import Fail, Page, Retry, Skip
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "scrapers" / "shop"

@@ -9,7 +9,23 @@ import sys
 import typer
 
 from scrapeyard import __version__
-from scrapeyard.cli import config, demo, doctor, new, run, runs, scrape, scrapers, serve, signing, workers
+from scrapeyard.cli import (
+    certify,
+    config,
+    demo,
+    doctor,
+    new,
+    record,
+    run,
+    runs,
+    scrape,
+    scrapers,
+    serve,
+    signing,
+    test,
+    validate,
+    workers,
+)
 
 app = typer.Typer(
     name="scrapeyard",
@@ -19,7 +35,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (serve, run, scrape, runs, scrapers, workers, new, signing, doctor, config, demo):
+for group in (
+    serve,
+    run,
+    scrape,
+    runs,
+    scrapers,
+    workers,
+    new,
+    validate,
+    record,
+    test,
+    certify,
+    signing,
+    doctor,
+    config,
+    demo,
+):
     group.register(app)
 
 

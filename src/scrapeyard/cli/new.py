@@ -13,14 +13,19 @@ def register(app: typer.Typer) -> None:
 
 def new(
     scraper_id: Annotated[str, typer.Argument(metavar="SITE/TASK", help="The scraper's id, e.g. shop/product.")],
-    template: Annotated[str, typer.Option(help="http: one page, one result; generator: many records.")] = "http",
+    template: Annotated[
+        str, typer.Option(help="http: one page, one record; generator: a list over several pages, many records.")
+    ] = "http",
     folder: Annotated[
-        Path | None, typer.Option(help="Where to write it; default: a folder named after the id.", file_okay=False)
+        Path | None,
+        typer.Option(
+            "--folder", "--dir", help="Where to write it; default: a folder named after the id.", file_okay=False
+        ),
     ] = None,
 ) -> None:
-    """Write a new scraper: a script and its manifest."""
+    """Write a new scraper: a script, its manifest, and a recorded case to test it with."""
+    from scrapeyard.authoring.template import create
     from scrapeyard.errors import BadRequest
-    from scrapeyard.repository.template import create
 
     where = folder or Path(scraper_id)
     try:
@@ -29,15 +34,18 @@ def new(
         raise BadRequest(f"{error.filename or where}: cannot be written: {error.strerror}") from None
     for path in written:
         typer.echo(str(path))
-    typer.echo(_next_steps(where, scraper_id), err=True)
+    page = "product/1" if template == "http" else "category/toys"
+    typer.echo(_next_steps(where, scraper_id, f"http://127.0.0.1:8800/{page}"), err=True)
 
 
-def _next_steps(where: Path, scraper_id: str) -> str:
+def _next_steps(where: Path, scraper_id: str, url: str) -> str:
     root = where.parent.parent if where.parts[-2:] == tuple(scraper_id.split("/")) else where
     return f"""
-Next, edit {where / "scraper.py"}, and try it with the walls and limits of a server, on the practice shop of
-`scrapeyard demo-site`:
-  scrapeyard run {where} url=http://127.0.0.1:8800/product/1 --allow-private
-Then serve it:
+Next, see its recorded case pass, without a network:
+  scrapeyard test {where}
+Edit {where / "scraper.py"}, and try it on the practice shop of `scrapeyard demo-site`:
+  scrapeyard run {where} url={url} --allow-private
+Record what it does there as a case, and serve it:
+  scrapeyard record {where} url={url} --allow-private
   scrapeyard up --scrapers {root} --allow-private
-  scrapeyard scrape {scraper_id} url=http://127.0.0.1:8800/product/1"""
+  scrapeyard scrape {scraper_id} url={url}"""

@@ -44,9 +44,9 @@ def run(
 
     check_output(output)
     settings = load({"repository": {"scrapers": scrapers}, "http": {"allow_private": allow_private or None}})
-    _quiet(settings.log)
+    quiet(settings.log)
     job = _Local(target, pairs or [], given, timeout, artifacts)
-    ended, outcome, result = asyncio.run(_until_done(job.run(settings)))
+    ended, outcome, result = asyncio.run(until_done(job.run(settings)))
     if explain:
         _tell_explanation(ended, job.allowed())
     _finish(ended, outcome, result, as_json, output)
@@ -86,7 +86,7 @@ class _Local:
             url = self._target if is_url(self._target) else None
             value = read_input(self._given, self._pairs, lambda: scraper.input_schema, url)
             yard.check(scraper, value)
-            ended, outcome = await yard.run(scraper, value, timeout=self._timeout, hear=_say)
+            ended, outcome = await yard.run(scraper, value, timeout=self._timeout, hear=say)
             if self._artifacts is not None:
                 await _copy_artifacts(yard, outcome, self._artifacts)
             return ended, outcome, await yard.result(outcome)
@@ -110,7 +110,7 @@ def _folder(target: str) -> Path | None:
     return folder if folder.is_dir() and is_scraper else None
 
 
-async def _until_done(work: Any) -> Any:
+async def until_done(work: Any) -> Any:
     """SIGTERM ends the run as Ctrl-C does: the child is killed and nothing stays behind."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
@@ -138,7 +138,7 @@ def _looks_like_id(target: str) -> bool:
     return SCRAPER_ID.fullmatch(target.partition("@")[0]) is not None
 
 
-def _quiet(log: "LogSettings") -> None:
+def quiet(log: "LogSettings") -> None:
     """Our own notes are not part of the script's output: only warnings, in words."""
     from scrapeyard.telemetry.events import configure
 
@@ -146,7 +146,8 @@ def _quiet(log: "LogSettings") -> None:
     configure(log.model_copy(update={"level": level, "format": "human" if log.format == "auto" else log.format}))
 
 
-def _say(line: "LogLine") -> None:
+def say(line: "LogLine") -> None:
+    """One line of the script, on stderr."""
     from msgspec.structs import asdict
 
     from scrapeyard.cli.text import log_line

@@ -1,0 +1,121 @@
+"""What must not be kept in a cassette. The same rules apply when a request is recorded and when it is looked for.
+
+Values are hidden by the names they go by, in query strings, forms, JSON bodies and cookies; the scraper's own secrets
+are hidden wherever they stand. Another secret in the path of a URL or in the text of a page cannot be told from the
+rest: look at a cassette before you share it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urlsplit, urlunsplit
+
+from scrapeyard.repository.values import SECRET
+
+HIDDEN = "redacted"
+MAX_DEPTH = 50
+_SECRET = re.compile(
+    r"(^|[_.-])(access_?key|api_?key|app_?key|auth|authorization|bearer|credentials?|csrf|jwt|pass|passwd|password|pwd|"
+    r"secret|session|session_?id|sid|sig|signature|token|xsrf)s?($|[_.-])|(secret|token|password|apikey)$",
+    re.IGNORECASE,
+)
+_KEPT = re.compile(
+    r"content-(type|language|disposition)|last-modified|etag|cache-control|expires|location|link|retry-after|"
+    r"x-robots-tag|(x-)?(ratelimit|rate-limit|total|page|per-page|next|count)(-[a-z-]+)?"
+)
+MAX_HEADER = 4096
+SHORTEST = 4
+"""A shorter value is no secret, and hiding it would spoil pages."""
+
+
+def placeholder(name: str) -> str:
+    """What stands for a secret in a test. It is spelled alike in a URL, a form and JSON."""
+    return f"secret-{name}"
+
+
+def without_secrets(config: Any) -> Any:
+    """A manifest's config with the placeholder of each secret that it names."""
+    if isinstance(config, list):
+        return [without_secrets(child) for child in config]
+    if not isinstance(config, dict):
+        return config
+    named = config.get(SECRET) if config.keys() == {SECRET} else None
+    return (
+        placeholder(named) if isinstance(named, str) else {key: without_secrets(each) for key, each in config.items()}
+    )
+
+
+class Veil:
+    """Puts placeholders in the place of secret values, as they are and as URLs and JSON spell them."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        """`secrets` is name → value."""
+        self._words: dict[str, str] = {}
+        for name, value in sorted(secrets.items(), key=lambda item: -len(item[1])):
+            for form in (value, quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1]):
+                if len(form) >= SHORTEST:
+                    self._words[form] = placeholder(name)
+
+    def text(self, text: str) -> str:
+        """The text without the values."""
+        for value, word in self._words.items():
+            text = text.replace(value, word)
+        return text
+
+    def data(self, data: bytes) -> bytes:
+        """The bytes without the values in UTF-8."""
+        for value, word in self._words.items():
+            data = data.replace(value.encode(), word.encode())
+        return data
+
+
+def is_secret(name: str) -> bool:
+    """Whether what goes by this name is hidden."""
+    return _SECRET.search(name[:200]) is not None
+
+
+def clean_url(url: str) -> str:
+    """The URL with secret parameters hidden; unchanged, to the letter, where there are none."""
+    parts = urlsplit(url)
+    pieces = parts.query.split("&")
+    shown = "&".join(_clean_piece(piece) for piece in pieces)
+    return url if shown == parts.query else urlunsplit(parts._replace(query=shown))
+
+
+def clean_body(body: bytes, content_type: str) -> bytes:
+    """The body of a request with secret fields hidden, where it is a form or JSON; otherwise as it is."""
+    kind = content_type.partition(";")[0].strip().lower()
+    try:
+        if kind == "application/x-www-form-urlencoded":
+            fields = parse_qsl(body.decode(), keep_blank_values=True)
+            return urlencode([(name, HIDDEN if is_secret(name) else value) for name, value in fields]).encode()
+        if kind == "application/json" or kind.endswith("+json"):
+            return json.dumps(_clean_json(json.loads(body), 0), sort_keys=True).encode()
+    except (ValueError, RecursionError):
+        return body
+    return body
+
+
+def kept_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """What a script may reasonably read of an answer's headers, names in lower case. Cookies keep their names alone."""
+    kept = []
+    for name, value in ((name.lower(), value) for name, value in headers):
+        if name == "set-cookie":
+            kept.append((name, f"{value.partition('=')[0][:200]}={HIDDEN}"))
+        elif _KEPT.fullmatch(name) and not is_secret(name):
+            kept.append((name, clean_url(value)[:MAX_HEADER] if name == "location" else value[:MAX_HEADER]))
+    return tuple(kept)
+
+
+def _clean_piece(piece: str) -> str:
+    name, equals, value = piece.partition("=")
+    return f"{name}={quote(HIDDEN)}" if equals and value and is_secret(name) else piece
+
+
+def _clean_json(value: Any, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        return value
+    if isinstance(value, dict):
+        return {key: HIDDEN if is_secret(key) else _clean_json(child, depth + 1) for key, child in value.items()}
+    return [_clean_json(child, depth + 1) for child in value] if isinstance(value, list) else value

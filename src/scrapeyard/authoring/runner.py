@@ -1,0 +1,28 @@
+"""What the author's tools need of a place where scrapers run. The command line has one."""
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from scrapeyard.engines.port import HttpEngine
+from scrapeyard.model import Outcome, Run, Scraper
+
+
+class Runner(Protocol):
+    """Runs scrapers with the walls and limits of a worker."""
+
+    def load(self, folder: Path) -> Scraper:
+        """The scraper in a folder. Raises ScraperInvalid. Blocking."""
+
+    async def load_script(self, scraper: Scraper) -> None:
+        """Load the script in its walls without running it. Raises ScraperInvalid with the script's words."""
+
+    def check(self, scraper: Scraper, value: dict[str, Any]) -> None:
+        """Raises InputInvalid when the input does not fit."""
+
+    async def run(
+        self, scraper: Scraper, value: dict[str, Any], *, engine: HttpEngine | None = None
+    ) -> tuple[Run, Outcome]:
+        """One attempt. `engine` fetches for it; None: the runner's own, which reaches the web."""
+
+    async def result(self, outcome: Outcome) -> bytes:
+        """The result as JSON; `null` when there is none."""

@@ -1,0 +1,185 @@
+"""Is a scraper fit to be published? Reads its files as the repository would, then says what its users would miss."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from scrapeyard.authoring.cases import case_folders
+from scrapeyard.authoring.findings import Finding, fail, is_good, ok, warn
+from scrapeyard.authoring.runner import Runner
+from scrapeyard.authoring.testing import offline
+from scrapeyard.errors import ScraperInvalid
+from scrapeyard.model import Limits, Scraper
+from scrapeyard.repository.files import SourceFile
+from scrapeyard.repository.folder import scraper_files
+from scrapeyard.repository.manifest import FILE_NAME, Manifest, read_manifest
+from scrapeyard.repository.signature import MAX_BYTES, read_signature
+from scrapeyard.repository.versions import is_prerelease
+
+MAX_WARNINGS = 20
+
+
+def check_files(folder: Path, ceiling: Limits) -> tuple[Manifest | None, list[Finding]]:
+    """What can be told without running anything; the manifest is None when it cannot be read. Blocking."""
+    try:
+        files = scraper_files(folder, folder.resolve(), str(folder))
+    except (ScraperInvalid, OSError) as error:
+        return None, [fail("files", _words(error))]
+    found = [ok("files", f"{len(files)} files, {sum(file.size for file in files)} bytes")]
+    manifest = _manifest(folder, found)
+    found += _compiled(files, folder)
+    if manifest is None:
+        return None, found
+    found += _script(manifest, folder)
+    found += [*_texts(manifest), *_reach(manifest), *_limits(manifest, ceiling), *_cases(folder)]
+    return manifest, found
+
+
+async def check_loading(runner: Runner, folder: Path) -> tuple[Scraper | None, list[Finding]]:
+    """Load it inside its walls, as a worker would; the scraper is None when it cannot be read."""
+    try:
+        scraper = offline(runner.load(folder))
+    except ScraperInvalid as error:
+        return None, [fail("loads", error.message)]
+    try:
+        await runner.load_script(scraper)
+    except ScraperInvalid as error:
+        return scraper, [fail("loads", error.message, "mend what the script does at its top level")]
+    return scraper, [ok("loads", "inside the walls of a worker")]
+
+
+async def validate(runner: Runner | None, folder: Path, ceiling: Limits) -> list[Finding]:
+    """All findings for the scraper in a folder. Without a runner its script is not loaded."""
+    _, found = check_files(folder, ceiling)
+    if runner is not None and is_good(found):
+        found += (await check_loading(runner, folder))[1]
+    return found
+
+
+def _manifest(folder: Path, found: list[Finding]) -> Manifest | None:
+    path = folder / FILE_NAME
+    try:
+        manifest = read_manifest(path.read_bytes(), str(path), lambda name: (folder / name).read_bytes())
+    except (ScraperInvalid, OSError) as error:
+        found.append(fail("manifest", _words(error)))
+        return None
+    found.append(ok("manifest", f"{manifest.id} {manifest.version}"))
+    return manifest
+
+
+def _compiled(files: tuple[SourceFile, ...], folder: Path) -> list[Finding]:
+    scripts = [file for file in files if file.name.endswith(".py")]
+    found = [finding for file in scripts for finding in _compile(file, f"{folder}/{file.name}")]
+    return found if found else [ok("compiles", f"{len(scripts)} Python files")]
+
+
+def _compile(file: SourceFile, where: str) -> list[Finding]:
+    """Nothing is executed. Python's own warnings, such as a wrong escape, are told too."""
+    if file.size > MAX_BYTES:
+        return [fail("compiles", f"{where}: larger than {MAX_BYTES // 1024} KB", "split it into modules")]
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            compile(file.path.read_bytes(), where, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            return [fail("compiles", f"{where}:{error.lineno or 1}: {error.msg}")]
+        except (ValueError, RecursionError, MemoryError, OSError) as error:
+            return [fail("compiles", f"{where}: {error or 'too complex'}")]
+    return [
+        warn("compiles", f"{where}:{each.lineno}: {each.message}", "correct it; a later Python will refuse it")
+        for each in heard[:MAX_WARNINGS]
+    ]
+
+
+def _script(manifest: Manifest, folder: Path) -> list[Finding]:
+    where = f"{folder}/{manifest.entry_file}"
+    try:
+        taken = read_signature(
+            (folder / manifest.entry_file).read_bytes()[: MAX_BYTES + 1], manifest.entry_function, where
+        )
+    except (ScraperInvalid, OSError) as error:
+        return [fail("entry", _words(error))]
+    found = _hints(taken, manifest.entry_function) if manifest.input_schema is None else _agree(taken, manifest)
+    return found or [ok("entry", f"{manifest.entry} takes {', '.join(taken.get('properties', {})) or 'any object'}")]
+
+
+def _hints(taken: dict[str, Any], function: str) -> list[Finding]:
+    bare = [name for name, schema in taken.get("properties", {}).items() if not schema.keys() - {"default"}]
+    if bare:
+        detail = f"{function} takes {', '.join(bare)} without a type hint: anything is accepted"
+        return [warn("input", detail, "add hints that JSON knows, or an [input] schema")]
+    if "properties" not in taken:
+        return [warn("input", f"{function} takes any object", "name its parameters, or add an [input] schema")]
+    return []
+
+
+def _agree(taken: dict[str, Any], manifest: Manifest) -> list[Finding]:
+    """The schema decides what enters; the function must be able to take it."""
+    schema, parameters = manifest.input_schema or {}, taken.get("properties", {})
+    declared = schema.get("properties")
+    if not parameters or not isinstance(declared, dict):
+        return []
+    strange = sorted(declared.keys() - parameters.keys()) if taken.get("additionalProperties") is False else []
+    required = schema.get("required")
+    lacking = sorted(set(taken.get("required", ())) - set(required if isinstance(required, list) else ()))
+    found = []
+    if strange:
+        detail = f"[input] has {', '.join(strange)}, which {manifest.entry_function} does not take"
+        found.append(fail("input", detail, "add the parameter, or remove it from [input]"))
+    if lacking:
+        detail = f"{manifest.entry_function} needs {', '.join(lacking)}, which [input] does not require"
+        found.append(warn("input", detail, "add it to `required`, or give the parameter a default"))
+    return found
+
+
+def _texts(manifest: Manifest) -> list[Finding]:
+    found = []
+    if not manifest.description.strip():
+        found.append(warn("description", "none", "say in one sentence what it gets: `description` in the manifest"))
+    if manifest.output_schema is None:
+        found.append(warn("output", "no schema: any result is good", "describe the result: [output] in the manifest"))
+    if is_prerelease(manifest.version):
+        detail = f"{manifest.version} comes before a release: only calls that name it, or `beta`, get it"
+        found.append(warn("version", detail, "drop what follows the hyphen when it is ready"))
+    return found
+
+
+def _reach(manifest: Manifest) -> list[Finding]:
+    found = []
+    if not manifest.allowed_hosts:
+        found.append(warn("hosts", "it may fetch from any host", "name the site's: allowed_hosts in the manifest"))
+    if manifest.network == "direct":
+        detail = 'network = "direct": it runs only where an operator grants it, and its own traffic is not recorded'
+        found.append(warn("network", detail, "use ctx.fetch if you can"))
+    return found
+
+
+def _limits(manifest: Manifest, ceiling: Limits) -> list[Finding]:
+    over = [
+        f"{name} {getattr(manifest.limits, name):g} → {getattr(ceiling, name):g}"
+        for name in Limits.__struct_fields__
+        if getattr(manifest.limits, name) > getattr(ceiling, name)
+    ]
+    if over:
+        return [
+            warn("limits", f"cut to this installation's ceiling: {', '.join(over)}", "ask for less, or the operator")
+        ]
+    return [ok("limits", "within this installation's ceiling")]
+
+
+def _cases(folder: Path) -> list[Finding]:
+    try:
+        count = len(case_folders(folder))
+    except (ScraperInvalid, OSError) as error:
+        return [fail("tests", _words(error))]
+    if not count:
+        return [warn("tests", "no recorded case", "`scrapeyard record` makes one")]
+    return [ok("tests", f"{count} recorded case{'s' if count > 1 else ''}")]
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, ScraperInvalid):
+        return error.message
+    if isinstance(error, OSError):
+        return f"{error.filename}: cannot be read: {error.strerror}"
+    return str(error)
