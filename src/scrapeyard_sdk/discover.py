@@ -67,12 +67,13 @@ def _describe(function: Any) -> dict[str, Any]:
     told = _told(function)
     if told is None:
         raise TypeError(f"{getattr(function, '__name__', 'it')} has no @scraper(…)")
-    module: Any = sys.modules[function.__module__]
-    if getattr(module, function.__name__, None) is not function:
-        raise TypeError(f"{function.__name__} does not stand at the top level of {module.__name__}")
+    name: str = function.__name__
+    module = sys.modules[function.__module__]
+    if getattr(module, name, None) is not function:
+        raise TypeError(f"{name} does not stand at the top level of {module.__name__}")
     return {
-        "module": function.__module__,
-        "function": function.__name__,
+        "module": module.__name__,
+        "function": name,
         "validates": callable(getattr(module, "validate_result", None)),
         "told": told,
     }
