@@ -11,11 +11,11 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self, get_args
 from urllib.parse import urlsplit, urlunsplit
 
 from dotenv import dotenv_values
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.model import Limits
@@ -33,9 +33,12 @@ class Section(BaseModel):
     @classmethod
     def _split_commas(cls, value: object, info: Any) -> object:
         annotation = cls.model_fields[info.field_name].annotation
-        if isinstance(value, str) and getattr(annotation, "__origin__", None) is tuple:
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
+        if not isinstance(value, str) or getattr(annotation, "__origin__", None) is not tuple:
+            return value
+        parts = tuple(part.strip() for part in value.split(",") if part.strip())
+        if parts and isinstance(kind := get_args(annotation)[0], type) and issubclass(kind, Section):
+            raise ValueError("a list of tables, which only the file can hold; write [[…]] sections there")
+        return parts
 
 
 class GatewaySettings(Section):
@@ -122,9 +125,7 @@ class SourceSettings(Section):
     )
     path: str = Field("", description="Folder inside a Git repository that holds the scrapers; empty: all of it.")
     branch: str = Field("", description="Git branch; empty: the one that the repository names.")
-    history: int = Field(
-        50, ge=1, le=10_000, description="Commits of the branch searched for older versions."
-    )
+    history: int = Field(50, ge=1, le=10_000, description="Commits of the branch searched for older versions.")
     token: SecretStr = Field(SecretStr(""), description="Password for Git over https, bearer token for http.")
     key_file: Path | None = Field(None, description="Private key for Git over ssh.")
     known_hosts: Path | None = Field(None, description="Host keys for Git over ssh; empty: the user's own file.")
@@ -135,6 +136,18 @@ class SourceSettings(Section):
     access_key: SecretStr = Field(SecretStr(""), description="S3 access key; empty: the machine's own credentials.")
     secret_key: SecretStr = Field(SecretStr(""), description="S3 secret key.")
 
+    @model_validator(mode="after")
+    def _says_where(self) -> Self:
+        """S3 names alone are no fault: other programs read them too."""
+        url = bool(self.url.get_secret_value())
+        if url and not self.type:
+            raise ValueError("url is set, but type is not; set type to folder, git, http or s3")
+        if self.type in ("folder", "git", "http") and not url:
+            raise ValueError(f"type is {self.type}, but url is not set")
+        if self.type == "s3" and (url or not self.bucket):
+            raise ValueError("type is s3: set bucket, and endpoint instead of url for a server other than Amazon's")
+        return self
+
 
 class RepositorySettings(Section):
     """Where scrapers come from, in order of precedence: `scrapers`, `source`, `more`, installed packages."""
@@ -142,7 +155,9 @@ class RepositorySettings(Section):
     scrapers: Path | None = Field(None, description="Folder with scrapers, watched; its files may change at any time.")
     refresh_seconds: float = Field(2, gt=0, description="Between looks at the folder.")
     source: SourceSettings = SourceSettings()
-    more: tuple[SourceSettings, ...] = Field((), description="Further repositories; [[repository.more]] in the file.")
+    more: tuple[SourceSettings, ...] = Field(
+        (), description="Further repositories: [[repository.more]] sections in the file, with the keys of `source`."
+    )
     poll_seconds: float = Field(30, gt=0, description="Between looks at a repository that is not a folder.")
     timeout_seconds: float = Field(60, gt=0, description="For one look at a repository or one download.")
     versions: int = Field(20, ge=1, le=10_000, description="Newest versions of each scraper that are kept ready.")
@@ -260,10 +275,12 @@ def redacted(settings: Settings) -> dict[str, Any]:
     tree = settings.model_dump(mode="json")
     for name in ("database_url", "redis_url"):
         tree[name] = hide_password(getattr(settings, name).get_secret_value())
+    tree["environments"]["index_url"] = hide_user(settings.environments.index_url.get_secret_value())
     repository = settings.repository
-    tree["repository"]["source"]["url"] = hide_password(repository.source.url.get_secret_value())
-    for shown, source in zip(tree["repository"]["more"], repository.more, strict=True):
-        shown["url"] = hide_password(source.url.get_secret_value())
+    for shown, source in zip(
+        (tree["repository"]["source"], *tree["repository"]["more"]), (repository.source, *repository.more), strict=True
+    ):
+        shown["url"] = hide_user(source.url.get_secret_value())
     return tree
 
 
@@ -279,19 +296,36 @@ def hide_password(url: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
 
 
+def hide_user(url: str) -> str:
+    """As `hide_password`; over http and https the user as well, since a token is often written there, and the query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "***"
+    if parts.scheme not in ("http", "https"):
+        return hide_password(url)
+    user, at, host = parts.netloc.rpartition("@")
+    shown = parts._replace(netloc=f"{'***' if user else ''}{at}{host}", query="***" if parts.query else "")
+    return urlunsplit(shown)
+
+
 def describe() -> Iterator[tuple[str, str, Any, str]]:
-    """Every key: (dotted name, environment name, default, meaning). For docs and `scrapeyard config --describe`."""
+    """Every key: (dotted name, environment name, default, meaning), a section's own keys before its branches. For docs
+    and `scrapeyard config --describe`."""
     yield from _describe(Settings, ())
 
 
 def _describe(section: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[str, str, Any, str]]:
+    branches = []
     for name, info in section.model_fields.items():
         here = (*path, name)
         if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
-            yield from _describe(info.annotation, here)
+            branches.append((info.annotation, here))
         else:
             default = info.default.get_secret_value() if isinstance(info.default, SecretStr) else info.default
             yield ".".join(here), PREFIX + "__".join(here).upper(), default, info.description or ""
+    for branch, here in branches:
+        yield from _describe(branch, here)
 
 
 def _read_file(named: str | None, folder: Path) -> dict[str, Any]:
@@ -345,5 +379,5 @@ def _explain(error: ValidationError) -> str:
     for fault in error.errors():
         key = ".".join(str(part) for part in fault["loc"])
         unknown = fault["type"] == "extra_forbidden"
-        lines.append(f"{key}: {'no such setting' if unknown else fault['msg']}")
+        lines.append(f"{key}: {'no such setting' if unknown else fault['msg'].removeprefix('Value error, ')}")
     return "; ".join(lines) + " (`scrapeyard config --describe` lists every key)"

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.model import Limits
-from scrapeyard.settings import ALIASES, PREFIX, Settings, describe, hide_password, load, redacted
+from scrapeyard.settings import ALIASES, PREFIX, Settings, describe, hide_password, hide_user, load, redacted
 
 Load = Callable[..., Settings]
 
@@ -227,3 +227,106 @@ def test_limits_become_the_models_noun() -> None:
 
 def test_a_url_that_cannot_be_read_is_hidden_whole() -> None:
     assert hide_password("redis://:secret@[bad") == "***"
+
+
+def test_names_of_the_first_repository(read: Load) -> None:
+    source = read(
+        {
+            "SCRIPT_REPOSITORY_TYPE": "s3",
+            "S3_BUCKET_NAME": "scrapers",
+            "S3_REGION": "eu-central-1",
+            "S3_ACCESS_KEY": "key",
+            "S3_SECRET_KEY": "hush",
+            "S3_PREFIX": "team/",
+        }
+    ).repository.source
+    assert (source.type, source.bucket, source.region, source.prefix) == ("s3", "scrapers", "eu-central-1", "team/")
+    assert (source.access_key.get_secret_value(), source.secret_key.get_secret_value()) == ("key", "hush")
+    git = {"SCRIPT_REPOSITORY_TYPE": "git", "SCRIPT_REPOSITORY_URL": "https://git.example/x.git"}
+    assert read(git).repository.source.url.get_secret_value() == "https://git.example/x.git"
+    assert read({**git, "SCRAPEYARD_REPOSITORY__SOURCE__TYPE": "http"}).repository.source.type == "http"
+
+
+def test_more_repositories_stand_in_the_file(read: Load) -> None:
+    toml = """
+        [repository.source]
+        type = "git"
+        url = "https://git.example/first.git"
+        [[repository.more]]
+        type = "http"
+        url = "https://scrapers.example/index.json"
+        [[repository.more]]
+        type = "folder"
+        url = "/srv/scrapers"
+    """
+    repository = read(toml=toml).repository
+    assert [source.type for source in (repository.source, *repository.more)] == ["git", "http", "folder"]
+    with pytest.raises(SettingsInvalid, match=r"repository\.more\.0\.bukket: no such setting"):
+        read(toml="[[repository.more]]\nbukket = 'b'\n")
+
+
+def test_more_repositories_cannot_be_written_with_commas(read: Load) -> None:
+    with pytest.raises(SettingsInvalid, match=r"^repository\.more: a list of tables, which only the file can hold"):
+        read({"SCRAPEYARD_REPOSITORY__MORE": "https://a.example,https://b.example"})
+
+
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({"SCRIPT_REPOSITORY_URL": "https://git.example/x.git"}, "type is not; set type"),
+        ({"SCRIPT_REPOSITORY_TYPE": "git"}, "type is git, but url is not set"),
+        ({"SCRIPT_REPOSITORY_TYPE": "s3"}, "set bucket"),
+        ({"SCRIPT_REPOSITORY_TYPE": "s3", "S3_BUCKET_NAME": "b", "SCRIPT_REPOSITORY_URL": "u"}, "endpoint instead of"),
+        ({"SCRIPT_REPOSITORY_TYPE": "svn"}, "source.type"),
+    ],
+)
+def test_a_repository_says_where_it_is(read: Load, environ: dict[str, str], words: str) -> None:
+    with pytest.raises(SettingsInvalid, match=words) as caught:
+        read(environ)
+    assert caught.value.message.startswith("repository.source")
+
+
+def test_s3_names_of_other_programs_are_no_fault(read: Load) -> None:
+    assert read({"S3_REGION": "eu-central-1", "S3_ACCESS_KEY": "key"}).repository.source.type == ""
+
+
+def test_secrets_of_repositories_hide(read: Load) -> None:
+    toml = """
+        [repository]
+        hook_secret = "hush"
+        [repository.source]
+        type = "git"
+        url = "https://hush@git.example/x.git?token=hush"
+        token = "hush"
+        [[repository.more]]
+        type = "s3"
+        bucket = "scrapers"
+        access_key = "hush"
+        secret_key = "hush"
+        [[repository.more]]
+        type = "git"
+        url = "ssh://git:hush@git.example/x.git"
+        [environments]
+        index_url = "https://me:hush@packages.example/simple"
+    """
+    settings = read(toml=toml)
+    assert "hush" not in repr(settings)
+    shown = redacted(settings)
+    assert "hush" not in str(shown)
+    assert shown["repository"]["source"]["url"] == "https://***@git.example/x.git?***"
+    assert shown["repository"]["more"][1]["url"] == "ssh://git:***@git.example/x.git"
+    assert shown["environments"]["index_url"] == "https://***@packages.example/simple"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("", ""),
+        ("/srv/scrapers", "/srv/scrapers"),
+        ("git@git.example:team/x.git", "git@git.example:team/x.git"),
+        ("https://git.example/x.git", "https://git.example/x.git"),
+        ("https://[bad", "***"),
+    ],
+)
+def test_a_url_without_secrets_stays_readable(url: str, shown: str) -> None:
+    assert hide_user(url) == shown

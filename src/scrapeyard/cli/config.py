@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +34,7 @@ def config(
         show_json(tree)
         return
     sources = _Sources(os.environ, Path.cwd())
-    rows = [(key, _shown(_at(tree, key)), sources.of(key, env)) for key, env, _, _ in _keys()]
+    rows = [row for key, env, _, _ in _keys() for row in _rows(key, _at(tree, key), sources.of(key, env))]
     show_table(("KEY", "VALUE", "FROM"), rows, empty="no settings")
 
 
@@ -86,6 +86,17 @@ def _at(tree: Any, key: str) -> Any:
     for part in key.split("."):
         tree = tree.get(part) if isinstance(tree, dict) else None
     return tree
+
+
+def _rows(key: str, value: Any, source: str) -> Iterator[tuple[str, str, str]]:
+    """One row; for a list of tables, one for each key that is set in each."""
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value) or not value:
+        yield key, _shown(value), source
+        return
+    for number, table in enumerate(value):
+        for name, inner in table.items():
+            if inner not in (None, ""):
+                yield f"{key}.{number}.{name}", _shown(inner), source
 
 
 def _json_value(value: Any) -> Any:
