@@ -111,10 +111,9 @@ async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Yard]
 
 
 def facts_of(stand: Yard, listeners: Listeners, secret: Path) -> dict[str, object]:
-    assert stand.sandbox._zygote is not None
     return {
         "worker": os.getpid(),
-        "zygote": stand.sandbox._zygote.pid,
+        "zygote": stand.sandbox._zygotes[""].pid,
         "port": stand.port,
         "listener": listeners.port,
         "abstract": listeners.abstract,

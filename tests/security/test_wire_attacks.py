@@ -239,7 +239,7 @@ async def test_strays_are_found_and_killed(stand: Bench) -> None:
 
     def unknown() -> set[int]:
         sandbox = stand.sandbox
-        known = {sandbox._zygote.pid} if sandbox._zygote else set()
+        known = {zygote.pid for zygote in sandbox._zygotes.values()}
         for parent in sandbox._by_number.values():
             known |= {parent.pid, *(child.pid for child in parent._children.values())}
         return set(descendants(os.getpid())) - known

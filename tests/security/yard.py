@@ -78,7 +78,7 @@ class Yard:
 
     def _unknown(self) -> set[int]:
         sandbox = self.sandbox
-        known = {sandbox._zygote.pid} if sandbox._zygote else set()
+        known = {zygote.pid for zygote in sandbox._zygotes.values()}
         for parent in sandbox._by_number.values():
             known |= {parent.pid, *(child.pid for child in parent._children.values() if child.open)}
         return set(descendants(os.getpid())) - known

@@ -45,6 +45,7 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
     os.chdir(plan.work_folder)
     os.environ["HOME"] = os.environ["TMPDIR"] = plan.work_folder
     try:
+        _add_packages(plan.packages)
         script = load(plan.script_folder, plan.entry)
     except BaseException as error:  # noqa: BLE001 - import-time code may raise anything, SystemExit included
         _say(control, refused=explain(error))
@@ -56,6 +57,15 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
     gc.freeze()
     _say(control, loaded=script.kind)
     Parent(control, plan, script, child_walls).run()
+
+
+def _add_packages(places: tuple[str, ...]) -> None:
+    """As `site` would have done at the start, had it been let: what `.pth` files do, they do inside the walls."""
+    if places:
+        import site  # noqa: PLC0415
+
+        for place in places:
+            site.addsitedir(place)
 
 
 def _say(control: socket.socket, **message: Any) -> None:

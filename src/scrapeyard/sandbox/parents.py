@@ -47,8 +47,22 @@ class ParentGone(Exception):
 class ScraperParent:
     """One loaded scraper. Made by the sandbox; every method belongs to the event loop's thread."""
 
-    def __init__(self, number: int, scraper: Scraper, ahead: int, max_children: int, work_folder: str) -> None:
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        scraper: Scraper,
+        *,
+        ahead: int,
+        max_children: int,
+        work_folder: str,
+        base_bytes: int,
+    ) -> None:
         self.number = number
+        self.name = name
+        """Tells apart versions, and the environments of one version."""
+        self.base_bytes = base_bytes
+        """What its bare zygote holds in memory; not the script's doing."""
         self.scraper = scraper
         self.pid = 0
         self.used_at = time.monotonic()

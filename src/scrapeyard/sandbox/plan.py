@@ -21,6 +21,8 @@ class Plan:
     walls: tuple[str, ...]
     readable: tuple[str, ...]
     """Interpreter and libraries."""
+    packages: tuple[str, ...]
+    """Folders added to the script's path, once the walls stand."""
     mount_point: str
     """An empty folder on the host to build the new root on."""
     scratch: str
@@ -48,7 +50,7 @@ class Plan:
     def decode(cls, text: str) -> "Plan":
         """From JSON. Raises ValueError or TypeError when it is not a plan."""
         fields = json.loads(text)
-        for name in ("walls", "readable"):
+        for name in ("walls", "readable", "packages"):
             fields[name] = tuple(fields[name])
         return cls(**fields)
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 from msgspec import Raw, Struct, field
 
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.model import ExitReason, Limits, LogLine, RunError, Scraper
+from scrapeyard.model import Environment, ExitReason, Limits, LogLine, RunError, Scraper
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -16,6 +16,8 @@ class Work(Struct, frozen=True, kw_only=True):
     input: Raw
     limits: Limits
     config: dict[str, Any] = field(default_factory=dict)
+    environment: Environment | None = None
+    """The packages that the script sees; None: what the platform has installed."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -62,10 +64,10 @@ class Sandbox(Protocol):
     """Makes children. One per worker."""
 
     async def start(self) -> None:
-        """Start the zygote. Raises SandboxError when a wall is missing and the mode is strict."""
+        """Start the base zygote. Raises SandboxError when a wall is missing and the mode is strict."""
 
     async def stop(self) -> None:
-        """Kill every child and the zygote, and wait until they are gone. May be called twice."""
+        """Kill every child and zygote, and wait until they are gone. May be called twice."""
 
     async def run(self, scraper: Scraper, work: Work, services: ChildServices) -> Verdict:
         """Run to the end. Cancelling the task kills the child's whole group before this returns.
@@ -74,7 +76,7 @@ class Sandbox(Protocol):
         script.
         """
 
-    async def check(self, scraper: Scraper) -> None:
+    async def check(self, scraper: Scraper, environment: Environment | None = None) -> None:
         """Load the script in a walled process without running it. Raises ScraperInvalid with the script's words."""
 
     def walls(self) -> tuple[Wall, ...]:

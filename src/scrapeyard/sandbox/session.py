@@ -44,6 +44,8 @@ class Session:
     def __init__(self, child: Child, work: Work, services: ChildServices) -> None:
         self.imports: tuple[str, ...] = ()
         """Modules the script imported while it ran."""
+        self.handed_at = 0.0
+        """When the child had its run, by the performance counter."""
         self._child = child
         self._work = work
         self._limits = work.limits
@@ -81,6 +83,8 @@ class Session:
             if not child.open:
                 self._on_broken("")
             child.send(self._start_frame(), bytes(self._work.input))
+            await child.drained()
+            self.handed_at = time.perf_counter()
             return await self._ended
         finally:
             timer.cancel()

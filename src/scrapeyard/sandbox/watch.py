@@ -52,12 +52,10 @@ class Watch:
     """Holds the sessions and loading parents to look at."""
 
     def __init__(self) -> None:
-        self.base_bytes = 0
-        """What the bare zygote holds in memory; not the script's doing."""
-        self._sessions: dict[Session, tuple[Limits, ScraperParent | None]] = {}
+        self._sessions: dict[Session, tuple[Limits, ScraperParent]] = {}
         self._parents: set[ScraperParent] = set()
 
-    def add(self, session: Session, limits: Limits, parent: ScraperParent | None = None) -> None:
+    def add(self, session: Session, limits: Limits, parent: ScraperParent) -> None:
         """Look at this run until it is removed."""
         self._sessions[session] = (limits, parent)
 
@@ -80,27 +78,18 @@ class Watch:
             await asyncio.sleep(_TICK)
             tick += 1
             for session, (limits, parent) in list(self._sessions.items()):
-                self._look(session, limits)
-                if tick % _DISK_EVERY == 0 and parent is not None:
+                self._look(session, limits, parent)
+                if tick % _DISK_EVERY == 0:
                     self._look_at_disk(session, limits, parent)
             for parent in list(self._parents):
                 if not parent.loaded.done() or tick % _PARENT_EVERY == 0:
                     self._look_at_parent(parent, tick)
 
-    def _look(self, session: Session, limits: Limits) -> None:
+    def _look(self, session: Session, limits: Limits, parent: ScraperParent) -> None:
         reading = read_process(session.child.pid)
-        fault = self._fault(reading, limits, limits.cpu_seconds) if reading else None
+        fault = _fault(reading, limits, limits.cpu_seconds, parent.base_bytes) if reading else None
         if fault is not None:
             session.stop(*fault)
-
-    def _fault(self, reading: Reading, limits: Limits, cpu_seconds: float) -> tuple[ExitReason, str] | None:
-        if reading.cpu_seconds > cpu_seconds:
-            return ExitReason.CPU_LIMIT, f"used more than {limits.cpu_seconds:g} s of processor; limits.cpu_seconds"
-        if reading.resident_bytes > limits.memory_mb * _MB + self.base_bytes:
-            return ExitReason.MEMORY_LIMIT, f"used more than {limits.memory_mb} MB of memory; limits.memory_mb"
-        if reading.threads > limits.threads + 1:
-            return ExitReason.PROCESS_LIMIT, f"started more than {limits.threads} threads; limits.threads"
-        return None
 
     def _look_at_disk(self, session: Session, limits: Limits, parent: ScraperParent) -> None:
         used = folders.measure(parent.run_folder(session.child.slot)) + folders.unlinked(session.child.pid)
@@ -113,7 +102,8 @@ class Watch:
         if reading is None:
             return
         limits = parent.limits
-        fault = self._fault(reading, limits, limits.cpu_seconds + _FORK_SECONDS * parent.forks)
+        cpu_seconds = limits.cpu_seconds + _FORK_SECONDS * parent.forks
+        fault = _fault(reading, limits, cpu_seconds, parent.base_bytes)
         if fault is None and not parent.loaded.done() and tick % _DISK_EVERY == 0:
             used = folders.measure(parent.work_folder) + folders.unlinked(parent.pid)
             if used > limits.disk_mb * _MB:
@@ -123,3 +113,13 @@ class Watch:
             parent.condemn(reason, f"the script, as it was loaded, {message}")
         elif parent.loaded.done():
             parent.look_for_strays()
+
+
+def _fault(reading: Reading, limits: Limits, cpu_seconds: float, base_bytes: int) -> tuple[ExitReason, str] | None:
+    if reading.cpu_seconds > cpu_seconds:
+        return ExitReason.CPU_LIMIT, f"used more than {limits.cpu_seconds:g} s of processor; limits.cpu_seconds"
+    if reading.resident_bytes > limits.memory_mb * _MB + base_bytes:
+        return ExitReason.MEMORY_LIMIT, f"used more than {limits.memory_mb} MB of memory; limits.memory_mb"
+    if reading.threads > limits.threads + 1:
+        return ExitReason.PROCESS_LIMIT, f"started more than {limits.threads} threads; limits.threads"
+    return None
