@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct, json
@@ -46,14 +47,26 @@ class _Entry(Struct, frozen=True, kw_only=True):
 
 
 class InstalledSource:
-    """What the packages of this interpreter offer. `search` adds folders to look in, which children must have too."""
+    """What the packages of this interpreter offer.
 
-    def __init__(self, home: Path, *, search: tuple[Path, ...] = (), seconds: float = SECONDS) -> None:
+    `search` adds folders to look in, which children must have on their path too; `is_readable` tells whether the walls
+    let a child read a file.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        search: tuple[Path, ...] = (),
+        is_readable: Callable[[Path], bool] = is_readable_to_children,
+        seconds: float = SECONDS,
+    ) -> None:
         self.name = "installed"
         self.kind = "installed"
         self.is_mutable = True
         self._home = home
         self._added = search
+        self._is_readable = is_readable
         self._seconds = seconds
         self._known: dict[str, _Known] = {}
         self._entries: dict[tuple[str, str], _Entry] = {}
@@ -147,7 +160,7 @@ class InstalledSource:
             raise ScraperInvalid(
                 f"{_place(announced)}: the source of {announced.module} is not found; install it as a package"
             )
-        if not is_readable_to_children(file) and not any(file.is_relative_to(path) for path in self._added):
+        if not self._is_readable(file):
             raise ScraperInvalid(
                 f"{_place(announced)}: {announced.module} lies where children cannot read it, as in an editable "
                 "install; install it as a package"
