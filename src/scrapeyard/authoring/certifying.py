@@ -136,7 +136,7 @@ def _inputs(reports: list[CaseReport]) -> Finding:
     different = {json.dumps(report.case.input, sort_keys=True) for report in good if report.case is not None}
     remedy = "`scrapeyard record` another input"
     if len(different) < INPUTS:
-        return fail("inputs", f"{len(different)} different inputs; a release needs {INPUTS}", remedy)
+        return fail("inputs", f"different inputs: {len(different)}; a release needs {INPUTS}", remedy)
     if not any(report.outcome and report.outcome.exit_reason is ExitReason.SUCCEEDED for report in good):
         return fail("inputs", "no case ends with a result", remedy)
     return ok("inputs", f"{len(different)} different inputs")
@@ -168,10 +168,12 @@ def _is_same(one: CaseReport, other: CaseReport) -> bool:
 
 
 def _room(room: list[Headroom]) -> Finding:
-    tight = [each for each in room if each.percent >= TIGHT]
-    shown = ", ".join(f"{each.limit} {each.percent:.0f} %" for each in tight or room)
-    if any(each.percent > 100 for each in tight):
+    if not room:
+        return fail("limits used", "no case ran", "`scrapeyard test` shows why")
+    worst = max(room, key=lambda each: each.percent)
+    shown = f"at most {worst.percent:.3g} %, of {worst.limit}"
+    if worst.percent > 100:
         return fail("limits used", shown, "raise the limit in the manifest, or do less in one run")
-    if tight:
+    if worst.percent >= TIGHT:
         return warn("limits used", shown, "raise the limit in the manifest: a real site is slower than a replay")
-    return ok("limits used", shown or "nothing ran")
+    return ok("limits used", shown)

@@ -70,7 +70,7 @@ def _manifest(folder: Path, found: list[Finding]) -> Manifest | None:
 def _compiled(files: tuple[SourceFile, ...], folder: Path) -> list[Finding]:
     scripts = [file for file in files if file.name.endswith(".py")]
     found = [finding for file in scripts for finding in _compile(file, f"{folder}/{file.name}")]
-    return found if found else [ok("compiles", f"{len(scripts)} Python files")]
+    return found if found else [ok("compiles", f"{len(scripts)} Python file{'s' * (len(scripts) != 1)}")]
 
 
 def _compile(file: SourceFile, where: str) -> list[Finding]:
@@ -174,7 +174,7 @@ def _cases(folder: Path) -> list[Finding]:
         return [fail("tests", _words(error))]
     if not count:
         return [warn("tests", "no recorded case", "`scrapeyard record` makes one")]
-    return [ok("tests", f"{count} recorded case{'s' if count > 1 else ''}")]
+    return [ok("tests", f"{count} recorded case{'s' * (count != 1)}")]
 
 
 def _words(error: Exception) -> str:

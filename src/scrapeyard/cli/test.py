@@ -114,6 +114,6 @@ def _finish(found: "dict[Path, list[CaseReport]]") -> None:
         typer.echo(f"scrapeyard: {folder}: no recorded case; `scrapeyard record` makes one", err=True)
     reports = [report for each in found.values() for report in each]
     failed = sum(not report.passed for report in reports)
-    typer.echo(f"{len(reports)} cases: {len(reports) - failed} passed, {failed} failed", err=True)
+    typer.echo(f"cases: {len(reports)}, passed: {len(reports) - failed}, failed: {failed}", err=True)
     if failed or not all(found.values()):
         raise typer.Exit(1)

@@ -68,4 +68,4 @@ def _show(found: "dict[Path, list[Finding]]") -> None:
         show_findings(findings)
     bad = sum(not is_good(findings) for findings in found.values())
     warnings = sum(finding.state == "warn" for findings in found.values() for finding in findings)
-    typer.echo(f"{len(found)} scrapers: {bad} must be mended, {warnings} warnings", err=True)
+    typer.echo(f"scrapers: {len(found)}, to be mended: {bad}, warnings: {warnings}", err=True)
