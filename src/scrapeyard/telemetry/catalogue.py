@@ -132,6 +132,14 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The scrapers' folder {folder} can be read again",
         "ko": "스크레이퍼 폴더 {folder}을(를) 다시 읽을 수 있습니다",
     },
+    "repository.git_anew": {
+        "en": "The local copy of {source} is in no good state ({error}); getting it anew",
+        "ko": "{source}의 로컬 사본 상태가 올바르지 않습니다({error}). 새로 받습니다",
+    },
+    "repository.git_tags_dropped": {
+        "en": "{source} has too many tags; {count} of the oldest are not looked at",
+        "ko": "{source}에 태그가 너무 많아 오래된 태그 {count}개는 확인하지 않습니다",
+    },
     "repository.invalid": {
         "en": "The scraper {scraper} cannot run: {problem}",
         "ko": "스크레이퍼 {scraper}을(를) 실행할 수 없습니다: {problem}",
