@@ -19,7 +19,9 @@ from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis import RedisQueue
 from scrapeyard.repository.catalogue import FolderCatalogue
+from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.secrets import Secrets
 from scrapeyard.sandbox.forks import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
@@ -27,7 +29,9 @@ from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.worker.execute import Executor
+from scrapeyard.worker.foresight import Foresight
 from scrapeyard.worker.loop import Worker
+from scrapeyard.worker.prepare import Preparer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,8 +99,13 @@ class Platform:
         await self._up(engine.start, engine.stop)
         sandbox = ForkSandbox(settings.sandbox, settings.worker, slots)
         await self._up(sandbox.start, sandbox.stop)
+        environments = make_environments(settings)
+        await self._up(environments.start, environments.stop)
+        secrets = Secrets(settings.repository.secrets_file)
+        secrets.check()
         executor = Executor(
             catalogue=catalogue,
+            preparer=Preparer(environments, secrets),
             sandbox=sandbox,
             engine=engine,
             blobs=blobs,
@@ -115,6 +124,7 @@ class Platform:
             catalogue=catalogue,
             sandbox=sandbox,
             executor=executor,
+            foresight=Foresight(catalogue, environments),
             traces=self._start_traces(),
         )
         await self._up(self.worker.start, self.worker.stop)
@@ -165,6 +175,11 @@ def make_queue(settings: Settings) -> Queue:
     """Redis when the settings name one, otherwise a queue in this process."""
     url = settings.redis_url.get_secret_value()
     return RedisQueue(url) if url else MemoryQueue()
+
+
+def make_environments(settings: Settings) -> Environments:
+    """Packages of scrapers, installed under the data directory."""
+    return Environments(settings.environments, settings.data_dir.resolve() / "environments")
 
 
 def make_catalogue(settings: Settings) -> FolderCatalogue:

@@ -1,6 +1,7 @@
 """Runs without a server: the worker's own recipe, walls and limits, with the files of one run in a temporary folder."""
 
 import contextlib
+import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
@@ -18,13 +19,16 @@ from scrapeyard.errors import InputInvalid, ScraperNotFound
 from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue import FolderCatalogue
+from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.loading import load_folder
 from scrapeyard.repository.port import Listing
 from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.secrets import Secrets
 from scrapeyard.sandbox.forks import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.settings import Settings
 from scrapeyard.worker.execute import Executor
+from scrapeyard.worker.prepare import Preparer
 
 Hear = Callable[[LogLine], None]
 
@@ -32,8 +36,17 @@ Hear = Callable[[LogLine], None]
 class LocalYard:
     """A worker without a queue. Use it through `open_yard`."""
 
-    def __init__(self, settings: Settings, folder: Path, sandbox: ForkSandbox, engine: WreqEngine) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path,
+        sandbox: ForkSandbox,
+        engine: WreqEngine,
+        environments: Environments,
+    ) -> None:
         self._settings = settings
+        self._environments = environments
+        self._secrets = Secrets(settings.repository.secrets_file)
         self._cache = folder / "cache"
         self._sandbox = sandbox
         self._engine = engine
@@ -65,7 +78,7 @@ class LocalYard:
 
     async def load_script(self, scraper: Scraper) -> None:
         """Load the script in its walls without running it. Raises ScraperInvalid with the script's words."""
-        await self._sandbox.check(scraper)
+        await self._sandbox.check(scraper, await self._environments.ready(scraper))
 
     @property
     def engine(self) -> HttpEngine:
@@ -109,6 +122,7 @@ class LocalYard:
     def _executor(self, scraper: Scraper, hear: Hear | None, engine: HttpEngine) -> Executor:
         return Executor(
             catalogue=_OneScraper(scraper),
+            preparer=Preparer(self._environments, self._secrets),
             sandbox=_Heard(self._sandbox, hear) if hear else self._sandbox,
             engine=engine,
             blobs=self.blobs,
@@ -132,7 +146,18 @@ async def open_yard(settings: Settings) -> AsyncIterator[LocalYard]:
         sandbox = ForkSandbox(settings.sandbox, settings.worker.model_copy(update={"ahead": 0}), 1)
         stack.push_async_callback(sandbox.stop)
         await sandbox.start()
-        yield LocalYard(settings, folder, sandbox, engine)
+        environments = await _open_environments(settings, folder, stack)
+        yield LocalYard(settings, folder, sandbox, engine, environments)
+
+
+async def _open_environments(settings: Settings, folder: Path, stack: contextlib.AsyncExitStack) -> Environments:
+    """Kept where a server keeps them, so that the next run finds them; where no server was, gone at the end."""
+    data_dir = settings.data_dir.resolve()
+    place = data_dir if data_dir.is_dir() and os.access(data_dir, os.W_OK) else folder
+    environments = Environments(settings.environments, place / "environments")
+    stack.push_async_callback(environments.stop)
+    await environments.start()
+    return environments
 
 
 def catalogue_of(settings: Settings, cache: Path) -> FolderCatalogue:
@@ -161,6 +186,9 @@ class _OneScraper:
 
     def resolve(self, wanted: str) -> Scraper:  # noqa: ARG002  the port's signature
         return self._scraper
+
+    async def obtain(self, wanted: str) -> Scraper:
+        return self.resolve(wanted)
 
     def listings(self) -> tuple[Listing, ...]:
         return (Listing(id=self._scraper.ref.id, version=self._scraper.ref.version, scraper=self._scraper),)

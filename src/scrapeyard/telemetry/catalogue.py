@@ -60,10 +60,6 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Refused to fetch from {host}: {address} is a {kind} address",
         "ko": "{host}에서 가져오기를 거부했습니다: {address}은(는) {kind} 주소입니다",
     },
-    "gateway.channels_unknown": {
-        "en": "The channels that operators moved could not be read ({error}); trying again",
-        "ko": "운영자가 옮긴 채널을 읽지 못했습니다({error}). 다시 시도합니다",
-    },
     "gateway.client_gone": {
         "en": "The client hung up while it sent its request to {path}",
         "ko": "클라이언트가 {path} 요청을 보내던 중 연결을 끊었습니다",
@@ -151,6 +147,14 @@ WORDS: dict[str, dict[str, str]] = {
     "repository.look_failed": {
         "en": "Looking at the scrapers' folder failed: {error}; trying again",
         "ko": "스크레이퍼 폴더를 확인하지 못했습니다: {error}. 다시 시도합니다",
+    },
+    "repository.move_untold": {
+        "en": "The others could not be told of a moved channel of {scraper} ({error}); they find it within ten seconds",
+        "ko": "{scraper}의 채널 이동을 다른 프로세스에 알리지 못했습니다({error}). 10초 안에 스스로 확인합니다",
+    },
+    "repository.moves_unknown": {
+        "en": "The channels that operators moved could not be read ({error}); trying again",
+        "ko": "운영자가 옮긴 채널을 읽지 못했습니다({error}). 다시 시도합니다",
     },
     "repository.prune_failed": {
         "en": "Old copies of scrapers could not be removed: {error}",
@@ -255,6 +259,10 @@ WORDS: dict[str, dict[str, str]] = {
     "worker.fault": {
         "en": "A fault of ours ended run {run}: {error}",
         "ko": "내부 오류로 실행 {run}이(가) 종료되었습니다: {error}",
+    },
+    "worker.foresight_broken": {
+        "en": "Looking for packages to install ahead met a fault of ours: {error}",
+        "ko": "미리 설치할 패키지를 찾는 중 내부 오류가 발생했습니다: {error}",
     },
     "worker.hand_back_lost": {
         "en": "Unfinished runs could not be handed back now ({error}); they follow when their leases end",

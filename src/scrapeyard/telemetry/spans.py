@@ -56,7 +56,7 @@ def spans_of(run: FinishedRun) -> list[dict[str, Any]]:
     outcome, timing = run.outcome, run.outcome.timing
     trace_id, caller = parse_traceparent(run.traceparent) or (_random_id(16), "")
     began = outcome.started_at or run.queued_at + timing.queue_ms / 1000
-    loaded = began + timing.resolve_ms / 1000
+    loaded = began + (timing.resolve_ms + timing.environment_ms) / 1000
     ready = loaded + timing.child_start_ms / 1000
     draw = _Trace(trace_id)
     root = draw.span("run", run.created_at, outcome.finished_at, parent=caller, kind=_SERVER, **_end_of(outcome))

@@ -1,4 +1,4 @@
-"""One run, as a recipe: resolve, run, check, keep, tell."""
+"""One run, as a recipe: resolve, prepare, run, check, keep, tell."""
 
 import asyncio
 import time
@@ -26,15 +26,18 @@ from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.secrets import redact
 from scrapeyard.sandbox.port import Sandbox, Verdict, Work
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.worker.prepare import Prepared, Preparer
 from scrapeyard.worker.services import RunServices
+from scrapeyard.worker.slots import Seat
 
 log = get_log("worker")
 INLINE_RESULT = 64 * 1024
 """A larger result goes to the blob store and streams back from there."""
 _INFRASTRUCTURE_RETRY_SECONDS = 0.5
-_RESOLVE_REASONS: dict[type[ScrapeyardError], ExitReason] = {
+_REFUSALS: dict[type[ScrapeyardError], ExitReason] = {
     ScraperNotFound: ExitReason.SCRAPER_NOT_FOUND,
     BadRequest: ExitReason.SCRAPER_NOT_FOUND,
     ScraperInvalid: ExitReason.SCRAPER_INVALID,
@@ -48,6 +51,7 @@ class Executor:
         self,
         *,
         catalogue: Catalogue,
+        preparer: Preparer,
         sandbox: Sandbox,
         engine: HttpEngine,
         blobs: Blobs,
@@ -57,6 +61,7 @@ class Executor:
         worker_id: str,
     ) -> None:
         self._catalogue = catalogue
+        self._preparer = preparer
         self._sandbox = sandbox
         self._engine = engine
         self._blobs = blobs
@@ -65,37 +70,55 @@ class Executor:
         self._checker = checker
         self._worker_id = worker_id
 
-    async def execute(self, delivery: Delivery) -> Outcome:
-        """From delivery to outcome. Never raises but CancelledError; by then the child is gone."""
-        started_at = time.time()
+    async def execute(self, delivery: Delivery, seat: Seat | None = None) -> Outcome:
+        """From delivery to outcome. Never raises but CancelledError; by then the child is gone.
+
+        With a `seat`, the run leaves it while its packages are installed.
+        """
+        outcome = self._begun(delivery)
         began = time.perf_counter()
-        outcome = Outcome(
+        try:
+            scraper = await self._catalogue.obtain(delivery.scraper)
+            outcome = _resolved(outcome, scraper, _since(began))
+            prepared = await self._preparer.prepare(scraper, seat)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must end the run, never the worker
+            return _ended(self._refused(outcome, error, delivery))
+        services = RunServices(
+            delivery, prepared, self._engine, self._blobs, lambda message: self._tell(delivery.run_id, message)
+        )
+        try:
+            verdict = await self._run(delivery, prepared, services)
+        finally:
+            await services.close()
+        outcome = _account(outcome, prepared, verdict, services)
+        outcome = await self._keep_large(outcome)
+        return _ended(_with_retry(outcome, verdict.retry_after, delivery))
+
+    def _begun(self, delivery: Delivery) -> Outcome:
+        now = time.time()
+        return Outcome(
             run_id=delivery.run_id,
             attempt=delivery.attempt,
             exit_reason=ExitReason.INTERNAL_ERROR,
             worker_id=self._worker_id,
-            started_at=started_at,
+            started_at=now,
+            timing=Timing(queue_ms=round(max(0.0, now - delivery.queued_at) * 1000, 2)),
         )
-        try:
-            scraper = self._catalogue.resolve(delivery.scraper)
-        except (ScraperNotFound, ScraperInvalid, BadRequest) as error:
-            reason = _RESOLVE_REASONS[type(error)]
-            return _ended(replace(outcome, exit_reason=reason, error=RunError(message=error.message)))
-        timing = Timing(
-            queue_ms=round(max(0.0, started_at - delivery.queued_at) * 1000, 2), resolve_ms=round(_since(began), 3)
-        )
-        services = RunServices(
-            delivery, scraper, self._engine, self._blobs, lambda message: self._tell(delivery.run_id, message)
-        )
-        try:
-            verdict = await self._run(delivery, scraper, services)
-        finally:
-            await services.close()
-        outcome = _account(outcome, scraper, verdict, services, timing)
-        outcome = await self._keep_large(outcome)
-        return _ended(_with_retry(outcome, verdict, delivery))
 
-    async def _run(self, delivery: Delivery, scraper: Scraper, services: RunServices) -> Verdict:
+    def _refused(self, outcome: Outcome, error: Exception, delivery: Delivery) -> Outcome:
+        """A run that could not begin."""
+        if not isinstance(error, ScrapeyardError):
+            error = self._fault(delivery, error)
+        reason = _REFUSALS.get(type(error), ExitReason.INTERNAL_ERROR)
+        ended = replace(outcome, exit_reason=reason, error=RunError(message=error.message))
+        return _with_retry(ended, error.retry_after if isinstance(error, Unavailable) else None, delivery)
+
+    def _fault(self, delivery: Delivery, error: Exception) -> SandboxError:
+        log.error("worker.fault", run=delivery.run_id, error=repr(error), exc_info=error)
+        return SandboxError(f"a fault in the worker: {type(error).__name__}; its log has the rest")
+
+    async def _run(self, delivery: Delivery, prepared: Prepared, services: RunServices) -> Verdict:
+        scraper = prepared.scraper
         limits = _limits(delivery, scraper)
         try:
             if scraper.is_builtin:
@@ -105,14 +128,14 @@ class Executor:
                 attempt=delivery.attempt,
                 input=delivery.input,
                 limits=limits,
-                config=scraper.config,
+                config=prepared.config,
+                environment=prepared.environment,
             )
             return self._check(scraper, await self._sandbox.run(scraper, work, services))
         except SandboxError as error:
             return Verdict(exit_reason=ExitReason.INTERNAL_ERROR, error=RunError(message=error.message))
-        except Exception as error:  # a fault of ours must end the run, never the worker
-            log.error("worker.fault", run=delivery.run_id, error=repr(error), exc_info=error)
-            message = f"a fault in the worker: {type(error).__name__}; its log has the rest"
+        except Exception as error:  # noqa: BLE001 - a fault of ours must end the run, never the worker
+            message = self._fault(delivery, error).message
             return Verdict(exit_reason=ExitReason.INTERNAL_ERROR, error=RunError(message=message))
 
     async def _run_builtin(
@@ -173,7 +196,11 @@ def _limits(delivery: Delivery, scraper: Scraper) -> Limits:
     return replace(scraper.limits, wall_seconds=min(scraper.limits.wall_seconds, delivery.timeout_seconds))
 
 
-def _account(outcome: Outcome, scraper: Scraper, verdict: Verdict, services: RunServices, timing: Timing) -> Outcome:
+def _resolved(outcome: Outcome, scraper: Scraper, ms: float) -> Outcome:
+    return replace(outcome, scraper=scraper.ref, timing=replace(outcome.timing, resolve_ms=round(ms, 3)))
+
+
+def _account(outcome: Outcome, prepared: Prepared, verdict: Verdict, services: RunServices) -> Outcome:
     usage = Usage(
         wall_ms=round(verdict.wall_ms, 2),
         cpu_ms=round(verdict.cpu_ms, 2),
@@ -185,7 +212,8 @@ def _account(outcome: Outcome, scraper: Scraper, verdict: Verdict, services: Run
         records=verdict.records,
     )
     spent = replace(
-        timing,
+        outcome.timing,
+        environment_ms=round(prepared.environment_ms, 3),
         child_start_ms=round(verdict.child_start_ms, 3),
         forked_ahead=verdict.forked_ahead,
         script_ms=round(verdict.wall_ms, 2),
@@ -194,10 +222,9 @@ def _account(outcome: Outcome, scraper: Scraper, verdict: Verdict, services: Run
     return replace(
         outcome,
         exit_reason=verdict.exit_reason,
-        scraper=scraper.ref,
         result=verdict.result,
         result_bytes=0 if verdict.result is None else len(bytes(verdict.result)),
-        error=verdict.error,
+        error=_told(verdict.error, prepared.hidden),
         usage=usage,
         timing=spent,
         fetches=tuple(services.traces),
@@ -207,14 +234,26 @@ def _account(outcome: Outcome, scraper: Scraper, verdict: Verdict, services: Run
     )
 
 
-def _with_retry(outcome: Outcome, verdict: Verdict, delivery: Delivery) -> Outcome:
+def _told(error: RunError | None, hidden: tuple[str, ...]) -> RunError | None:
+    """The same without the values of secrets."""
+    if error is None or not hidden:
+        return error
+    return replace(
+        error,
+        message=redact(error.message, hidden),
+        traceback=redact(error.traceback, hidden),
+        details=redact(error.details, hidden),
+    )
+
+
+def _with_retry(outcome: Outcome, after: float | None, delivery: Delivery) -> Outcome:
     """Another attempt, if one remains, when the script asked for it or the fault was ours."""
     if delivery.attempt >= delivery.max_attempts:
         return outcome
     if outcome.exit_reason is ExitReason.RETRY:
-        return replace(outcome, retry_after=verdict.retry_after or 0.0)
+        return replace(outcome, retry_after=after or 0.0)
     if outcome.exit_reason is ExitReason.INTERNAL_ERROR:
-        return replace(outcome, retry_after=_INFRASTRUCTURE_RETRY_SECONDS)
+        return replace(outcome, retry_after=after or _INFRASTRUCTURE_RETRY_SECONDS)
     return outcome
 
 

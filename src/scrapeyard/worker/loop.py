@@ -34,8 +34,9 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.worker.execute import Executor
+from scrapeyard.worker.foresight import Foresight
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
-from scrapeyard.worker.slots import Slots, share_out
+from scrapeyard.worker.slots import Outside, Seat, Slots, share_out
 
 log = get_log("worker")
 _TAKE_SECONDS = 5.0
@@ -58,6 +59,7 @@ class Worker:
         catalogue: Catalogue,
         sandbox: Sandbox,
         executor: Executor,
+        foresight: Foresight,
         traces: TraceExporter | None = None,
     ) -> None:
         self.id = worker_id
@@ -70,6 +72,8 @@ class Worker:
         self._catalogue = catalogue
         self._sandbox = sandbox
         self._executor = executor
+        self._foresight = foresight
+        self._outside = Outside()
         self._traces = traces
         self._running: dict[str, asyncio.Task[None]] = {}
         self._deliveries: dict[str, Delivery] = {}
@@ -93,6 +97,7 @@ class Worker:
 
     async def start(self) -> None:
         """List ourselves and begin to take."""
+        await self._foresight.start()
         await self._heartbeat.start()
         takers = [asyncio.create_task(self._take_forever(share)) for share in self._shares]
         self._tasks = [*takers, asyncio.create_task(self._hear_signals())]
@@ -110,6 +115,7 @@ class Worker:
         if self._running:
             await asyncio.wait(self._running.values(), timeout=self._settings.drain_seconds)
         await self._hand_back()
+        await self._foresight.stop()
         await self._heartbeat.stop()
 
     def describe(self) -> WorkerInfo:
@@ -123,13 +129,14 @@ class Worker:
             engines=("http",),
             walls=tuple(wall.name for wall in self._sandbox.walls() if wall.up),
             slots=self._slots,
-            busy=len(self._running),
+            busy=sum(share.held for share in self._shares),
             draining=self._draining,
             started_at=self._started_at,
             seen_at=time.time(),
             runs_done=self._done,
             load=load_per_core(),
             memory_mb=own_memory_mb(),
+            environments=self._foresight.states(),
         )
 
     async def _take_forever(self, share: Slots) -> None:
@@ -150,7 +157,7 @@ class Worker:
             return
         share.hold(delivery.run_id)
         self._deliveries[delivery.run_id] = delivery
-        task = asyncio.create_task(self._handle(delivery))
+        task = asyncio.create_task(self._handle(delivery, Seat(delivery.run_id, share, self._outside)))
         self._running[delivery.run_id] = task
         task.add_done_callback(lambda _: self._free(delivery.run_id, share))
 
@@ -161,13 +168,13 @@ class Worker:
         self._lost.discard(run_id)
         share.free(run_id)
 
-    async def _handle(self, delivery: Delivery) -> None:
+    async def _handle(self, delivery: Delivery, seat: Seat) -> None:
         if delivery.redelivered and not await self._claim(delivery):
             return
         run = self._begun(delivery)
         self._recorder.begin(run)
         try:
-            outcome = await self._executor.execute(delivery)
+            outcome = await self._executor.execute(delivery, seat)
         except asyncio.CancelledError:
             if delivery.run_id not in self._cancelled:
                 raise
@@ -261,6 +268,7 @@ class Worker:
                 self._cancel_run(signal.run_id)
             elif isinstance(signal, Refresh):
                 await self._catalogue.refresh()
+                self._foresight.look()
         except Exception as error:  # a worker that no longer hears would cancel late and miss every refresh
             log.error("worker.signal_broken", error=repr(error), exc_info=error)
 

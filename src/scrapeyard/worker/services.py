@@ -11,7 +11,9 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import Artifact, Delivery, FetchTrace, LogLine, Scraper
+from scrapeyard.model import Artifact, Delivery, FetchTrace, LogLine
+from scrapeyard.repository.secrets import redact
+from scrapeyard.worker.prepare import Prepared
 
 MAX_TRACES = 200
 """Fetches told in `explain`; the totals count all of them."""
@@ -24,9 +26,10 @@ Tell = Callable[[dict[str, Any]], Awaitable[None]]
 class RunServices:
     """Serves one child, or one built-in, for the length of one run."""
 
-    def __init__(self, delivery: Delivery, scraper: Scraper, engine: HttpEngine, blobs: Blobs, tell: Tell) -> None:
+    def __init__(self, delivery: Delivery, prepared: Prepared, engine: HttpEngine, blobs: Blobs, tell: Tell) -> None:
         self._delivery = delivery
-        self._scraper = scraper
+        self._scraper = prepared.scraper
+        self._hidden = prepared.hidden
         self._engine = engine
         self._blobs = blobs
         self._began = time.perf_counter()
@@ -64,7 +67,10 @@ class RunServices:
         self.artifacts[name] = Artifact(name=name, content_type=content_type, size=len(data), key=key)
 
     def log(self, line: LogLine) -> None:
-        """A line of the script's, within its caps."""
+        """A line of the script's, within its caps, without the values of secrets."""
+        if self._hidden:
+            text, fields = redact(line.text, self._hidden), redact(line.fields, self._hidden)
+            line = msgspec.structs.replace(line, text=text, fields=fields)
         self.logs.append(line)
         self._live.say({"type": "log", **msgspec.structs.asdict(line)})
 
@@ -85,14 +91,14 @@ class RunServices:
         ms = (time.perf_counter() - started) * 1000
         self.fetch_ms += ms
         trace = FetchTrace(
-            url=request.url[:2000],
+            url=redact(request.url, self._hidden)[:2000],
             method=request.method,
             status=status,
-            final_url=final_url[:2000],
+            final_url=redact(final_url, self._hidden)[:2000],
             bytes=size,
             ms=round(ms, 2),
             started_ms=round((started - self._began) * 1000, 2),
-            error=error[:1000],
+            error=redact(error, self._hidden)[:1000],
         )
         if len(self.traces) < MAX_TRACES:
             self.traces.append(trace)

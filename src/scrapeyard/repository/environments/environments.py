@@ -95,6 +95,10 @@ class Environments:
         order = self._orders.get(wish.key)
         return _WAITING if order is None else order.state
 
+    def requires(self, scraper: Scraper) -> bool:
+        """Whether it needs more than the base, or asks for something that cannot be."""
+        return self.state(scraper).status is not EnvironmentStatus.NONE
+
     def want(self, scraper: Scraper) -> None:
         """Build it in the background unless that was tried before. Never raises."""
         with contextlib.suppress(ScraperInvalid):
