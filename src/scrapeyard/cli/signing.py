@@ -56,7 +56,7 @@ def sign(
     from scrapeyard.repository.cache import SIGNATURE
     from scrapeyard.repository.loading import identify
 
-    private = _private_key(key)
+    private = read_private_key(key)
     ref, _ = identify(folder)
     fresh = folder / f".{SIGNATURE}-{os.getpid()}"
     try:
@@ -88,7 +88,8 @@ def verify(
     typer.echo(f"{ref} is signed ({ref.digest})")
 
 
-def _private_key(file: Path) -> "Ed25519PrivateKey":
+def read_private_key(file: Path) -> "Ed25519PrivateKey":
+    """A key that `make-key` wrote, for its owner alone. Raises BadRequest."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key

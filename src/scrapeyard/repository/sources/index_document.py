@@ -21,6 +21,7 @@ from msgspec import Raw, Struct
 from scrapeyard.errors import SourceUnavailable
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.repository.archives import ENDINGS, MAX_ARCHIVE_BYTES
+from scrapeyard.repository.channels import MAX_CHANNELS, is_channel
 from scrapeyard.repository.sources.port import Fault, Offer, Release
 from scrapeyard.repository.versions import is_version
 
@@ -29,8 +30,6 @@ FORMAT: Final = 1
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_VERSIONS: Final = 100_000
 MAX_FAULTS: Final = 1000
-MAX_CHANNELS: Final = 100
-CHANNEL: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _PATH: Final = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9._+@-]+(?:/[A-Za-z0-9._+@-]+){0,15}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -131,7 +130,7 @@ class _Reading:
             self._fault(scraper_id, "", f"channels: must be names and versions, at most {MAX_CHANNELS}")
             return
         for name, version in given.items():
-            if CHANNEL.fullmatch(name) is None or not isinstance(version, str) or version not in scraper.versions:
+            if not is_channel(name) or not isinstance(version, str) or version not in scraper.versions:
                 self._fault(scraper_id, "", f"channels: {name[:50]!a} must point to a version that is in the index")
             else:
                 self.channels.setdefault(scraper_id, {})[name] = version

@@ -84,7 +84,8 @@ class Objects:
 
     @asynccontextmanager
     async def opened(self, path: str) -> AsyncIterator[ObjectStore]:
-        """The store. What is done with it ends in time, and tells faults as Absent or SourceUnavailable. NotModifiedError passes."""
+        """The store. What is done with it must end in time; faults become Absent or SourceUnavailable, but for
+        NotModifiedError, which passes."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 self._store = self._store or self._open_store()

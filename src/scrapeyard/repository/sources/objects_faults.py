@@ -18,6 +18,7 @@ _CODES: Final = {
     "TemporaryRedirect": _REGION,
     "AuthorizationHeaderMalformed": _REGION,
     "IllegalLocationConstraintException": _REGION,
+    "NotImplemented": "it does not know conditional writes, which publishing needs",
     "RequestTimeTooSkewed": "its clock and this machine's differ; set the clock",
 }
 _WORDS: Final = (

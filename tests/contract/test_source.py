@@ -1,0 +1,174 @@
+"""What every repository promises, on the real thing: a web server, a published folder, S3 with an index and without."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from scrapeyard.errors import ScraperInvalid, SourceUnavailable
+from scrapeyard.repository.sources.port import Offer, Release
+from tests.contract.source_stands import (
+    SCRIPT,
+    TIMEOUT_SECONDS,
+    FileStand,
+    HttpStand,
+    PlainStand,
+    S3Stand,
+    Stand,
+    contents,
+    write_scraper,
+)
+from tests.services.seaweed import SeaweedServer
+from tests.services.static_site import StaticSite
+
+KINDS = ["http", "file", "s3-index", "s3-plain"]
+
+
+@pytest.fixture(params=KINDS)
+def stand(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stand]:
+    """An empty repository of each kind."""
+    kind: str = request.param
+    if kind == "http":
+        site: StaticSite = request.getfixturevalue("static_site")
+        yield HttpStand(site, tmp_path)
+    elif kind == "file":
+        (tmp_path / "published").mkdir()
+        yield FileStand(tmp_path / "published", tmp_path)
+    else:
+        server: SeaweedServer = request.getfixturevalue("seaweed_server")
+        bucket: str = request.getfixturevalue("bucket")
+        yield PlainStand(server, bucket) if kind == "s3-plain" else S3Stand(server, bucket, tmp_path)
+        server.start()
+
+
+@pytest.fixture(autouse=True)
+async def stopped(stand: Stand) -> AsyncIterator[None]:
+    """Every source is stopped, twice."""
+    yield
+    await stand.source.stop()
+    await stand.source.stop()
+
+
+@pytest.fixture
+def scraper(tmp_path: Path) -> Path:
+    """A scraper with files of all sorts."""
+    return write_scraper(
+        tmp_path / "one",
+        parts__deep__er__table_csv=b"a,b\n",
+        empty_txt=b"",
+        binary_bin=bytes(range(256)) * 300,
+    )
+
+
+async def look(stand: Stand, mark: str = "") -> Offer:
+    offer = await stand.source.look(mark)
+    assert offer is not None
+    return offer
+
+
+async def fetched(stand: Stand, release: Release, folder: Path) -> dict[str, bytes]:
+    folder.mkdir()
+    return contents(await stand.source.fetch(release, folder))
+
+
+async def test_a_version_is_offered_and_fetched_whole(stand: Stand, scraper: Path, tmp_path: Path) -> None:
+    await stand.publish(scraper)
+    (release,) = (await look(stand)).releases
+    assert (release.id, release.version) == ("shop/product", "1.0.0")
+    assert release.mark
+    assert release.place
+    assert await fetched(stand, release, tmp_path / "got") == contents(scraper)
+
+
+async def test_nothing_new_is_none(stand: Stand, scraper: Path) -> None:
+    await stand.publish(scraper)
+    offer = await look(stand)
+    assert offer.mark
+    assert await stand.source.look(offer.mark) is None
+    assert await stand.source.look(offer.mark) is None
+
+
+@pytest.mark.parametrize("mark", ["nonsense", "etag:", 'etag:"other"', "date:never", "etag:a\r\nb", "list:0", "\udcff"])
+async def test_a_mark_it_never_gave_brings_the_whole_offer(stand: Stand, scraper: Path, mark: str) -> None:
+    await stand.publish(scraper)
+    assert len((await look(stand, mark)).releases) == 1
+
+
+async def test_a_new_version_stands_beside_the_old(stand: Stand, scraper: Path, tmp_path: Path) -> None:
+    await stand.publish(scraper)
+    before = await look(stand)
+    await stand.publish(write_scraper(tmp_path / "two", version="1.1.0-rc.1+build.5", script=SCRIPT + "# new\n"))
+    after = await look(stand, before.mark)
+    assert after.mark != before.mark
+    by_version = {release.version: release for release in after.releases}
+    assert set(by_version) == {"1.0.0", "1.1.0-rc.1+build.5"}
+    assert by_version["1.0.0"] == before.releases[0]
+    new = await fetched(stand, by_version["1.1.0-rc.1+build.5"], tmp_path / "new")
+    assert new["scraper.py"].endswith(b"# new\n")
+    assert await fetched(stand, before.releases[0], tmp_path / "old") == contents(scraper)
+
+
+async def test_many_scrapers(stand: Stand, tmp_path: Path) -> None:
+    wanted = {(f"shop/task-{number}", f"1.{minor}.0") for number in range(4) for minor in range(2)}
+    for number, (scraper_id, version) in enumerate(sorted(wanted)):
+        await stand.publish(write_scraper(tmp_path / f"s{number}", scraper_id, version))
+    offer = await look(stand)
+    assert {(release.id, release.version) for release in offer.releases} == wanted
+    assert offer.faults == ()
+
+
+async def test_a_version_that_is_withdrawn_is_not_offered(stand: Stand, scraper: Path, tmp_path: Path) -> None:
+    await stand.publish(scraper)
+    await stand.publish(write_scraper(tmp_path / "two", version="1.1.0"))
+    before = await look(stand)
+    await stand.withdraw("shop/product", "1.0.0")
+    after = await look(stand, before.mark)
+    assert [release.version for release in after.releases] == ["1.1.0"]
+
+
+async def test_spoilt_bytes_are_never_handed_on(stand: Stand, scraper: Path, tmp_path: Path) -> None:
+    await stand.publish(scraper)
+    (release,) = (await look(stand)).releases
+    await stand.spoil("shop/product", "1.0.0")
+    (tmp_path / "got").mkdir()
+    with pytest.raises((ScraperInvalid, SourceUnavailable)):
+        await stand.source.fetch(release, tmp_path / "got")
+
+
+async def test_it_goes_away_and_comes_back(stand: Stand, scraper: Path, tmp_path: Path) -> None:
+    await stand.publish(scraper)
+    offer = await look(stand)
+    (tmp_path / "got").mkdir()
+    stand.go_away()
+    began = time.monotonic()
+    with pytest.raises(SourceUnavailable) as told:
+        await stand.source.look(offer.mark)
+    with pytest.raises(SourceUnavailable):
+        await stand.source.fetch(offer.releases[0], tmp_path / "got")
+    assert time.monotonic() - began < 2 * TIMEOUT_SECONDS + 2
+    assert stand.source.name in told.value.message
+    assert list((tmp_path / "got").iterdir()) == []
+    stand.come_back()
+    assert await stand.source.look(offer.mark) is None
+    assert await fetched(stand, offer.releases[0], tmp_path / "again") == contents(scraper)
+
+
+async def test_several_fetch_the_same_at_once(stand: Stand, scraper: Path, tmp_path: Path) -> None:
+    await stand.publish(scraper)
+    (release,) = (await look(stand)).releases
+    got = await asyncio.gather(*(fetched(stand, release, tmp_path / f"got{number}") for number in range(4)))
+    assert got == [contents(scraper)] * 4
+
+
+async def test_a_fetch_that_is_cancelled_leaves_nothing_running(stand: Stand, scraper: Path, tmp_path: Path) -> None:
+    await stand.publish(scraper)
+    (release,) = (await look(stand)).releases
+    (tmp_path / "got").mkdir()
+    task = asyncio.create_task(stand.source.fetch(release, tmp_path / "got"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await fetched(stand, release, tmp_path / "again") == contents(scraper)

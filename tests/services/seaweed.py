@@ -1,0 +1,162 @@
+"""A private SeaweedFS, as S3, on free ports; it checks signatures and knows conditional reads and writes."""
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import httpx
+import pytest
+from obstore.store import S3Store
+from pydantic import SecretStr
+
+from scrapeyard.settings import SourceSettings
+
+START_SECONDS = 60.0
+ACCESS_KEY, SECRET_KEY = "test", "testtest"
+_PORTS = ("s3.port", "master.port", "volume.port", "filer.port", "admin.port")
+
+
+class SeaweedServer:
+    """One server process. `stop` and `start` keep its port and what it holds."""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ports = dict(zip(_PORTS, _free_ports(len(_PORTS)), strict=True))
+
+    @property
+    def endpoint(self) -> str:
+        """Where clients find it."""
+        return f"http://127.0.0.1:{self._ports['s3.port']}"
+
+    def __enter__(self) -> "SeaweedServer":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+            self._folder = None
+
+    def start(self) -> None:
+        """Returns when an object can be written and read."""
+        if self._process is not None:
+            return
+        self._folder = self._folder or Path(tempfile.mkdtemp(prefix="seaweed-"))
+        where = [f"-dir={self._folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
+        ports = [f"-{name}={port}" for name, port in self._ports.items()]
+        less = ["-s3.port.iceberg=0", "-s3.port.lance=0", "-webdav=false", "-admin.ui=false"]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(Path(sys.executable).parent / "weed"), "mini", *where, *ports, *less],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self._folder,
+                env=os.environ | {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY},
+            )
+        self._wait()
+
+    def stop(self) -> None:
+        """Ends at once, as after a crash. May be called twice."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait(START_SECONDS)
+            self._process = None
+
+    def store(self, bucket: str, prefix: str = "") -> S3Store:
+        """A client of its own for tests, with patience."""
+        return S3Store(
+            bucket,
+            prefix=prefix or None,
+            endpoint=self.endpoint,
+            region="us-east-1",
+            access_key_id=ACCESS_KEY,
+            secret_access_key=SECRET_KEY,
+            virtual_hosted_style_request=False,
+            client_options={"allow_http": True, "timeout": "20s"},
+        )
+
+    def make_bucket(self) -> str:
+        """A new, empty one."""
+        bucket = f"bucket-{secrets.token_hex(8)}"
+        store = self.store(bucket)
+        store.put("first", b"")
+        store.delete("first")
+        return bucket
+
+    def settings(self, bucket: str, prefix: str = "") -> SourceSettings:
+        """As an operator would write them."""
+        return SourceSettings(
+            type="s3",
+            bucket=bucket,
+            region="us-east-1",
+            prefix=prefix,
+            endpoint=self.endpoint,
+            access_key=SecretStr(ACCESS_KEY),
+            secret_key=SecretStr(SECRET_KEY),
+        )
+
+    def _wait(self) -> None:
+        assert self._process is not None
+        assert self._folder is not None
+        until = time.monotonic() + START_SECONDS
+        while time.monotonic() < until and self._process.poll() is None:
+            if self._answers():
+                return
+            time.sleep(0.02)
+        self.stop()
+        raise RuntimeError("seaweedfs did not start: " + (self._folder / "log").read_text()[-2000:])
+
+    def _answers(self) -> bool:
+        try:
+            if httpx.get(f"{self.endpoint}/healthz", timeout=2, trust_env=False).status_code != 200:
+                return False
+            self.store("bucket-first").put("first", b"x")
+        except (httpx.TransportError, Exception):  # noqa: BLE001 - whatever its client says before it is ready
+            return False
+        return True
+
+
+def _free_ports(count: int) -> list[int]:
+    """Each is free together with the port 10,000 above it, which SeaweedFS takes for gRPC."""
+    found: list[int] = []
+    while len(found) < count:
+        port = secrets.randbelow(20_000) + 12_000
+        if port not in found and _is_free(port) and _is_free(port + 10_000):
+            found.append(port)
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as plug:
+        try:
+            plug.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+@pytest.fixture(scope="session")
+def seaweed_server() -> Iterator[SeaweedServer]:
+    """One for the whole session; leave it running."""
+    with SeaweedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(seaweed_server: SeaweedServer) -> str:
+    """A new, empty bucket of the session's server."""
+    return seaweed_server.make_bucket()
