@@ -1,6 +1,5 @@
 """`runs`: what ran on a server, how it went and what it left."""
 
-import os
 import re
 import sys
 import time
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scrapeyard.cli.groups import add_group
 from scrapeyard.cli.options import DEFAULT_URL, AsJson, Output, RunId, ServerUrl
 
 if TYPE_CHECKING:
@@ -23,13 +23,7 @@ group = typer.Typer(help="Runs on a server: list, show, logs, cancel, explain, a
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    app.add_typer(group, name="runs")
-
-
-@group.callback(invoke_without_command=True)
-def _bare(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        list_runs(url=os.environ.get("SCRAPEYARD_URL") or DEFAULT_URL)
+    add_group(app, "runs", group, lambda url: list_runs(url=url))
 
 
 @group.command("list")
@@ -43,14 +37,11 @@ def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """The newest runs first."""
-    from scrapeyard.cli.screen import show_json, show_table
+    from scrapeyard.cli.screen import show_list
     from scrapeyard.cli.server import Server
 
     found = list(_newest(Server(url), limit, status=status or None, scraper=scraper))
-    if as_json:
-        show_json(found)
-    else:
-        show_table(("ID", "STATUS", "SCRAPER", "AGE", "TOOK"), [_row(run) for run in found], empty="no runs")
+    show_list(found, as_json, ("ID", "STATUS", "SCRAPER", "AGE", "TOOK"), _row, empty="no runs")
 
 
 @group.command()
@@ -137,9 +128,8 @@ def artifacts(
     as_json: AsJson = False,
 ) -> None:
     """What a run kept: a list, or the bytes of one to stdout or a file."""
-    from scrapeyard.cli.screen import show_json, show_table
+    from scrapeyard.cli.screen import show_list
     from scrapeyard.cli.server import Server
-    from scrapeyard.cli.text import size
     from scrapeyard.errors import BadRequest
 
     server = Server(url)
@@ -149,11 +139,7 @@ def artifacts(
     if output is not None:
         raise BadRequest("-o needs the name of an artifact; leave it out to list them")
     kept = server.get(f"{_path(run_id)}/artifacts")["artifacts"]
-    if as_json:
-        show_json(kept)
-    else:
-        rows = [(each["name"], each["content_type"], size(each["size"])) for each in kept]
-        show_table(("NAME", "TYPE", "SIZE"), rows, empty="this run kept nothing")
+    show_list(kept, as_json, ("NAME", "TYPE", "SIZE"), _artifact_row, empty="this run kept nothing")
 
 
 def _path(run_id: str) -> str:
@@ -181,6 +167,12 @@ def _row(run: dict[str, Any]) -> tuple[str, ...]:
     version = f"@{run['version']}" if run["version"] else ""
     took = duration(run["usage"]["wall_ms"]) if run["usage"] else ""
     return run["id"], _ending(run), run["scraper"] + version, age(run["created_at"]), took
+
+
+def _artifact_row(kept: dict[str, Any]) -> tuple[str, ...]:
+    from scrapeyard.cli.text import size
+
+    return kept["name"], kept["content_type"], size(kept["size"])
 
 
 def _ending(run: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -35,6 +35,21 @@ def encode(value: Any, *, pretty: bool) -> bytes:
         return _C1.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
     except UnicodeEncodeError:
         return json.dumps(value, indent=2 if pretty else None).encode()
+
+
+def show_list(
+    found: Sequence[Any],
+    as_json: bool,
+    headers: Sequence[str],
+    row: Callable[[Any], Sequence[str]],
+    *,
+    empty: str,
+) -> None:
+    """Documents whole as JSON, or a table with a row for each."""
+    if as_json:
+        show_json(found)
+    else:
+        show_table(headers, [row(each) for each in found], empty=empty)
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:

@@ -1,5 +1,7 @@
 """`workers`: who takes work on a server."""
 
+from typing import Any
+
 import typer
 
 from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
@@ -12,24 +14,22 @@ def register(app: typer.Typer) -> None:
 
 def workers(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Workers whose heartbeat is fresh, with their load and lanes."""
-    from scrapeyard.cli.screen import show_json, show_table
+    from scrapeyard.cli.screen import show_list
     from scrapeyard.cli.server import Server
 
     found = Server(url).get("/api/workers")["workers"]
-    if as_json:
-        show_json(found)
-        return
-    rows = [
-        (
-            each["id"],
-            f"{each['host']}:{each['pid']}",
-            "draining" if each["draining"] else f"{each['busy']}/{each['slots']}",
-            ",".join(each["lanes"]),
-            f"{each['load']:.2f}",
-            f"{each['memory_mb']:.0f} MB",
-            str(each["runs_done"]),
-            f"{each['age_seconds']:.0f} s",
-        )
-        for each in found
-    ]
-    show_table(("ID", "HOST", "BUSY", "LANES", "LOAD", "MEMORY", "DONE", "SEEN"), rows, empty="no workers")
+    headers = ("ID", "HOST", "BUSY", "LANES", "LOAD", "MEMORY", "DONE", "SEEN")
+    show_list(found, as_json, headers, _row, empty="no workers")
+
+
+def _row(each: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        each["id"],
+        f"{each['host']}:{each['pid']}",
+        "draining" if each["draining"] else f"{each['busy']}/{each['slots']}",
+        ",".join(each["lanes"]),
+        f"{each['load']:.2f}",
+        f"{each['memory_mb']:.0f} MB",
+        str(each["runs_done"]),
+        f"{each['age_seconds']:.0f} s",
+    )

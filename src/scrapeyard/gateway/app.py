@@ -11,7 +11,7 @@ from scrapeyard import __version__
 from scrapeyard.gateway import openapi, problems
 from scrapeyard.gateway.body_limit import BodyLimit
 from scrapeyard.gateway.last_resort import LastResort
-from scrapeyard.gateway.routes import artifacts, events, health, runs, scrape, scrapers, workers
+from scrapeyard.gateway.routes import artifacts, channels, events, health, metrics, runs, scrape, scrapers, workers
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.settings import GatewaySettings
 
@@ -42,7 +42,7 @@ def application(gateway: Gateway) -> FastAPI:
         redirect_slashes=False,
         lifespan=_lifespan(gateway),
     )
-    for family in (scrape, runs, events, artifacts, workers, scrapers, health):
+    for family in (scrape, runs, events, artifacts, workers, scrapers, channels, health, metrics):
         app.include_router(family.routes(gateway))
     problems.install(app)
     _wrap(app, settings)
@@ -69,7 +69,7 @@ def _wrap(app: FastAPI, settings: GatewaySettings) -> None:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(settings.cors_origins),
-            allow_methods=["GET", "POST", "DELETE"],
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
             allow_headers=["Content-Type", "Idempotency-Key", "Prefer", "traceparent"],
             expose_headers=list(EXPOSED),
         )

@@ -12,7 +12,9 @@ Responses = dict[int | str, dict[str, Any]]
 
 _MEANINGS = {
     400: "The request cannot be taken as it is; `detail` names the part.",
+    401: "A Git host's hook that does not know the secret.",
     404: "There is no such thing.",
+    409: "What is there does not allow it; `detail` says why.",
     413: "The body is too large.",
     415: "The body is not declared as JSON.",
     422: "Some part is not valid; `errors` lists each place.",

@@ -20,6 +20,11 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "not_found": ("Not found", "Check the id; runs are removed when their retention ends."),
     "scraper_not_found": ("No such scraper", "GET /api/scrapers lists what there is."),
     "scraper_invalid": ("The scraper cannot be run", "Its author must correct the fault that `detail` names."),
+    "conflict": ("That cannot be changed", "`detail` says why."),
+    "hook_refused": (
+        "The hook does not know the secret",
+        "Give the Git host the same secret as repository.hook_secret.",
+    ),
     "method_not_allowed": ("Method not allowed", "Use one of the methods in the Allow header."),
     "too_large": ("The request body is too large", "Send less, or raise gateway.max_body_mb."),
     "not_json": ("The body must be JSON", "Send `Content-Type: application/json`."),
@@ -34,6 +39,10 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "blobs_unavailable": (
         "The blob store does not answer",
         "Try again after Retry-After; the operator checks its disk.",
+    ),
+    "source_unavailable": (
+        "A repository of scrapers does not answer",
+        "Try again after Retry-After; what is cached goes on serving.",
     ),
     "wait_timeout": (
         "The run did not finish in time and was cancelled",

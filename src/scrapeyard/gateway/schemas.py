@@ -13,7 +13,9 @@ from scrapeyard.model import ExitReason, Priority, RunStatus
 RUN_ID = r"^run_[0-9a-f]{32}$"
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 SCRAPER_ID = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}$"
-SCRAPER_WANTED = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}(@[0-9A-Za-z^~<>=*+._-]{1,64})?$"
+SCRAPER_WANTED = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}(@[0-9A-Za-z^~<>=*+._ -]{1,64})?$"
+VERSION_WANTED = r"^[0-9A-Za-z^~<>=*+._ -]{1,64}$"
+CHANNEL = r"^([a-wyz]|[a-z][a-z0-9_-]{1,31})$"
 URL = r"^https?://[^\s\x00-\x1f]+$"
 
 EXAMPLE_ID = "run_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"

@@ -1,20 +1,24 @@
 """What the gateway is given, and what it makes of it for its routes."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.gateway.cancelling import Cancelling
 from scrapeyard.gateway.health import Health
 from scrapeyard.gateway.lookup import Lookup
+from scrapeyard.gateway.refreshing import Refreshing
 from scrapeyard.gateway.scraping import Scraping
 from scrapeyard.gateway.waiting import Waiters
 from scrapeyard.queues.port import Queue
+from scrapeyard.repository.moves import MovedChannels
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
 from scrapeyard.store.port import Store
 from scrapeyard.store.recorder import Recorder
+from scrapeyard.telemetry.metrics import GatewayMetrics, SourceReading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +41,20 @@ class Gateway:
     def __init__(self, services: GatewayServices) -> None:
         settings = services.settings
         self.services = services
-        self.waiters = Waiters(services.queue, services.store, services.gateway_id, settings.gateway.max_waiting)
+        self.metrics = GatewayMetrics(self._read_sources, lambda: self.waiters.count)
+        self.waiters = Waiters(
+            services.queue,
+            services.store,
+            services.gateway_id,
+            settings.gateway.max_waiting,
+            on_end=self.metrics.ended,
+        )
+        self.channels = MovedChannels(
+            services.store, services.queue, services.catalogue, services.gateway_id, services.clock
+        )
+        self.refreshing = Refreshing(
+            services.catalogue, services.queue, self.channels, self.metrics, services.gateway_id
+        )
         self.lookup = Lookup(services.store, services.recorder, self.waiters)
         self.cancelling = Cancelling(services.store, services.queue, services.recorder)
         self.health = Health(services.queue, services.store, services.blobs, services.recorder, settings)
@@ -62,8 +79,8 @@ class Gateway:
         return self._serving
 
     async def start(self) -> None:
-        """Begin to hear replies. May be called twice."""
-        await self.waiters.start()
+        """Begin to hear replies and signals. May be called twice."""
+        await asyncio.gather(self.waiters.start(), self.refreshing.start(), self.channels.start())
         self._serving = True
 
     def close(self) -> None:
@@ -74,4 +91,12 @@ class Gateway:
     async def stop(self) -> None:
         """Close and end the background tasks. May be called twice."""
         self.close()
+        await self.refreshing.stop()
+        await self.channels.stop()
         await self.waiters.stop()
+
+    def _read_sources(self) -> Iterator[SourceReading]:
+        for state in self.services.catalogue.sources():
+            yield SourceReading(
+                name=state.name, stale=bool(state.stale), scrapers=state.scrapers, checked_at=state.checked_at
+            )

@@ -6,18 +6,18 @@ gateway), so a sweep also asks the store about runs that have been waited for a 
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 
-import msgspec
 from msgspec import Struct
 from starlette.types import Receive
 
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.gateway.documents import settle
+from scrapeyard.gateway.hearing import hear_forever
 from scrapeyard.gateway.problems import Refusal
-from scrapeyard.model import Run
+from scrapeyard.model import ExitReason, Run
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.port import RunStore
@@ -107,11 +107,19 @@ class _Awaited(Struct):
 class Waiters:
     """Everyone who waits in this gateway. At most `max_calls` at once; more are refused with 429."""
 
-    def __init__(self, queue: Queue, store: RunStore, gateway_id: str, max_calls: int = 2000) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        store: RunStore,
+        gateway_id: str,
+        max_calls: int = 2000,
+        on_end: Callable[[ExitReason], None] = lambda _: None,
+    ) -> None:
         self._queue = queue
         self._store = store
         self._gateway_id = gateway_id
         self._max_calls = max_calls
+        self._on_end = on_end
         self._calls: set[Call] = set()
         self._awaited: dict[str, _Awaited] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -128,9 +136,9 @@ class Waiters:
         if self._tasks:
             return
         self._closing = False
-        heard = asyncio.Event()
+        heard, replies = asyncio.Event(), channels.replies(self._gateway_id)
         self._tasks = [
-            asyncio.create_task(self._listen(heard), name="gateway-replies"),
+            asyncio.create_task(hear_forever(self._queue, replies, self._hear, heard), name="gateway-replies"),
             asyncio.create_task(self._sweep(), name="gateway-sweep"),
         ]
         with suppress(TimeoutError):
@@ -185,25 +193,11 @@ class Waiters:
                 if not awaited.calls:
                     del self._awaited[run.id]
 
-    async def _listen(self, heard: asyncio.Event) -> None:
-        while True:
-            try:
-                async with self._queue.listen(channels.replies(self._gateway_id)) as messages:
-                    heard.set()
-                    async for message in messages:
-                        self._hear(message)
-            except ScrapeyardError as error:
-                log.warning("gateway.replies_lost", error=error.message)
-            await asyncio.sleep(0.5)
-
     def _hear(self, message: bytes) -> None:
-        try:
-            outcome = channels.decode_outcome(message)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            log.warning("queue.dropped_message", channel="replies", error=str(error))
-            return
+        outcome = channels.decode_outcome(message)
         if outcome.retry_after is not None:
             return
+        self._on_end(outcome.exit_reason)
         self._remember(outcome.run_id)
         awaited = self._awaited.pop(outcome.run_id, None)
         for call in awaited.calls if awaited else ():

@@ -10,9 +10,11 @@ class Cancel(Struct, frozen=True, kw_only=True, tag="cancel"):
 
 
 class Refresh(Struct, frozen=True, kw_only=True, tag="refresh"):
-    """Look at the scraper repository now; an empty id means all of it."""
+    """Look at the scraper repository and at moved channels now; an empty id means all of it."""
 
     scraper: str = ""
+    sender: str = ""
+    """The gateway that has looked already, and need not do so again."""
 
 
 Signal = Cancel | Refresh

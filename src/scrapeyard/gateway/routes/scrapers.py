@@ -1,100 +1,93 @@
 """Which scrapers there are and how they are called."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from scrapeyard.errors import QueueUnavailable, ScraperNotFound
-from scrapeyard.gateway import documents
-from scrapeyard.gateway.openapi import refusals
-from scrapeyard.gateway.operation_schemas import ScraperDocument, ScrapersDocument
-from scrapeyard.gateway.schemas import NAME
+from scrapeyard.gateway import hooks, scraper_documents
+from scrapeyard.gateway.openapi import parameter, refusals
+from scrapeyard.gateway.operation_schemas import HookDocument, ScraperDocument, ScrapersDocument
+from scrapeyard.gateway.schemas import NAME, VERSION_WANTED
 from scrapeyard.gateway.services import Gateway
-from scrapeyard.model import Limits, Refresh
-from scrapeyard.queues import channels
-from scrapeyard.repository.port import Listing
-from scrapeyard.telemetry.events import get_log
 
-log = get_log("gateway")
-_Site = Annotated[str, Path(pattern=NAME, description="The part of the id before the slash.", examples=["builtin"])]
-_Task = Annotated[str, Path(pattern=NAME, description="The part after it.", examples=["page"])]
+Site = Annotated[str, Path(pattern=NAME, description="The part of the id before the slash.", examples=["builtin"])]
+Task = Annotated[str, Path(pattern=NAME, description="The part after it.", examples=["page"])]
+_OfSite = Annotated[str | None, Query(pattern=NAME, description="Only of this site.", examples=["shop"])]
+_Words = Annotated[
+    str | None, Query(max_length=100, description="Only where this is in the id, the name or the description.")
+]
+_Version = Annotated[
+    str | None,
+    Query(pattern=VERSION_WANTED, description="A version, a range (`^1.4`) or a channel; default: what a call gets."),
+]
+_REFRESH = """Looks at every repository here and tells every process to look; answers when this gateway has looked.
+
+A Git host may call it after a push (GitHub, GitLab, Gitea, Forgejo): it is then answered at once. Where
+`repository.hook_secret` is set, such a call must prove that it knows it. A `ping` is answered and does nothing."""
+_HOOK = {
+    "parameters": [
+        parameter(name, "header", "Sent by Git hosts.", {"type": "string"})
+        for name in ("X-GitHub-Event", "X-Hub-Signature-256", "X-Gitlab-Token", "X-Gitea-Signature")
+    ],
+    "requestBody": {
+        "required": False,
+        "description": "A Git host's own words; only its signature is looked at.",
+        "content": {"application/json": {"schema": {}}},
+    },
+}
 
 
 def routes(gateway: Gateway) -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["scrapers"])
     services = gateway.services
+    secret = services.settings.repository.hook_secret.get_secret_value()
 
     @router.get(
         "/api/scrapers",
         summary="List scrapers",
-        description="All of them, by id; an invalid one says why it cannot run.",
+        description="Every version, by id; an invalid one says why it cannot run. And every repository, with how fresh "
+        "it is.",
         operation_id="list_scrapers",
         response_model=ScrapersDocument,
-        responses=refusals(),
+        responses=refusals(422),
     )
-    async def list_scrapers() -> Response:
-        return _listed(gateway)
+    async def list_scrapers(site: _OfSite = None, q: _Words = None) -> Response:
+        return scraper_documents.listed(services.catalogue, site, q)
 
     @router.post(
         "/api/scrapers/refresh",
         summary="Look for new scrapers now",
-        description="Looks at the repository here and tells every worker to look; answers with what is there.",
+        description=_REFRESH,
         operation_id="refresh_scrapers",
-        response_model=ScrapersDocument,
-        responses=refusals(413, 503),
+        response_model=ScrapersDocument | HookDocument,
+        responses={
+            202: {"model": HookDocument, "description": "A Git host's hook: the look has begun."},
+            **refusals(401, 413, 503),
+        },
+        openapi_extra=_HOOK,
     )
-    async def refresh_scrapers() -> Response:
-        await services.catalogue.refresh()
-        try:
-            await services.queue.send(channels.SIGNALS, channels.encode(Refresh()))
-        except QueueUnavailable as error:
-            log.warning("gateway.signal_lost", run="-", error=error.message)
-            raise
-        return _listed(gateway)
+    async def refresh_scrapers(request: Request) -> Response:
+        event = hooks.event_of(request.headers, await request.body(), secret)
+        if event is None:
+            await gateway.refreshing.refresh()
+            return scraper_documents.listed(services.catalogue)
+        if event == "ping":
+            return scraper_documents.answer({"event": event, "refreshing": False})
+        gateway.refreshing.begin(tell=True)
+        return scraper_documents.answer({"event": event, "refreshing": True}, 202)
 
     @router.get(
         "/api/scrapers/{site}/{task}",
         summary="Describe a scraper",
-        description="How it is called: schemas, limits with the platform's ceiling applied, hosts it may reach.",
+        description="How it is called: schemas, limits with the platform's ceiling applied, hosts it may reach; where "
+        "it comes from, how fresh that is, and all its versions.",
         operation_id="get_scraper",
         response_model=ScraperDocument,
-        responses=refusals(404, 422),
+        responses=refusals(400, 404, 422, 503),
     )
-    async def get_scraper(site: _Site, task: _Task) -> Response:
-        wanted = f"{site}/{task}"
-        for listing in services.catalogue.listings():
-            if listing.id == wanted:
-                return _json(_whole(listing, services.settings.limits.as_limits()))
-        raise ScraperNotFound(f"no scraper {wanted}")
+    async def get_scraper(site: Site, task: Task, version: _Version = None) -> Response:
+        return await scraper_documents.described(gateway, f"{site}/{task}", version)
 
     return router
-
-
-def _listed(gateway: Gateway) -> Response:
-    return _json({"scrapers": [_brief(listing) for listing in gateway.services.catalogue.listings()]})
-
-
-def _brief(listing: Listing) -> dict[str, Any]:
-    scraper = listing.scraper
-    return {
-        "id": listing.id,
-        "version": listing.version,
-        "name": scraper.name if scraper else "",
-        "description": scraper.description if scraper else "",
-        "builtin": scraper.is_builtin if scraper else False,
-        "valid": scraper is not None,
-        "problem": listing.problem,
-    }
-
-
-def _whole(listing: Listing, ceiling: Limits) -> dict[str, Any]:
-    scraper = listing.scraper
-    names = ("entry", "lane", "network", "allowed_hosts", "requirements", "input_schema", "output_schema")
-    more: dict[str, Any] = {name: getattr(scraper, name, None) for name in names}
-    return {**_brief(listing), **more, "limits": scraper.limits.within(ceiling) if scraper else None}
-
-
-def _json(document: dict[str, Any]) -> Response:
-    return Response(documents.encode(document), media_type=documents.JSON)

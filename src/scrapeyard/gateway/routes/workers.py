@@ -7,6 +7,7 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from scrapeyard.gateway import documents
+from scrapeyard.gateway.environments import state_document
 from scrapeyard.gateway.openapi import refusals
 from scrapeyard.gateway.operation_schemas import WorkersDocument
 from scrapeyard.gateway.services import Gateway
@@ -40,5 +41,6 @@ def _document(worker: WorkerInfo, now: float) -> dict[str, Any]:
         **asdict(worker),
         "started_at": documents.instant(worker.started_at),
         "seen_at": documents.instant(worker.seen_at),
+        "environments": {name: state_document(state) for name, state in worker.environments.items()},
         "age_seconds": round(max(0.0, now - worker.seen_at), 3),
     }

@@ -1,0 +1,94 @@
+"""Looking at the repository now: because somebody asked here, or another process says so."""
+
+import asyncio
+
+from scrapeyard.gateway.hearing import hear_forever
+from scrapeyard.model import Refresh
+from scrapeyard.queues import channels
+from scrapeyard.queues.port import Queue
+from scrapeyard.repository.moves import MovedChannels
+from scrapeyard.repository.port import Catalogue
+from scrapeyard.telemetry.events import get_log
+from scrapeyard.telemetry.metrics import GatewayMetrics
+
+log = get_log("gateway")
+PATIENCE_SECONDS = 2.0
+
+
+class Refreshing:
+    """One look under way and one that waits, however many ask: who asks shares the look that begins after."""
+
+    def __init__(
+        self, catalogue: Catalogue, queue: Queue, moved: MovedChannels, metrics: GatewayMetrics, gateway_id: str
+    ) -> None:
+        self._catalogue = catalogue
+        self._queue = queue
+        self._moved = moved
+        self._metrics = metrics
+        self._gateway_id = gateway_id
+        self._under_way: asyncio.Task[None] | None = None
+        self._waits: asyncio.Task[None] | None = None
+        self._tell = False
+        self._ear: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Hear what others say. Returns when they are heard, or after two seconds without a broker."""
+        if self._ear is not None:
+            return
+        heard = asyncio.Event()
+        hearing = hear_forever(self._queue, channels.SIGNALS, self._hear, heard)
+        self._ear = asyncio.create_task(hearing, name="gateway-signals")
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await heard.wait()
+        except TimeoutError:
+            return
+
+    async def stop(self) -> None:
+        """Hear no more and break off what is under way. May be called twice."""
+        tasks = [task for task in (self._ear, self._waits, self._under_way) if task is not None]
+        self._ear = self._waits = self._under_way = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def refresh(self) -> None:
+        """Look here and tell everyone to look. Raises QueueUnavailable when only this gateway could."""
+        await asyncio.shield(self.begin(tell=True))
+
+    def begin(self, *, tell: bool) -> asyncio.Task[None]:
+        """The same in the background, with `tell` also everywhere else. A failure is counted and logged."""
+        self._tell = self._tell or tell
+        if self._waits is None:
+            self._waits = asyncio.create_task(self._look(self._under_way), name="gateway-refresh")
+            self._waits.add_done_callback(self._ended)
+        return self._waits
+
+    async def _look(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        self._under_way, self._waits = self._waits, None
+        tell, self._tell = self._tell, False
+        work = [self._catalogue.refresh(), *([self._signal()] if tell else [])]
+        for outcome in await asyncio.gather(*work, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _signal(self) -> None:
+        await self._queue.send(channels.SIGNALS, channels.encode(Refresh(sender=self._gateway_id)))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if self._under_way is task:
+            self._under_way = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        self._metrics.refreshed(well=error is None)
+        if error is not None:
+            log.warning("gateway.refresh_failed", error=str(error) or repr(error))
+
+    def _hear(self, message: bytes) -> None:
+        signal = channels.decode_signal(message)
+        if isinstance(signal, Refresh) and signal.sender != self._gateway_id:
+            self._moved.look_soon()
+            self.begin(tell=False)
