@@ -9,15 +9,14 @@ Bodies are the exact bytes that the script saw, decompressed. A cassette may com
 bounded and checked when it is read, and a body is read from its own folder alone.
 """
 
-import os
 import re
-import stat
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
+from scrapeyard.authoring.bounded import read_bounded
 from scrapeyard.authoring.requests import Asked
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import ExitReason
@@ -124,21 +123,6 @@ def write_cassette(folder: Path, pages: tuple[Page, ...]) -> None:
     (folder / FILE_NAME).write_bytes(msgspec.json.format(document, indent=2) + b"\n")
 
 
-def read_bounded(path: Path, most: int) -> bytes:
-    """A regular file of at most `most` bytes, never through a link. Raises ScraperInvalid."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise ScraperInvalid(f"{path}: cannot be read: {error.strerror}; record the case again") from None
-    with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ScraperInvalid(f"{path}: not a regular file; record the case again")
-        data = stream.read(most + 1)
-    if len(data) > most:
-        raise ScraperInvalid(f"{path}: larger than {_shown(most)}; record a smaller input")
-    return data
-
-
 def _decode(data: bytes, path: Path) -> _Document:
     try:
         return msgspec.json.decode(data, type=_Document)
@@ -158,7 +142,7 @@ def _check(entry: Entry, where: str) -> None:
     if entry.file and _FILE.fullmatch(entry.file) is None:
         raise ScraperInvalid(f"{where}.file: {entry.file[:100]!r} is not the name of a file under {FOLDER}/")
     try:
-        b"".decode(entry.encoding)
+        b"x".decode(entry.encoding, "replace")
     except (LookupError, ValueError):
         raise ScraperInvalid(f"{where}.encoding: {entry.encoding[:50]!r} is not known") from None
 
@@ -177,7 +161,3 @@ def _file_name(number: int, entry: Entry) -> str:
     parts = urlsplit(entry.url)
     words = re.sub(r"[^a-z0-9]+", "-", f"{parts.path}-{parts.query}".lower()).strip("-")[:60].strip("-")
     return f"{number:03d}-{words or 'index'}.{ending}"
-
-
-def _shown(size: int) -> str:
-    return f"{size / (1 << 20):.3g} MB" if size >= 1 << 20 else f"{size} bytes"

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,17 +36,25 @@ def author_settings(folders: list[Path] | None = None, **overrides: Any) -> "Set
 
 
 def _ids(folders: list[Path]) -> list[str]:
+    from scrapeyard.authoring.bounded import read_bounded
     from scrapeyard.errors import ScraperInvalid
-    from scrapeyard.repository.manifest import FILE_NAME, read_manifest
+    from scrapeyard.repository.manifest import FILE_NAME, MAX_BYTES, read_manifest
 
     found = []
     for folder in folders:
         try:
-            text = (folder / FILE_NAME).read_bytes()
-            found.append(read_manifest(text, "", lambda name, at=folder: (at / name).read_bytes()).id)  # type: ignore[misc]
-        except (ScraperInvalid, OSError):
+            text = read_bounded(folder / FILE_NAME, MAX_BYTES)
+            found.append(read_manifest(text, "", partial(_read_beside, folder)).id)
+        except ScraperInvalid:
             continue  # whoever loads it tells what is wrong
     return found
+
+
+def _read_beside(folder: Path, name: str) -> bytes:
+    from scrapeyard.authoring.bounded import read_bounded
+    from scrapeyard.repository.manifest_schemas import MAX_BYTES
+
+    return read_bounded(folder / name, MAX_BYTES)
 
 
 def styled(mark: str) -> str:
