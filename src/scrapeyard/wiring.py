@@ -18,12 +18,19 @@ from scrapeyard.model import new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis import RedisQueue
-from scrapeyard.repository.catalogue import FolderCatalogue
+from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.environments.environments import Environments
+from scrapeyard.repository.loading import Terms
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.secrets import Secrets
+from scrapeyard.repository.signing import read_public_keys
+from scrapeyard.repository.sources.folder import FolderSource
+from scrapeyard.repository.sources.git import GitSource
+from scrapeyard.repository.sources.indexed import http_source, s3_source
+from scrapeyard.repository.sources.installed import InstalledSource
+from scrapeyard.repository.sources.port import Source
 from scrapeyard.sandbox.forks import ForkSandbox
-from scrapeyard.settings import Settings
+from scrapeyard.settings import Settings, SourceSettings
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
@@ -90,7 +97,7 @@ class Platform:
             await self._start_gateway(queue, store, recorder, blobs, catalogue)
 
     async def _start_worker(
-        self, queue: Queue, store: SqlStore, recorder: Recorder, blobs: ObjectBlobs, catalogue: FolderCatalogue
+        self, queue: Queue, store: SqlStore, recorder: Recorder, blobs: ObjectBlobs, catalogue: SourcedCatalogue
     ) -> None:
         settings = self.settings
         slots = settings.worker.slots or 4 * (os.cpu_count() or 1)
@@ -139,7 +146,7 @@ class Platform:
         return traces
 
     async def _start_gateway(
-        self, queue: Queue, store: SqlStore, recorder: Recorder, blobs: ObjectBlobs, catalogue: FolderCatalogue
+        self, queue: Queue, store: SqlStore, recorder: Recorder, blobs: ObjectBlobs, catalogue: SourcedCatalogue
     ) -> None:
         from scrapeyard.gateway.server import GatewayServer  # noqa: PLC0415 - a worker alone needs no web framework
         from scrapeyard.gateway.services import GatewayServices  # noqa: PLC0415
@@ -182,16 +189,62 @@ def make_environments(settings: Settings) -> Environments:
     return Environments(settings.environments, settings.data_dir.resolve() / "environments")
 
 
-def make_catalogue(settings: Settings) -> FolderCatalogue:
-    """The scrapers of the settings' folder and the built-in ones."""
-    return FolderCatalogue(
-        settings.repository.scrapers,
-        settings.data_dir.resolve() / "cache" / "scrapers",
+def make_catalogue(settings: Settings, home: Path | None = None) -> SourcedCatalogue:
+    """The built-in scrapers and those of every source. Copies are kept under `home`; None: in the data directory.
+
+    Raises SettingsInvalid.
+    """
+    home = home or settings.data_dir.resolve() / "cache"
+    repository = settings.repository
+    return SourcedCatalogue(
+        make_sources(settings, home),
+        home / "scrapers",
         {name: builtin.scraper for name, builtin in BUILTINS.items()},
-        settings.limits.as_limits(),
-        settings.repository.refresh_seconds,
-        direct_network=settings.sandbox.direct_network,
+        make_terms(settings),
+        Upkeep(
+            refresh_seconds=repository.refresh_seconds,
+            poll_seconds=repository.poll_seconds,
+            timeout_seconds=repository.timeout_seconds,
+            versions=repository.versions,
+            cache_mb=repository.cache_mb,
+        ),
     )
+
+
+def make_terms(settings: Settings) -> Terms:
+    """What the settings allow every scraper. Raises SettingsInvalid."""
+    return Terms(
+        ceiling=settings.limits.as_limits(),
+        direct_network=settings.sandbox.direct_network,
+        public_keys=read_public_keys(settings.repository.public_keys),
+    )
+
+
+def make_sources(settings: Settings, home: Path) -> list[Source]:
+    """Every repository of the settings, in order of precedence. Raises SettingsInvalid."""
+    repository = settings.repository
+    sources: list[Source] = []
+    if repository.scrapers is not None:
+        sources.append(FolderSource(repository.scrapers, name="scrapers", avoid=home))
+    for place in (repository.source, *repository.more):
+        if place.type:
+            sources.append(_make_source(place, repository.timeout_seconds, home))
+    if repository.installed:
+        sources.append(InstalledSource(home / "installed"))
+    names = [source.name for source in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise SettingsInvalid(f"repository: two repositories are called {name}; give each a name of its own")
+    return sources
+
+
+def _make_source(place: SourceSettings, timeout_seconds: float, home: Path) -> Source:
+    if place.type == "folder":
+        folder = place.url.get_secret_value()
+        return FolderSource(Path(folder), name=place.name or folder, avoid=home)
+    if place.type == "git":
+        return GitSource(place, home / "git", timeout_seconds)
+    return (http_source if place.type == "http" else s3_source)(place, timeout_seconds)
 
 
 def _make_folder(folder: Path) -> None:

@@ -31,7 +31,9 @@ from scrapeyard.model import (
 from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.catalogue import FolderCatalogue
+from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.loading import Terms
+from scrapeyard.repository.sources.folder import FolderSource
 from scrapeyard.settings import Settings
 from scrapeyard.store.port import Ending
 from scrapeyard.store.recorder import Recorder
@@ -143,17 +145,27 @@ def worker(**more: Any) -> WorkerInfo:
     return WorkerInfo(**{**fields, **more})
 
 
+def write_scraper(folder: Path, version: str = "1.4.2", place: str = "shop/product") -> Path:
+    """A version of the scraper among the scrapers of a folder, where a gateway finds it at its next look."""
+    home = folder / "scrapers" / place
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "scraper.toml").write_text(MANIFEST.replace("1.4.2", version))
+    (home / "scraper.py").write_text(SCRIPT)
+    return home
+
+
 @asynccontextmanager
 async def open_services(
     folder: Path, settings: Settings, queue: Queue | None = None, gateway_id: str = "gw1"
 ) -> AsyncIterator[GatewayServices]:
     """Backends in a folder: SQLite, blobs and one scraper in files; a queue in memory unless another is given."""
-    home = folder / "scrapers" / "shop" / "product"
-    home.mkdir(parents=True, exist_ok=True)
-    (home / "scraper.toml").write_text(MANIFEST)
-    (home / "scraper.py").write_text(SCRIPT)
-    catalogue = FolderCatalogue(
-        folder / "scrapers", folder / "cache", {PAGE.ref.id: PAGE}, settings.limits.as_limits(), 60
+    write_scraper(folder)
+    catalogue = SourcedCatalogue(
+        [FolderSource(folder / "scrapers")],
+        folder / "cache",
+        {PAGE.ref.id: PAGE},
+        Terms(ceiling=settings.limits.as_limits()),
+        Upkeep(refresh_seconds=60),
     )
     store, queue = SqlStore(f"sqlite:///{folder}/runs.sqlite"), queue or MemoryQueue()
     async with AsyncExitStack() as stack:

@@ -13,9 +13,10 @@ from scrapeyard.errors import BadRequest, ScraperInvalid, ScraperNotFound
 from scrapeyard.model import Limits, Scraper, ScraperRef
 from scrapeyard.repository import files
 from scrapeyard.repository.cache import DAY, Cache
-from scrapeyard.repository.catalogue import FolderCatalogue
+from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.folder import find_scrapers, scraper_files
-from scrapeyard.repository.loading import load_folder
+from scrapeyard.repository.loading import Terms, load_folder
+from scrapeyard.repository.sources.folder import FolderSource
 
 CEILING = Limits(wall_seconds=60, memory_mb=256)
 PAGE = Scraper(ref=ScraperRef(id="builtin/page", version="1.0.0"), folder=None)
@@ -39,20 +40,19 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def make(root: Path, tmp_path: Path) -> AsyncIterator[Callable[..., FolderCatalogue]]:
-    made: list[FolderCatalogue] = []
+async def make(root: Path, tmp_path: Path) -> AsyncIterator[Callable[..., SourcedCatalogue]]:
+    made: list[SourcedCatalogue] = []
 
     def build(
         refresh_seconds: float = 3600.0, *, scrapers: Path | None = root, direct_network: tuple[str, ...] = ()
-    ) -> FolderCatalogue:
+    ) -> SourcedCatalogue:
         made.append(
-            FolderCatalogue(
-                scrapers,
+            SourcedCatalogue(
+                [FolderSource(scrapers, avoid=tmp_path / "cache")] if scrapers else [],
                 tmp_path / "cache",
                 {"builtin/page": PAGE},
-                CEILING,
-                refresh_seconds,
-                direct_network=direct_network,
+                Terms(ceiling=CEILING, direct_network=direct_network),
+                Upkeep(refresh_seconds=refresh_seconds),
             )
         )
         return made[-1]
@@ -63,7 +63,7 @@ async def make(root: Path, tmp_path: Path) -> AsyncIterator[Callable[..., Folder
         await catalogue.stop()
 
 
-Make = Callable[..., FolderCatalogue]
+Make = Callable[..., SourcedCatalogue]
 
 
 async def test_a_scraper_is_found_copied_and_cut_to_the_ceiling(root: Path, make: Make, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_the_newest_release_is_the_default(root: Path, make: Make) -> None
         ("shop", BadRequest),
         ("", BadRequest),
         ("shop/product@", BadRequest),
-        ("shop/product@latest", BadRequest),
+        ("shop/product@latest", ScraperNotFound),
         ("../../etc", BadRequest),
         ("shop/product\n", BadRequest),
         ("x" * 100_000, BadRequest),
@@ -238,7 +238,7 @@ async def test_a_second_edit_in_the_same_instant_is_seen(root: Path, make: Make)
 
 async def test_an_unchanged_folder_is_not_read_again(root: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = put(root / "a")
-    monkeypatch.setattr("scrapeyard.repository.scan.SETTLING_NS", -(10**18))
+    monkeypatch.setattr("scrapeyard.repository.sources.folder.SETTLING_NS", -(10**18))
     catalogue = make()
     await catalogue.start()
     reads: list[str] = []
@@ -262,7 +262,7 @@ async def test_a_vanished_folder_keeps_what_was_known(root: Path, make: Make) ->
         assert catalogue.resolve("shop/product")
         root.with_name("elsewhere").rename(root)
         await catalogue.refresh()
-    assert [entry["event"] for entry in logs] == ["repository.away", "repository.back"]
+    assert [entry["event"] for entry in logs] == ["repository.stale", "repository.fresh"]
 
 
 async def test_a_folder_that_was_never_there_does_not_stop_the_start(root: Path, make: Make) -> None:
@@ -284,7 +284,7 @@ async def test_looking_does_not_block_the_loop(root: Path, make: Make, monkeypat
         asyncio.run_coroutine_threadsafe(gate.wait(), loop).result(10)
         return real(folder, avoid)
 
-    monkeypatch.setattr("scrapeyard.repository.scan.find_scrapers", held)
+    monkeypatch.setattr("scrapeyard.repository.sources.folder.find_scrapers", held)
     catalogue = make()
     looking = asyncio.create_task(catalogue.refresh())
     await asyncio.sleep(0)
@@ -463,7 +463,7 @@ async def test_old_copies_that_nothing_refers_to_are_removed_at_start(root: Path
 
 async def test_a_cache_inside_the_scrapers_folder_is_not_a_source(root: Path) -> None:
     cache = root / "data" / "cache"
-    catalogue = FolderCatalogue(root, cache, {}, CEILING, 3600)
+    catalogue = SourcedCatalogue([FolderSource(root, avoid=cache)], cache, {}, Terms(ceiling=CEILING))
     put(root / "p")
     await catalogue.refresh()
     put(root / "p", script=SCRIPT + "# 2\n")

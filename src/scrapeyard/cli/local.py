@@ -4,7 +4,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperNotFound
 from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.repository.catalogue import FolderCatalogue
+from scrapeyard.repository.catalogue import SourcedCatalogue
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.loading import load_folder
-from scrapeyard.repository.port import Listing
+from scrapeyard.repository.port import Listing, SourceState
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.secrets import Secrets
 from scrapeyard.sandbox.forks import ForkSandbox
@@ -59,15 +59,16 @@ class LocalYard:
         return load_folder(folder, self._cache, self._settings.limits.as_limits(), direct_network=granted)
 
     async def find(self, wanted: str) -> Scraper:
-        """A scraper by id: built in, or from the settings' folder. Raises ScraperNotFound or ScraperInvalid."""
+        """A scraper by name: built in, or from the settings' sources. Raises as a catalogue's `resolve`."""
         catalogue = catalogue_of(self._settings, self._cache)
-        await catalogue.refresh()
         try:
-            return catalogue.resolve(wanted)
+            return await catalogue.obtain(wanted)
         except ScraperNotFound:
-            if self._settings.repository.scrapers is not None:
+            if self._settings.repository.scrapers is not None or self._settings.repository.source.type:
                 raise
             raise ScraperNotFound(f"no scraper {wanted[:200]} here; name its folder, or give --scrapers") from None
+        finally:
+            await catalogue.stop()
 
     def check(self, scraper: Scraper, value: dict[str, Any]) -> None:
         """Raises InputInvalid with each wrong place on a line of its own."""
@@ -160,16 +161,17 @@ async def _open_environments(settings: Settings, folder: Path, stack: contextlib
     return environments
 
 
-def catalogue_of(settings: Settings, cache: Path) -> FolderCatalogue:
-    """The built-in scrapers and those of the settings' folder; `refresh` looks once."""
-    return FolderCatalogue(
-        settings.repository.scrapers,
-        cache,
-        {name: builtin.scraper for name, builtin in BUILTINS.items()},
-        settings.limits.as_limits(),
-        settings.repository.refresh_seconds,
-        direct_network=settings.sandbox.direct_network,
-    )
+def catalogue_of(settings: Settings, cache: Path) -> SourcedCatalogue:
+    """The built-in scrapers and those of the settings' sources; `refresh` looks once, `stop` lets go of them.
+
+    `cache` is a folder for copies, unless there is a repository to download from: what a server here has got of it, and
+    what is got now, lies in the data directory.
+    """
+    from scrapeyard.wiring import make_catalogue
+
+    repository = settings.repository
+    is_remote = any(place.type not in ("", "folder") for place in (repository.source, *repository.more))
+    return make_catalogue(settings, None if is_remote else cache)
 
 
 class _OneScraper:
@@ -192,6 +194,15 @@ class _OneScraper:
 
     def listings(self) -> tuple[Listing, ...]:
         return (Listing(id=self._scraper.ref.id, version=self._scraper.ref.version, scraper=self._scraper),)
+
+    def sources(self) -> tuple[SourceState, ...]:
+        return ()
+
+    def channels(self, scraper_id: str) -> Mapping[str, str]:  # noqa: ARG002  the port's signature
+        return {}
+
+    def move_channels(self, moved: Mapping[str, Mapping[str, str]]) -> None:
+        """There are none."""
 
 
 class _Heard:

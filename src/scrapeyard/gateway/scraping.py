@@ -23,6 +23,7 @@ from scrapeyard.gateway.inputs import InputChecks
 from scrapeyard.gateway.lanes import Lanes
 from scrapeyard.gateway.lookup import Lookup
 from scrapeyard.gateway.remedies import EXITS
+from scrapeyard.gateway.schemas import Policy
 from scrapeyard.gateway.waiting import Call, Waiters, Wake
 from scrapeyard.model import Priority, Run, RunStatus, Scraper
 from scrapeyard.queues.port import Queue
@@ -33,8 +34,6 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("gateway")
-PAGE = "builtin/page"
-"""What runs when only a URL is given."""
 
 
 class Scraping:
@@ -65,17 +64,18 @@ class Scraping:
         self._waiters = waiters
         self._lookup = lookup
         self._cancelling = cancelling
+        self._default = settings.repository.default
         self._inputs = InputChecks()
         self._lanes = Lanes(store, 10 * settings.worker.lease_seconds)
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
 
     async def answer(self, asked: Asked, receive: Receive) -> Response:
         """Do what a call asks for. `receive` is the request's, its body read: it tells when the caller hangs up."""
-        scraper = self._catalogue.resolve(asked.call.scraper or PAGE)
+        scraper = self._catalogue.resolve(asked.call.scraper or self._default)
         inputs = self._check(asked, scraper)
         lane = await self._lanes.choose(asked.call.lane, scraper)
         await self._backlog.admit(lane, len(inputs))
-        runs = build_runs(self._order(asked, inputs, lane), self._clock())
+        runs = build_runs(self._order(asked, scraper, inputs, lane), self._clock())
         if asked.key is not None:
             return await self._keyed(asked, asked.key, runs, receive)
         if asked.wait == 0:
@@ -92,15 +92,18 @@ class Scraping:
         given = call.input if call.url is None else {**call.input, "url": call.url}
         return (self._inputs.check(scraper, given),)
 
-    def _order(self, asked: Asked, inputs: tuple[Raw, ...], lane: str) -> Order:
-        call = asked.call
+    def _order(self, asked: Asked, scraper: Scraper, inputs: tuple[Raw, ...], lane: str) -> Order:
+        """The version is chosen here, once; workers run that one. A built-in is the worker's own, of its version."""
+        call, defaults = asked.call, scraper.policy
+        wanted = call.priority or (Priority(defaults.priority) if defaults.priority else None)
+        timeout = call.policy.timeout_seconds
         return Order(
-            scraper=call.scraper or PAGE,
+            scraper=(call.scraper or self._default) if scraper.is_builtin else str(scraper.ref),
             inputs=inputs,
             lane=lane,
-            priority=call.priority or (Priority.HIGH if asked.wait else Priority.NORMAL),
-            max_attempts=1 + call.policy.retries,
-            timeout_seconds=call.policy.timeout_seconds,
+            priority=wanted or (Priority.HIGH if asked.wait else Priority.NORMAL),
+            max_attempts=1 + _retries(call.policy, scraper),
+            timeout_seconds=defaults.timeout_seconds if timeout is None else timeout,
             reply_to=self._gateway_id if asked.wait else "",
             traceparent=asked.traceparent,
         )
@@ -225,6 +228,12 @@ class Scraping:
         detail = f"not finished within {asked.wait:g} s, and cancelled as asked"
         document = problems.problem("wait_timeout", 504, detail, retryable=True, **more)
         return problems.respond(document, _headers(asked, replayed))
+
+
+def _retries(policy: Policy, scraper: Scraper) -> int:
+    if "retries" in policy.model_fields_set or scraper.policy.retries is None:
+        return policy.retries
+    return scraper.policy.retries
 
 
 def _bad_end(run: Run) -> dict[str, Any]:

@@ -13,12 +13,15 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from scrapeyard.errors import ScraperInvalid
 from scrapeyard.repository.files import ChangedMeanwhile, SourceFile, list_files, read_chunks
 
 DAY = 86_400.0
+SAFE_SECONDS = 7200.0
+"""A copy that was touched since then may be in use by some process."""
 SIGNATURE = "scraper.sig"
 """The detached signature in a scraper's own folder."""
 _TEMPORARY = ".new-"
@@ -29,6 +32,7 @@ class Cache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
+        self._sizes: dict[str, int] = {}
 
     def put(self, files: tuple[SourceFile, ...]) -> tuple[str, Path]:
         """Keep these files; returns their digest and the folder of the copy.
@@ -43,16 +47,75 @@ class Cache:
         os.utime(kept)
         return digest, kept
 
-    def prune(self, used: Collection[str], now: float | None = None) -> int:
-        """Remove copies that are not `used` and were not asked for in the last day. Returns how many."""
-        removed = 0
-        oldest = (time.time() if now is None else now) - DAY
+    def files(self, digest: str) -> tuple[SourceFile, ...] | None:
+        """The files of a copy; None when there is none. One that was cut short or changed is removed and is none.
+
+        Raises OSError when it cannot be read.
+        """
+        kept = self.folder / digest
+        return _listed(kept) if _is_digest(digest) and self._is_whole(kept, digest) else None
+
+    def make_scratch(self) -> Path:
+        """An empty folder on the same disk for a download, the caller's to remove; one that is left is evicted after a
+        day. Raises OSError."""
+        self._make_folder()
+        return Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=self.folder))
+
+    def touch(self, digests: Iterable[str]) -> set[str]:
+        """Say that these copies are in use, so that no process removes them. Returns those that are not there."""
+        missing = set()
+        for digest in digests:
+            try:
+                os.utime(self.folder / digest)
+            except FileNotFoundError:
+                missing.add(digest)
+        return missing
+
+    def evict(self, used: Collection[str], limit: int, now: float | None = None) -> set[str]:
+        """Remove copies that are not `used`: all that nobody touched for a day, and while there are more than `limit`
+        bytes those untouched for two hours, longest untouched first. Returns their digests.
+
+        Every process touches what it uses each hour, so that what another one runs stays.
+        """
+        now = time.time() if now is None else now
+        spare = sorted((age, entry) for entry, age in self._ages(now) if entry.name not in used)
+        total = sum(self._size(entry) for entry, _ in self._ages(now))
+        gone: set[str] = set()
+        for age, entry in reversed(spare):
+            if age > DAY or (total > limit and age > SAFE_SECONDS):
+                size = self._size(entry)
+                if self._remove(entry, now - SAFE_SECONDS):
+                    total -= size
+                    gone.add(entry.name)
+        return gone
+
+    def _ages(self, now: float) -> list[tuple[Path, float]]:
+        ages = []
         for entry in self._entries():
-            with contextlib.suppress(FileNotFoundError):  # another process prunes too
-                if entry.name not in used and entry.lstat().st_mtime < oldest:
-                    shutil.rmtree(entry)
-                    removed += 1
-        return removed
+            with contextlib.suppress(FileNotFoundError):  # another process evicts too
+                ages.append((entry, now - entry.lstat().st_mtime))
+        return ages
+
+    def _size(self, entry: Path) -> int:
+        if entry.name not in self._sizes:
+            size = _bytes_below(entry)
+            if not _is_digest(entry.name):
+                return size
+            self._sizes[entry.name] = size
+        return self._sizes[entry.name]
+
+    def _remove(self, entry: Path, untouched_since: float) -> bool:
+        """Put it aside first: if another process touched it at this moment, it comes back."""
+        aside = entry.with_name(f"{_TEMPORARY}{os.getpid()}-{time.monotonic_ns()}")
+        try:
+            entry.rename(aside)
+            if aside.lstat().st_mtime > untouched_since:
+                aside.rename(entry)
+                return False
+        except OSError:
+            return False
+        shutil.rmtree(aside)
+        return True
 
     def _entries(self) -> list[Path]:
         """Only names that we give: the folder may hold other things."""
@@ -63,16 +126,17 @@ class Cache:
     def _is_whole(self, kept: Path, digest: str) -> bool:
         if not kept.is_dir():
             return False
-        if _digest(list_files(kept, kept, marker="", label=digest)) == digest:
-            return True
-        aside = kept.with_name(f"{_TEMPORARY}{digest}-{os.getpid()}-{time.monotonic_ns()}")
-        kept.rename(aside)
-        shutil.rmtree(aside)
+        with contextlib.suppress(ScraperInvalid, ChangedMeanwhile):  # it holds what we never put there
+            if _digest(_listed(kept)) == digest:
+                return True
+        aside = kept.with_name(f"{_TEMPORARY}{os.getpid()}-{time.monotonic_ns()}")
+        with contextlib.suppress(FileNotFoundError):  # another process found it too
+            kept.rename(aside)
+            shutil.rmtree(aside)
         return False
 
     def _copy(self, files: tuple[SourceFile, ...], kept: Path, digest: str) -> None:
-        self._make_folder()
-        fresh = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=self.folder))
+        fresh = self.make_scratch()
         try:
             if _digest(files, fresh) != digest:
                 raise ChangedMeanwhile
@@ -91,7 +155,23 @@ class Cache:
 
 
 def _is_ours(name: str) -> bool:
-    return name.startswith(_TEMPORARY) or (len(name) == 64 and not set(name) - set("0123456789abcdef"))
+    return name.startswith(_TEMPORARY) or _is_digest(name)
+
+
+def _is_digest(name: str) -> bool:
+    return len(name) == 64 and not set(name) - set("0123456789abcdef")
+
+
+def _listed(kept: Path) -> tuple[SourceFile, ...]:
+    return list_files(kept, kept, marker="", label=kept.name)
+
+
+def _bytes_below(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.lstat().st_size
+    return total
 
 
 def content_digest(files: tuple[SourceFile, ...]) -> str:

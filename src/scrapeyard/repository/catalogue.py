@@ -1,148 +1,198 @@
-"""The catalogue over a local folder, watched."""
+"""The catalogue over several sources: resolved from memory, kept fresh in the background."""
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from scrapeyard.model import Limits, Scraper
+from msgspec import Struct
+
+from scrapeyard.errors import ScraperNotFound, SourceUnavailable
+from scrapeyard.model import Scraper
 from scrapeyard.repository.cache import Cache
-from scrapeyard.repository.index import Index
+from scrapeyard.repository.changes import note_changes
+from scrapeyard.repository.channels import Channels
+from scrapeyard.repository.fetching import Fetcher
+from scrapeyard.repository.index import Index, split
 from scrapeyard.repository.loading import Terms
-from scrapeyard.repository.port import Listing
-from scrapeyard.repository.scan import Entries, Look, Scanner
+from scrapeyard.repository.port import Listing, SourceState
+from scrapeyard.repository.room import Room
+from scrapeyard.repository.shelf import Keeping, Shelf
+from scrapeyard.repository.sources.port import Source
+from scrapeyard.repository.state import StateFile
+from scrapeyard.repository.versions import is_version
+from scrapeyard.repository.watch import Pace, Watch
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")
+LONGEST_SECONDS = 300.0
+"""Between looks at a source that does not answer."""
+TOUCH_SECONDS = 3600.0
+"""Well below the time after which another process may remove a copy."""
 
 
-class FolderCatalogue:
-    """Knows the built-in scrapers and those of one folder; without a folder, the built-in ones alone.
+class Upkeep(Struct, frozen=True, kw_only=True):
+    """How the catalogue is kept."""
 
-    A change is seen within `refresh_seconds` and the time of one look. Looking runs in a thread. A folder that vanishes
-    or cannot be read leaves the last known scrapers in place.
+    refresh_seconds: float = 2.0
+    """Between looks at a folder that is edited in place."""
+    poll_seconds: float = 30.0
+    """Between looks at any other source."""
+    timeout_seconds: float = 60.0
+    """For one look or one download."""
+    versions: int = 20
+    cache_mb: float = 2048.0
+    start_seconds: float = 10.0
+    """How long a start waits for slow sources; they go on in the background."""
+
+
+class SourcedCatalogue:
+    """Knows the built-in scrapers and those of its sources, in order of precedence.
+
+    Copies lie in `cache`, what each source last offered in the folder `sources` beside it.
     """
 
     def __init__(
         self,
-        scrapers: Path | None,
+        sources: Sequence[Source],
         cache: Path,
         builtins: Mapping[str, Scraper],
-        ceiling: Limits,
-        refresh_seconds: float,
-        *,
-        direct_network: Collection[str] = (),
+        terms: Terms,
+        upkeep: Upkeep | None = None,
     ) -> None:
-        self._root = scrapers
+        self._upkeep = upkeep or Upkeep()
         self._cache = Cache(cache)
         self._builtins = dict(builtins)
-        self._terms = Terms(ceiling=ceiling, direct_network=direct_network)
-        self._refresh_seconds = refresh_seconds
-        self._entries: Entries = {}
+        self._room = Room(int(self._upkeep.cache_mb * 1024 * 1024))
+        self._shelves = [self._shelf(source, terms) for source in sources]
+        self._watches = [Watch(shelf, self._pace(shelf.source)) for shelf in self._shelves]
+        self._moved: Channels = {}
+        self._used: set[str] = set()
         self._index = Index(self._builtins, ())
-        self._looking = asyncio.Lock()
-        self._stopping = asyncio.Event()
-        self._watch: asyncio.Task[None] | None = None
-        self._away = False
-        self._cut = False
+        self._ready = False
+        self._upkeep_task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """First look, then remove copies that nothing refers to, then watch. May be called twice."""
-        if self._root is None or self._watch is not None:
+        """What was known before, then a first look at every source, then keep looking. May be called twice."""
+        if self._ready or not self._shelves:
             return
-        self._stopping.clear()
-        await self.refresh()
-        await self._prune()
-        listings = self._index.listings
-        invalid = sum(listing.scraper is None for listing in listings)
-        log.info("repository.ready", scrapers=len(listings) - invalid, invalid=invalid, folder=str(self._root))
-        self._watch = asyncio.create_task(self._keep_looking(), name="repository-watch")
+        for watch in self._watches:
+            watch.start()
+        await self._first_looks()
+        await self._evict()
+        invalid = sum(listing.scraper is None for listing in self._index.listings)
+        names = ", ".join(shelf.source.name for shelf in self._shelves)
+        log.info("repository.ready", scrapers=len(self._index.listings) - invalid, invalid=invalid, sources=names)
+        self._ready = True
+        self._upkeep_task = asyncio.create_task(self._keep_copies(), name="repository-copies")
 
     async def stop(self) -> None:
-        """Stop looking, after the look that is under way. May be called twice."""
-        self._stopping.set()
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            await watch
+        """Stop looking; a download that is under way is given up. May be called twice."""
+        self._ready = False
+        task, self._upkeep_task = self._upkeep_task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        for watch in self._watches:
+            await watch.stop()
+        for shelf in self._shelves:
+            await shelf.stop()
 
     def resolve(self, wanted: str) -> Scraper:
         """As the port says; from memory."""
         return self._index.resolve(wanted)
 
+    async def obtain(self, wanted: str) -> Scraper:
+        """As the port says."""
+        with contextlib.suppress(ScraperNotFound, SourceUnavailable):
+            return self._index.resolve(wanted)
+        scraper_id, version = split(wanted)
+        if is_version(version):
+            for shelf in self._shelves:
+                shelf.ask(scraper_id, version)
+        await self.refresh()
+        try:
+            return self._index.resolve(wanted)
+        except ScraperNotFound as error:
+            raise self._unsure(error) from None
+
     def listings(self) -> tuple[Listing, ...]:
         """As the port says; from memory."""
         return self._index.listings
 
+    def sources(self) -> tuple[SourceState, ...]:
+        """As the port says; from memory."""
+        return tuple(shelf.state() for shelf in self._shelves)
+
+    def channels(self, scraper_id: str) -> Mapping[str, str]:
+        """As the port says; from memory."""
+        return self._index.channels(scraper_id)
+
+    def move_channels(self, moved: Mapping[str, Mapping[str, str]]) -> None:
+        """As the port says; a version that is offered but not here is fetched in the background."""
+        for scraper_id, channels in moved.items():
+            kept = {**self._moved.get(scraper_id, {}), **channels}
+            self._moved[scraper_id] = {channel: version for channel, version in kept.items() if version}
+        for shelf, watch in zip(self._shelves, self._watches, strict=True):
+            if shelf.move(self._moved):
+                watch.wake()
+        self._rebuild()
+
     async def refresh(self) -> None:
-        """As the port says. A folder that cannot be read is logged, and what was known stays."""
-        if self._root is None:
-            return
-        async with self._looking:
-            scanner = Scanner(root=self._root, cache=self._cache, terms=self._terms)
+        """As the port says. A source that does not answer is logged, and what was known stays."""
+        await asyncio.gather(*(shelf.refresh() for shelf in self._shelves))
+
+    def _shelf(self, source: Source, terms: Terms) -> Shelf:
+        upkeep = self._upkeep
+        fetcher = Fetcher(source, self._cache, terms, upkeep.timeout_seconds)
+        file = StateFile(self._cache.folder.parent / "sources", source.kind, source.name)
+        keeping = Keeping(versions=upkeep.versions, timeout_seconds=upkeep.timeout_seconds)
+        return Shelf(source, fetcher=fetcher, file=file, room=self._room, keeping=keeping, changed=self._rebuild)
+
+    def _pace(self, source: Source) -> Pace:
+        if source.is_mutable:
+            return Pace(seconds=self._upkeep.refresh_seconds, longest=self._upkeep.refresh_seconds)
+        return Pace(seconds=self._upkeep.poll_seconds, longest=LONGEST_SECONDS, jitter=0.2)
+
+    async def _first_looks(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._upkeep.start_seconds):
+                await asyncio.gather(*(watch.began.wait() for watch in self._watches))
+
+    def _unsure(self, error: ScraperNotFound) -> ScraperNotFound | SourceUnavailable:
+        """While a source does not answer, nobody knows that there is no such version."""
+        stale = next((state for state in self.sources() if state.stale), None)
+        if stale is None:
+            return error
+        return SourceUnavailable(f"{error.message}; but {stale.name} may have it, and is out of date: {stale.stale}")
+
+    def _rebuild(self) -> None:
+        stocks = self._room.allot([shelf.stock() for shelf in self._shelves])
+        before, self._index = self._index, Index(self._builtins, stocks, self._moved)
+        self._used = {entry.digest for stock in stocks for entry in stock.entries if entry.scraper}
+        self._used |= self._index.pointed_left()
+        note_changes(before, self._index, changes_too=self._ready)
+
+    async def _keep_copies(self) -> None:
+        while True:
+            await asyncio.sleep(TOUCH_SECONDS)
             try:
-                look = await asyncio.to_thread(scanner.look, self._entries)
+                self._forget(await asyncio.to_thread(self._cache.touch, set(self._used)))
+                await self._evict()
             except OSError as error:
-                self._note_away(error)
-            else:
-                self._note_back(look)
-                self._adopt(look.entries)
+                log.warning("repository.evict_failed", error=error.strerror or str(error))
 
-    async def _keep_looking(self) -> None:
-        while not self._stopping.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), self._refresh_seconds)
-                return
-            try:
-                await self.refresh()
-            except Exception as error:  # noqa: BLE001 - a fault in one look must not end the watch
-                log.error("repository.look_failed", error=repr(error))
-
-    def _adopt(self, entries: Entries) -> None:
-        before, self._entries = self._entries, entries
-        if entries == before:
-            return
-        assert self._root is not None  # noqa: S101 - only a catalogue with a folder looks
-        root = self._root
-        old, self._index = (
-            self._index,
-            Index(self._builtins, ((folder.relative_to(root), entry.listing) for folder, entry in entries.items())),
-        )
-        self._note_problems(old)
-        if self._watch is not None:
-            self._note_changes(before)
-
-    async def _prune(self) -> None:
-        used = {entry.listing.scraper.ref.digest for entry in self._entries.values() if entry.listing.scraper}
+    async def _evict(self) -> None:
         try:
-            removed = await asyncio.to_thread(self._cache.prune, used)
+            gone = await asyncio.to_thread(self._cache.evict, set(self._used), self._room.limit)
         except OSError as error:
-            log.warning("repository.prune_failed", error=str(error))
+            log.warning("repository.evict_failed", error=error.strerror or str(error))
             return
-        if removed:
-            log.info("repository.pruned", count=removed)
+        if gone:
+            log.info("repository.evicted", count=len(gone))
+            self._forget(gone)
 
-    def _note_away(self, error: OSError) -> None:
-        if not self._away:
-            log.warning("repository.away", folder=str(self._root), error=error.strerror or str(error))
-        self._away = True
-
-    def _note_back(self, look: Look) -> None:
-        if self._away:
-            log.info("repository.back", folder=str(self._root))
-        if look.cut and not self._cut:
-            log.warning("repository.too_many", folder=str(self._root), count=len(look.entries))
-        self._away, self._cut = False, look.cut
-
-    def _note_problems(self, old: Index) -> None:
-        known = {(listing.id, listing.problem) for listing in old.listings}
-        for listing in self._index.listings:
-            if listing.problem and (listing.id, listing.problem) not in known:
-                log.warning("repository.invalid", scraper=listing.id, problem=listing.problem)
-
-    def _note_changes(self, before: Entries) -> None:
-        for folder, entry in self._entries.items():
-            old, scraper = before.get(folder), entry.listing.scraper
-            if scraper is not None and (old is None or old.listing != entry.listing):
-                log.info("repository.loaded", scraper=str(scraper.ref), folder=str(folder))
-        for folder in before.keys() - self._entries.keys():
-            log.info("repository.removed", scraper=before[folder].listing.id, folder=str(folder))
+    def _forget(self, digests: Collection[str]) -> None:
+        for shelf, watch in zip(self._shelves, self._watches, strict=True):
+            if shelf.forget(digests):
+                watch.wake()

@@ -1,6 +1,7 @@
 """Semantic versions, strictly as semver.org 2.0 writes them."""
 
 import re
+from functools import lru_cache
 from typing import Any
 
 _NUMBER = r"(0|[1-9]\d{0,8})"
@@ -22,6 +23,7 @@ def is_prerelease(version: str) -> bool:
     return "-" in version.partition("+")[0]
 
 
+@lru_cache(maxsize=8192)
 def precedence(version: str) -> tuple[Any, ...]:
     """A key that sorts good versions from oldest to newest.
 

@@ -120,13 +120,25 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The queue refused to hand out work ({error}); trying again",
         "ko": "큐가 작업 전달을 거부했습니다({error}). 다시 시도합니다",
     },
-    "repository.away": {
-        "en": "The scrapers' folder {folder} cannot be read ({error}); the last known scrapers stay",
-        "ko": "스크레이퍼 폴더 {folder}을(를) 읽을 수 없습니다({error}). 마지막으로 확인된 스크레이퍼를 유지합니다",
+    "repository.changed": {
+        "en": "{came} versions of scrapers came and {went} went",
+        "ko": "스크레이퍼 버전 {came}개가 추가되고 {went}개가 사라졌습니다",
     },
-    "repository.back": {
-        "en": "The scrapers' folder {folder} can be read again",
-        "ko": "스크레이퍼 폴더 {folder}을(를) 다시 읽을 수 있습니다",
+    "repository.copy_unreadable": {
+        "en": "The copy of {scraper} on this machine cannot be read ({error}); it is fetched again",
+        "ko": "이 컴퓨터에 있는 {scraper} 사본을 읽을 수 없어({error}) 다시 가져옵니다",
+    },
+    "repository.evict_failed": {
+        "en": "Old copies of scrapers could not be removed: {error}",
+        "ko": "오래된 스크레이퍼 사본을 삭제하지 못했습니다: {error}",
+    },
+    "repository.evicted": {
+        "en": "Removed {count} old copies of scrapers",
+        "ko": "오래된 스크레이퍼 사본 {count}개를 삭제했습니다",
+    },
+    "repository.fresh": {
+        "en": "The scrapers of {source} are up to date again",
+        "ko": "{source}의 스크레이퍼가 다시 최신 상태입니다",
     },
     "repository.git_anew": {
         "en": "The local copy of {source} is in no good state ({error}); getting it anew",
@@ -141,12 +153,8 @@ WORDS: dict[str, dict[str, str]] = {
         "ko": "스크레이퍼 {scraper}을(를) 실행할 수 없습니다: {problem}",
     },
     "repository.loaded": {
-        "en": "Took {scraper} from {folder}",
-        "ko": "{folder}에서 {scraper}을(를) 불러왔습니다",
-    },
-    "repository.look_failed": {
-        "en": "Looking at the scrapers' folder failed: {error}; trying again",
-        "ko": "스크레이퍼 폴더를 확인하지 못했습니다: {error}. 다시 시도합니다",
+        "en": "Took {scraper} from {source}",
+        "ko": "{source}에서 {scraper}을(를) 불러왔습니다",
     },
     "repository.move_untold": {
         "en": "The others could not be told of a moved channel of {scraper} ({error}); they find it within ten seconds",
@@ -156,21 +164,25 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The channels that operators moved could not be read ({error}); trying again",
         "ko": "운영자가 옮긴 채널을 읽지 못했습니다({error}). 다시 시도합니다",
     },
-    "repository.prune_failed": {
-        "en": "Old copies of scrapers could not be removed: {error}",
-        "ko": "오래된 스크레이퍼 사본을 삭제하지 못했습니다: {error}",
-    },
-    "repository.pruned": {
-        "en": "Removed {count} old copies of scrapers",
-        "ko": "오래된 스크레이퍼 사본 {count}개를 삭제했습니다",
-    },
     "repository.ready": {
-        "en": "Found {scrapers} scrapers ({invalid} invalid) in {folder} and built in",
-        "ko": "{folder} 및 내장 스크레이퍼 {scrapers}개를 찾았습니다(오류 {invalid}개)",
+        "en": "Found {scrapers} scrapers ({invalid} invalid) in {sources} and built in",
+        "ko": "{sources} 및 내장 스크레이퍼 {scrapers}개를 찾았습니다(오류 {invalid}개)",
     },
     "repository.removed": {
-        "en": "The scraper {scraper} is gone from {folder}",
-        "ko": "스크레이퍼 {scraper}이(가) {folder}에서 사라졌습니다",
+        "en": "The scraper {scraper} is gone from {source}",
+        "ko": "스크레이퍼 {scraper}이(가) {source}에서 사라졌습니다",
+    },
+    "repository.stale": {
+        "en": "The scrapers of {source} may be out of date ({reason}); what is known goes on serving",
+        "ko": "{source}의 스크레이퍼가 최신이 아닐 수 있습니다({reason}). 이미 확인된 것을 계속 사용합니다",
+    },
+    "repository.state_unreadable": {
+        "en": "What {source} last offered cannot be read ({error}); it is asked anew",
+        "ko": "{source}이(가) 마지막으로 제공한 목록을 읽을 수 없어({error}) 새로 요청합니다",
+    },
+    "repository.state_unwritten": {
+        "en": "What {source} offers could not be kept for the next start: {error}",
+        "ko": "{source}이(가) 제공하는 목록을 다음 시작을 위해 저장하지 못했습니다: {error}",
     },
     "repository.too_many": {
         "en": "The scrapers' folder {folder} holds more than is looked at; only {count} scrapers are known",

@@ -1,0 +1,39 @@
+"""Telling the log what became of the scrapers."""
+
+from scrapeyard.repository.index import Index
+from scrapeyard.repository.port import Listing
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("repository")
+MAX_LINES = 20
+"""Changes told one by one; of more at once, only the number is."""
+
+
+def note_changes(before: Index, now: Index, *, changes_too: bool) -> None:
+    """Tell of new problems; with `changes_too`, also of scrapers that came and went."""
+    known = {(listing.id, listing.problem) for listing in before.listings}
+    for listing in now.listings:
+        if listing.problem and (listing.id, listing.problem) not in known:
+            log.warning("repository.invalid", scraper=listing.id, problem=listing.problem)
+    if changes_too:
+        _note(_running(before), _running(now))
+
+
+def _note(before: dict[tuple[str, str], Listing], now: dict[tuple[str, str], Listing]) -> None:
+    came = [listing for name, listing in now.items() if name not in before or _differ(before[name], listing)]
+    went = [listing for name, listing in before.items() if name not in now]
+    if len(came) + len(went) > MAX_LINES:
+        log.info("repository.changed", came=len(came), went=len(went))
+        return
+    for listing in came:
+        log.info("repository.loaded", scraper=f"{listing.id}@{listing.version}", source=listing.source)
+    for listing in went:
+        log.info("repository.removed", scraper=f"{listing.id}@{listing.version}", source=listing.source)
+
+
+def _running(index: Index) -> dict[tuple[str, str], Listing]:
+    return {(listing.id, listing.version): listing for listing in index.listings if listing.scraper}
+
+
+def _differ(one: Listing, other: Listing) -> bool:
+    return one.scraper is None or other.scraper is None or one.scraper.ref.digest != other.scraper.ref.digest
