@@ -1,0 +1,139 @@
+"""Moving channels at the gateway's door: in force at once, kept, followed by the other gateways."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrapeyard.queues.memory import MemoryQueue
+from tests.integration.gateway_stand import Stand, open_stand, write_scraper
+
+HERE = "/api/scrapers/shop/product"
+STABLE = f"{HERE}/channels/stable"
+CALL = {"scraper": "shop/product", "input": {"url": "https://shop.example/p/1"}, "wait": 0}
+
+
+@pytest.fixture
+async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
+    write_scraper(tmp_path, "1.4.1", "shop/before")
+    async with open_stand(tmp_path) as opened:
+        yield opened
+
+
+async def move(stand: Stand, version: str, channel: str = "stable") -> Any:
+    response = await stand.client.put(f"{HERE}/channels/{channel}", json={"version": version})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def called(stand: Stand) -> str:
+    """The scraper that a call without a version gets."""
+    assert (await stand.client.post("/api/scrape", json=CALL)).status_code == 202
+    return (await stand.take()).scraper
+
+
+async def test_rolling_back_is_in_force_with_the_answer(stand: Stand) -> None:
+    assert await called(stand) == "shop/product@1.4.2"
+    document = await move(stand, "1.4.1")
+    assert (document["scraper"], document["channels"], document["moved"]) == (
+        "shop/product",
+        {"stable": "1.4.1"},
+        {"stable": "1.4.1"},
+    )
+    assert await called(stand) == "shop/product@1.4.1"
+    described = (await stand.client.get(HERE)).json()
+    assert (described["version"], described["channels"]) == ("1.4.1", ["stable"])
+    assert [each["channels"] for each in described["versions"]] == [[], ["stable"]]
+
+
+async def test_taking_a_move_back_may_be_repeated(stand: Stand) -> None:
+    await move(stand, "1.4.1")
+    for _ in range(2):
+        document = (await stand.client.delete(STABLE)).json()
+        assert (document["channels"], document["moved"]) == ({}, {})
+    assert await called(stand) == "shop/product@1.4.2"
+    moves = [(each["before"], each["after"]) for each in document["moves"]]
+    assert moves == [("1.4.1", ""), ("", "1.4.1")]
+
+
+async def test_moves_outlive_the_gateway(tmp_path: Path) -> None:
+    write_scraper(tmp_path, "1.4.1", "shop/before")
+    async with open_stand(tmp_path) as stand:
+        await move(stand, "1.4.1")
+    async with open_stand(tmp_path) as stand:
+        assert await called(stand) == "shop/product@1.4.1"
+        history = (await stand.client.get(f"{HERE}/channels")).json()
+        assert [each["after"] for each in history["moves"]] == ["1.4.1"]
+
+
+async def test_another_gateway_follows(tmp_path: Path) -> None:
+    write_scraper(tmp_path, "1.4.1", "shop/before")
+    queue = MemoryQueue()
+    async with open_stand(tmp_path, queue=queue) as one, open_stand(tmp_path, queue=queue, gateway_id="gw2") as other:
+        await move(one, "1.4.1")
+        async with asyncio.timeout(5):
+            while (await other.client.get(HERE)).json()["version"] != "1.4.1":
+                await asyncio.sleep(0.02)
+
+
+async def test_a_version_published_a_moment_ago_may_be_pointed_to(stand: Stand, tmp_path: Path) -> None:
+    write_scraper(tmp_path, "2.0.0-rc.1", "shop/candidate")
+    assert (await move(stand, "2.0.0-rc.1", "beta"))["channels"] == {"beta": "2.0.0-rc.1"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        (STABLE, {"version": "9.9.9"}, 404, "scraper_not_found"),
+        ("/api/scrapers/shop/none/channels/stable", {"version": "1.0.0"}, 404, "scraper_not_found"),
+        ("/api/scrapers/builtin/page/channels/stable", {"version": "1.0.0"}, 409, "conflict"),
+        (STABLE, {"version": "^1.4"}, 422, "invalid"),
+        (STABLE, {"version": "1.4.1", "more": 1}, 422, "invalid"),
+        (STABLE, {}, 422, "invalid"),
+        (f"{HERE}/channels/1.4.2", {"version": "1.4.1"}, 422, "invalid"),
+        (f"{HERE}/channels/x", {"version": "1.4.1"}, 422, "invalid"),
+        (f"{HERE}/channels/Stable", {"version": "1.4.1"}, 422, "invalid"),
+    ],
+)
+async def test_a_move_that_cannot_be_is_refused(
+    stand: Stand, path: str, body: dict[str, Any], status: int, code: str
+) -> None:
+    response = await stand.client.put(path, json=body)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert await stand.store.channels() == {}
+
+
+async def test_a_broken_version_is_not_pointed_to(stand: Stand, tmp_path: Path) -> None:
+    home = write_scraper(tmp_path, "2.0.0", "shop/broken")
+    (home / "scraper.py").write_text("def run(:")
+    response = await stand.client.put(STABLE, json={"version": "2.0.0"})
+    assert (response.status_code, response.json()["code"]) == (422, "scraper_invalid")
+
+
+async def test_channels_of_a_scraper_that_is_not_there_are_not_found(stand: Stand) -> None:
+    for response in (
+        await stand.client.get("/api/scrapers/shop/none/channels"),
+        await stand.client.delete("/api/scrapers/shop/none/channels/stable"),
+    ):
+        assert (response.status_code, response.json()["code"]) == (404, "scraper_not_found")
+
+
+async def test_channels_have_a_bound(stand: Stand) -> None:
+    for number in range(50):
+        await stand.store.move_channel("shop/product", f"c{number}", "1.4.1", 1.0)
+    stand.gateway.channels.look_soon()
+    async with asyncio.timeout(5):
+        while len(stand.gateway.channels.of("shop/product")) < 50:
+            await asyncio.sleep(0.01)
+    response = await stand.client.put(STABLE, json={"version": "1.4.1"})
+    assert (response.status_code, response.json()["code"]) == (409, "conflict")
+
+
+async def test_a_store_that_is_away_changes_nothing(stand: Stand) -> None:
+    await stand.store.stop()
+    response = await stand.client.put(STABLE, json={"version": "1.4.1"})
+    assert (response.status_code, response.json()["code"]) == (503, "store_unavailable")
+    assert (await stand.client.get(HERE)).json()["version"] == "1.4.2"
+    await stand.store.start()
