@@ -1,4 +1,4 @@
-"""Repositories as tests set them up: the real thing behind each kind of source, with its author's and its saboteur's hands.
+"""Repositories as tests set them up: the real thing behind each kind of source, with its author's and saboteur's hands.
 
 A stand publishes what an author would, spoils a version as bad luck would, and goes away and comes back as servers do.
 """
