@@ -22,7 +22,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from scrapeyard.gateway.schemas import RUN_ID
+from scrapeyard.gateway.operation_schemas import VERSION
+from scrapeyard.gateway.schemas import NAME, RUN_ID
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.model import Delivery, ExitReason, LogLine, Priority, RunError
@@ -119,7 +120,11 @@ OPERATIONS = [
     "GET /api/scrapers",
     "POST /api/scrapers/refresh",
     "GET /api/scrapers/{site}/{task}",
+    "GET /api/scrapers/{site}/{task}/channels",
+    "DELETE /api/scrapers/{site}/{task}/channels/{channel}",
+    "PUT /api/scrapers/{site}/{task}/channels/{channel}",
     "GET /api/workers",
+    "GET /metrics",
 ]
 
 
@@ -148,10 +153,16 @@ def test_every_answer_is_as_the_document_says(
 
 
 def _aim(case: schemathesis.Case, yard: Yard) -> None:
-    """Let an id that is well formed name a run there is."""
-    asked = str((case.path_parameters or {}).get("run_id", ""))
+    """Let an id that is well formed name a run there is, and most scrapers one there is."""
+    given = case.path_parameters or {}
+    asked = str(given.get("run_id", ""))
     if re.fullmatch(RUN_ID, asked):
         case.path_parameters["run_id"] = yard.run_ids[int(asked[-4:], 16) % len(yard.run_ids)]
+    names = (str(given.get("site", "")), str(given.get("task", "")))
+    if all(re.fullmatch(NAME, name) for name in names) and len("".join(names)) % 3:
+        case.path_parameters |= {"site": "shop", "task": "product"}
+        if isinstance(case.body, dict) and re.fullmatch(VERSION, str(case.body.get("version", "")), re.ASCII):
+            case.body = {**case.body, "version": "1.4.2"}
 
 
 def test_every_operation_is_described(yard: Yard) -> None:

@@ -69,7 +69,7 @@ async def test_refresh_finds_new_scrapers_and_tells_the_workers(stand: Stand, tm
     (home / "scraper.py").write_text("def run(ctx):\n    return 1\n")
     async with stand.queue.listen(channels.SIGNALS) as signals:
         response = await stand.client.post("/api/scrapers/refresh")
-        assert channels.decode_signal(await anext(signals)) == Refresh()
+        assert channels.decode_signal(await anext(signals)) == Refresh(sender="gw1")
     assert "shop/list" in [one["id"] for one in response.json()["scrapers"]]
 
 

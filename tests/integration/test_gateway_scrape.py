@@ -53,7 +53,7 @@ async def test_a_url_beside_a_scraper_becomes_its_input(stand: Stand) -> None:
     call = post(stand, {"scraper": "shop/product", "url": URL, "input": {"currency": "EUR"}, "policy": {"retries": 3}})
     delivery = await stand.take()
     assert bytes(delivery.input) == b'{"currency":"EUR","url":"https://shop.example/p/1"}'
-    assert (delivery.scraper, delivery.max_attempts) == ("shop/product", 4)
+    assert (delivery.scraper, delivery.max_attempts) == ("shop/product@1.4.2", 4)
     await stand.finish(delivery)
     assert (await call).json()["scraper"] == "shop/product"
 
