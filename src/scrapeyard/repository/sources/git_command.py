@@ -96,7 +96,7 @@ class Git:
     ) -> bytes:
         """Standard output of `git arguments…` in `folder`, with `text` as its input. Raises GitFailed."""
         bounds = bounds or Bounds()
-        process = await self._start(arguments, folder, bounds.kept)
+        process = await self._start(arguments, folder, bounds.kept, has_input=bool(text))
         try:
             _limit(process.pid, bounds.disk)
             async with asyncio.TaskGroup() as tasks:
@@ -133,14 +133,16 @@ class Git:
         _limit(process.pid, 0)
         return process
 
-    async def _start(self, arguments: Sequence[str], folder: Path, kept: tuple[int, ...]) -> asyncio.subprocess.Process:
+    async def _start(
+        self, arguments: Sequence[str], folder: Path, kept: tuple[int, ...], *, has_input: bool
+    ) -> asyncio.subprocess.Process:
         try:
             return await asyncio.create_subprocess_exec(
                 self._program(),
                 *arguments,
                 cwd=folder,
                 env=self._environ,
-                stdin=asyncio.subprocess.PIPE,
+                stdin=asyncio.subprocess.PIPE if has_input else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
@@ -224,7 +226,9 @@ async def _tail(stream: asyncio.StreamReader | None) -> bytes:
 
 
 async def _feed(stream: asyncio.StreamWriter | None, text: bytes) -> None:
-    assert stream is not None  # noqa: S101 - it was asked for
+    """A command that ends before it has read all is judged by its status."""
+    if stream is None or stream.is_closing():
+        return
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         stream.write(text)
         await stream.drain()
