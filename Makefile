@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 UV := $(BIN)/python -m uv
 SCRAPERS ?= examples/scrapers
 
+# Trust the authorities that this machine trusts, not only those that uv brings along.
+export UV_SYSTEM_CERTS ?= true
+
 .DEFAULT_GOAL := help
 
 help:  ## list the targets

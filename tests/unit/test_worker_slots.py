@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from scrapeyard.errors import Overloaded
 from scrapeyard.model import Priority
-from scrapeyard.worker.slots import share_out
+from scrapeyard.worker.slots import Outside, Seat, share_out
 
 
 @pytest.mark.parametrize(
@@ -30,3 +31,59 @@ async def test_a_full_share_waits_until_a_run_is_over() -> None:
     assert not waiting.done()
     share.free("run_1")
     assert await waiting == 1
+
+
+async def test_a_run_that_waits_outside_leaves_its_slot_and_comes_back_first() -> None:
+    (share,) = share_out(1, -1)
+    outside = Outside()
+    share.hold("run_1")
+    async with Seat("run_1", share, outside).left():
+        assert await share.room() == 1
+        assert len(outside) == 1
+        share.hold("run_2")
+        taking = asyncio.create_task(share.room())
+        back = asyncio.create_task(share.regain("run_3"))
+        await asyncio.sleep(0)
+        share.free("run_2")
+        await back
+        await asyncio.sleep(0)
+        assert not taking.done(), "a run that comes back goes before new work"
+        share.free("run_3")
+        assert await taking == 1
+    assert share.held == 1
+    assert len(outside) == 0
+
+
+async def test_a_run_that_fails_outside_needs_no_slot() -> None:
+    (share,) = share_out(1, -1)
+    outside = Outside()
+    share.hold("run_1")
+
+    async def fail() -> None:
+        async with Seat("run_1", share, outside).left():
+            share.hold("run_2")
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await fail()
+    assert (share.held, len(outside)) == (1, 0)
+
+
+async def test_a_run_cancelled_as_it_comes_back_gives_its_slot_on() -> None:
+    (share,) = share_out(1, -1)
+    share.hold("run_1")
+    first, second = asyncio.create_task(share.regain("run_2")), asyncio.create_task(share.regain("run_3"))
+    await asyncio.sleep(0)
+    share.free("run_1")
+    first.cancel()
+    await asyncio.wait_for(second, 1)
+    assert share.held == 1
+
+
+async def test_only_so_many_wait_outside() -> None:
+    (share,) = share_out(2, 0)
+    outside = Outside(1)
+    async with Seat("run_1", share, outside).left():
+        with pytest.raises(Overloaded):
+            async with Seat("run_2", share, outside).left():
+                pass
