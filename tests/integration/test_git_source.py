@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,11 +19,11 @@ from structlog.testing import capture_logs
 
 from scrapeyard.errors import SettingsInvalid, SourceUnavailable
 from scrapeyard.repository.sources import git as git_module
-from scrapeyard.repository.sources import git_mirror, git_refs
+from scrapeyard.repository.sources import git_mirror, git_reader, git_refs
 from scrapeyard.repository.sources.git import GitSource
 from scrapeyard.repository.sources.port import Offer, Release, Source
 from scrapeyard.settings import SourceSettings
-from tests.leaks import descendants, living, until
+from tests.leaks import Process, descendants, living, until
 from tests.services.git_repository import GitRepository
 from tests.services.git_server import GitServer
 
@@ -42,13 +42,18 @@ def server(repository: GitRepository) -> Iterator[GitServer]:
 
 
 @pytest.fixture
-def make(tmp_path: Path, repository: GitRepository) -> Make:
+async def make(tmp_path: Path, repository: GitRepository) -> AsyncIterator[Make]:
+    sources: list[GitSource] = []
+
     def build(url: str = "", timeout: float = 20, home: str = "home", max_bytes: int = 0, **more: object) -> GitSource:
         settings = SourceSettings.model_validate({"type": "git", "url": url or repository.url, **more})
         bound = {"max_bytes": max_bytes} if max_bytes else {}
-        return GitSource(settings, tmp_path / home, timeout, **bound)
+        sources.append(GitSource(settings, tmp_path / home, timeout, **bound))
+        return sources[-1]
 
-    return build
+    yield build
+    for source in sources:
+        await source.stop()
 
 
 LOOK = """
@@ -519,6 +524,28 @@ async def test_a_release_that_left_the_repository_is_said_so(
         await make().fetch(Release(id="a/b", version="1.0.0", mark="HEAD", place="x"), tmp_path / "out")
 
 
+async def test_processes_that_read_are_used_again_and_do_not_stay(
+    repository: GitRepository, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def readers() -> list[Process]:
+        return living(each for each in descendants(os.getpid()) if "cat-file" in each.words)
+
+    monkeypatch.setattr(git_reader, "KEEP_SECONDS", 30)
+    repository.scraper("shop/product", "1.0.0")
+    repository.commit()
+    source = make()
+    offer = await looked(source)
+    first = readers()
+    assert len(first) == 2
+    await content(source, offer.releases[0], tmp_path / "one")
+    assert readers() == first
+    os.kill(first[0].pid, signal.SIGKILL)
+    assert "scraper.py" in await content(source, offer.releases[0], tmp_path / "two")
+    monkeypatch.setattr(git_reader, "KEEP_SECONDS", 0)
+    await content(source, offer.releases[0], tmp_path / "three")
+    await asyncio.to_thread(until, lambda: not readers(), 10, "the readers end")
+
+
 async def test_two_sources_may_share_a_home(repository: GitRepository, make: Make, server: GitServer) -> None:
     repository.scraper("shop/product", "1.0.0")
     repository.commit("v1.0.0")
@@ -550,7 +577,7 @@ async def test_a_process_that_is_killed_in_a_fetch_leaves_no_harm(
 
 
 async def test_a_full_disk_is_said_so_and_survived(
-    repository: GitRepository, make: Make, small_disk: Path, tmp_path: Path
+    repository: GitRepository, small_disk: Path, make: Make, tmp_path: Path
 ) -> None:
     repository.scraper("shop/product", "1.0.0")
     repository.commit()
@@ -570,6 +597,20 @@ async def test_a_full_disk_is_said_so_and_survived(
         await source.fetch(offer.releases[0], small_disk / "out")
     filler.unlink()
     assert names(await looked(source, offer.mark)) == ["shop/product@1.0.0", "shop/product@1.1.0"]
+
+
+async def test_copies_that_nobody_used_for_long_are_removed(
+    repository: GitRepository, make: Make, tmp_path: Path
+) -> None:
+    repository.scraper("shop/product", "1.0.0")
+    repository.commit()
+    await looked(make(history=1))
+    await looked(make(history=2))
+    (old, _) = sorted((tmp_path / "home").glob("*.git"), key=lambda path: path.stat().st_ctime_ns)
+    os.utime(old.with_suffix(".lock"), (0, 0))
+    await looked(make(history=3))
+    assert not old.exists()
+    assert len(list((tmp_path / "home").glob("*.git"))) == 2
 
 
 async def test_many_small_packs_are_made_one(
@@ -688,6 +729,7 @@ def test_it_works_on_the_loop_that_servers_use(repository: GitRepository, make: 
         repository.bare.rename(repository.bare.with_name("away"))
         with pytest.raises(SourceUnavailable):
             await source.look(offer.mark)
+        await source.stop()
 
     repository.scraper("shop/product", "1.0.0")
     repository.commit("v1.0.0")

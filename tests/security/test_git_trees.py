@@ -3,6 +3,7 @@
 import os
 import time
 import zlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,11 @@ def repository(tmp_path: Path) -> GitRepository:
 
 
 @pytest.fixture
-def source(repository: GitRepository, tmp_path: Path) -> GitSource:
-    return GitSource(SourceSettings.model_validate({"type": "git", "url": repository.url}), tmp_path / "home", 30)
+async def source(repository: GitRepository, tmp_path: Path) -> AsyncIterator[GitSource]:
+    settings = SourceSettings.model_validate({"type": "git", "url": repository.url})
+    source = GitSource(settings, tmp_path / "home", 30)
+    yield source
+    await source.stop()
 
 
 @pytest.fixture
@@ -283,6 +287,7 @@ async def test_configuration_of_the_user_and_of_the_environment_is_not_taken(
     settings = SourceSettings.model_validate({"type": "git", "url": repository.url})
     source = GitSource(settings, tmp_path / "home", 30)
     assert len((await offered(source)).releases) == 1
+    await source.stop()
     assert not trap.exists()
 
 

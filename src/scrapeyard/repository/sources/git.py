@@ -11,7 +11,6 @@ git when the URL is a path. Large files kept elsewhere (LFS) are their pointers 
 
 import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import TypeVar
@@ -22,6 +21,7 @@ from scrapeyard.repository.sources.git_access import read_access
 from scrapeyard.repository.sources.git_command import Git, GitFailed
 from scrapeyard.repository.sources.git_mirror import Mirror
 from scrapeyard.repository.sources.git_objects import OBJECT_ID, Objects, ObjectsBroken, TooLarge
+from scrapeyard.repository.sources.git_reader import Reader
 from scrapeyard.repository.sources.git_refs import Refs, check_branch, read_tag
 from scrapeyard.repository.sources.git_tree import check_sizes, list_tree
 from scrapeyard.repository.sources.git_versions import Memory, Reading, Scope
@@ -58,8 +58,9 @@ class GitSource:
         self._path = _check_path(settings.path)
         self._history = settings.history
         self._timeout = timeout_seconds
-        self._git = Git(access, home)
-        self._mirror = Mirror(self._git, access, home, history=self._history, branch=self._branch, most=max_bytes)
+        git = Git(access, home)
+        self._mirror = Mirror(git, access, home, history=self._history, branch=self._branch, most=max_bytes)
+        self._reader = Reader(git, self._mirror)
         self._memory = Memory()
         self._head, self._looks = "", 0
         self._dropped = 0
@@ -88,7 +89,8 @@ class GitSource:
         return folder
 
     async def stop(self) -> None:
-        """As the port says. Nothing outlives the call that started it."""
+        """As the port says."""
+        self._reader.close()
 
     async def _fetch_again(self, release: Release, folder: Path) -> None:
         """The local copy lacks it: it was lost, or the release has left the repository."""
@@ -122,9 +124,9 @@ class GitSource:
 
     async def _read(self, refs: Refs) -> Reading:
         """From what was fetched, which may be newer than what the remote had listed."""
-        async with self._mirror.reading() as folder:
+        async with self._mirror.reading():
             scope = await self._scope(refs)
-            return await self._in_thread(folder, lambda objects: _read(objects, self._memory, scope))
+            return await self._reader.run(lambda objects: _read(objects, self._memory, scope))
 
     async def _scope(self, refs: Refs) -> Scope:
         local = await self._mirror.local()
@@ -137,8 +139,7 @@ class GitSource:
         return Scope(branch=refs.branch, commits=commits, tags=tags, path=self._path)
 
     async def _write(self, release: Release, folder: Path) -> None:
-        async with self._mirror.reading() as repository:
-            await self._in_thread(repository, lambda objects: self._copy(objects, release, folder))
+        await self._reader.run(lambda objects: self._copy(objects, release, folder))
 
     def _copy(self, objects: Objects, release: Release, folder: Path) -> None:
         """Blocking. What is too much is refused before any of it is read."""
@@ -151,17 +152,6 @@ class GitSource:
             raise ScraperInvalid(f"{release.place}: {getattr(error, 'message', 'too large')}") from None
         except OSError as error:
             raise SourceUnavailable(f"{release.place}: cannot be written: {error.strerror}") from None
-
-    async def _in_thread(self, folder: Path, work: Callable[[Objects], T]) -> T:
-        """Blocking work on the objects; when the caller is cancelled, its processes are killed and its thread ends."""
-        objects = Objects(self._git, folder)
-        task = asyncio.create_task(asyncio.to_thread(_with, objects, work))
-        try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            objects.kill()
-            await asyncio.gather(task, return_exceptions=True)
-            raise
 
     def _note(self, refs: Refs, reading: Reading) -> None:
         if refs.dropped > self._dropped:
@@ -188,11 +178,6 @@ class _Patience:
             await self._timeout.__aexit__(kind, error, traceback)
         except TimeoutError:
             raise SourceUnavailable(f"no answer within {self._seconds:g} s") from None
-
-
-def _with(objects: Objects, work: Callable[[Objects], T]) -> T:
-    with objects:
-        return work(objects)
 
 
 def _read(objects: Objects, memory: Memory, scope: Scope) -> Reading:

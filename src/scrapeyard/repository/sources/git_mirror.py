@@ -12,6 +12,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
@@ -27,6 +28,7 @@ MAX_REFS_OUTPUT = 16 << 20
 MAX_PACKS = 50
 """Every fetch adds one or two; then they are made one."""
 LOCK_PAUSE = 0.05
+FORGOTTEN_SECONDS = 30 * 86400.0
 _SYNCED = "scrapeyard-synced"
 
 
@@ -120,10 +122,13 @@ class Mirror:
         shutil.rmtree(old, ignore_errors=True)
 
     def _remove_leftovers(self) -> None:
-        """What a process left that was killed while it replaced the copy."""
+        """What a process left that was killed while it replaced the copy, and copies for settings of long ago."""
         for pattern in ("new", "old"):
             for path in self._home.glob(f"{self.folder.stem}.{pattern}-*"):
                 shutil.rmtree(path, ignore_errors=True)
+        for path in self._home.glob("*.lock"):
+            if time.time() - path.stat().st_mtime > FORGOTTEN_SECONDS:
+                _remove_unused(path)
 
     async def _update(self, folder: Path, refs: Refs, lock: int) -> None:
         """Tags alone and then the branch with its history: the other way, a tag would cut the history short."""
@@ -164,6 +169,7 @@ class Mirror:
             self._home.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            os.utime(lock)
             while not _try_lock(lock, how):  # noqa: ASYNC110 - other processes cannot wake us
                 await asyncio.sleep(LOCK_PAUSE)
             yield lock
@@ -181,6 +187,16 @@ def _try_lock(lock: int, how: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _remove_unused(lock_file: Path) -> None:
+    """The lock itself stays: another process may be about to take it."""
+    lock = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        if _try_lock(lock, fcntl.LOCK_EX):
+            shutil.rmtree(lock_file.with_suffix(".git"), ignore_errors=True)
+    finally:
+        os.close(lock)
 
 
 def _remove_stale(folder: Path) -> None:

@@ -53,6 +53,10 @@ class Objects:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes. May be called twice; nothing can be read afterwards."""
         self.kill()
         for process in self._processes.values():
             process.wait()
