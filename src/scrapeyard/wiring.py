@@ -21,6 +21,7 @@ from scrapeyard.queues.redis import RedisQueue
 from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.loading import Terms
+from scrapeyard.repository.moves import MovedChannels
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.secrets import Secrets
 from scrapeyard.repository.signing import read_public_keys
@@ -88,6 +89,9 @@ class Platform:
         catalogue = make_catalogue(settings)
         if set(self.roles) & {"gateway", "worker"}:
             await self._up(catalogue.start, catalogue.stop)
+        if "gateway" not in self.roles and "worker" in self.roles:  # a gateway follows moved channels by itself
+            moved = MovedChannels(store, queue, catalogue, "", time.time)
+            await self._up(moved.start, moved.stop)
         if "worker" in self.roles:
             await self._start_worker(queue, store, recorder, blobs, catalogue)
         if "dispatcher" in self.roles:

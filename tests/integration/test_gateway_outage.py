@@ -1,13 +1,17 @@
 """The gateway while its queue is away, full or restarted: a clear refusal, nothing accepted in secret, nothing lost."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from scrapeyard.dispatch.dispatcher import Dispatcher
+from scrapeyard.dispatch.lost import GRACE_SECONDS
 from scrapeyard.model import RunStatus
 from scrapeyard.queues.redis import RedisQueue
+from scrapeyard.settings import Settings
 from tests.integration.gateway_stand import Stand, open_stand, outcome_of
 from tests.services.valkey import ValkeyServer
 
@@ -20,12 +24,11 @@ async def stand(tmp_path: Path, own_valkey: ValkeyServer) -> AsyncIterator[Stand
         yield opened
 
 
-@pytest.mark.parametrize("wait", [0, 5])
-async def test_a_queue_that_is_away_is_a_503_and_nothing_stays_to_run(
-    stand: Stand, own_valkey: ValkeyServer, wait: float
+async def test_who_waits_while_the_queue_is_away_gets_a_503_and_nothing_stays_to_run(
+    stand: Stand, own_valkey: ValkeyServer
 ) -> None:
     own_valkey.stop()
-    response = await stand.client.post("/api/scrape", json={**BODY, "wait": wait})
+    response = await stand.client.post("/api/scrape", json={**BODY, "wait": 5})
     assert (response.status_code, response.json()["code"]) == (503, "queue_unavailable")
     assert response.json()["retryable"] is True
     assert int(response.headers["retry-after"]) >= 1
@@ -44,13 +47,48 @@ async def test_a_key_refused_while_the_queue_was_away_works_when_it_is_back(
 ) -> None:
     own_valkey.stop()
     headers = {"Idempotency-Key": "k"}
-    refused = await stand.client.post("/api/scrape", json={**BODY, "wait": 0}, headers=headers)
+    refused = await stand.client.post("/api/scrape", json={**BODY, "wait": 5}, headers=headers)
     assert refused.status_code == 503
     own_valkey.start()
     await _until_up(stand)
     accepted = await stand.client.post("/api/scrape", json={**BODY, "wait": 0}, headers=headers)
     assert accepted.status_code == 202
     assert (await stand.take()).run_id == accepted.json()["id"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Idempotency-Key": "k"}], ids=["plain", "keyed"])
+async def test_who_does_not_wait_is_accepted_while_the_queue_is_away_and_runs_when_it_is_back(
+    stand: Stand, own_valkey: ValkeyServer, headers: dict[str, str]
+) -> None:
+    own_valkey.stop()
+    accepted = await stand.client.post("/api/scrape", json={**BODY, "wait": 0}, headers=headers)
+    assert (accepted.status_code, accepted.json()["status"]) == (202, "queued")
+    run_id = accepted.json()["id"]
+    assert (await stand.client.get(f"/api/scrape/{run_id}")).json()["status"] == "queued"
+    own_valkey.start()
+    await _until_up(stand)
+    late = time.time() + GRACE_SECONDS + 1
+    dispatcher = Dispatcher(stand.settings, stand.store, stand.queue, stand.blobs, clock=lambda: late)
+    assert await dispatcher.round()
+    delivery = await stand.take()
+    assert (delivery.run_id, delivery.redelivered) == (run_id, True)
+    assert await dispatcher.round()
+    assert await stand.queue.depth() == {}
+
+
+async def test_what_waits_for_the_queue_to_come_back_has_a_bound(tmp_path: Path, own_valkey: ValkeyServer) -> None:
+    few = Settings.model_validate({"gateway": {"max_backlog": 3}})
+    queue = RedisQueue(own_valkey.url, patience_seconds=0.5)
+    async with open_stand(tmp_path, few, queue) as stand:
+        own_valkey.stop()
+        call = {"urls": [BODY["url"]] * 3, "wait": 0}
+        assert (await stand.client.post("/api/scrape", json=call)).status_code == 202
+        refused = await stand.client.post("/api/scrape", json={**BODY, "wait": 0})
+        assert (refused.status_code, refused.json()["code"]) == (503, "queue_unavailable")
+        assert (await stand.store.counts())[RunStatus.QUEUED] == 3
+        own_valkey.start()
+        await _until_up(stand)
+        assert (await stand.client.post("/api/scrape", json={**BODY, "wait": 0})).status_code == 202
 
 
 async def test_a_keyed_run_that_could_not_be_published_stays_durable(stand: Stand, own_valkey: ValkeyServer) -> None:

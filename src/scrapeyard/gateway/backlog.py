@@ -34,6 +34,10 @@ class Backlog:
         """What publishing to this lane told."""
         self._known[lane] = waiting
 
+    def defer(self, lane: str, count: int) -> None:
+        """Runs that wait in the store for the queue to come back count as well: that must have a bound too."""
+        self._known[lane] = self._known.get(lane, 0) + count
+
     def _fits(self, lane: str, count: int) -> bool:
         return self._known.get(lane, 0) + count <= self._limit
 

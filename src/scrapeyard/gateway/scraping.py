@@ -115,12 +115,9 @@ class Scraping:
             return await self._conclude(asked, call, await call.wait(asked.wait, receive))
 
     async def _at_once(self, asked: Asked, runs: Sequence[Run]) -> Response:
+        """Once they are in the store the runs are durable, so a queue that is away only delays them."""
         await self._store.add(runs)
-        try:
-            await self._publish(runs)
-        except QueueUnavailable:
-            await self._take_back(runs)
-            raise
+        await self._publish_durable(runs)
         return self._accepted(asked, runs)
 
     async def _keyed(self, asked: Asked, key: str, runs: Sequence[Run], receive: Receive) -> Response:
@@ -128,7 +125,8 @@ class Scraping:
         ours = KeyedAnswer(
             key=key, body_digest=asked.digest, run_ids=tuple(run.id for run in runs), created_at=self._clock()
         )
-        await self._queue.ping()
+        if asked.wait:
+            await self._queue.ping()  # who waits would wait in vain; refused, the key stays free
         with self._waiters.join(runs if asked.wait else ()) as call:
             held = await self._store.remember(ours, runs)
             if held.run_ids == ours.run_ids:
@@ -155,6 +153,7 @@ class Scraping:
         try:
             await self._publish(runs)
         except QueueUnavailable as error:
+            self._backlog.defer(runs[0].lane, len(runs))
             log.warning("gateway.publish_deferred", count=len(runs), error=error.message)
 
     async def _record(self, runs: Sequence[Run]) -> None:
@@ -166,11 +165,6 @@ class Scraping:
             for run in runs:
                 await self._cancelling.signal(run.id)
             raise
-
-    async def _take_back(self, runs: Sequence[Run]) -> None:
-        """Nothing was accepted: the rows just written must not run later behind the caller's back."""
-        for run in runs:
-            await self._store.cancel(run.id, self._clock())
 
     async def _conclude(self, asked: Asked, call: Call, wake: Wake, replayed: bool = False) -> Response:
         if wake is Wake.ENDED:

@@ -80,9 +80,9 @@ def routes(gateway: Gateway) -> APIRouter:
 async def _check(catalogue: Catalogue, scraper_id: str, version: str) -> None:
     """A version that is not known here yet makes the repositories be asked once. Raises ScraperNotFound, ScraperInvalid
     or Refusal (409) when a channel cannot point there."""
-    scraper = await catalogue.obtain(f"{scraper_id}@{version}")
-    if scraper.is_builtin:
+    if any(each.scraper is not None and each.scraper.is_builtin for each in Listings(catalogue).of(scraper_id)):
         raise Refusal("conflict", 409, f"{scraper_id} is built in and has no channels")
+    await catalogue.obtain(f"{scraper_id}@{version}")
 
 
 async def _document(gateway: Gateway, scraper_id: str) -> dict[str, Any]:
