@@ -78,7 +78,7 @@ class Executor:
         outcome = self._begun(delivery)
         began = time.perf_counter()
         try:
-            scraper = await self._catalogue.obtain(delivery.scraper)
+            scraper = await self._find(delivery.scraper, seat)
             outcome = _resolved(outcome, scraper, _since(began))
             prepared = await self._preparer.prepare(scraper, seat)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the run, never the worker
@@ -93,6 +93,16 @@ class Executor:
         outcome = _account(outcome, prepared, verdict, services)
         outcome = await self._keep_large(outcome)
         return _ended(_with_retry(outcome, verdict.retry_after, delivery))
+
+    async def _find(self, wanted: str, seat: Seat | None) -> Scraper:
+        """From memory. A version that is not known here yet is asked for, outside the slot."""
+        try:
+            return self._catalogue.resolve(wanted)
+        except (ScraperNotFound, Unavailable):
+            if seat is None:
+                return await self._catalogue.obtain(wanted)
+        async with seat.left():
+            return await self._catalogue.obtain(wanted)
 
     def _begun(self, delivery: Delivery) -> Outcome:
         now = time.time()

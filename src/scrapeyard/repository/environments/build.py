@@ -33,7 +33,7 @@ class Builder:
         built = self._shelf.find(key)
         if built is not None:
             return built
-        with self._shelf.turn(key, self._deadline()):
+        with self._shelf.turn(key, self._patience()):
             built = self._shelf.find(key)
             return built if built is not None else self._build(wish, lock, key)
 
@@ -48,13 +48,17 @@ class Builder:
     def _deadline(self) -> Deadline:
         return Deadline(self._settings.build_seconds, self._stopping)
 
+    def _patience(self) -> Deadline:
+        """For whoever builds before us: a build that is resolved and installed, and some to spare."""
+        return Deadline(2.5 * self._settings.build_seconds, self._stopping)
+
     def _lock(self, wish: Wish) -> str:
         if wish.lock:
             return wish.lock
         known = self._shelf.lock(wish.key)
         if known:
             return known
-        with self._shelf.turn(wish.key, self._deadline()):
+        with self._shelf.turn(wish.key, self._patience()):
             return self._shelf.lock(wish.key) or self._resolve(wish)
 
     def _resolve(self, wish: Wish) -> str:
