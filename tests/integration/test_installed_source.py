@@ -17,6 +17,7 @@ from scrapeyard.repository.sources import installed_discovery
 from scrapeyard.repository.sources.installed import InstalledSource
 from scrapeyard.repository.sources.installed_packages import is_readable_to_children
 from scrapeyard.repository.sources.port import Offer, Release
+from tests.leaks import processes, until
 from tests.services.packages import MODULE, install
 
 
@@ -267,8 +268,8 @@ async def test_processes_that_an_import_starts_are_ended(source: InstalledSource
     """
     install(site, "parcel", {"m": text}, {"m": "parcel.m"})
     await offer(source)
-    status = Path(f"/proc/{pid_file.read_text()}/status")
-    assert not status.exists() or "Z (zombie)" in status.read_text()
+    started = processes().get(int(pid_file.read_text()))
+    until(lambda: started is None or not started.lives, 10, "the process of the import is gone")
 
 
 async def test_odd_metadata_of_strangers_is_passed_over(source: InstalledSource, site: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.model import Limits
+from scrapeyard.model import Defaults, Limits
 from scrapeyard.repository.manifest import MAX_BYTES, Manifest, read_manifest
 
 HEAD = 'id = "shop/product"\nversion = "1.4.2"\n'
@@ -56,6 +56,11 @@ def test_every_key_is_kept() -> None:
         type = "array"
         [config]
         nested = { deep = [1, 2.5, "x", true] }
+        key = [{ at = { secret = "api_key" } }]
+        [policy]
+        retries = 3
+        timeout_seconds = 20
+        priority = "low"
         [limits]
         wall_seconds = 1.5
         memory_mb = 64
@@ -68,7 +73,11 @@ def test_every_key_is_kept() -> None:
     assert (manifest.network, manifest.lane) == ("direct", "heavy")
     assert manifest.input_schema == {"type": "object"}
     assert manifest.output_schema == {"type": "array"}
-    assert manifest.config == {"nested": {"deep": [1, 2.5, "x", True]}}
+    assert manifest.config == {
+        "nested": {"deep": [1, 2.5, "x", True]},
+        "key": [{"at": {"secret": "api_key"}}],
+    }
+    assert manifest.policy == Defaults(retries=3, timeout_seconds=20, priority="low")
     assert manifest.limits == Limits(wall_seconds=1.5, memory_mb=64)
 
 
@@ -110,6 +119,23 @@ def test_every_key_is_kept() -> None:
         (HEAD + "config.when = 2020-01-01", "config.when", "as text"),
         (HEAD + "config.x = nan", "config.x", "finite"),
         (HEAD + "config.x = 99999999999999999999", "config.x", "64 bits"),
+        (HEAD + "policy = 3", "policy", "table"),
+        (HEAD + "policy.retry = 3", "policy.retry", "did you mean retries?"),
+        (HEAD + "policy.retries = 21", "policy.retries", "0 to 20"),
+        (HEAD + "policy.retries = -1", "policy.retries", "0 to 20"),
+        (HEAD + "policy.retries = 1.0", "policy.retries", "whole number"),
+        (HEAD + "policy.retries = true", "policy.retries", "whole number"),
+        (HEAD + "policy.timeout_seconds = 0", "policy.timeout_seconds", "above 0"),
+        (HEAD + "policy.timeout_seconds = nan", "policy.timeout_seconds", "above 0"),
+        (HEAD + "policy.timeout_seconds = 86401", "policy.timeout_seconds", "86400"),
+        (HEAD + "policy.priority = 'urgent'", "policy.priority", '"high", "normal" or "low"'),
+        (HEAD + "policy.priority = ['high']", "policy.priority", '"high", "normal" or "low"'),
+        (HEAD + 'capabilities = ["teleport"]', "capabilities", "'teleport' is not known"),
+        (HEAD + 'requirements = ["a @ https://x.example/a.whl"]', "requirements", "names an address"),
+        (HEAD + 'config.a = { secret = "x", other = 1 }', "config.a", "alone"),
+        (HEAD + "config.a = { secret = 3 }", "config.a", "alone"),
+        (HEAD + 'config.a = { secret = "API KEY" }', "config.a", "alone"),
+        (HEAD + 'config.a.b = [[{ secret = "../x" }]]', "config.a.b", "alone"),
         (HEAD + "input = 3", "input", "JSON Schema"),
         (HEAD + "input.type = 'strin'", "input", "JSON Schema"),
         (HEAD + "input.type = 'string'", "input", "always an object"),
@@ -126,6 +152,14 @@ def test_a_fault_names_file_key_and_remedy(text: str, key: str, remedy: str) -> 
     told = problem(text)
     assert told.startswith(f"scraper.toml: {key}")
     assert remedy in told
+
+
+def test_secret_directly_below_config_is_a_key_like_any_other() -> None:
+    assert read(HEAD + '[config]\nsecret = "plain"\nother = 1').config == {"secret": "plain", "other": 1}
+
+
+def test_a_capability_named_twice_counts_once() -> None:
+    assert read(HEAD + 'capabilities = ["http", "ai", "http"]').capabilities == ("http", "ai")
 
 
 def test_a_schema_may_stand_in_a_file() -> None:
@@ -148,7 +182,7 @@ def test_a_schema_file_stays_inside_the_folder(path: str) -> None:
 def test_sizes_and_depths_are_bounded() -> None:
     assert "larger than" in problem(HEAD + "#" * MAX_BYTES)
     assert "not UTF-8" in _bytes_problem(HEAD.encode() + b'name = "\xff"')
-    assert "too long or nested" in problem(HEAD + "config.x = " + "9" * 5000)
+    assert "not TOML we read: Exceeds the limit" in problem(HEAD + "config.x = " + "9" * 5000)
     assert "scraper.toml" in problem(HEAD + "config.x = " + "[" * 5000 + "]" * 5000)
     assert "nested deeper" in problem(HEAD + "config.x = " + "[" * 40 + "]" * 40)
     assert "not TOML" in problem("id = ")

@@ -34,6 +34,7 @@ from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import SCRAPER_ID, Defaults, Limits, Priority
 from scrapeyard.repository.manifest_requirements import check_requirement
 from scrapeyard.repository.manifest_schemas import ReadFile, read_schema
+from scrapeyard.repository.toml import parse_toml
 from scrapeyard.repository.values import WORD, Place, check_json, check_secrets
 from scrapeyard.repository.versions import is_version
 
@@ -92,7 +93,7 @@ def read_manifest(text: bytes, where: str, read_file: ReadFile | None = None) ->
     table = _parse(text, where)
     known = {"schema", "input", "output", *_READERS}
     for key in (key for key in table if key not in known):
-        raise ScraperInvalid(f"{where}: {key[:100]}: no such key{_meant(key, known)}")
+        raise Place(where, key[:100]).fault(f"no such key{_meant(key, known)}")
     for key in ("id", "version"):
         if key not in table:
             raise ScraperInvalid(f"{where}: {key}: missing; add it, e.g. {_EXAMPLES[key]}")
@@ -109,13 +110,13 @@ def _parse(text: bytes, where: str) -> dict[str, Any]:
     if len(text) > MAX_BYTES:
         raise ScraperInvalid(f"{where}: larger than {MAX_BYTES // 1024} KB; move schemas into .json files")
     try:
-        return tomllib.loads(text.decode())
+        return parse_toml(text)
     except UnicodeDecodeError as error:
         raise ScraperInvalid(f"{where}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ScraperInvalid(f"{where}: not TOML: {error}") from None
-    except (ValueError, RecursionError):
-        raise ScraperInvalid(f"{where}: not TOML we read: a number too long or nested too deeply") from None
+    except ValueError as error:
+        raise ScraperInvalid(f"{where}: not TOML we read: {str(error)[:200]}") from None
 
 
 def _id(value: Any, place: Place) -> str:

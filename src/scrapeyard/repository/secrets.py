@@ -13,13 +13,13 @@ the child; it is never in a listing, a log of ours or the database. What the scr
 
 import os
 import stat
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import SCRAPER_ID, Scraper
+from scrapeyard.repository.toml import parse_toml
 from scrapeyard.repository.values import SECRET, WORD
 from scrapeyard.telemetry.events import get_log
 
@@ -161,10 +161,9 @@ def _read(path: Path) -> Grants:
 def _table(text: bytes, path: Path) -> dict[str, Any]:
     """The parser's own words are kept back: they may quote a value."""
     try:
-        return tomllib.loads(text.decode())
-    except (ValueError, RecursionError) as error:
-        line = f", line {error.lineno}" if hasattr(error, "lineno") else ""
-        raise SettingsInvalid(f"repository.secrets_file: {path} is not TOML{line}") from None
+        return parse_toml(text)
+    except ValueError:
+        raise SettingsInvalid(f"repository.secrets_file: {path} is not TOML in UTF-8") from None
 
 
 def _grant(who: str, granted: Any, path: Path) -> dict[str, str]:

@@ -22,8 +22,9 @@ class Place(Struct, frozen=True):
     key: str
 
     def fault(self, remedy: str) -> ScraperInvalid:
-        """An error that names the file, the key and the remedy."""
-        return ScraperInvalid(f"{self.where}: {self.key}: {remedy}", file=self.where, key=self.key)
+        """An error that names the file, the key and the remedy. A key that would play with a terminal is escaped."""
+        key = self.key if self.key.isprintable() else ascii(self.key)
+        return ScraperInvalid(f"{self.where}: {key}: {remedy}", file=self.where, key=key)
 
 
 def check_json(value: Any, place: Place, depth: int = 0) -> None:
