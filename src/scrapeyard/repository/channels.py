@@ -1,12 +1,12 @@
 """Channels: names such as `stable` that point to a version, and the file in which a folder or a repository says so."""
 
 import re
-import tomllib
 from typing import Any
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.repository.ranges import looks_like_range
+from scrapeyard.repository.toml import parse_toml
 from scrapeyard.repository.versions import is_version
 
 FILE_NAME = "channels.toml"
@@ -30,8 +30,8 @@ def read_channels(text: bytes, where: str) -> Channels:
     if len(text) > MAX_BYTES:
         raise ScraperInvalid(f"{where}: larger than {MAX_BYTES // 1024} KB; shorten it")
     try:
-        table = tomllib.loads(text.decode())
-    except (ValueError, RecursionError) as error:
+        table = parse_toml(text)
+    except ValueError as error:
         raise ScraperInvalid(f"{where}: not TOML in UTF-8: {str(error)[:200]}") from None
     return check_channels(table, where)
 

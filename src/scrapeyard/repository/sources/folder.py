@@ -4,9 +4,7 @@ import asyncio
 import hashlib
 import shutil
 import time
-import tomllib
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -19,6 +17,7 @@ from scrapeyard.repository.files import SourceFile
 from scrapeyard.repository.folder import find_scrapers, scraper_files
 from scrapeyard.repository.manifest import FILE_NAME, MAX_BYTES, read_manifest
 from scrapeyard.repository.sources.port import Fault, Offer, Release
+from scrapeyard.repository.toml import parse_toml
 from scrapeyard.repository.versions import is_version
 from scrapeyard.telemetry.events import get_log
 
@@ -195,8 +194,8 @@ def _manifest(folder: Path) -> bytes:
 def _identity(text: bytes) -> tuple[str, str]:
     """Id and version as far as the manifest says them in good form; empty where it does not."""
     try:
-        table: dict[str, Any] = tomllib.loads(text.decode())
-    except (ValueError, RecursionError):
+        table = parse_toml(text)
+    except ValueError:
         return "", ""
     named, version = table.get("id"), table.get("version")
     if not isinstance(named, str) or not SCRAPER_ID.fullmatch(named):
