@@ -15,7 +15,7 @@ from obstore.exceptions import NotModifiedError
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.repository.archives import MAX_ARCHIVE_BYTES, unpack
 from scrapeyard.repository.sources.index_document import FILE_NAME, MAX_BYTES, path_fault, read_offer
-from scrapeyard.repository.sources.objects import Objects, condition, mark_of
+from scrapeyard.repository.sources.objects import Objects, TooLarge, condition, mark_of
 from scrapeyard.repository.sources.objects_faults import Absent
 from scrapeyard.repository.sources.objects_plain import fetch_plain, look_plain
 from scrapeyard.repository.sources.objects_stores import (
@@ -107,7 +107,9 @@ class IndexedSource:
             archive.write(piece)
 
         try:
-            meta = await self._objects.stream(release.place, MAX_ARCHIVE_BYTES, take)
+            meta = await self._objects.stream(release.place, min(release.size, MAX_ARCHIVE_BYTES), take)
+        except TooLarge as error:
+            raise ScraperInvalid(f"{error.message}, because the index says so; publish it again") from None
         except Absent as error:
             raise SourceUnavailable(f"{error}, though the index names it; publish it again") from None
         archive.flush()

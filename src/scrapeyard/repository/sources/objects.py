@@ -34,6 +34,10 @@ class Meta(Struct, frozen=True, kw_only=True):
     """None when it does not say."""
 
 
+class TooLarge(SourceUnavailable):
+    """An object has more bytes than were to be taken."""
+
+
 class Objects:
     """Reads of one store. Each call ends within `timeout_seconds`. `place` names it in messages, without secrets.
 
@@ -60,11 +64,11 @@ class Objects:
             found = await obstore.get_async(store, path, options=options)
             meta, seen = meta_of(found.meta), 0
             if meta.size > limit:
-                raise SourceUnavailable(f"{self.place}: {path} has {meta.size} bytes; at most {limit} are taken")
+                raise TooLarge(f"{self.place}: {path} has {meta.size} bytes; at most {limit} are taken")
             async for piece in found.stream(min_chunk_size=PIECE):
                 seen += len(piece)
                 if seen > limit:
-                    raise SourceUnavailable(f"{self.place}: {path} goes on beyond {limit} bytes")
+                    raise TooLarge(f"{self.place}: {path} goes on beyond {limit} bytes")
                 take(bytes(piece))
         if seen != meta.size:
             raise SourceUnavailable(f"{self.place}: {path} broke off after {seen} of {meta.size} bytes")
