@@ -122,9 +122,7 @@ class SourceSettings(Section):
     )
     path: str = Field("", description="Folder inside a Git repository that holds the scrapers; empty: all of it.")
     branch: str = Field("", description="Git branch; empty: the one that the repository names.")
-    history: int = Field(
-        50, ge=1, le=10_000, description="Commits of the branch searched for older versions."
-    )
+    history: int = Field(50, ge=1, le=10_000, description="Commits of the branch searched for older versions.")
     token: SecretStr = Field(SecretStr(""), description="Password for Git over https, bearer token for http.")
     key_file: Path | None = Field(None, description="Private key for Git over ssh.")
     known_hosts: Path | None = Field(None, description="Host keys for Git over ssh; empty: the user's own file.")
