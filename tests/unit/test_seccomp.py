@@ -113,6 +113,7 @@ X86 = [
     ("adopt orphans", 157, (36, 1), EPERM, ALLOW),
     ("another filter", 157, (22, 2), ALLOW, EPERM),
     ("new session", 112, (), ALLOW, EPERM),
+    ("new group", 109, (), ALLOW, EPERM),
     ("landlock", 444, (), ALLOW, EPERM),
 ]
 

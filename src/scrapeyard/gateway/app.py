@@ -10,6 +10,7 @@ from starlette.middleware.cors import CORSMiddleware
 from scrapeyard import __version__
 from scrapeyard.gateway import openapi, problems
 from scrapeyard.gateway.body_limit import BodyLimit
+from scrapeyard.gateway.hot_path import HotPath
 from scrapeyard.gateway.last_resort import LastResort
 from scrapeyard.gateway.routes import artifacts, channels, events, health, metrics, runs, scrape, scrapers, workers
 from scrapeyard.gateway.services import Gateway, GatewayServices
@@ -45,6 +46,7 @@ def application(gateway: Gateway) -> FastAPI:
     for family in (scrape, runs, events, artifacts, workers, scrapers, channels, health, metrics):
         app.include_router(family.routes(gateway))
     problems.install(app)
+    app.add_middleware(HotPath, path=scrape.PATH, answer=scrape.answerer(gateway))
     _wrap(app, settings)
     _document(app, settings)
     return app

@@ -6,7 +6,7 @@ gateway), so a sweep also asks the store about runs that have been waited for a 
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 
@@ -28,6 +28,8 @@ OWN_SECONDS = 1.0
 """Between looks in the store for a run whose reply comes to us."""
 OTHERS_SECONDS = 0.25
 """The same for a run whose reply goes elsewhere or nowhere."""
+WATCH_SECONDS = 0.05
+"""A caller that hangs up earlier is not noticed before then."""
 SWEEP_BATCH = 500
 LATELY = 4096
 """How many ended runs are remembered by id."""
@@ -84,7 +86,7 @@ class Call:
         if self._woken.done():
             return self._woken.result()
         timer = asyncio.get_running_loop().call_later(seconds, self.wake, Wake.TIMEOUT)
-        watch = None if receive is None else asyncio.create_task(self._watch(receive))
+        watch = _LateTask(lambda: self._watch(receive)) if receive is not None else None
         try:
             return await self._woken
         finally:
@@ -96,6 +98,24 @@ class Call:
         while (await receive())["type"] != "http.disconnect":
             pass
         self.wake(Wake.GONE)
+
+
+class _LateTask:
+    """A task that begins a moment later, and never when it is cancelled before: most calls are answered by then."""
+
+    def __init__(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._begin)
+
+    def cancel(self) -> None:
+        """May be called twice."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._work())
 
 
 class _Awaited(Struct):

@@ -5,7 +5,8 @@ replicas behind one address; Redis Cluster is not supported, as a taker reads se
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from time import perf_counter
 from typing import Any
@@ -26,6 +27,7 @@ from scrapeyard.telemetry.events import get_log
 BATCH = 500
 BATCH_BYTES = 4 * 1024 * 1024
 _RECOVER_BATCH = 100
+_LEVEL_SECONDS = 0.05
 _ORDER = list(Priority)
 
 
@@ -45,6 +47,7 @@ class RedisQueue:
         self._stranded_ms = int(stranded_seconds * 1000)
         self._log = get_log("queue")
         self._turn = 0
+        self._levels = _Levels()
         dial, outage = Dialer(url), Outage(self._log)
         self._commands = CommandLink(dial, outage)
         self._ear = Ear(dial, outage, self._keys, self._log)
@@ -73,16 +76,22 @@ class RedisQueue:
         await self._commands.stop()
 
     async def publish(self, deliveries: Sequence[Delivery]) -> int:
-        """One round trip for each 500 deliveries. The number returned counts those on their way to a taker too."""
+        """One round trip for each 500 deliveries. The number returned counts those on their way to a taker too, and
+        what was taken within the last 50 ms may still be in it."""
         # a waiting taker is woken by the first entry that comes: let that be the most urgent
         ordered = sorted(deliveries, key=lambda delivery: _ORDER.index(delivery.priority))
         additions = [self._addition(delivery) for delivery in ordered]
-        lanes = sorted({delivery.lane for delivery in deliveries})
+        lanes = Counter(delivery.lane for delivery in deliveries)
         if not lanes:
             return 0
-        lengths = self._lengths(lanes)
-        replies = await self._ask(("SADD", self._keys.lanes, *lanes), *additions, *lengths)
-        return max(_sums(replies[-len(lengths) :], len(_ORDER)))
+        stale = self._levels.stale(lanes, self._commands.client_id)
+        if not stale:
+            await self._ask(*additions)
+            return self._levels.raised(lanes)
+        lengths = self._lengths(stale)
+        replies = await self._ask(("SADD", self._keys.lanes, *stale), *additions, *lengths)
+        self._levels.note(stale, _sums(replies[-len(lengths) :], len(_ORDER)))
+        return self._levels.raised({lane: 0 if lane in stale else count for lane, count in lanes.items()})
 
     async def take(
         self, lanes: Sequence[str], count: int, priorities: Sequence[Priority], timeout: float
@@ -154,7 +163,8 @@ class RedisQueue:
         while True:
             try:
                 await self._commands.ready(until)
-                return await self._commands.ask(*commands, within=max(0.0, until - loop.time()))
+                within = max(0.0, until - loop.time())
+                return await self._commands.ask(*commands, within=within, unheard=self._takers.leavings())
             except LinkLost as error:
                 if loop.time() >= until:
                     raise QueueUnavailable(f"the queue does not answer: {error}") from None
@@ -188,6 +198,34 @@ class RedisQueue:
 
     def _lengths(self, lanes: Sequence[str]) -> list[Command]:
         return [("XLEN", self._keys.stream(lane, priority)) for lane in lanes for priority in _ORDER]
+
+
+class _Levels:
+    """How many wait in each lane, as last asked and counted on since: a busy publisher need not ask each time."""
+
+    def __init__(self) -> None:
+        self._levels: dict[str, tuple[float, int]] = {}
+        self._connection = 0
+
+    def stale(self, lanes: Iterable[str], connection: int) -> list[str]:
+        """Which of them must be asked for: not asked lately, or not on this connection."""
+        if connection != self._connection:
+            self._levels.clear()
+            self._connection = connection
+        now = perf_counter()
+        return sorted(lane for lane in lanes if self._levels.get(lane, (0.0, 0))[0] <= now)
+
+    def note(self, lanes: Sequence[str], levels: Iterable[int]) -> None:
+        """What the server said."""
+        until = perf_counter() + _LEVEL_SECONDS
+        self._levels.update({lane: (until, level) for lane, level in zip(lanes, levels, strict=True)})
+
+    def raised(self, lanes: Mapping[str, int]) -> int:
+        """Add what was published to these lanes; the fullest of them."""
+        for lane, count in lanes.items():
+            until, level = self._levels[lane]
+            self._levels[lane] = (until, level + count)
+        return max(self._levels[lane][1] for lane in lanes)
 
 
 def _batches(commands: Sequence[Command]) -> Iterator[list[Command]]:

@@ -7,7 +7,7 @@ for a whole round trip, where callers here write behind one another and are answ
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +21,7 @@ from scrapeyard.queues.redis_dial import Outage, pauses
 CONNECT_SECONDS = 5.0
 
 Command = tuple[str | bytes | int, ...]
+_UNHEARD: Command = ("CLIENT", "REPLY", "SKIP")
 
 
 class LinkLost(Exception):
@@ -147,16 +148,18 @@ class CommandLink(Link):
         self.client_id = 0
         """The server's number for this connection."""
 
-    async def ask(self, *commands: Command, within: float) -> list[Any]:
+    async def ask(self, *commands: Command, within: float, unheard: Sequence[Command] = ()) -> list[Any]:
         """Send the commands together and wait for all replies; an error reply stands in its place as an exception.
 
-        Raises LinkLost when the connection goes, or when not all came `within` so many seconds; it is then given up.
+        `unheard` are done before them, and the server does not say how they went. Raises LinkLost when the connection
+        goes, or when not all came `within` so many seconds; it is then given up.
         """
         connection = self._connection
         if connection is None or not connection.is_connected:
             self.drop()
             raise LinkLost(self._why)
-        packed = [pack_command(command) for command in commands]  # type: ignore[arg-type] # its stub means a tuple of one
+        said = [*(each for command in unheard for each in (_UNHEARD, command)), *commands]
+        packed = b"".join([pack_command(command) for command in said])  # type: ignore[arg-type] # its stub means a tuple of one
         exchange = _Exchange(len(commands), [], asyncio.get_running_loop().create_future())
         try:
             async with asyncio.timeout(within):

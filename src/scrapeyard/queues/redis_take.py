@@ -24,6 +24,9 @@ SCRIPT_SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 _UNBLOCK_EVERY_SECONDS = 0.02
 _REFUSED_PAUSE_SECONDS = 0.5
+_LEAVE_SECONDS = 0.003
+_CALM_SECONDS = 0.005
+"""After a read that had to wait, so long the streams are taken to be as empty as they were then."""
 _GROUP_GONE = ("NOGROUP", "UNBLOCKED")
 """Someone emptied the server while we waited; the script makes the group again."""
 
@@ -108,7 +111,7 @@ class _Errand:
         count: int,
         until: float,
         patience: float,
-        aside: Callable[[Coroutine[Any, Any, None]], None],
+        leavings: "_Leavings",
     ) -> None:
         self.called_off = False
         self.blocked_on: CommandLink | None = None
@@ -118,7 +121,7 @@ class _Errand:
         self._count = count
         self._until = until
         self._patience = patience
-        self._aside = aside
+        self._leavings = leavings
         self._log = get_log("queue")
 
     async def run(self) -> list[Delivery]:
@@ -127,7 +130,7 @@ class _Errand:
         while not found and not self.called_off:
             try:
                 await self._commands.ready(self._until)
-                found = await self._at_once() or await self._blocked()
+                found = await self._take()
             except LinkLost:
                 found = []
             except ResponseError as error:
@@ -136,6 +139,11 @@ class _Errand:
             if self._left() <= 0:
                 break
         return found
+
+    async def _take(self) -> list[Delivery]:
+        if self._leavings.is_busy() or self._left() <= 0:
+            return await self._at_once() or await self._blocked()
+        return await self._blocked()
 
     def _left(self) -> float:
         return self._until - asyncio.get_running_loop().time()
@@ -162,21 +170,64 @@ class _Errand:
         left = max(0.001, self._left())
         how: Command = ("COUNT", self._count, "BLOCK", max(1, int(left * 1000)), "STREAMS", *self._streams)
         read: Command = ("XREADGROUP", "GROUP", GROUP, CONSUMER, *how, *(">" for _ in self._streams))
-        (reply,) = await link.ask(read, within=left + self._patience)
+        (reply,) = await link.ask(read, within=left + self._patience, unheard=self._leavings.take())
         if isinstance(reply, ResponseError) and str(reply).startswith(_GROUP_GONE):
+            self._leavings.forget_calm()
             return []
         entries = [Entry(stream, *entry) for stream, here in _checked(reply) or () for entry in here]
         if entries:
-            self._aside(self._keep(link, entries[: self._count], entries[self._count :]))
+            self._leavings.leave(entries[: self._count], entries[self._count :])
         return read_entries(entries[: self._count], self._log)
 
-    async def _keep(self, link: CommandLink, entries: Sequence[Entry], surplus: Sequence[Entry]) -> None:
-        """Remove what is ours, while it runs already. Several streams may have had `count` each: what is too much goes
-        back to its tail. If no answer comes they stay pending; the copies recover() makes are marked redelivered.
-        """
+
+class _Leavings:
+    """What a blocked read leaves to be done at the server: entries to remove, and surplus to put back, since several
+    streams may each have had as many as were asked for.
+
+    It goes along with what is said to the server next, which as a rule is the next blocked read, and otherwise by
+    itself a moment later. If it is lost on its way the entries stay pending; the copies recover() makes
+    are marked redelivered.
+    """
+
+    def __init__(
+        self, commands: CommandLink, patience: float, aside: Callable[[Coroutine[Any, Any, None]], None]
+    ) -> None:
+        self._commands = commands
+        self._patience = patience
+        self._aside = aside
+        self._waiting: list[Command] = []
+        self._calm_until = 0.0
+
+    def is_busy(self) -> bool:
+        """Whether the streams may hold more than a blocked read should see. After a read that waited for its one entry
+        they are empty, or have been filled within a moment."""
+        return asyncio.get_running_loop().time() >= self._calm_until
+
+    def forget_calm(self) -> None:
+        """The next take asks by script again."""
+        self._calm_until = 0.0
+
+    def leave(self, entries: Sequence[Entry], surplus: Sequence[Entry]) -> None:
+        """After a blocked read; sees to it that all is done soon."""
+        loop = asyncio.get_running_loop()
+        self._calm_until = 0.0 if surplus else loop.time() + _CALM_SECONDS
         back: list[Command] = [("XADD", entry.stream, "*", *entry.fields) for entry in surplus]
+        self._waiting += [*back, *removals([*entries, *surplus])]
+        loop.call_later(_LEAVE_SECONDS, self.do)
+
+    def take(self) -> list[Command]:
+        """All of it; the caller does it."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def do(self) -> None:
+        """Do what nobody has taken."""
+        if self._waiting:
+            self._aside(self._ask(self.take()))
+
+    async def _ask(self, commands: Sequence[Command]) -> None:
         with suppress(LinkLost):
-            await link.ask(*back, *removals([*entries, *surplus]), within=self._patience)
+            await self._commands.ask(*commands, within=self._patience)
 
 
 def _checked(reply: Any) -> Any:
@@ -202,6 +253,7 @@ class Takers:
         self._put_back = put_back
         self._patience = patience
         self._log = log
+        self._leavings = _Leavings(commands, patience, self._set_aside)
         self._running: dict[asyncio.Task[list[Delivery]], _Errand] = {}
         self._settling: set[asyncio.Task[None]] = set()
         self._stopped = False
@@ -214,8 +266,13 @@ class Takers:
         """Let every errand end soon, put back what nobody waits for, close the connections."""
         self._stopped = True
         await asyncio.gather(*(self._hasten(task, errand) for task, errand in self._running.items()))
+        self._leavings.do()
         await asyncio.gather(*self._settling)
         await self._links.stop()
+
+    def leavings(self) -> list[Command]:
+        """What takes have left to be done at the server; whoever asks sees to it."""
+        return self._leavings.take()
 
     async def take(self, streams: Sequence[str], count: int, timeout: float) -> list[Delivery]:
         """See the port. A caller that is cancelled loses nothing: what was on its way to it is put back."""
@@ -229,7 +286,7 @@ class Takers:
             count=min(count, MAX_COUNT),
             until=until,
             patience=self._patience,
-            aside=self._set_aside,
+            leavings=self._leavings,
         )
         task = asyncio.create_task(errand.run())
         self._running[task] = errand

@@ -137,7 +137,7 @@ class Parent:
             signal.set_wakeup_fd(-1)
             for inherited in (*self._wakeup, self._control.detach()):
                 os.close(inherited)
-            os.setsid()
+            os.setpgid(0, 0)  # a session of its own would cost the kernel a scheduling group, made and unmade
             if not self._plan.has("namespaces"):
                 libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
             folder = f"{self._plan.work_folder}/{slot}"

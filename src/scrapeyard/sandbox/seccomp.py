@@ -38,8 +38,8 @@ _CLONE, _CLONE3, _FORK, _VFORK = (56, 220), (435, 435), (57, NONE), (58, NONE)
 _KILL_CALLS = ((62, 129), (234, 131))
 _PRLIMIT, _IOCTL, _SOCKET, _SOCKETPAIR = (302, 261), (16, 29), (41, 198), (53, 199)
 _PRCTL, _FCNTL, _SCHED_SETAFFINITY = (157, 167), (72, 25), (203, 122)
-_CHILD_REFUSED = ((444, 444), (445, 445), (446, 446), (317, 277), (112, 157))
-"""landlock_create_ruleset, _add_rule, _restrict_self, seccomp, setsid: a child is done with them."""
+_CHILD_REFUSED = ((444, 444), (445, 445), (446, 446), (317, 277), (109, 154), (112, 157))
+"""landlock_create_ruleset, _add_rule, _restrict_self, seccomp, setpgid, setsid: a child is done with them."""
 
 
 class _Program:

@@ -151,6 +151,7 @@ ALLOWED: dict[str, tuple[int, int]] = {
     "set_robust_list": (273, 99),
     "set_tid_address": (218, 96),
     "setitimer": (38, 103),
+    "setpgid": (109, 154),
     "setsid": (112, 157),
     "setsockopt": (54, 208),
     "shutdown": (48, 210),

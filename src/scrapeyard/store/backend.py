@@ -13,6 +13,9 @@ class Engines(NamedTuple):
 
     reader: AsyncEngine
     writer: AsyncEngine
+    single: AsyncEngine | None = None
+    """Writes one statement, with all its rows or none, without a transaction around it; None where only a transaction
+    makes many rows one step."""
 
 
 class Backend(Protocol):

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
@@ -71,6 +71,16 @@ class Database:
         cancelled meanwhile leaves; the work is done all the same."""
         return await self._whole(self._transaction(work))
 
+    async def write_rows(self, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
+        """Run one INSERT for all rows, or for none of them; the first column of what it returns, if it says RETURNING.
+        At most 500 rows: more would not fit into one statement."""
+
+        async def work(connection: AsyncConnection) -> Sequence[Any]:
+            result = await connection.execute(statement, rows)
+            return result.scalars().all() if result.returns_rows else ()
+
+        return await self._whole(self._transaction(work, single=True))
+
     async def ping(self) -> float:
         """Round trip in milliseconds."""
         began = time.perf_counter()
@@ -95,21 +105,35 @@ class Database:
             task.exception()  # taken here, since a caller that left does not take it
 
     async def _query(self, query: Executable) -> Sequence[RowMapping]:
-        async with self._open().reader.connect() as connection:
-            return (await connection.execute(query)).mappings().all()
+        async def work() -> Sequence[RowMapping]:
+            async with self._open().reader.connect() as connection:
+                return (await connection.execute(query)).mappings().all()
 
-    async def _transaction(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        return await self._again(work)
+
+    async def _transaction(self, work: Callable[[AsyncConnection], Awaitable[T]], *, single: bool = False) -> T:
+        async def once() -> T:
+            engines = self._open()
+            if single and engines.single is not None:
+                async with engines.single.connect() as connection:
+                    return await work(connection)
+            async with engines.writer.begin() as connection:
+                return await work(connection)
+
+        return await self._again(once)
+
+    async def _again(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Until it is done: after a clash, and once after a connection that was lost since it was last used. What was
+        lost may have been done; every statement of ours may be done twice."""
+        lost = False
         for _ in range(_TRIES - 1):
             try:
-                return await self._once(work)
+                return await work()
             except DBAPIError as error:
-                if not self.backend.is_clash(error):
+                if not self.backend.is_clash(error) and (lost or not error.connection_invalidated):
                     raise
-        return await self._once(work)
-
-    async def _once(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        async with self._open().writer.begin() as connection:
-            return await work(connection)
+                lost = lost or error.connection_invalidated
+        return await work()
 
     def _open(self) -> Engines:
         if self._engines is None:

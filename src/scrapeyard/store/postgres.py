@@ -46,9 +46,10 @@ class Postgres:
         self._url = url.set(drivername="postgresql+asyncpg", query=query)
 
     def open(self) -> Engines:
-        """One pool for both uses."""
-        engine = self._engine(pool_size=5, max_overflow=10, pool_timeout=CONNECT_SECONDS, pool_pre_ping=True)
-        return Engines(engine.execution_options(isolation_level="AUTOCOMMIT"), engine)
+        """One pool for all uses. No connection is tried before it is lent, as that costs a round trip each time."""
+        engine = self._engine(pool_size=5, max_overflow=10, pool_timeout=CONNECT_SECONDS)
+        single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        return Engines(single, engine, single)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[AsyncConnection]:

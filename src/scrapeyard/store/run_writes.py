@@ -50,6 +50,10 @@ class SqlRunWrites:
         """Record outcomes, with logs and artifacts, in one transaction. For each: True if this call recorded it."""
         if not endings:
             return []
+        if len(endings) <= _ROWS and _is_plain(endings):
+            rows = _by_id(ended_row(ending) for ending in endings)
+            ids = set(await self._database.write_rows(self._statements.finish, rows))
+            return [ending.run.id in ids for ending in endings]
 
         async def work(connection: AsyncConnection) -> list[bool]:
             recorded = [False] * len(endings)
@@ -137,7 +141,9 @@ class SqlRunWrites:
             for some in _cut(_by_id(rows)):
                 await connection.execute(statement, some)
 
-        if rows:
+        if 0 < len(rows) <= _ROWS:
+            await self._database.write_rows(statement, _by_id(rows))
+        elif rows:
             await self._database.write(work)
 
     async def _update_all(self, statement: Update, run_ids: Sequence[str]) -> None:
@@ -200,6 +206,11 @@ async def _asked_to_stop(connection: AsyncConnection, run_ids: Sequence[str]) ->
 def _is_written(row: RowMapping) -> bool:
     """Whether the beginning of the run's attempt has been written. Later attempts are claimed, which writes at once."""
     return bool(row["status"] != RunStatus.QUEUED or row["attempt"] > 1)
+
+
+def _is_plain(endings: Sequence[Ending]) -> bool:
+    """Whether one statement records them all: no retries, and no run twice."""
+    return len({ending.run.id for ending in endings if ending.outcome.retry_after is None}) == len(endings)
 
 
 def _turns(endings: Sequence[Ending]) -> list[list[int]]:

@@ -12,6 +12,7 @@ from scrapeyard.gateway.openapi import HEADERS, LOCATION, Responses, bad_ends, p
 from scrapeyard.gateway.schemas import Handle, Handles, RunDocument, RunDocuments
 from scrapeyard.gateway.services import Gateway
 
+PATH = "/api/scrape"
 _DESCRIPTION = """Runs a scraper, or `builtin/page` when only a `url` is given.
 
 The call waits for the end (`wait` seconds) and answers 200 with the run. Not finished in time: 202 with a handle, and
@@ -56,10 +57,10 @@ class PlainRoute(APIRoute):
 def routes(gateway: Gateway) -> APIRouter:
     """The route."""
     router = APIRouter(tags=["scrape"], route_class=PlainRoute)
-    settings = gateway.services.settings.gateway
-
-    @router.post(
-        "/api/scrape",
+    router.add_api_route(
+        PATH,
+        answerer(gateway),
+        methods=["POST"],
         summary="Scrape",
         description=_DESCRIPTION,
         operation_id="scrape",
@@ -67,8 +68,15 @@ def routes(gateway: Gateway) -> APIRouter:
         responses=_RESPONSES,
         openapi_extra=_REQUEST,
     )
+    return router
+
+
+def answerer(gateway: Gateway) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    """The function behind the route, which the hot path calls by itself."""
+    settings = gateway.services.settings.gateway
+
     async def scrape(request: Request) -> Response:
         asked = await read_call(request, settings)
         return await gateway.scraping.answer(asked, request.receive)
 
-    return router
+    return scrape
