@@ -15,6 +15,8 @@ from scrapeyard.model import ExitReason
 from scrapeyard.sandbox.port import Verdict
 from tests.contract.environments import Furnished, furnish
 from tests.contract.sandboxes import CONFIGURATIONS, bench
+from tests.security import doors
+from tests.security.test_doors import Listeners
 from tests.services.wheels import write_wheel
 
 pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module")]
@@ -137,3 +139,37 @@ async def test_a_wheel_writes_only_into_its_environment(stand: tuple[Furnished, 
     escaped = [each for each in home.rglob("escaped.py") if "packages" not in each.parts and "uv" not in each.parts]
     assert escaped == []
     check_walled({}, proof)
+
+
+@pytest.mark.parametrize("moment", ["run", "import"])
+async def test_every_door_is_shut_in_an_environment_too(
+    stand: tuple[Furnished, Path], tmp_path: Path, moment: str
+) -> None:
+    furnished, proof = stand
+    scraper = furnished.scraper("import witness\n" + TELL, "by_pth")
+    environment = await furnished.environments.ready(scraper)
+    assert environment is not None
+    await furnished.run(scraper)
+    listeners = Listeners(tmp_path)
+    facts: dict[str, object] = {
+        "worker": os.getpid(),
+        "zygote": furnished.bench.sandbox._zygotes[environment.key].pid,
+        "port": listeners.port,
+        "listener": listeners.port,
+        "abstract": listeners.abstract,
+        "datagram": listeners.datagram,
+        "path": listeners.path,
+        "datagram_path": listeners.datagram_path,
+        "data": str(furnished.environments._shelf.folder),
+        "project": str(Path(__file__).parents[2]),
+        "scrapers": str(furnished.bench.folder),
+        "home": os.environ.get("HOME", "/root"),
+        "secret": str(proof / "secret"),
+    }
+    try:
+        source = doors.script(facts, at_import=moment == "import")
+        found = result(await furnished.run(furnished.scraper(source, "by_pth")))
+        assert {name: words for name, words in found.items() if not words.startswith("refused")} == {}
+        assert listeners.visitors() == []
+    finally:
+        listeners.close()
