@@ -74,7 +74,7 @@ def _there(given: Any, ref: ScraperRef, entry: Archived, where: str) -> Archived
 
 
 def _written(tree: dict[str, Any], where: str) -> bytes:
-    text = msgspec.json.format(msgspec.json.encode(tree, order="sorted"), indent=1)
+    text = msgspec.json.format(msgspec.json.encode(tree, order="sorted"), indent=1) + b"\n"
     if len(text) > MAX_BYTES:
         raise SourceUnavailable(
             f"{where}: {FILE_NAME} would be larger than {MAX_BYTES >> 20} MB; take old versions out"
