@@ -206,6 +206,22 @@ async def test_a_hundred_thousand_files_are_refused_before_one_is_read(
         await fetched(source, tmp_path / "out")
 
 
+async def test_a_folder_with_too_many_names_is_a_fault_and_others_are_offered(
+    repository: GitRepository, source: GitSource
+) -> None:
+    blob = repository.blob(b"x")
+    many = repository.tree([("100644", blob, f"{number:0100}") for number in range(70_000)])
+    good = repository.tree([("100644", repository.blob(MANIFEST), "scraper.toml")])
+    repository.commit_tree(repository.tree([("40000", good, "good"), ("40000", many, "many")]))
+    offer = await offered(source)
+    assert [release.id for release in offer.releases] == ["shop/product"]
+    assert [fault.id for fault in offer.faults] == ["many"]
+    repository.commit_tree(many)
+    offer = await offered(source)
+    assert offer.releases == ()
+    assert "over 8 MB" in offer.faults[0].problem
+
+
 async def test_folders_without_end_are_refused(repository: GitRepository, source: GitSource, tmp_path: Path) -> None:
     tree = repository.tree([("100644", repository.blob(b"x"), "x")])
     for _ in range(200):

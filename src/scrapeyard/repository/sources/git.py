@@ -131,11 +131,11 @@ class GitSource:
     async def _scope(self, refs: Refs) -> Scope:
         local = await self._mirror.local()
         tip = local.get(f"refs/heads/{refs.branch}")
-        if tip is None:
+        commits = await self._mirror.commits(tip) if tip else ()
+        if not commits:
             raise ObjectsBroken("the local copy of the repository has lost its branch")
         ids = ((tag.name, local.get(f"refs/tags/{tag.name}", "")) for tag in refs.tags)
         tags = tuple(tag for name, object_id in ids if object_id and (tag := read_tag(name, object_id)))
-        commits = await self._mirror.commits(tip)
         return Scope(branch=refs.branch, commits=commits, tags=tags, path=self._path)
 
     async def _write(self, release: Release, folder: Path) -> None:

@@ -5,8 +5,6 @@ first), the tip of the branch, the commits before it (newest first). A tag or a 
 that is taken is a fault that names both. A commit before the tip is not: a version is what stood there last.
 """
 
-import tomllib
-
 from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid
@@ -29,6 +27,7 @@ from scrapeyard.repository.sources.git_tree import (
     manifest_of,
 )
 from scrapeyard.repository.sources.port import Fault, Release
+from scrapeyard.repository.toml import parse_toml
 from scrapeyard.repository.versions import is_version
 
 MAX_FAULTS = 1000
@@ -259,9 +258,9 @@ class Reading:
 
     def _channels(self, tip: Point, root: str | None) -> None:
         """What the file at the tip says; when it is wrong, what it said before."""
-        nodes: tuple[Node, ...] = self._memory.trees.read(self._objects, root) if root else ()
-        node = next((node for node in nodes if node.name == CHANNELS_FILE and node.kind == FILE), None)
         try:
+            nodes: tuple[Node, ...] = self._memory.trees.read(self._objects, root) if root else ()
+            node = next((node for node in nodes if node.name == CHANNELS_FILE and node.kind == FILE), None)
             text = self._blob(node.id, CHANNELS_FILE, MAX_CHANNEL_BYTES) if node else b""
             self._memory.channels = read_channels(text, CHANNELS_FILE)
         except ScraperInvalid as error:
@@ -274,8 +273,8 @@ class Reading:
 def _identity(text: bytes) -> tuple[str, str] | None:
     """Only who it is: the rest is checked when it is loaded."""
     try:
-        table = tomllib.loads(text.decode())
-    except (ValueError, RecursionError):
+        table = parse_toml(text)
+    except ValueError:
         return None
     name, version = table.get("id"), table.get("version")
     if isinstance(name, str) and isinstance(version, str) and SCRAPER_ID.fullmatch(name) and is_version(version):
