@@ -94,10 +94,12 @@ class FolderTarget:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             with (self._folder / _LOCK).open("ab") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _mark(self._read()) != mark:
                     return False
                 _replace(self._folder / FILE_NAME, lambda stream: stream.write(text))
+        except BlockingIOError:
+            return False  # another publisher writes at this moment
         except OSError as error:
             raise self._fault(error) from None
         return True

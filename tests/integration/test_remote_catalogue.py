@@ -1,0 +1,102 @@
+"""The catalogue over real remote repositories: live without a restart, and serving when they are down."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scrapeyard.errors import ScraperNotFound
+from scrapeyard.settings import Settings, load
+from scrapeyard.wiring import make_catalogue
+from tests.contract.source_stands import HttpStand, PlainStand, S3Stand, write_scraper
+from tests.services.seaweed import ACCESS_KEY, SECRET_KEY, SeaweedServer
+from tests.services.static_site import StaticSite
+
+Stand = HttpStand | S3Stand | PlainStand
+
+
+@pytest.fixture(params=["http", "s3-index", "s3-plain"])
+def stand(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stand]:
+    """An empty repository of each kind."""
+    if request.param == "http":
+        site: StaticSite = request.getfixturevalue("static_site")
+        yield HttpStand(site, tmp_path)
+        return
+    server: SeaweedServer = request.getfixturevalue("seaweed_server")
+    bucket: str = request.getfixturevalue("bucket")
+    yield PlainStand(server, bucket) if request.param == "s3-plain" else S3Stand(server, bucket, tmp_path)
+    server.start()
+
+
+def settings_for(stand: Stand, home: Path) -> Settings:
+    """By the environment names that an operator uses."""
+    if isinstance(stand, HttpStand):
+        environ = {"SCRIPT_REPOSITORY_TYPE": "http", "SCRIPT_REPOSITORY_URL": stand.site.url}
+    else:
+        environ = {
+            "SCRIPT_REPOSITORY_TYPE": "s3",
+            "S3_BUCKET_NAME": stand.settings.bucket,
+            "S3_REGION": "us-east-1",
+            "S3_PREFIX": stand.settings.prefix,
+            "S3_ACCESS_KEY": ACCESS_KEY,
+            "S3_SECRET_KEY": SECRET_KEY,
+            "SCRAPEYARD_REPOSITORY__SOURCE__ENDPOINT": stand.server.endpoint,
+        }
+    given = {"data_dir": home / "data", "repository": {"poll_seconds": 3600, "timeout_seconds": 5, "installed": False}}
+    return load(given, environ=environ, folder=home)
+
+
+async def test_new_versions_are_live_and_survive_an_outage_and_a_restart(stand: Stand, tmp_path: Path) -> None:
+    settings = settings_for(stand, tmp_path)
+    await stand.publish(write_scraper(tmp_path / "one"))
+    catalogue = make_catalogue(settings)
+    await catalogue.start()
+    assert catalogue.resolve("shop/product").ref.version == "1.0.0"
+    await stand.publish(write_scraper(tmp_path / "two", version="1.1.0"))
+    await catalogue.refresh()
+    assert catalogue.resolve("shop/product@^1").ref.version == "1.1.0"
+    stand.go_away()
+    await catalogue.refresh()
+    assert catalogue.resolve("shop/product@1.0.0").ref.version == "1.0.0"
+    assert catalogue.sources()[0].stale
+    await catalogue.stop()
+
+    again = make_catalogue(settings)
+    await again.start()
+    assert again.resolve("shop/product").ref.version == "1.1.0"
+    assert again.sources()[0].stale
+    stand.come_back()
+    await again.refresh()
+    assert again.sources()[0].stale == ""
+    await again.stop()
+
+
+async def test_a_spoilt_version_never_runs_and_harms_no_other(stand: Stand, tmp_path: Path) -> None:
+    await stand.publish(write_scraper(tmp_path / "good", "shop/good"))
+    await stand.publish(write_scraper(tmp_path / "bad", "shop/bad"))
+    await stand.spoil("shop/bad", "1.0.0")
+    catalogue = make_catalogue(settings_for(stand, tmp_path))
+    await catalogue.start()
+    assert catalogue.resolve("shop/good").ref.version == "1.0.0"
+    bad = [listing for listing in catalogue.listings() if listing.id == "shop/bad"]
+    assert [listing.scraper for listing in bad] == [None]
+    assert bad[0].problem
+    await catalogue.stop()
+
+
+async def test_an_unchanged_repository_is_asked_once_and_sends_no_archive(
+    static_site: StaticSite, tmp_path: Path
+) -> None:
+    stand = HttpStand(static_site, tmp_path)
+    for number in range(20):
+        await stand.publish(write_scraper(tmp_path / f"s{number}", f"shop/task-{number}"))
+    catalogue = make_catalogue(settings_for(stand, tmp_path))
+    await catalogue.start()
+    assert len([path for path in static_site.paths() if path.startswith("/archives/")]) == 20
+    static_site.forget()
+    await catalogue.refresh()
+    assert static_site.paths() == ["/index.json"]
+    assert static_site.sent < 1000
+    with pytest.raises(ScraperNotFound):
+        catalogue.resolve("shop/none")
+    await catalogue.stop()
