@@ -198,7 +198,7 @@ def test_config_shows_values_and_where_they_came_from(stand: Stand, tmp_path: Pa
     file.write_text("[worker]\nslots = 3\n")
     settings = {
         "SCRAPEYARD_CONFIG": str(file),
-        "DATABASE_URL": "postgresql://me:secret@db/x",
+        "DATABASE_URL": "postgresql://me:hush@db/x",
         "SCRAPEYARD_GATEWAY__PORT": "1",
     }
     ended = stand.cli("config", **settings)
@@ -207,7 +207,7 @@ def test_config_shows_values_and_where_they_came_from(stand: Stand, tmp_path: Pa
     assert rows["gateway.port"] == ["1", "environment SCRAPEYARD_GATEWAY__PORT"]
     assert rows["database_url"] == ["postgresql://me:***@db/x", "environment DATABASE_URL"]
     assert rows["http.profile"] == ["chrome", "default"]
-    assert "secret" not in stand.cli("config", "--json", **settings).out
+    assert "hush" not in stand.cli("config", "--json", **settings).out
 
 
 def test_config_describes_every_key(stand: Stand) -> None:
