@@ -12,6 +12,7 @@ from scrapeyard.model import Scraper
 from scrapeyard.repository.cache import Cache
 from scrapeyard.repository.changes import note_changes
 from scrapeyard.repository.channels import Channels
+from scrapeyard.repository.entries import Stock
 from scrapeyard.repository.fetching import Fetcher
 from scrapeyard.repository.index import Index, split
 from scrapeyard.repository.loading import Terms
@@ -67,7 +68,7 @@ class SourcedCatalogue:
         self._shelves = [self._shelf(source, terms) for source in sources]
         self._watches = [Watch(shelf, self._pace(shelf.source)) for shelf in self._shelves]
         self._moved: Channels = {}
-        self._used: set[str] = set()
+        self._stocks: list[Stock] = []
         self._index = Index(self._builtins, ())
         self._ready = False
         self._upkeep_task: asyncio.Task[None] | None = None
@@ -167,24 +168,26 @@ class SourcedCatalogue:
         return SourceUnavailable(f"{error.message}; but {stale.name} may have it, and is out of date: {stale.stale}")
 
     def _rebuild(self) -> None:
-        stocks = self._room.allot([shelf.stock() for shelf in self._shelves])
-        before, self._index = self._index, Index(self._builtins, stocks, self._moved)
-        self._used = {entry.digest for stock in stocks for entry in stock.entries if entry.scraper}
-        self._used |= self._index.pointed_left()
+        self._stocks = self._room.allot([shelf.stock() for shelf in self._shelves])
+        before, self._index = self._index, Index(self._builtins, self._stocks, self._moved, self._index)
         note_changes(before, self._index, changes_too=self._ready)
+
+    def _used(self) -> set[str]:
+        """Digests of the copies that must stay."""
+        return {entry.digest for stock in self._stocks for entry in stock.held()} | self._index.pointed_left()
 
     async def _keep_copies(self) -> None:
         while True:
             await asyncio.sleep(TOUCH_SECONDS)
             try:
-                self._forget(await asyncio.to_thread(self._cache.touch, set(self._used)))
+                self._forget(await asyncio.to_thread(self._cache.touch, self._used()))
                 await self._evict()
             except OSError as error:
                 log.warning("repository.evict_failed", error=error.strerror or str(error))
 
     async def _evict(self) -> None:
         try:
-            gone = await asyncio.to_thread(self._cache.evict, set(self._used), self._room.limit)
+            gone = await asyncio.to_thread(self._cache.evict, self._used(), self._room.limit)
         except OSError as error:
             log.warning("repository.evict_failed", error=error.strerror or str(error))
             return

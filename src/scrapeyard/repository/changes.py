@@ -5,21 +5,30 @@ from scrapeyard.repository.port import Listing
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")
+Name = tuple[str, str]
+"""Id and version."""
 MAX_LINES = 20
 """Changes told one by one; of more at once, only the number is."""
 
 
 def note_changes(before: Index, now: Index, *, changes_too: bool) -> None:
-    """Tell of new problems; with `changes_too`, also of scrapers that came and went."""
-    known = {(listing.id, listing.problem) for listing in before.listings}
-    for listing in now.listings:
+    """Tell of new problems; with `changes_too`, also of versions that came and went."""
+    old, new = _differing(before, now), _differing(now, before)
+    known = {(listing.id, listing.problem) for listing in old}
+    for listing in new:
         if listing.problem and (listing.id, listing.problem) not in known:
             log.warning("repository.invalid", scraper=listing.id, problem=listing.problem)
     if changes_too:
-        _note(_running(before), _running(now))
+        _note(_running(old), _running(new))
 
 
-def _note(before: dict[tuple[str, str], Listing], now: dict[tuple[str, str], Listing]) -> None:
+def _differing(one: Index, other: Index) -> list[Listing]:
+    """The listings of those families that are not the same in both."""
+    families = (family for name, family in one.families.items() if other.families.get(name) is not family)
+    return [listing for family in families for listing in family.listings]
+
+
+def _note(before: dict[Name, Listing], now: dict[Name, Listing]) -> None:
     came = [listing for name, listing in now.items() if name not in before or _differ(before[name], listing)]
     went = [listing for name, listing in before.items() if name not in now]
     if len(came) + len(went) > MAX_LINES:
@@ -31,8 +40,8 @@ def _note(before: dict[tuple[str, str], Listing], now: dict[tuple[str, str], Lis
         log.info("repository.removed", scraper=f"{listing.id}@{listing.version}", source=listing.source)
 
 
-def _running(index: Index) -> dict[tuple[str, str], Listing]:
-    return {(listing.id, listing.version): listing for listing in index.listings if listing.scraper}
+def _running(listings: list[Listing]) -> dict[Name, Listing]:
+    return {(listing.id, listing.version): listing for listing in listings if listing.scraper}
 
 
 def _differ(one: Listing, other: Listing) -> bool:

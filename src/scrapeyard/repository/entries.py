@@ -1,5 +1,7 @@
 """What a shelf holds: one entry for each version that its source offers."""
 
+from collections.abc import Iterator, Mapping
+
 from msgspec import Struct, field
 
 from scrapeyard.model import Scraper
@@ -34,13 +36,20 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Stock(Struct, frozen=True, kw_only=True):
-    """What one shelf offers at one moment."""
+    """What one shelf offers at one moment. What did not change since the last one is the same object."""
 
     source: str
-    entries: tuple[Entry, ...] = ()
+    families: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    """By scraper id."""
     channels: Channels = field(default_factory=dict)
-    left: tuple[Scraper, ...] = ()
-    """Versions that the source does not offer any more, whose copies are still here."""
+    left: Mapping[str, tuple[Scraper, ...]] = field(default_factory=dict)
+    """Versions that the source does not offer any more, whose copies are still here; by scraper id."""
+    size: int = 0
+    """Bytes of the copies together."""
+
+    def held(self) -> Iterator[Entry]:
+        """The entries that can run."""
+        return (entry for entries in self.families.values() for entry in entries if entry.scraper)
 
 
 def key_of(release: Release | Fault) -> Key:

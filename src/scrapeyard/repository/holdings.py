@@ -1,6 +1,7 @@
 """What of one source is here: its entries, its channels, and the versions that have left it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -8,12 +9,12 @@ from scrapeyard.model import Scraper
 from scrapeyard.repository.channels import Channels
 from scrapeyard.repository.entries import Entry, Key, Stock, faulty, key_of
 from scrapeyard.repository.sources.port import Offer, Release
-from scrapeyard.repository.state import Kept, Left, State
 
 MAX_LEFT = 2000
 """Versions that have left the source and are still remembered."""
 Name = tuple[str, str]
 """Id and version."""
+T = TypeVar("T")
 
 
 class Holdings:
@@ -24,48 +25,64 @@ class Holdings:
         """Grows whenever the stock has become another."""
         self.failures: dict[Key, str] = {}
         """What could not be fetched the last time, and why."""
-        self._entries: dict[Key, Entry] = {}
+        self._families: dict[str, dict[Key, Entry]] = {}
         self._channels: Channels = {}
         self._left: dict[Name, Scraper] = {}
+        self._size = 0
+        self._shown: dict[str, tuple[Entry, ...]] = {}
+        self._shown_left: dict[str, tuple[Scraper, ...]] = {}
+        self._touched: set[str] = set()
+        self._counted = (0, 0)
 
     def stock(self, source: str) -> Stock:
         """All of it, as the index takes it."""
+        left: dict[str, list[Scraper]] = {}
+        for name, scraper in self._left.items():
+            left.setdefault(name[0], []).append(scraper)
+        for scraper_id in self._touched:
+            _show(self._shown, scraper_id, tuple(self._families.get(scraper_id, {}).values()))
+            _show(self._shown_left, scraper_id, tuple(left.get(scraper_id, ())))
+        self._touched.clear()
         return Stock(
             source=source,
-            entries=tuple(self._entries.values()),
+            families=dict(self._shown),
             channels=self._channels,
-            left=tuple(self._left.values()),
+            left=dict(self._shown_left),
+            size=self._size,
         )
 
     @property
     def waits(self) -> bool:
         """Whether something is still to be fetched."""
-        return any(entry.waits for entry in self._entries.values())
+        return any(entry.waits for entry in self._entries())
 
-    def digests(self) -> set[str]:
-        """Of the copies in use."""
-        return {entry.digest for entry in self._entries.values() if entry.scraper}
+    def count(self) -> int:
+        """How many versions can run."""
+        if self._counted[0] != self.changes:
+            self._counted = self.changes, len(self.names())
+        return self._counted[1]
 
     def names(self) -> set[Name]:
         """Versions that can run."""
-        return {(entry.release.id, entry.release.version) for entry in self._entries.values() if entry.scraper}
+        return {(entry.release.id, entry.release.version) for entry in self._entries() if entry.scraper}
 
-    def known(self) -> dict[Name, str]:
-        """The digest of every version that is or was here."""
-        left = {name: scraper.ref.digest for name, scraper in self._left.items()}
-        held = (entry for entry in self._entries.values() if entry.scraper)
-        return left | {(entry.release.id, entry.release.version): entry.digest for entry in held}
+    def known(self, scraper_id: str, version: str) -> str:
+        """The digest that a version has or had; empty when it was never here."""
+        left = self._left.get((scraper_id, version))
+        return self._held(scraper_id, version) or (left.ref.digest if left else "")
 
     def outdated(self, chosen: Iterable[tuple[int, Release]]) -> list[tuple[int, Release]]:
         """Those of the chosen that must be fetched; the others take their new rank."""
         todo = []
         for rank, release in chosen:
-            entry = self._entries.get(key_of(release))
+            key = key_of(release)
+            entry = self._get(key)
             if entry is None or entry.waits or entry.release.mark != release.mark:
                 todo.append((rank, release))
-            else:
-                self.failures.pop(key_of(release), None)
-                self._entries[key_of(release)] = replace(entry, rank=rank)
+                continue
+            self.failures.pop(key, None)
+            if entry.rank != rank:
+                self._set(key, replace(entry, rank=rank))
         return todo
 
     def put(self, entry: Entry) -> None:
@@ -78,84 +95,102 @@ class Holdings:
         """A version could not be had now; what was there under its name goes on serving."""
         key = key_of(release)
         self.failures[key] = reason
-        before = self._entries.get(key)
+        before = self._get(key)
         if before is None or before.scraper is None:
             self._set(key, Entry(release=release, problem=reason, waits=True, rank=rank))
 
     def adopt(self, offer: Offer, chosen: Collection[Key]) -> None:
         """The offer is here as far as it could be had: take over the rest of it, let go of what is not in it."""
         self.failures = {key: reason for key, reason in self.failures.items() if key in chosen}
-        faults = {key_of(fault): fault for fault in offer.faults}
+        faults = {key_of(fault): faulty(fault) for fault in offer.faults}
         late = {key[0] for key in self.failures}
-        for key in list(self._entries):
-            if key not in chosen and key not in faults and not (key[0] in late and self._entries[key].scraper):
+        for key in [key for family in self._families.values() for key in family if key not in chosen]:
+            if key not in faults and not (key[0] in late and self._is_held(key)):
                 self._drop(key)
         for key, fault in faults.items():
-            if self._entries.get(key) != faulty(fault):
+            if self._get(key) != fault:
                 self._drop(key)
-                self._set(key, faulty(fault))
-        for name in self.names():
-            self._left.pop(name, None)
+                self._set(key, fault)
+        for name in [name for name in self._left if self._held(*name)]:
+            self._drop_left(name)
         self._point(offer.channels)
-
-    def forget(self, digests: Collection[str]) -> bool:
-        """These copies are gone. Returns whether any of them was in use."""
-        lost = [key for key, entry in self._entries.items() if entry.scraper and entry.digest in digests]
-        for key in lost:
-            del self._entries[key]
-            self.changes += 1
-        for name in [name for name, scraper in self._left.items() if scraper.ref.digest in digests]:
-            del self._left[name]
-            self.changes += 1
-        return bool(lost)
-
-    def to_state(self, offer: Offer) -> State:
-        """What to keep on disk."""
-        return State(
-            mark=offer.mark,
-            kept=tuple(self._kept(release) for release in offer.releases),
-            left=tuple(Left(id=name[0], version=name[1], digest=one.ref.digest) for name, one in self._left.items()),
-            faults=offer.faults,
-            channels=self._channels,
-        )
 
     def add_left(self, scraper: Scraper) -> None:
         """A version that the source does not offer any more, but whose copy is here."""
         self._left[scraper.ref.id, scraper.ref.version] = scraper
-        self.changes += 1
+        self._touch(scraper.ref.id)
         if len(self._left) > MAX_LEFT:
-            del self._left[next(iter(self._left))]
+            self._drop_left(next(iter(self._left)))
 
-    def _set(self, key: Key, entry: Entry) -> None:
-        if self._entries.get(key) != entry:
-            self._entries[key] = entry
-            self.changes += 1
+    def forget(self, digests: Collection[str]) -> bool:
+        """These copies are gone. Returns whether any of them was in use."""
+        lost = [entry for entry in self._entries() if entry.scraper and entry.digest in digests]
+        for entry in lost:
+            self._set(key_of(entry.release), None)
+        for name in [name for name, scraper in self._left.items() if scraper.ref.digest in digests]:
+            self._drop_left(name)
+        return bool(lost)
+
+    def _entries(self) -> Iterator[Entry]:
+        return (entry for family in self._families.values() for entry in family.values())
+
+    def _get(self, key: Key) -> Entry | None:
+        return self._families.get(key[0], {}).get(key)
+
+    def _is_held(self, key: Key) -> bool:
+        entry = self._get(key)
+        return entry is not None and entry.scraper is not None
+
+    def _held(self, scraper_id: str, version: str) -> str:
+        """The digest of a version that can run; empty when there is none."""
+        family = self._families.get(scraper_id, {}).values()
+        return next((entry.digest for entry in family if entry.scraper and entry.release.version == version), "")
+
+    def _set(self, key: Key, entry: Entry | None) -> None:
+        before = self._get(key)
+        if before == entry:
+            return
+        family = self._families.setdefault(key[0], {})
+        if entry is None:
+            del family[key]
+        else:
+            family[key] = entry
+        if not family:
+            del self._families[key[0]]
+        self._size += (entry.size if entry else 0) - (before.size if before else 0)
+        self._touch(key[0])
 
     def _drop(self, key: Key) -> None:
-        entry = self._entries.pop(key, None)
+        before = self._get(key)
+        self._set(key, None)
+        if before is not None and before.scraper is not None:
+            self.add_left(before.scraper)
+
+    def _drop_left(self, name: Name) -> None:
+        del self._left[name]
+        self._touch(name[0])
+
+    def _touch(self, scraper_id: str) -> None:
+        self._touched.add(scraper_id)
         self.changes += 1
-        if entry is not None and entry.scraper is not None:
-            self.add_left(entry.scraper)
 
     def _point(self, channels: Channels) -> None:
         """A channel moves on when the version it points to is here."""
-        names = self.names()
         late = {key[:2] for key in self.failures}
-        pointed: Channels = {}
-        for scraper_id, given in channels.items():
+        pointed = {scraper_id: dict(given) for scraper_id, given in channels.items()}
+        for scraper_id, version in late:
             before = self._channels.get(scraper_id, {})
-            pointed[scraper_id] = {
-                channel: before[channel]
-                if (scraper_id, version) in late and (scraper_id, before.get(channel)) in names
-                else version
-                for channel, version in given.items()
-            }
+            for channel, target in pointed.get(scraper_id, {}).items():
+                if target == version and self._held(scraper_id, before.get(channel, "")):
+                    pointed[scraper_id][channel] = before[channel]
         if pointed != self._channels:
+            for scraper_id in pointed.keys() | self._channels.keys():
+                self._touch(scraper_id)
             self._channels = pointed
-            self.changes += 1
 
-    def _kept(self, release: Release) -> Kept:
-        entry = self._entries.get(key_of(release))
-        if entry is None or entry.scraper is None:
-            return Kept(release=release)
-        return Kept(release=entry.release, digest=entry.digest, beside=entry.beside)
+
+def _show(shown: dict[str, tuple[T, ...]], name: str, what: tuple[T, ...]) -> None:
+    if what:
+        shown[name] = what
+    else:
+        shown.pop(name, None)

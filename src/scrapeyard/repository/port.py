@@ -54,12 +54,13 @@ class Catalogue(Protocol):
 
     def resolve(self, wanted: str) -> Scraper:
         """`site/task`, or `site/task@` and a version, a range (`^1.4`, `~1.4`, `1.x`, `>=1.2 <2`) or a channel
-        (`stable`, `beta`). Raises ScraperNotFound, ScraperInvalid (there, but its files are wrong) or BadRequest (not a
-        scraper's name)."""
+        (`stable`, `beta`). A version that has left its source answers to its exact name while its copy is here. Raises
+        ScraperNotFound, ScraperInvalid (there, but its files are wrong), SourceUnavailable (offered, but not here yet)
+        or BadRequest (not a scraper's name)."""
 
     async def obtain(self, wanted: str) -> Scraper:
         """As `resolve`; a version that is not known here yet makes the sources be asked once, now. For a worker whose
-        gateway knew of a version earlier."""
+        gateway knew of a version earlier. Raises SourceUnavailable also when it is not found and a source is stale."""
 
     def listings(self) -> tuple[Listing, ...]:
         """All of them, by id and version, oldest first."""

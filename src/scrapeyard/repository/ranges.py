@@ -8,6 +8,7 @@ when the range itself names a prerelease of the same three numbers: who asks for
 import operator
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
@@ -63,6 +64,7 @@ class Range(Struct, frozen=True, kw_only=True):
         return all(bound.holds(key) for bound in self.bounds)
 
 
+@lru_cache(maxsize=1024)
 def parse_range(text: str) -> Range:
     """Understand a range. Raises BadRequest that names the part and shows what to write."""
     parts = text.split(" ")

@@ -16,7 +16,7 @@ from scrapeyard.repository.port import SourceState
 from scrapeyard.repository.room import Room, full
 from scrapeyard.repository.selection import select
 from scrapeyard.repository.sources.port import Offer, Release, Source
-from scrapeyard.repository.state import Kept, State, StateFile
+from scrapeyard.repository.state import Kept, State, StateFile, offer_of, state_of
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")
@@ -61,7 +61,11 @@ class Shelf:
         self._asked: dict[str, set[str]] = {}
         self._moved: Channels = {}
         self._recalled = False
+        self._wishes, self._heeded = 0, 0
+        """Times that somebody asked for more than the source's changes bring, and how many of them were looked at."""
         self._complete = False
+        self._answered = False
+        """Whether the source told an offer to this process, so that it can fetch what is in it."""
         self._shown = (0, 0.0)
         self._saved = (0, "")
         self._stale = ""
@@ -86,22 +90,18 @@ class Shelf:
             name=self.source.name,
             kind=self.source.kind,
             mark=self._offer.mark,
-            scrapers=len(self._holdings.names()),
+            scrapers=self._holdings.count(),
             checked_at=self._checked_at,
             changed_at=self._changed_at,
             stale=self._stale or ("" if self._checked_at else "not asked since the start"),
         )
-
-    def digests(self) -> set[str]:
-        """Copies that must stay."""
-        return self._holdings.digests()
 
     def ask(self, scraper_id: str, version: str) -> None:
         """Keep this version too from the next refresh on, however old it is."""
         if sum(map(len, self._asked.values())) >= MAX_ASKED:
             self._asked.clear()
         self._asked.setdefault(scraper_id, set()).add(version)
-        self._complete = False
+        self._wishes += 1
 
     def move(self, moved: Channels) -> bool:
         """Know where operators moved channels. Returns whether that asks for an offered version that is not here."""
@@ -109,13 +109,13 @@ class Shelf:
         wanted = {(scraper_id, version) for scraper_id, names in moved.items() for version in names.values()}
         wanted -= self._holdings.names()
         asks = bool(wanted) and any((release.id, release.version) in wanted for release in self._offer.releases)
-        self._complete = self._complete and not asks
+        self._wishes += asks
         return asks
 
     def forget(self, digests: Collection[str]) -> bool:
         """These copies are gone: do not answer with them. Returns whether some must be fetched again."""
         lost = self._holdings.forget(digests)
-        self._complete = self._complete and not lost
+        self._wishes += lost
         self._show()
         return lost
 
@@ -152,9 +152,10 @@ class Shelf:
         try:
             await self._recall()
             async with asyncio.timeout(self._keeping.timeout_seconds):
-                offer = await self.source.look(self._offer.mark if self._complete else "")
+                offer = await self.source.look(self._offer.mark if self._answered or self._settled() else "")
+            self._answered = self._answered or offer is not None
             self._checked_at = time.time()
-            await self._take(self._offer if offer is None else check_offer(offer))
+            await self._take(self._offer if offer is None else await asyncio.to_thread(check_offer, offer))
         except Exception as error:  # noqa: BLE001  one source's fault must not end the others
             self._note(why(error, self._keeping.timeout_seconds))
         else:
@@ -162,29 +163,39 @@ class Shelf:
         await self._save()
 
     async def _take(self, offer: Offer) -> None:
-        if offer == self._offer and self._complete and not self._holdings.waits:
+        if offer == self._offer and self._settled() and not self._holdings.waits:
             self._offer = offer
             return
         self._offer, self._complete = offer, False
         await self._catch_up()
 
+    def _settled(self) -> bool:
+        """Whether all that is wanted of the last offer is here, so that only another offer makes work."""
+        return self._complete and self._heeded == self._wishes
+
     async def _catch_up(self) -> None:
         """Fetch what is new, the best first; then let go of what is not offered any more."""
-        chosen = self._select(self._offer.releases)
-        known = {} if self.source.is_mutable else self._holdings.known()
+        self._heeded = self._wishes
+        chosen = await asyncio.to_thread(self._select, self._offer)
+        todo = self._holdings.outdated(chosen)
+        known = {release: self._known(release) for _, release in todo}
 
         async def fetch(ranked: Ranked) -> None:
             rank, release = ranked
             try:
-                await self._fetch(rank, release, known.get((release.id, release.version), ""))
+                await self._fetch(rank, release, known[release])
             except Exception as error:  # noqa: BLE001  one version's fault must not end the others
                 self._holdings.miss(release, rank, why(error, self._keeping.timeout_seconds))
             self._show(every=SHOW_SECONDS)
 
-        await _at_once(AT_ONCE, self._holdings.outdated(chosen), fetch)
+        await _at_once(AT_ONCE, todo, fetch)
         self._holdings.adopt(self._offer, {key_of(release) for _, release in chosen})
         self._complete = not self._holdings.failures
         self._show()
+
+    def _known(self, release: Release) -> str:
+        """The digest that the release must have; empty when it may have any."""
+        return "" if self.source.is_mutable else self._holdings.known(release.id, release.version)
 
     async def _fetch(self, rank: int, release: Release, known: str) -> None:
         if not self._room.admits(release.size, rank):
@@ -218,8 +229,8 @@ class Shelf:
         self._recalled = True
         state = await asyncio.to_thread(self._file.read)
         kept = {key_of(each.release): each for each in state.kept}
-        self._offer = check_offer(_offer_of(state))
-        chosen = self._select(self._offer.releases)
+        self._offer = check_offer(offer_of(state))
+        chosen = await asyncio.to_thread(self._select, self._offer)
         work = [(rank, kept[key_of(release)]) for rank, release in chosen if kept[key_of(release)].digest]
         for start in range(0, len(work), BATCH):
             for entry in await asyncio.to_thread(self._recall_batch, work[start : start + BATCH]):
@@ -251,12 +262,14 @@ class Shelf:
                 entries.append(replace(entry, rank=rank, beside=kept.beside))
         return entries
 
-    def _select(self, releases: tuple[Release, ...]) -> list[Ranked]:
+    def _select(self, offer: Offer) -> list[Ranked]:
+        """Takes a moment for a large offer; runs in a thread."""
         pointed: dict[str, set[str]] = {}
-        for channels in (self._offer.channels, self._moved):
-            for scraper_id, names in channels.items():
+        for channels in (offer.channels, self._moved):
+            for scraper_id, names in list(channels.items()):
                 pointed.setdefault(scraper_id, set()).update(names.values())
-        return select(releases, self._keeping.versions, pointed, self._asked)
+        asked = {scraper_id: set(versions) for scraper_id, versions in list(self._asked.items())}
+        return select(offer.releases, self._keeping.versions, pointed, asked)
 
     def _missing(self) -> str:
         failures = self._holdings.failures
@@ -287,16 +300,12 @@ class Shelf:
         if now == self._saved:
             return
         try:
-            await asyncio.to_thread(self._file.write, self._holdings.to_state(self._offer))
+            stock, offer = self.stock(), self._offer
+            await asyncio.to_thread(lambda: self._file.write(state_of(offer, stock)))
         except OSError as error:
             log.warning("repository.state_unwritten", source=self.source.name, error=error.strerror or str(error))
         else:
             self._saved = now
-
-
-def _offer_of(state: State) -> Offer:
-    releases = tuple(kept.release for kept in state.kept)
-    return Offer(mark=state.mark, releases=releases, faults=state.faults, channels=state.channels)
 
 
 async def _at_once(limit: int, items: list[Ranked], do: Callable[[Ranked], Awaitable[None]]) -> None:

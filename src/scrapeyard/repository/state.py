@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct, field
 
 from scrapeyard.repository.channels import Channels
-from scrapeyard.repository.sources.port import Fault, Release
+from scrapeyard.repository.entries import Entry, Stock, key_of
+from scrapeyard.repository.sources.port import Fault, Offer, Release
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")
@@ -43,6 +44,31 @@ class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     left: tuple[Left, ...] = ()
     faults: tuple[Fault, ...] = ()
     channels: Channels = field(default_factory=dict)
+
+
+def state_of(offer: Offer, stock: Stock) -> State:
+    """What to keep of an offer and of what is here of it."""
+    held = {key_of(entry.release): entry for entry in stock.held()}
+    left = (scraper.ref for family in stock.left.values() for scraper in family)
+    return State(
+        mark=offer.mark,
+        kept=tuple(_kept(release, held.get(key_of(release))) for release in offer.releases),
+        left=tuple(Left(id=ref.id, version=ref.version, digest=ref.digest) for ref in left),
+        faults=offer.faults,
+        channels=stock.channels,
+    )
+
+
+def offer_of(state: State) -> Offer:
+    """The offer as it was."""
+    releases = tuple(kept.release for kept in state.kept)
+    return Offer(mark=state.mark, releases=releases, faults=state.faults, channels=state.channels)
+
+
+def _kept(release: Release, entry: Entry | None) -> Kept:
+    if entry is None:
+        return Kept(release=release)
+    return Kept(release=entry.release, digest=entry.digest, beside=entry.beside)
 
 
 class StateFile:
