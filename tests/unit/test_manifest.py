@@ -93,6 +93,7 @@ def test_every_key_is_kept() -> None:
         ('id = "a/b"\nversion = "1.0.01"', "version", "semantic version"),
         ('id = "a/b"\nversion = 1.0', "version", "semantic version"),
         (HEAD + "schema = 2", "schema", "schema = 1"),
+        (HEAD + "schema = true", "schema", "schema = 1"),
         (HEAD + 'entri = "a.py:run"', "entri", "did you mean entry?"),
         (HEAD + 'zzz = "x"', "zzz", "known are"),
         (HEAD + 'entry = "../a.py:run"', "entry", "inside the scraper's folder"),

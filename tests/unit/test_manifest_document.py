@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapeyard.errors import ScraperInvalid
@@ -85,6 +85,7 @@ def test_the_published_schema_is_this_one() -> None:
         {"allowed_hosts": ["*.shop.example", "127.0.0.1", "::1"]},
         {"network": "direct", "lane": "heavy"},
         {"input": {"schema": "input.json"}, "output": {"type": "array"}},
+        {"input": "input.json"},
         {"config": {"a": {"secret": "x"}, "b": [1, 2.5, True]}},
         {"policy": {"retries": 0, "timeout_seconds": 0.5, "priority": "high"}},
         {"limits": {"wall_seconds": 1.5, "memory_mb": 64}},
@@ -140,6 +141,7 @@ _VALUES = st.recursive(
 )
 
 
+@settings(max_examples=500, deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(KEYS)), _VALUES, max_size=4))
 def test_the_schema_refuses_nothing_that_is_read(more: dict[str, Any]) -> None:
     table = {**HEAD, **more}

@@ -97,7 +97,8 @@ def read_manifest(text: bytes, where: str, read_file: ReadFile | None = None) ->
     for key in ("id", "version"):
         if key not in table:
             raise ScraperInvalid(f"{where}: {key}: missing; add it, e.g. {_EXAMPLES[key]}")
-    if table.get("schema", FORMAT) != FORMAT:
+    written = table.get("schema", FORMAT)
+    if isinstance(written, bool) or written != FORMAT:  # in Python, true is 1
         raise ScraperInvalid(f"{where}: schema: this version of Scrapeyard reads schema = {FORMAT} alone")
     fields = {key: _READERS[key](table[key], Place(where, key)) for key in _READERS if key in table}
     for side in ("input", "output"):

@@ -12,6 +12,7 @@ from scrapeyard.repository.values import WORD
 
 _WORD = f"^{WORD.pattern}$"
 _TABLE = {"type": "object"}
+_SCHEMA = {"type": ["object", "string"]}
 
 
 def manifest_json_schema() -> dict[str, Any]:
@@ -51,8 +52,8 @@ def _properties(default: Manifest) -> dict[str, Any]:
         "allowed_hosts": _strings("Hosts that fetch may reach; without it, any.", pattern=r"^[^/\s]+$"),
         "network": {"enum": ["engines", "direct"], "default": default.network, "description": "direct needs a grant."},
         "lane": {"type": "string", "pattern": _WORD, "default": default.lane, "description": "Which workers take it."},
-        "input": {**_TABLE, "description": 'A JSON Schema of an object, or schema = "input.json".'},
-        "output": {**_TABLE, "description": 'A JSON Schema, or schema = "output.json".'},
+        "input": {**_SCHEMA, "description": 'A JSON Schema of an object, or schema = "input.json".'},
+        "output": {**_SCHEMA, "description": 'A JSON Schema, or schema = "output.json".'},
         "config": {**_TABLE, "description": 'What the script finds in ctx.config; { secret = "name" } for a secret.'},
         "policy": _policy(),
         "limits": _limits(default.limits),

@@ -58,10 +58,11 @@ async def discover(package: Package, search: tuple[Path, ...], home: Path, secon
     entries = [entry for entry in package.entries if is_entry(entry)]
     output, end = await _run(entries, search, home, seconds)
     answers = _answers(output)
+    answers |= {entry: {"error": "not a module's name"} for entry in package.entries if not is_entry(entry)}
     announced: list[Announced] = []
     broken: list[Broken] = []
     for entry in package.entries:
-        answer = answers.get(entry, {"error": end}) if is_entry(entry) else {"error": "not a module's name"}
+        answer = answers.get(entry, {"error": end or "it gave no answer"})
         if "error" in answer:
             broken.append(Broken(package=package, entry=entry, problem=str(answer["error"])[:500]))
         else:
