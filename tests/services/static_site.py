@@ -137,7 +137,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self.answer(412, b"")
                 return
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(body)
+            fresh = file.with_name(f".{file.name}.new")
+            fresh.write_bytes(body)
+            fresh.replace(file)
         self.answer(201, b"")
 
     def answer(
@@ -221,8 +223,8 @@ def boasts(handler: _Handler, content: bytes) -> None:
 
 
 def says_too_little(handler: _Handler, content: bytes) -> None:
-    """Announces one byte less than it sends."""
-    handler.answer(200, content, length=len(content) - 1)
+    """Announces ten bytes less than it sends."""
+    handler.answer(200, content, length=len(content) - 10)
     handler.hang_up()
 
 
