@@ -1,7 +1,9 @@
 """The whole road, from an HTTP call to the answer, through the real programs on every backend."""
 
 import json
+import shutil
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -270,6 +272,28 @@ def test_two_gateways_share_every_run(cluster: Cluster, api: httpx.Client) -> No
         run = _done(api, **_nap(0.05))
         # Another gateway reads from the store alone, which may be a batch (50 ms) behind the answer.
         until(lambda: other.get(f"/api/scrape/{run['id']}").json().get("result") == run["result"], 2, "it is there")
+
+
+def test_a_channel_moved_at_one_gateway_is_in_force_at_the_other(cluster: Cluster, api: httpx.Client) -> None:
+    home = cluster.scrapers / "lab" / "nap"
+    newer = cluster.scrapers / "lab" / "nap-newer"
+    shutil.copytree(home, newer)
+    manifest = (newer / "scraper.toml").read_text()
+    before = tomllib.loads(manifest)["version"]
+    (newer / "scraper.toml").write_text(manifest.replace(f'version = "{before}"', 'version = "9.0.0"'))
+    with cluster.client(1) as other:
+        try:
+            assert api.post("/api/scrapers/refresh").status_code == 200
+            until(lambda: _done(other, **_nap(0))["version"] == "9.0.0", 5, "the other gateway has the new version")
+            moved = api.put("/api/scrapers/lab/nap/channels/stable", json={"version": before})
+            assert moved.json()["channels"] == {"stable": before}
+            assert _done(api, **_nap(0))["version"] == before
+            until(lambda: _done(other, **_nap(0))["version"] == before, 2, "the other gateway follows")
+        finally:
+            other.delete("/api/scrapers/lab/nap/channels/stable")
+            shutil.rmtree(newer)
+            api.post("/api/scrapers/refresh")
+            until(lambda: _done(api, **_nap(0))["version"] == before, 5, "all is as it was")
 
 
 def test_a_worker_that_is_told_to_stop_finishes_what_it_runs(cluster: Cluster, api: httpx.Client) -> None:
