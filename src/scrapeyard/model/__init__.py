@@ -2,6 +2,7 @@
 
 from scrapeyard.model.environment import Environment, EnvironmentState, EnvironmentStatus
 from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.fetching import BudgetLimits, FetchPolicy
 from scrapeyard.model.ids import new_id
 from scrapeyard.model.run import (
     FINAL,
@@ -26,6 +27,7 @@ __all__ = [
     "FINAL",
     "SCRAPER_ID",
     "Artifact",
+    "BudgetLimits",
     "Cancel",
     "Defaults",
     "Delivery",
@@ -33,6 +35,7 @@ __all__ = [
     "EnvironmentState",
     "EnvironmentStatus",
     "ExitReason",
+    "FetchPolicy",
     "FetchTrace",
     "Limits",
     "LogLine",

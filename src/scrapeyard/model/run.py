@@ -17,6 +17,7 @@ from msgspec import Raw, Struct, field
 
 from scrapeyard.model.environment import EnvironmentState
 from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.fetching import FetchPolicy
 from scrapeyard.model.scraper import ScraperRef
 
 
@@ -151,6 +152,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     reply_to: str = ""
     """The gateway that waits for the outcome; empty when nobody does."""
     traceparent: str = ""
+    fetching: FetchPolicy = FetchPolicy()
     redelivered: bool = False
     """Set when the dispatcher publishes a run again: the worker then claims it in the store before it runs."""
 
