@@ -142,7 +142,7 @@ class CacheSettings(Section):
     mode: Literal["off", "through", "back", "around"] = Field(
         "through", description="through: kept here and shared; back: shared a moment later; around: shared only."
     )
-    max_age_seconds: float = Field(0, ge=0, description="How old a kept page may be unless policy says; 0: none serves.")
+    max_age_seconds: float = Field(0, ge=0, description="How old a kept page may be unless policy says; 0: none.")
     memory_mb: float = Field(64, ge=0, description="In each worker.")
     shared_mb: float = Field(1024, ge=0, description="In Redis, or in the data directory without it.")
     max_page_mb: float = Field(4, gt=0, description="Larger pages are not kept.")
