@@ -2,7 +2,7 @@
 
 from scrapeyard.model.environment import Environment, EnvironmentState, EnvironmentStatus
 from scrapeyard.model.exits import ExitReason
-from scrapeyard.model.fetching import BudgetLimits, FetchPolicy
+from scrapeyard.model.fetching import Backoff, BudgetLimits, FetchPolicy
 from scrapeyard.model.ids import new_id
 from scrapeyard.model.run import (
     FINAL,
@@ -27,6 +27,7 @@ __all__ = [
     "FINAL",
     "SCRAPER_ID",
     "Artifact",
+    "Backoff",
     "BudgetLimits",
     "Cancel",
     "Defaults",

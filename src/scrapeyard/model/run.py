@@ -217,6 +217,7 @@ class Run(Struct, frozen=True, kw_only=True):
     cancel_requested: bool = False
     reply_to: str = ""
     traceparent: str = ""
+    fetching: FetchPolicy = FetchPolicy()
 
 
 class WorkerInfo(Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from scrapeyard.store.run_statements import QUEUED, RUNNING, UNFINISHED, RunStat
 from scrapeyard.store.tables import RUNS
 
 _ROWS: Final = 500
-"""In one statement. SQLite and PostgreSQL allow some 32,000 values; a run has 29."""
+"""In one statement. SQLite and PostgreSQL allow some 32,000 values; a run has 30."""
 
 
 class SqlRunWrites:

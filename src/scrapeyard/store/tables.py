@@ -55,6 +55,7 @@ RUNS = Table(
     Column("result_bytes", BigInteger, nullable=False),
     Column("logs_cut", Boolean, nullable=False),
     Column("input", LargeBinary, nullable=False),
+    Column("fetching", LargeBinary),
     Column("resolved", LargeBinary),
     Column("error", LargeBinary),
     Column("report", LargeBinary),

@@ -214,6 +214,7 @@ class Worker:
             lease_until=now + self._settings.lease_seconds,
             reply_to=delivery.reply_to,
             traceparent=delivery.traceparent,
+            fetching=delivery.fetching,
         )
 
     def _was_cancelled(self, delivery: Delivery, run: Run) -> Outcome:
