@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from scrapeyard.gateway.policies import Policy
 from scrapeyard.model import ExitReason, Priority, RunStatus
 
 RUN_ID = r"^run_[0-9a-f]{32}$"
@@ -21,17 +22,6 @@ URL = r"^https?://[^\s\x00-\x1f]+$"
 EXAMPLE_ID = "run_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
 Url = Annotated[str, Field(pattern=URL, max_length=8192)]
 Milliseconds = Annotated[float, Field(ge=0)]
-
-
-class Policy(BaseModel):
-    """How hard to try."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    timeout_seconds: float | None = Field(
-        None, gt=0, le=86_400, description="Shortens the scraper's own wall clock, never lengthens it."
-    )
-    retries: int = Field(1, ge=0, le=10, description="Further attempts after the first.")
 
 
 class ScrapeCall(BaseModel):

@@ -22,8 +22,8 @@ from scrapeyard.gateway.cancelling import Cancelling
 from scrapeyard.gateway.inputs import InputChecks
 from scrapeyard.gateway.lanes import Lanes
 from scrapeyard.gateway.lookup import Lookup
+from scrapeyard.gateway.policies import Policy, fetching_of
 from scrapeyard.gateway.remedies import EXITS
-from scrapeyard.gateway.schemas import Policy
 from scrapeyard.gateway.waiting import Call, Waiters, Wake
 from scrapeyard.model import Priority, Run, RunStatus, Scraper
 from scrapeyard.queues.port import Queue
@@ -106,6 +106,7 @@ class Scraping:
             timeout_seconds=defaults.timeout_seconds if timeout is None else timeout,
             reply_to=self._gateway_id if asked.wait else "",
             traceparent=asked.traceparent,
+            fetching=fetching_of(call.policy).over(defaults.fetching),
         )
 
     async def _waited(self, asked: Asked, runs: Sequence[Run], receive: Receive) -> Response:

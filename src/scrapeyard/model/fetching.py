@@ -8,6 +8,14 @@ from msgspec.structs import replace
 CacheMode = Literal["off", "through", "back", "around"]
 RobotsMode = Literal["ignore", "obey"]
 BackoffKind = Literal["linear", "exponential"]
+PROFILES = ("chrome", "firefox", "safari", "none")
+"""Browsers to look like."""
+POOL = r"^[a-z0-9][a-z0-9_-]{0,31}$"
+"""Name of a pool of proxies."""
+COUNTRY = r"^[A-Za-z]{2}$"
+STATE = r"^[A-Za-z]{2}$"
+CITY = r"^[A-Za-z0-9][A-Za-z0-9 .'-]{0,59}$"
+"""Places, as policies write them."""
 
 
 class _Wishes(Struct, frozen=True, kw_only=True, omit_defaults=True):
