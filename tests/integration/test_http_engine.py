@@ -18,7 +18,7 @@ import zstandard
 from scrapeyard.builtin import BUILTINS
 from scrapeyard.engines.clients import Clients, newest_profile
 from scrapeyard.engines.http import WreqEngine
-from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.target import Address
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason, Scraper, ScraperRef
@@ -67,7 +67,7 @@ async def fetch(make_engine: Callable[..., WreqEngine]) -> Callable[..., Awaitab
     await engine.start()
 
     async def fetch(url: str, *, scraper: Scraper | None = None, **options: Any) -> FetchResponse:
-        return await engine.fetch(FetchRequest(url=url, **options), scraper)
+        return await engine.fetch(FetchRequest(url=url, **options), Caller(scraper=scraper))
 
     return fetch
 
@@ -150,7 +150,7 @@ async def test_the_profile_speaks_like_its_browser(
     site: Site, make_engine: Callable[..., WreqEngine], family: str, word: str
 ) -> None:
     site.routes["/"] = page(b"ok")
-    await make_engine(profile=family).fetch(FetchRequest(url=site.url("/")), None)
+    await make_engine(profile=family).fetch(FetchRequest(url=site.url("/")), Caller())
     headers = site.asked[0].headers
     assert word in headers.get("user-agent", "")
     assert "gzip" in headers["accept-encoding"]
@@ -164,7 +164,7 @@ def test_profiles_are_the_newest_and_unknown_ones_are_refused() -> None:
 
 async def test_the_user_agent_setting_wins_over_the_profile(site: Site, make_engine: Callable[..., WreqEngine]) -> None:
     site.routes["/"] = page(b"ok")
-    await make_engine(user_agent="our-bot/1").fetch(FetchRequest(url=site.url("/")), None)
+    await make_engine(user_agent="our-bot/1").fetch(FetchRequest(url=site.url("/")), Caller())
     assert site.asked[0].headers["user-agent"] == "our-bot/1"
 
 
@@ -175,7 +175,7 @@ async def test_a_proxy_in_the_environment_is_not_used(
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url(""))
         site.routes["/"] = page(b"ok")
-        answer = await make_engine().fetch(FetchRequest(url=site.url("/", "shop.test")), None)
+        answer = await make_engine().fetch(FetchRequest(url=site.url("/", "shop.test")), Caller())
         assert (answer.body, proxy.asked) == (b"ok", [])
 
 
@@ -245,9 +245,9 @@ async def test_redirects_end(site: Site, make_engine: Callable[..., WreqEngine])
     engine = make_engine(max_redirects=3)
     site.routes |= {"/loop": redirect("/loop")}
     site.routes |= {f"/{i}": redirect(f"/{i + 1}") for i in range(3)} | {"/3": page(b"end")}
-    assert await reason_of(engine.fetch(FetchRequest(url=site.url("/loop")), None)) is ExitReason.FETCH_REDIRECTS
+    assert await reason_of(engine.fetch(FetchRequest(url=site.url("/loop")), Caller())) is ExitReason.FETCH_REDIRECTS
     assert len(site.asked) == 4
-    assert (await engine.fetch(FetchRequest(url=site.url("/0")), None)).body == b"end"
+    assert (await engine.fetch(FetchRequest(url=site.url("/0")), Caller())).body == b"end"
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ async def test_private_addresses_are_refused_without_a_connection(
 ) -> None:
     engine = make_engine(allow_private=False)
     for url in (site.url("/"), site.url("/", "shop.test"), site.url("/", "[::ffff:127.0.0.1]")):
-        assert await reason_of(engine.fetch(FetchRequest(url=url), None)) is ExitReason.FETCH_PRIVATE_ADDRESS
+        assert await reason_of(engine.fetch(FetchRequest(url=url), Caller())) is ExitReason.FETCH_PRIVATE_ADDRESS
     assert (site.asked, site.open) == ([], 0)
 
 
@@ -281,7 +281,7 @@ async def test_a_redirect_into_the_private_network_is_refused(
 ) -> None:
     engine = make_engine(allow_private=False, allow_hosts=("shop.test",))
     site.routes |= {"/from": redirect(site.url("/secret", "other.test")), "/secret": page(b"secret")}
-    answer = engine.fetch(FetchRequest(url=site.url("/from", "shop.test")), None)
+    answer = engine.fetch(FetchRequest(url=site.url("/from", "shop.test")), Caller())
     assert await reason_of(answer) is ExitReason.FETCH_PRIVATE_ADDRESS
     assert [asked.path for asked in site.asked] == ["/from"]
 
@@ -290,7 +290,7 @@ async def test_a_name_that_is_public_and_private_at_once_is_refused(make_engine:
     async def both(host: str, port: int) -> list[Address]:
         return [ip_address("93.184.216.34"), ip_address("10.0.0.1")]
 
-    answer = make_engine(resolve=both, allow_private=False).fetch(FetchRequest(url="http://both.example/"), None)
+    answer = make_engine(resolve=both, allow_private=False).fetch(FetchRequest(url="http://both.example/"), Caller())
     assert await reason_of(answer) is ExitReason.FETCH_PRIVATE_ADDRESS
 
 
@@ -306,9 +306,9 @@ async def test_a_name_that_changes_its_mind_is_reached_where_it_was_checked(
         good.routes["/"] = page(b"good")
         engine = make_engine(resolve=rebinding, allow_private=False, allow_hosts=("127.0.0.1/32",))
         for _ in range(3):
-            assert (await engine.fetch(FetchRequest(url=good.url("/", "rebind.example")), None)).body == b"good"
+            assert (await engine.fetch(FetchRequest(url=good.url("/", "rebind.example")), Caller())).body == b"good"
         engine._names._known.clear()  # as if half a minute had passed
-        again = engine.fetch(FetchRequest(url=good.url("/", "rebind.example")), None)
+        again = engine.fetch(FetchRequest(url=good.url("/", "rebind.example")), Caller())
         assert await reason_of(again) is ExitReason.FETCH_PRIVATE_ADDRESS
         assert (secret.asked, secret.open) == ([], 0)
 
@@ -327,7 +327,9 @@ async def test_one_resolution_serves_all_who_wait_even_if_the_first_gives_up(
 
     site.routes["/"] = page(b"ok")
     engine = make_engine(resolve=slow)
-    tasks = [asyncio.create_task(engine.fetch(FetchRequest(url=site.url("/", "slow.test")), None)) for _ in range(5)]
+    tasks = [
+        asyncio.create_task(engine.fetch(FetchRequest(url=site.url("/", "slow.test")), Caller())) for _ in range(5)
+    ]
     await asked.wait()
     tasks[0].cancel()
     go.set()
@@ -438,7 +440,7 @@ async def test_a_server_that_never_shakes_hands_times_out(make_engine: Callable[
     engine = make_engine(connect_seconds=0.2)
     async with Site(silent=True) as site:
         url = f"https://shop.test:{site.port}/"
-        assert await reason_of(engine.fetch(FetchRequest(url=url), None)) is ExitReason.FETCH_TIMEOUT
+        assert await reason_of(engine.fetch(FetchRequest(url=url), Caller())) is ExitReason.FETCH_TIMEOUT
 
 
 async def test_a_cancelled_fetch_lets_its_connection_go(site: Site, fetch: Any) -> None:
@@ -458,9 +460,9 @@ async def test_a_page_over_the_limit_is_not_read(
 ) -> None:
     site.routes["/"] = route
     engine = make_engine(max_body_mb=1)
-    assert await reason_of(engine.fetch(FetchRequest(url=site.url("/")), None)) is ExitReason.FETCH_TOO_LARGE
+    assert await reason_of(engine.fetch(FetchRequest(url=site.url("/")), Caller())) is ExitReason.FETCH_TOO_LARGE
     site.routes["/good"] = page(b"good")
-    assert (await engine.fetch(FetchRequest(url=site.url("/good")), None)).body == b"good"
+    assert (await engine.fetch(FetchRequest(url=site.url("/good")), Caller())).body == b"good"
 
 
 async def test_a_caller_may_lower_the_limit_but_not_raise_it(
@@ -469,10 +471,10 @@ async def test_a_caller_may_lower_the_limit_but_not_raise_it(
     site.routes["/"] = page(b"x" * 2 * MB)
     engine = make_engine(max_body_mb=1)
     for limit in (1000, 10 * MB, -1):
-        answer = engine.fetch(FetchRequest(url=site.url("/"), max_bytes=limit), None)
+        answer = engine.fetch(FetchRequest(url=site.url("/"), max_bytes=limit), Caller())
         assert await reason_of(answer) is ExitReason.FETCH_TOO_LARGE
     site.routes["/"] = page(b"x" * MB)
-    assert len((await engine.fetch(FetchRequest(url=site.url("/")), None)).body) == MB
+    assert len((await engine.fetch(FetchRequest(url=site.url("/")), Caller())).body) == MB
 
 
 def _deflate(data: bytes) -> bytes:
@@ -527,7 +529,7 @@ async def test_a_compression_bomb_stops_at_the_limit(
     bomb = encode(b"\0" * 40 * MB)
     assert len(bomb) < MB
     site.routes["/"] = page(bomb, content_encoding=name)
-    answer = make_engine(max_body_mb=1).fetch(FetchRequest(url=site.url("/")), None)
+    answer = make_engine(max_body_mb=1).fetch(FetchRequest(url=site.url("/")), Caller())
     assert await reason_of(answer) is ExitReason.FETCH_TOO_LARGE
 
 
@@ -585,8 +587,8 @@ async def test_a_certificate_holds_for_its_host_alone(
     site, authority = secure
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     engine = make_engine(authorities=tmp_path / "ca.pem")
-    assert (await engine.fetch(FetchRequest(url=site.url("/", "shop.test")), None)).body == b"secure"
-    other = engine.fetch(FetchRequest(url=site.url("/", "other.test")), None)
+    assert (await engine.fetch(FetchRequest(url=site.url("/", "shop.test")), Caller())).body == b"secure"
+    other = engine.fetch(FetchRequest(url=site.url("/", "other.test")), Caller())
     assert await reason_of(other) is ExitReason.FETCH_TLS
 
 
@@ -599,9 +601,9 @@ async def test_only_so_many_are_in_flight(site: Site, make_engine: Callable[...,
 
     site.routes["/"] = wait
     engine = make_engine(concurrency=3)
-    tasks = [asyncio.create_task(engine.fetch(FetchRequest(url=site.url("/")), None)) for _ in range(10)]
+    tasks = [asyncio.create_task(engine.fetch(FetchRequest(url=site.url("/")), Caller())) for _ in range(10)]
     await site.until(lambda: len(site.asked) == 3)
-    waiting = engine.fetch(FetchRequest(url=site.url("/"), timeout_seconds=0.1), None)
+    waiting = engine.fetch(FetchRequest(url=site.url("/"), timeout_seconds=0.1), Caller())
     assert await reason_of(waiting) is ExitReason.FETCH_TIMEOUT
     assert len(site.asked) == 3
     go.set()
@@ -614,7 +616,7 @@ async def test_connections_are_used_again_and_closed_at_the_end(
     site.routes["/"] = page(b"ok")
     engine = make_engine()
     for _ in range(20):
-        await engine.fetch(FetchRequest(url=site.url("/", "shop.test")), None)
+        await engine.fetch(FetchRequest(url=site.url("/", "shop.test")), Caller())
     assert site.open == 1
     await engine.stop()
     async with asyncio.timeout(5):
@@ -624,7 +626,7 @@ async def test_connections_are_used_again_and_closed_at_the_end(
 async def test_stopping_fails_what_is_in_flight(site: Site, make_engine: Callable[..., WreqEngine]) -> None:
     site.routes["/"] = never
     engine = make_engine()
-    task = asyncio.create_task(engine.fetch(FetchRequest(url=site.url("/")), None))
+    task = asyncio.create_task(engine.fetch(FetchRequest(url=site.url("/")), Caller()))
     await site.until(lambda: len(site.asked) == 1)
     await engine.stop()
     assert await reason_of(task) is ExitReason.FETCH_CONNECT
@@ -652,7 +654,7 @@ async def test_the_builtin_page_over_http(site: Site, make_engine: Callable[...,
     html = b"<html lang=ko><title>T</title><h1>H</h1><a href=/x>x</a><p>hello"
     site.routes |= {"/": redirect("/p"), "/p": page(html, status=404, **HTML)}
     asked = site.url("/", "shop.test")
-    result = await BUILTINS["builtin/page"].run(lambda request: engine.fetch(request, None), {"url": asked})
+    result = await BUILTINS["builtin/page"].run(lambda request: engine.fetch(request, Caller()), {"url": asked})
     assert (result["status"], result["url"], result["final_url"]) == (404, asked, site.url("/p", "shop.test"))
     assert (result["title"], result["h1"], result["language"]) == ("T", "H", "ko")
     assert result["links"] == [site.url("/x", "shop.test")]

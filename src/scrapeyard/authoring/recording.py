@@ -3,9 +3,8 @@
 from scrapeyard.authoring.cassette import MAX_BODY_BYTES, MAX_BYTES, MAX_PAGES, Entry, Page
 from scrapeyard.authoring.redaction import Veil, clean_url, kept_headers
 from scrapeyard.authoring.requests import Asked, asked_of
-from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import BadRequest, FetchFailed
-from scrapeyard.model import Scraper
 
 
 class RecordingEngine:
@@ -27,13 +26,13 @@ class RecordingEngine:
     async def stop(self) -> None:
         """Nothing to stop."""
 
-    async def fetch(self, request: FetchRequest, scraper: Scraper | None) -> FetchResponse:
+    async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
         """As the inner engine. Raises FetchFailed."""
-        asked = asked_of(request, scraper, self._veil)
+        asked = asked_of(request, caller.scraper, self._veil)
         self._asked += 1
         number = self._asked
         try:
-            response = await self._inner.fetch(request, scraper)
+            response = await self._inner.fetch(request, caller)
         except FetchFailed as failure:
             self._keep(number, Page(entry=_failed(asked, failure, self._veil)))
             raise

@@ -21,11 +21,12 @@ from scrapeyard.engines.clients import Clients
 from scrapeyard.engines.failures import WREQ_ERRORS, explain, is_stale_connection
 from scrapeyard.engines.guard import Guard
 from scrapeyard.engines.names import Names, Resolve, system_resolve
-from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.redirects import Hop, next_hop
 from scrapeyard.engines.target import Address, Target
+from scrapeyard.engines.way import PLAIN, Way
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import ExitReason, Scraper
+from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
 
 if TYPE_CHECKING:
@@ -58,9 +59,10 @@ class WreqEngine:
         self._clients.close()
         await self._names.stop()
 
-    async def fetch(self, request: FetchRequest, scraper: Scraper | None) -> FetchResponse:
+    async def fetch(self, request: FetchRequest, caller: Caller, way: Way = PLAIN) -> FetchResponse:
         """Get a page. The time limit covers everything: waiting for a free connection, redirects, the whole body."""
         hop = first_hop(request)
+        scraper = caller.scraper
         walk = _Walk(self, scraper.allowed_hosts if scraper else (), page_limit(request, self._settings))
         seconds = time_limit(request, self._settings)
         try:

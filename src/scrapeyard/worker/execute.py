@@ -29,6 +29,7 @@ from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.secrets import redact
 from scrapeyard.sandbox.port import Sandbox, Verdict, Work
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.worker.pausing import Pausing
 from scrapeyard.worker.prepare import Prepared, Preparer
 from scrapeyard.worker.services import RunServices
 from scrapeyard.worker.slots import Seat
@@ -83,11 +84,17 @@ class Executor:
             prepared = await self._preparer.prepare(scraper, seat)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the run, never the worker
             return _ended(self._refused(outcome, error, delivery))
+        limits = _limits(delivery, scraper)
         services = RunServices(
-            delivery, prepared, self._engine, self._blobs, lambda message: self._tell(delivery.run_id, message)
+            delivery,
+            prepared,
+            engine=self._engine,
+            blobs=self._blobs,
+            tell=lambda message: self._tell(delivery.run_id, message),
+            pausing=Pausing(seat, limits.wall_seconds),
         )
         try:
-            verdict = await self._run(delivery, prepared, services)
+            verdict = await self._run(delivery, prepared, limits, services)
         finally:
             await services.close()
         outcome = _account(outcome, prepared, verdict, services)
@@ -127,9 +134,8 @@ class Executor:
         log.error("worker.fault", run=delivery.run_id, error=repr(error), exc_info=error)
         return SandboxError(f"a fault in the worker: {type(error).__name__}; its log has the rest")
 
-    async def _run(self, delivery: Delivery, prepared: Prepared, services: RunServices) -> Verdict:
+    async def _run(self, delivery: Delivery, prepared: Prepared, limits: Limits, services: RunServices) -> Verdict:
         scraper = prepared.scraper
-        limits = _limits(delivery, scraper)
         try:
             if scraper.is_builtin:
                 return await self._run_builtin(delivery, scraper, limits, services)

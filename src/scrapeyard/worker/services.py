@@ -9,10 +9,11 @@ import msgspec
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Artifact, Delivery, FetchTrace, LogLine
 from scrapeyard.repository.secrets import redact
+from scrapeyard.worker.pausing import Pausing
 from scrapeyard.worker.prepare import Prepared
 
 MAX_TRACES = 200
@@ -26,9 +27,21 @@ Tell = Callable[[dict[str, Any]], Awaitable[None]]
 class RunServices:
     """Serves one child, or one built-in, for the length of one run."""
 
-    def __init__(self, delivery: Delivery, prepared: Prepared, engine: HttpEngine, blobs: Blobs, tell: Tell) -> None:
+    def __init__(
+        self,
+        delivery: Delivery,
+        prepared: Prepared,
+        *,
+        engine: HttpEngine,
+        blobs: Blobs,
+        tell: Tell,
+        pausing: Pausing,
+    ) -> None:
         self._delivery = delivery
-        self._scraper = prepared.scraper
+        self._pausing = pausing
+        self._caller = Caller(
+            scraper=prepared.scraper, run_id=delivery.run_id, policy=delivery.fetching, pause=pausing.pause
+        )
         self._hidden = prepared.hidden
         self._engine = engine
         self._blobs = blobs
@@ -46,7 +59,8 @@ class RunServices:
         started = time.perf_counter()
         self.fetches += 1
         try:
-            response = await self._engine.fetch(request, self._scraper)
+            async with self._pausing.fetching():
+                response = await self._engine.fetch(request, self._caller)
         except FetchFailed as error:
             self._trace(request, started, status=error.site_status, error=f"{error.reason}: {error.message}")
             raise
@@ -75,7 +89,8 @@ class RunServices:
         self._live.say({"type": "log", **msgspec.structs.asdict(line)})
 
     async def close(self) -> None:
-        """The run is over: nothing more is told."""
+        """The run is over: nothing more is told, and it waits no more."""
+        await self._pausing.close()
         await self._live.stop()
 
     def _trace(
