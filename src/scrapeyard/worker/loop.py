@@ -22,6 +22,7 @@ from scrapeyard.model import (
     Run,
     RunError,
     RunStatus,
+    Signal,
     WorkerInfo,
 )
 from scrapeyard.queues import channels
@@ -263,7 +264,7 @@ class Worker:
                     continue
                 await self._obey(signal)
 
-    async def _obey(self, signal: Cancel | Refresh) -> None:
+    async def _obey(self, signal: Signal) -> None:
         try:
             if isinstance(signal, Cancel):
                 self._cancel_run(signal.run_id)
