@@ -1,5 +1,6 @@
 """A way to a page: what the client looks like, where it comes from, and what it brings along."""
 
+from pathlib import Path
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -18,6 +19,8 @@ class Proxy(Struct, frozen=True, kw_only=True):
     name: str = ""
     """As the log and `explain` call it; never its credentials."""
     proxy_class: ProxyClass = "datacenter"
+    ca_file: Path | None = None
+    """PEM file of authorities trusted beside the usual ones when this proxy is used; None: no others."""
 
     def __repr__(self) -> str:
         return f"Proxy(name={self.name!r}, url={hide_user(self.url)!r}, proxy_class={self.proxy_class!r})"

@@ -4,6 +4,46 @@ Keep the list sorted by event name. A name is `part.what_happened`.
 """
 
 WORDS: dict[str, dict[str, str]] = {
+    "cache.away": {
+        "en": "The shared page cache cannot be used ({error}); pages are fetched instead",
+        "ko": "공유 페이지 캐시를 사용할 수 없습니다({error}). 페이지를 직접 가져옵니다",
+    },
+    "cache.back": {
+        "en": "The shared page cache answers again",
+        "ko": "공유 페이지 캐시가 다시 응답합니다",
+    },
+    "cache.behind": {
+        "en": "More than {limit_bytes} bytes of pages wait for the shared cache; the oldest are not written",
+        "ko": "공유 캐시에 쓸 페이지가 {limit_bytes}바이트를 넘어 가장 오래된 것은 쓰지 않습니다",
+    },
+    "cache.broken": {
+        "en": "The page cache met a fault of ours: {error}",
+        "ko": "페이지 캐시에서 내부 오류가 발생했습니다: {error}",
+    },
+    "cache.not_dropped": {
+        "en": "Pages that were invalidated could not be dropped from the shared cache: {error}",
+        "ko": "무효화된 페이지를 공유 캐시에서 삭제하지 못했습니다: {error}",
+    },
+    "cache.not_heard": {
+        "en": "Invalidations of pages are not heard ({error}); trying again",
+        "ko": "페이지 무효화 신호를 들을 수 없습니다({error}). 다시 시도합니다",
+    },
+    "cache.refused": {
+        "en": "The shared page cache refused a page: {error}",
+        "ko": "공유 페이지 캐시가 페이지를 거부했습니다: {error}",
+    },
+    "cache.slow": {
+        "en": "The shared page cache took longer than {seconds} s; it is left alone for a second at a time",
+        "ko": "공유 페이지 캐시가 {seconds}초 넘게 걸려 1초씩 쉬게 합니다",
+    },
+    "cache.unreadable": {
+        "en": "The kept page {page} cannot be read ({error}); it was removed",
+        "ko": "보관된 페이지 {page}을(를) 읽을 수 없어({error}) 삭제했습니다",
+    },
+    "cache.unwritten": {
+        "en": "Stopped with {count} pages that were not written to the shared cache",
+        "ko": "공유 캐시에 쓰지 못한 페이지 {count}개를 남기고 멈췄습니다",
+    },
     "dispatch.announce_failed": {
         "en": "The end of run {run} could not be announced ({error}); waiters ask the store",
         "ko": "실행 {run}의 종료를 알리지 못했습니다({error}). 대기 중인 호출은 저장소에서 확인합니다",
@@ -91,6 +131,18 @@ WORDS: dict[str, dict[str, str]] = {
     "gateway.unexpected_error": {
         "en": "An unexpected error while answering {path}: {error}",
         "ko": "{path} 응답 중 예기치 않은 오류가 발생했습니다: {error}",
+    },
+    "proxies.back": {
+        "en": "Proxy {proxy} serves again",
+        "ko": "프록시 {proxy}이(가) 다시 작동합니다",
+    },
+    "proxies.place_ignored": {
+        "en": "Pool {pool} leaves out what it cannot serve of {country}/{state}/{city}: {why}",
+        "ko": "풀 {pool}은(는) {country}/{state}/{city} 중 지원하지 않는 값을 뺍니다: {why}",
+    },
+    "proxies.rests": {
+        "en": "Proxy {proxy} failed and rests for {seconds} s",
+        "ko": "프록시 {proxy}이(가) 실패하여 {seconds}초 동안 쉽니다",
     },
     "queue.away": {
         "en": "The queue does not answer ({error}); trying again in {retry_seconds} s",
@@ -211,6 +263,26 @@ WORDS: dict[str, dict[str, str]] = {
     "secrets.unreadable": {
         "en": "The secrets of scrapers cannot be read: {problem}",
         "ko": "스크래퍼의 비밀 값을 읽을 수 없습니다: {problem}",
+    },
+    "sites.away": {
+        "en": "The shared limits of sites do not answer ({error}); each worker keeps to them by itself",
+        "ko": "공유 사이트 제한이 응답하지 않습니다({error}). 각 워커가 따로 제한을 지킵니다",
+    },
+    "sites.back": {
+        "en": "The workers share the limits of sites again after {away_seconds} s",
+        "ko": "워커들이 {away_seconds}초 만에 사이트 제한을 다시 공유합니다",
+    },
+    "sites.refused": {
+        "en": "The server refused a question about a site ({error}); this worker decides by itself",
+        "ko": "서버가 사이트 관련 요청을 거부했습니다({error}). 이 워커가 스스로 판단합니다",
+    },
+    "sites.settings_unknown": {
+        "en": "The settings of sites could not be read ({error}); those last known stay in force",
+        "ko": "사이트 설정을 읽지 못했습니다({error}). 마지막으로 확인한 설정을 계속 사용합니다",
+    },
+    "sites.settings_untold": {
+        "en": "The others could not be told of new settings of {site} ({error}); they find them within seconds",
+        "ko": "{site}의 새 설정을 다른 프로세스에 알리지 못했습니다({error}). 몇 초 안에 스스로 확인합니다",
     },
     "store.away": {
         "en": "The database does not answer ({error}); {pending} changes are kept and tried again",
