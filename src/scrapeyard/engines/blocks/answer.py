@@ -1,0 +1,148 @@
+"""One answer, as the rules ask about it. Each thing is worked out when first asked for, and once."""
+
+import re
+from functools import cached_property
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from scrapeyard.engines.blocks.rules import Holds
+from scrapeyard.engines.blocks.visible import Visible, title_of, visible_text
+from scrapeyard.engines.port import FetchResponse
+
+_REFUSALS = frozenset({400, 401, 402, 403, 405, 406, 409, 418, 423, 429, 430, 444, 451, 493, 503, 512, 555, 999})
+"""Statuses that guards answer with. 404, 410 and plain faults of a server (500, 502, 504) are not among them."""
+_PAGE_TYPES = ("text/html", "application/xhtml")
+_MARKUP = 64 * 1024
+_PLENTY = 1200
+_LINKS = 60
+"""So many links make a page without counting its words, which takes longer."""
+_LINKS_WITHIN = 256 * 1024
+_BARE = 160
+_LINE = 120
+_SHORT = 8 * 1024
+_DATA = re.compile(rb"\s{0,64}(?:[\[{]|<\?xml|<(?:rss|feed|urlset|sitemapindex)\b)")
+_DATA_PATH = re.compile(r"\.(?:txt|json|xml|csv|tsv|js|css|md|ics|yaml|yml|log|map|webmanifest)$")
+_LINES = re.compile(rb"^[a-z-]{2,24}:", re.MULTILINE)
+_FORM = re.compile(
+    rb"<input[^<>]{0,200}\b(?:type=[\"']?(?:password|email|search|tel)|name=[\"']?(?:user|login|email|search|q\b|phone|name))"
+)
+_SUBSTANCE = re.compile(rb"<(?:script|iframe|frame|img|meta[^<>]{0,40}refresh|video|canvas|object|embed|form)\b")
+_TAG = re.compile(rb"<[a-z!/]")
+
+
+class Answer:
+    """What the rules look at."""
+
+    WORDS: ClassVar[int] = 4000
+    """Characters of text that are weighed."""
+
+    def __init__(self, response: FetchResponse) -> None:
+        self.status = response.status
+        self.url = response.url.lower()
+        self._response = response
+
+    def header(self, name: str) -> str | None:
+        """Its values in lower case, joined; None: it is not there."""
+        return self._headers.get(name)
+
+    def fits(self, holds: Holds) -> bool:
+        """Whether a mark that holds only under a condition counts here."""
+        if holds == "always":
+            return True
+        return self.refuses if holds == "refused" else self.is_bare or (self.refuses and not self.is_plenty)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the status is one that guards use."""
+        return self.status in _REFUSALS
+
+    @cached_property
+    def title(self) -> str:
+        """In lower case."""
+        return "" if self.is_data else title_of(self._body, self._encoding)
+
+    @property
+    def text(self) -> str:
+        """What a reader sees, in lower case: enough of it to judge."""
+        return self._visible.text
+
+    @cached_property
+    def markup(self) -> bytes:
+        """The beginning of the body, in lower case."""
+        return self._body[:_MARKUP].lower()
+
+    @cached_property
+    def is_plenty(self) -> bool:
+        """Whether there is so much to read that it must be a page."""
+        return self._body.count(b"</a>", 0, _LINKS_WITHIN) >= _LINKS or len(self.text) >= _PLENTY
+
+    @cached_property
+    def is_bare(self) -> bool:
+        """Whether there is next to nothing to read, and no form to fill in but a captcha's own."""
+        return not self.is_plenty and self._visible.whole and len(self.text) < _BARE and not self.has_form
+
+    @property
+    def is_short(self) -> bool:
+        """Whether so few bytes hold so much text that a refusal may be long-winded."""
+        return len(self._body) < _SHORT
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether the whole body is a line."""
+        return len(self._body) < 200
+
+    @cached_property
+    def is_data(self) -> bool:
+        """Whether it is for machines: JSON, a feed, robots.txt."""
+        kind = self.header("content-type") or ""
+        if kind and not kind.startswith(_PAGE_TYPES):
+            return "html" not in kind and (not kind.startswith("text/plain") or not self.refuses)
+        if _DATA.match(self._body[:256]):
+            return True
+        return bool(_DATA_PATH.search(urlsplit(self.url).path)) and not _TAG.search(self.markup[:512])
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it was meant for a reader."""
+        return not self.is_data and "content-range" not in self._headers
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether a page was promised and there is nothing: no word in any tag, no script, no picture."""
+        if self.is_plenty or (not self._body and self.header("content-length") not in (None, "0")):
+            return False  # nothing but a length: the answer to HEAD
+        if _TAG.search(self.markup):
+            return not self.text and not _SUBSTANCE.search(self.markup)
+        words = self.markup.strip()
+        return len(words) <= _LINE and not _LINES.search(words)
+
+    @cached_property
+    def has_form(self) -> bool:
+        """Whether there is something to fill in beside a captcha: a name, a password, a search."""
+        return b"<input" in self.markup and _FORM.search(self.markup) is not None
+
+    @cached_property
+    def _headers(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for spelled, value in self._response.headers:
+            name = spelled.lower()
+            found[name] = f"{found[name]}\n{value.lower()}" if name in found else value.lower()
+        return found
+
+    @cached_property
+    def _visible(self) -> Visible:
+        return visible_text(self._body, self._encoding, self.WORDS if self.refuses else _PLENTY)
+
+    @cached_property
+    def _wide(self) -> bool:
+        return self._response.encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32"))
+
+    @cached_property
+    def _body(self) -> bytes:
+        """Wide characters are made narrow, so that needles are found in them."""
+        body = self._response.body
+        return body[: 4 * _MARKUP].decode(self._response.encoding, "replace").encode() if self._wide else body
+
+    @property
+    def _encoding(self) -> str:
+        return "utf-8" if self._wide else self._response.encoding
