@@ -21,7 +21,7 @@ from scrapeyard.model.run import (
     status_of,
 )
 from scrapeyard.model.scraper import SCRAPER_ID, Defaults, Limits, Scraper, ScraperRef
-from scrapeyard.model.signals import Cancel, Refresh, Signal
+from scrapeyard.model.signals import Cancel, Invalidate, Refresh, Signal
 
 __all__ = [
     "FINAL",
@@ -38,6 +38,7 @@ __all__ = [
     "ExitReason",
     "FetchPolicy",
     "FetchTrace",
+    "Invalidate",
     "Limits",
     "LogLine",
     "Outcome",
