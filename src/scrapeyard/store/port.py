@@ -1,4 +1,4 @@
-"""The store: the truth about every run, worker, key and moved channel.
+"""The store: the truth about every run, worker, key, moved channel and site.
 
 Several small ports, one implementation on SQLite and PostgreSQL. Every method raises StoreUnavailable when the
 database does not answer; nothing is then half done. Times are Unix seconds (float), given by the caller.
@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunError, RunStatus, WorkerInfo
+from scrapeyard.model.fetching import RobotsMode
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -171,6 +172,41 @@ class ChannelStore(Protocol):
         """The moves of one scraper's channels, newest first."""
 
 
+class SiteRules(Struct, frozen=True, kw_only=True):
+    """How operators want one site to be treated. None: as the settings say for every site."""
+
+    site: str
+    rate: float | None = None
+    """Requests a second; 0: no limit."""
+    burst: int | None = None
+    concurrency: int | None = None
+    """Requests in flight; 0: any number."""
+    adapt: bool | None = None
+    min_rate: float | None = None
+    breaker_failures: int | None = None
+    breaker_ratio: float | None = None
+    breaker_seconds: float | None = None
+    robots: RobotsMode | None = None
+    note: str = ""
+    updated_at: float = 0.0
+
+
+class SiteStore(Protocol):
+    """Sites that operators want treated in their own way."""
+
+    async def site_rules(self) -> tuple[SiteRules, ...]:
+        """All of them, by site."""
+
+    async def site_rules_mark(self) -> str:
+        """Changes whenever any of them does, and costs little to ask."""
+
+    async def put_site_rules(self, rules: SiteRules) -> None:
+        """Write them, whole, over what was there."""
+
+    async def remove_site_rules(self, site: str) -> bool:
+        """The settings decide again. False when there were none."""
+
+
 class LeaderStore(Protocol):
     """One leader among dispatchers."""
 
@@ -181,7 +217,7 @@ class LeaderStore(Protocol):
         """Let another lead at once."""
 
 
-class Store(RunStore, WorkerStore, IdempotencyStore, ChannelStore, LeaderStore, Protocol):
+class Store(RunStore, WorkerStore, IdempotencyStore, ChannelStore, SiteStore, LeaderStore, Protocol):
     """All of it, as the wiring hands it out. Services ask for the small port they need."""
 
     async def start(self) -> None:

@@ -7,10 +7,11 @@ from scrapeyard.store.leaders import SqlLeaders
 from scrapeyard.store.run_reads import SqlRunReads
 from scrapeyard.store.run_statements import RunStatements
 from scrapeyard.store.run_writes import SqlRunWrites
+from scrapeyard.store.sites import SqlSites
 from scrapeyard.store.workers import SqlWorkers
 
 
-class SqlStore(SqlRunWrites, SqlRunReads, SqlWorkers, SqlKeys, SqlChannels, SqlLeaders):
+class SqlStore(SqlRunWrites, SqlRunReads, SqlWorkers, SqlKeys, SqlChannels, SqlSites, SqlLeaders):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 
     Several processes may share either. Raises SettingsInvalid for any other URL.
