@@ -133,7 +133,7 @@ class Cached:
         found.append((key, page))
         if errand.wish.mode != "around" and drops == self._drops:
             for key, each in found:
-                self._memory.put(key, each)
+                self._memory.offer(key, each)
         return page if self._permitted(page, errand) else None
 
     def _serves(self, page: KeptPage, errand: _Errand) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -14,6 +15,7 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("cache")
 _PAUSE_SECONDS = 0.5
+_PATIENCE_SECONDS = 2.0
 
 
 async def forget(store: PageStore, signal: Invalidate) -> int:
@@ -35,11 +37,16 @@ class Invalidations:
         self._queue = queue
         self._obey = obey
         self._ear: asyncio.Task[None] | None = None
+        self._heard = asyncio.Event()
 
     async def start(self) -> None:
-        """Begin to hear; returns at once."""
-        if self._ear is None:
-            self._ear = asyncio.create_task(self._hear_forever(), name="cache-invalidations")
+        """Begin to hear. Returns when that is so, or after two seconds without a broker."""
+        if self._ear is not None:
+            return
+        self._ear = asyncio.create_task(self._hear_forever(), name="cache-invalidations")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                await self._heard.wait()
 
     async def stop(self) -> None:
         """Hear no more. May be called twice."""
@@ -58,6 +65,7 @@ class Invalidations:
 
     async def _hear(self) -> None:
         async with self._queue.listen(channels.SIGNALS) as messages:
+            self._heard.set()
             async for message in messages:
                 try:
                     signal = channels.decode_signal(message)

@@ -34,10 +34,7 @@ class MemoryPages:
         return found[1]
 
     def put(self, key: PageKey, page: KeptPage) -> None:
-        """Keep a page, unless a newer one is kept, it alone is larger than the limit, or it is expired."""
-        held = self._pages.get(key.id)
-        if held is not None and held[1].fetched_at > page.fetched_at:
-            return
+        """Keep a page, unless it alone is larger than the limit, or expired."""
         self._remove(key.id)
         size = page.size
         if size > self._limit or page.expires_at <= self._clock():
@@ -49,6 +46,12 @@ class MemoryPages:
         self._by_url.setdefault(key.url, set()).add(key.id)
         self._by_site.setdefault(key.site, set()).add(key.id)
         self._bytes += size
+
+    def offer(self, key: PageKey, page: KeptPage) -> None:
+        """Keep a page that comes from the shared tier, unless a newer one is here."""
+        held = self._pages.get(key.id)
+        if held is None or held[1].fetched_at <= page.fetched_at:
+            self.put(key, page)
 
     def drop(self, url: str) -> int:
         """Forget every page asked for by this URL."""
