@@ -647,7 +647,7 @@ class TestStartAndStop:
 
     async def test_migrations_keep_what_is_checked(self, store: Store, migrated_url: str) -> None:
         names = {str(check.name) for table in METADATA.tables.values() for check in _checks(table)}
-        assert len(names) == 11
+        assert len(names) == 14
         assert names <= set(await _check_names(migrated_url))
 
     def test_head_is_the_newest_revision(self) -> None:
