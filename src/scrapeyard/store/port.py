@@ -5,7 +5,7 @@ database does not answer; nothing is then half done. Times are Unix seconds (flo
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -207,6 +207,99 @@ class SiteStore(Protocol):
         """The settings decide again. False when there were none."""
 
 
+class KeptPool(Struct, frozen=True, kw_only=True):
+    """A pool of proxies that an operator keeps by the API. Its `repr` does not tell the definition."""
+
+    name: str
+    definition: bytes
+    """As JSON, passwords included: stored as given."""
+    changed_at: float
+
+    def __repr__(self) -> str:
+        return f"KeptPool(name={self.name!r}, definition=***, changed_at={self.changed_at!r})"
+
+
+class PoolStanding(Struct, frozen=True, kw_only=True):
+    """How a pool does in one worker."""
+
+    pool: str
+    exits: int
+    resting: int
+    names: tuple[str, ...] = ()
+    """Of those that rest, at most some dozens."""
+
+
+class ProxyStore(Protocol):
+    """Pools of proxies beside those of the settings, and how all of them do."""
+
+    async def pools(self) -> tuple[KeptPool, ...]:
+        """Every pool, by name."""
+
+    async def put_pool(self, pool: KeptPool) -> None:
+        """Write a pool, over one of the same name."""
+
+    async def remove_pool(self, name: str) -> bool:
+        """True if it was there."""
+
+    async def put_standings(self, worker_id: str, standings: tuple[PoolStanding, ...], now: float) -> None:
+        """Write how a worker's pools do, over what it last told."""
+
+    async def standings(self, seen_after: float) -> dict[str, tuple[PoolStanding, ...]]:
+        """By worker, of those that told since then."""
+
+    async def forget_standings_before(self, seen_before: float) -> None:
+        """Drop what workers told that have long been silent."""
+
+
+class Meter(Struct, frozen=True, kw_only=True):
+    """What one process received in one day for one site and job through one pool. Empty: no job, no pool."""
+
+    day: str
+    """In UTC: 2026-01-31."""
+    writer: str
+    """The process; nobody else writes this row."""
+    job_id: str
+    site: str
+    pool: str
+    proxy_class: str
+    requests: int
+    failures: int
+    """Requests without an answer."""
+    bytes: int
+
+
+UseBy = Literal["day", "job_id", "site", "pool", "proxy_class"]
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """A sum of meters. What it is not broken down by is empty."""
+
+    day: str = ""
+    job_id: str = ""
+    site: str = ""
+    pool: str = ""
+    proxy_class: str = ""
+    requests: int
+    failures: int
+    bytes: int
+
+
+class MeterStore(Protocol):
+    """What was received, by day, site, job and proxy."""
+
+    async def put_meters(self, meters: Sequence[Meter]) -> None:
+        """Write numbers whole, over what the same writer wrote for the same key: doing it twice is harmless."""
+
+    async def use(
+        self, by: Sequence[UseBy], since: str, *, sites: Sequence[str] | None = None, limit: int = 1000
+    ) -> tuple[Use, ...]:
+        """Sums since a day, broken down by these, the most bytes first. `sites` (at most 1,000): of those alone; None:
+        of all."""
+
+    async def forget_meters_before(self, day: str) -> None:
+        """Drop the days before."""
+
+
 class LeaderStore(Protocol):
     """One leader among dispatchers."""
 
@@ -217,7 +310,17 @@ class LeaderStore(Protocol):
         """Let another lead at once."""
 
 
-class Store(RunStore, WorkerStore, IdempotencyStore, ChannelStore, SiteStore, LeaderStore, Protocol):
+class Store(
+    RunStore,
+    WorkerStore,
+    IdempotencyStore,
+    ChannelStore,
+    SiteStore,
+    ProxyStore,
+    MeterStore,
+    LeaderStore,
+    Protocol,
+):
     """All of it, as the wiring hands it out. Services ask for the small port they need."""
 
     async def start(self) -> None:

@@ -4,6 +4,8 @@ from scrapeyard.store.channels import SqlChannels
 from scrapeyard.store.database import Database
 from scrapeyard.store.keys import SqlKeys
 from scrapeyard.store.leaders import SqlLeaders
+from scrapeyard.store.meters import SqlMeters
+from scrapeyard.store.proxies import SqlProxies
 from scrapeyard.store.run_reads import SqlRunReads
 from scrapeyard.store.run_statements import RunStatements
 from scrapeyard.store.run_writes import SqlRunWrites
@@ -11,7 +13,17 @@ from scrapeyard.store.sites import SqlSites
 from scrapeyard.store.workers import SqlWorkers
 
 
-class SqlStore(SqlRunWrites, SqlRunReads, SqlWorkers, SqlKeys, SqlChannels, SqlSites, SqlLeaders):
+class SqlStore(
+    SqlRunWrites,
+    SqlRunReads,
+    SqlWorkers,
+    SqlKeys,
+    SqlChannels,
+    SqlSites,
+    SqlProxies,
+    SqlMeters,
+    SqlLeaders,
+):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 
     Several processes may share either. Raises SettingsInvalid for any other URL.
