@@ -12,7 +12,7 @@ MAX_TEXT = 500
 _MAX_DIGITS = 30
 
 _MARKS = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_NUMBER = re.compile(r"[.,]?\d(?:[\d.,'’]|\s(?=\d{3}(?!\d))|(?<=[.,])\s(?=\d\d(?!\d)))*")
+_NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:\s\d{3})+(?!\d)(?:[.,]\s?\d+)?|[.,]?\d(?:[\d.,'’]|(?<=[.,])\s(?=\d\d(?!\d)))*")
 _CENTS_AFTER_SIGN = re.compile(r"(\d)(?:(?:€|£)(\d+)|\s?(?:€|£)\s(\d\d))(?![\d.,])")
 _GAP = re.compile(r"[\s:.\-–]{0,3}")
 _AMOUNT = re.compile(r"\d[.,]?\s?$")
