@@ -16,16 +16,18 @@ import trustme
 import zstandard
 
 from scrapeyard.builtin import BUILTINS
-from scrapeyard.engines.clients import Clients, newest_profile
+from scrapeyard.engines.clients import Clients, Dress
 from scrapeyard.engines.http import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.profiles import find_profile
 from scrapeyard.engines.target import Address
-from scrapeyard.errors import FetchFailed, SettingsInvalid
+from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, Scraper, ScraperRef
 from scrapeyard.settings import HttpSettings
 from tests.sites.site import Asked, Site, chunks, never, page, raw, redirect, reset, stalled
 
 MB = 1024 * 1024
+CHROME = Dress(profile="chrome")
 HTML = {"content_type": "text/html"}
 
 
@@ -46,11 +48,10 @@ async def site() -> AsyncIterator[Site]:
 async def make_engine() -> AsyncIterator[Callable[..., WreqEngine]]:
     engines: list[WreqEngine] = []
 
-    def make(resolve: Any = resolve, authorities: Path | None = None, **settings: Any) -> WreqEngine:
+    def make(resolve: Any = resolve, **settings: Any) -> WreqEngine:
         engine = WreqEngine(
             HttpSettings(**{"allow_private": True, "total_seconds": 10, **settings}),
             resolve=resolve,
-            authorities=authorities,
         )
         engines.append(engine)
         return engine
@@ -157,9 +158,9 @@ async def test_the_profile_speaks_like_its_browser(
 
 
 def test_profiles_are_the_newest_and_unknown_ones_are_refused() -> None:
-    assert str(newest_profile("safari")) >= "Profile.Safari26_4"
-    with pytest.raises(SettingsInvalid, match="netscape"):
-        newest_profile("netscape")
+    assert str(find_profile("safari")) >= "Profile.Safari26_4"
+    with pytest.raises(ValueError, match="netscape"):
+        find_profile("netscape")
 
 
 async def test_the_user_agent_setting_wins_over_the_profile(site: Site, make_engine: Callable[..., WreqEngine]) -> None:
@@ -586,7 +587,7 @@ async def test_a_certificate_holds_for_its_host_alone(
 ) -> None:
     site, authority = secure
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    engine = make_engine(authorities=tmp_path / "ca.pem")
+    engine = make_engine(ca_bundle=tmp_path / "ca.pem")
     assert (await engine.fetch(FetchRequest(url=site.url("/", "shop.test")), Caller())).body == b"secure"
     other = engine.fetch(FetchRequest(url=site.url("/", "other.test")), Caller())
     assert await reason_of(other) is ExitReason.FETCH_TLS
@@ -635,12 +636,12 @@ async def test_stopping_fails_what_is_in_flight(site: Site, make_engine: Callabl
 def test_clients_are_bounded_and_kept_by_use() -> None:
     clients = Clients(HttpSettings(), size=2)
     address = (IPv4Address("127.0.0.1"),)
-    first = clients.get("a.test", address)
-    clients.get("b.test", address)
-    assert clients.get("a.test", address) is first
-    clients.get("c.test", address)
-    assert clients.get("a.test", address) is first
-    assert clients.get("a.test", (IPv4Address("127.0.0.2"),)) is not first
+    first = clients.get("a.test", address, CHROME)
+    clients.get("b.test", address, CHROME)
+    assert clients.get("a.test", address, CHROME) is first
+    clients.get("c.test", address, CHROME)
+    assert clients.get("a.test", address, CHROME) is first
+    assert clients.get("a.test", (IPv4Address("127.0.0.2"),), CHROME) is not first
 
 
 async def test_many_pages_at_once(site: Site, fetch: Any) -> None:

@@ -1,10 +1,11 @@
 """A page's bytes: counted on the wire, counted again when decompressed, and cut off at the limit in both."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 from wreq.wreq import Response
 
-from scrapeyard.engines.decompress import Corrupt, OverLimit, decompress, encodings_of
+from scrapeyard.engines.decompress import Corrupt, OverLimit, Unpacking, decompress, encodings_of
 from scrapeyard.engines.failures import WREQ_ERRORS, explain
 from scrapeyard.engines.target import Target
 from scrapeyard.errors import FetchFailed
@@ -60,8 +61,55 @@ async def undo_encoding(target: Target, status: int, header: str | None, wire: b
     except OverLimit:
         raise _too_large(target, status, limit, "holds, once decompressed,") from None
     except Corrupt as error:
-        message = f"the page of {target.host} cannot be decompressed ({error}); trying again may help"
-        raise FetchFailed(ExitReason.FETCH_DECODE, message, site_status=status) from None
+        raise _corrupt(target, status, error) from None
+
+
+class Stream:
+    """A page in pieces, decompressed as they come, never held whole. To be read once.
+
+    `received` counts the wire; `failure` is what ended it, which whoever reads the pieces may have wrapped in an error
+    of its own.
+    """
+
+    def __init__(self, target: Target, status: int, header: str | None, limit: int) -> None:
+        self._target = target
+        self._status = status
+        self._header = header
+        self._limit = limit
+        self.received = 0
+        self.failure: FetchFailed | None = None
+
+    async def pieces(self, response: Response) -> AsyncIterator[bytes]:
+        """Raises FetchFailed (fetch_too_large, fetch_decode, fetch_protocol, fetch_timeout)."""
+        try:
+            unpacking = Unpacking(encodings_of(self._header or ""), self._limit)
+            async for chunk in self._wire(response):
+                for piece in unpacking.feed(chunk):
+                    yield piece
+            unpacking.finish()
+        except OverLimit:
+            self.failure = _too_large(self._target, self._status, self._limit, "sends")
+        except Corrupt as error:
+            self.failure = _corrupt(self._target, self._status, error)
+        except WREQ_ERRORS as error:
+            self.failure = explain(error, self._target)
+        if self.failure is not None:
+            raise self.failure
+
+    async def _wire(self, response: Response) -> AsyncIterator[bytes]:
+        async with response.stream() as chunks:
+            async for chunk in chunks:
+                if not isinstance(chunk, memoryview):  # trailers
+                    continue
+                self.received += len(chunk)
+                if self.received > self._limit:
+                    raise OverLimit
+                yield bytes(chunk)
+
+
+def _corrupt(target: Target, status: int, error: Corrupt) -> FetchFailed:
+    message = f"the page of {target.host} cannot be decompressed ({error}); trying again may help"
+    return FetchFailed(ExitReason.FETCH_DECODE, message, site_status=status)
 
 
 def _too_large(target: Target, status: int, limit: int, verb: str) -> FetchFailed:

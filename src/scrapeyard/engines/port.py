@@ -1,12 +1,17 @@
 """An engine obtains a page. The child asks by message; policy is enforced here."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Literal, Protocol
 
 from msgspec import Struct, field
 
-from scrapeyard.model import FetchPolicy, Scraper
+from scrapeyard.engines.budget_ledger import Ledger
+from scrapeyard.model import BudgetLimits, FetchPolicy, Scraper
+
+Keep = Callable[[AsyncIterator[bytes], str], Awaitable[int]]
+"""Takes a page's pieces and its content type, and returns how many bytes it has kept. It is called again when the page
+is fetched again, and what it kept before is then void."""
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True):
@@ -29,6 +34,11 @@ class FetchRequest(Struct, frozen=True, kw_only=True):
     """Name of a pool; `none` for no proxy."""
     engine: Literal["auto", "http", "solver"] = "auto"
     """`http`: never more than plain HTTP; `solver`: at once."""
+    certificate: str = ""
+    """PEM of a client certificate and its key, where the operator lets scrapers present one."""
+    keep: Keep | None = None
+    """A page of a good status goes here piece by piece, as it comes, and not into `body`. Such a request is nobody
+    else's: it is neither kept for others nor answered from what was kept."""
 
 
 class FetchResponse(Struct, frozen=True, kw_only=True):
@@ -52,6 +62,8 @@ class FetchResponse(Struct, frozen=True, kw_only=True):
     """How it was had, for `explain`: profile, proxy class, solver."""
     proxy_class: str = ""
     """What its bytes count as: empty (no proxy), `datacenter`, `residential`, `unlocker`."""
+    kept: int | None = None
+    """Bytes that went to `request.keep`; None: the page is in `body`."""
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -62,6 +74,10 @@ class Caller(Struct, frozen=True, kw_only=True):
     run_id: str = ""
     job_id: str = ""
     policy: FetchPolicy = FetchPolicy()
+    job_budget: BudgetLimits = BudgetLimits()
+    """What all runs of the job may use up together."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """Where what its fetches use up is written down."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits so many seconds for the site's turn. A run's own pause gives its slot to others meanwhile."""
 

@@ -32,7 +32,7 @@ class Way(Struct, frozen=True, kw_only=True):
     """How one request is made. Empty and None: as the settings say."""
 
     profile: str = ""
-    """Browser to look like; a request's own wins."""
+    """Browser to look like; wins over the request's own."""
     proxy: Proxy | None = None
     """None: straight to the site."""
     headers: tuple[tuple[str, str], ...] = ()

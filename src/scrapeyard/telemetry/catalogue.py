@@ -100,6 +100,14 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Refused to fetch from {host}: {address} is a {kind} address",
         "ko": "{host}에서 가져오기를 거부했습니다: {address}은(는) {kind} 주소입니다",
     },
+    "fetch.session_lost": {
+        "en": "The cookies of session {session} of {scraper} could not be kept: {error}",
+        "ko": "{scraper}의 세션 {session} 쿠키를 보관하지 못했습니다: {error}",
+    },
+    "fetch.session_unread": {
+        "en": "The cookies of session {session} of {scraper} could not be read: {error}",
+        "ko": "{scraper}의 세션 {session} 쿠키를 읽지 못했습니다: {error}",
+    },
     "gateway.client_gone": {
         "en": "The client hung up while it sent its request to {path}",
         "ko": "클라이언트가 {path} 요청을 보내던 중 연결을 끊었습니다",
