@@ -21,7 +21,7 @@ from scrapeyard.model.run import (
     status_of,
 )
 from scrapeyard.model.scraper import SCRAPER_ID, Defaults, Limits, Scraper, ScraperRef
-from scrapeyard.model.signals import Cancel, Invalidate, Refresh, Signal
+from scrapeyard.model.signals import Cancel, Invalidate, Refresh, Signal, SitesChanged
 
 __all__ = [
     "FINAL",
@@ -50,6 +50,7 @@ __all__ = [
     "Scraper",
     "ScraperRef",
     "Signal",
+    "SitesChanged",
     "Timing",
     "Usage",
     "WorkerInfo",

@@ -1,4 +1,5 @@
-"""Short messages every process hears: cancel this run, look at the repository again, forget kept pages."""
+"""Short messages every process hears: cancel this run, look at the repository again, forget kept pages, read how
+a site is to be treated."""
 
 from msgspec import Struct
 
@@ -24,4 +25,11 @@ class Invalidate(Struct, frozen=True, kw_only=True, tag="invalidate"):
     site: str = ""
 
 
-Signal = Cancel | Refresh | Invalidate
+class SitesChanged(Struct, frozen=True, kw_only=True, tag="sites"):
+    """Operators want a site treated in another way: read the store now."""
+
+    sender: str = ""
+    """The process that knows it already."""
+
+
+Signal = Cancel | Refresh | Invalidate | SitesChanged
