@@ -10,6 +10,7 @@ import typer
 
 from scrapeyard import __version__
 from scrapeyard.cli import (
+    cache,
     certify,
     config,
     demo,
@@ -43,6 +44,7 @@ for group in (
     runs,
     scrapers,
     workers,
+    cache,
     new,
     validate,
     record,

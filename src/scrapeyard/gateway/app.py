@@ -12,7 +12,18 @@ from scrapeyard.gateway import openapi, problems
 from scrapeyard.gateway.body_limit import BodyLimit
 from scrapeyard.gateway.hot_path import HotPath
 from scrapeyard.gateway.last_resort import LastResort
-from scrapeyard.gateway.routes import artifacts, channels, events, health, metrics, runs, scrape, scrapers, workers
+from scrapeyard.gateway.routes import (
+    artifacts,
+    cache,
+    channels,
+    events,
+    health,
+    metrics,
+    runs,
+    scrape,
+    scrapers,
+    workers,
+)
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.settings import GatewaySettings
 
@@ -43,7 +54,7 @@ def application(gateway: Gateway) -> FastAPI:
         redirect_slashes=False,
         lifespan=_lifespan(gateway),
     )
-    for family in (scrape, runs, events, artifacts, workers, scrapers, channels, health, metrics):
+    for family in (scrape, runs, events, artifacts, workers, scrapers, channels, cache, health, metrics):
         app.include_router(family.routes(gateway))
     problems.install(app)
     app.add_middleware(HotPath, path=scrape.PATH, answer=scrape.answerer(gateway))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.engines.cache.port import PageStore
+from scrapeyard.gateway.caching import Caching
 from scrapeyard.gateway.cancelling import Cancelling
 from scrapeyard.gateway.health import Health
 from scrapeyard.gateway.lookup import Lookup
@@ -32,6 +34,8 @@ class GatewayServices:
     blobs: Blobs
     catalogue: Catalogue
     gateway_id: str
+    pages: PageStore | None = None
+    """The shared tier of the page cache; None: this gateway has no part in it."""
     clock: Callable[[], float] = time.time
 
 
@@ -71,6 +75,7 @@ class Gateway:
             lookup=self.lookup,
             cancelling=self.cancelling,
         )
+        self.caching = Caching(settings, services.queue, services.pages, self.scraping)
         self._serving = False
 
     @property

@@ -1,8 +1,8 @@
 """What makes two requests ask for the same page.
 
 In the key: method, URL, body, the way it is fetched by (profile, proxy, place, engine), and whether redirects are
-followed. Cookies, credentials, a language or a session make the page private: then also the scraper, the session and
-those headers. Other headers count when the site says so (`Vary`), by a second key.
+followed. Cookies, credentials, a language, a certificate or a session make the page private: then also the scraper and
+all of those. Other headers count when the site says so (`Vary`), by a second key.
 """
 
 from collections.abc import Sequence
@@ -29,6 +29,8 @@ _TAKEN_APART = frozenset(
         "session",
         "profile",
         "proxy",
+        "certificate",
+        "keep",
         "timeout_seconds",
         "max_bytes",
         "max_age_seconds",
@@ -86,9 +88,9 @@ def _way(request: FetchRequest, policy: FetchPolicy) -> tuple[str, ...]:
 def _privacy(request: FetchRequest, caller: Caller) -> tuple[object, ...]:
     """Empty: anyone may have it."""
     own = () if not request.headers else sorted(_private_headers(request))
-    if not own and not request.session:
+    if not own and not request.session and not request.certificate:
         return ()
-    return caller_id(caller), request.session, own
+    return caller_id(caller), request.session, request.certificate, own
 
 
 def _private_headers(request: FetchRequest) -> list[tuple[str, str]]:

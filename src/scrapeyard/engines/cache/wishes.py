@@ -23,12 +23,13 @@ def wish_of(request: FetchRequest, caller: Caller, settings: CacheSettings) -> W
     """None: the cache has no part in this request.
 
     That is so when the mode is off; when neither the request, nor its policy, nor the setting lets a kept page serve
-    anybody; for methods but GET and HEAD, except a POST that says max_age itself; and for conditional requests.
+    anybody; for methods but GET and HEAD, except a POST that says max_age itself; for conditional requests; and for a
+    page that goes elsewhere piece by piece.
     """
     policy = caller.policy
     mode = policy.cache or settings.mode
     asked = _larger(request.max_age_seconds, policy.max_age_seconds)
-    if mode == "off" or not (asked > 0 or settings.max_age_seconds > 0):
+    if mode == "off" or request.keep is not None or not (asked > 0 or settings.max_age_seconds > 0):
         return None
     method = request.method.upper()
     if method not in ("GET", "HEAD") and not (method == "POST" and (request.max_age_seconds or 0) > 0):
