@@ -1,4 +1,4 @@
-"""What has been kept long enough goes: runs with their blobs, idempotency keys, silent workers."""
+"""What has been kept long enough goes: runs with their blobs, idempotency keys, sessions, silent workers."""
 
 from collections.abc import Callable
 
@@ -40,6 +40,7 @@ class Retention:
         await self._remove_blobs()
         full = await self._remove_runs(now)
         await self._store.forget_keys_before(now - self._settings.retention.keys_hours * 3600)
+        await self._store.forget_sessions_before(now - self._settings.http.session_days * DAY)
         await self._store.forget_before(now - 10 * self._settings.worker.lease_seconds)
         self._next = now if full else now + EVERY_SECONDS
 

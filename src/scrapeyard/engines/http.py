@@ -21,7 +21,7 @@ from scrapeyard.engines.names import Names, Resolve, system_resolve
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.profiles import profile_of
 from scrapeyard.engines.redirects import Hop
-from scrapeyard.engines.sessions import MemorySessions, Sessions, SessionStore
+from scrapeyard.engines.sessions import MemorySessions, Sessions
 from scrapeyard.engines.sites.site import Sites
 from scrapeyard.engines.target import Address, Target
 from scrapeyard.engines.walk import Terms, Walk
@@ -29,6 +29,7 @@ from scrapeyard.engines.way import PLAIN, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
+from scrapeyard.store.port import SessionStore
 
 
 class WreqEngine:

@@ -1,14 +1,14 @@
 """Named sessions: cookies kept for a scraper across its fetches and runs, on whatever worker they happen."""
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 import msgspec
 
 from scrapeyard.engines.cookies import MAX_COOKIES, Cookie
 from scrapeyard.errors import FetchFailed, StoreUnavailable
 from scrapeyard.model import ExitReason
+from scrapeyard.store.port import SessionChange, SessionStore
 from scrapeyard.telemetry.events import get_log
 
 MAX_SESSION_BYTES = 64 * 1024
@@ -18,22 +18,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _COOKIES = msgspec.json.Decoder(tuple[Cookie, ...])
 _DAY = 86_400.0
 log = get_log("engines")
-
-Change = Callable[[bytes], bytes]
-"""From what is kept (empty: nothing) to what is to be kept (empty: nothing any more)."""
-
-
-class SessionStore(Protocol):
-    """Where sessions lie. Every method raises StoreUnavailable when it does not answer."""
-
-    async def read_session(self, scraper_id: str, name: str, saved_after: float) -> bytes:
-        """What was kept since then; empty when nothing was."""
-
-    async def change_session(self, scraper_id: str, name: str, change: Change, now: float) -> None:
-        """Replace what is kept. Of two who change at once, the second is given what the first has kept."""
-
-    async def forget_sessions_before(self, saved_before: float) -> None:
-        """Drop sessions that were not changed since then."""
 
 
 class MemorySessions:
@@ -47,7 +31,7 @@ class MemorySessions:
         saved_at, kept = self._kept.get((scraper_id, name), (0.0, b""))
         return kept if saved_at > saved_after else b""
 
-    async def change_session(self, scraper_id: str, name: str, change: Change, now: float) -> None:
+    async def change_session(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
         """Replace what is kept."""
         self._kept[scraper_id, name] = (now, change(self._kept.get((scraper_id, name), (0.0, b""))[1]))
 

@@ -4,7 +4,7 @@ Several small ports, one implementation on SQLite and PostgreSQL. Every method r
 database does not answer; nothing is then half done. Times are Unix seconds (float), given by the caller.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -300,6 +300,23 @@ class MeterStore(Protocol):
         """Drop the days before."""
 
 
+SessionChange = Callable[[bytes], bytes]
+"""From what is kept (empty: nothing) to what is to be kept (empty: nothing any more). It may be called twice."""
+
+
+class SessionStore(Protocol):
+    """Named sessions of scrapers, as the engine packs them."""
+
+    async def read_session(self, scraper_id: str, name: str, saved_after: float) -> bytes:
+        """What was kept since then; empty when nothing was."""
+
+    async def change_session(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
+        """Replace what is kept. Of two who change at once, the second is given what the first has kept."""
+
+    async def forget_sessions_before(self, saved_before: float) -> None:
+        """Drop sessions that were not changed since then."""
+
+
 class LeaderStore(Protocol):
     """One leader among dispatchers."""
 
@@ -318,6 +335,7 @@ class Store(
     SiteStore,
     ProxyStore,
     MeterStore,
+    SessionStore,
     LeaderStore,
     Protocol,
 ):

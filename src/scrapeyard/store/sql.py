@@ -9,6 +9,7 @@ from scrapeyard.store.proxies import SqlProxies
 from scrapeyard.store.run_reads import SqlRunReads
 from scrapeyard.store.run_statements import RunStatements
 from scrapeyard.store.run_writes import SqlRunWrites
+from scrapeyard.store.sessions import SqlSessions
 from scrapeyard.store.sites import SqlSites
 from scrapeyard.store.workers import SqlWorkers
 
@@ -22,6 +23,7 @@ class SqlStore(
     SqlSites,
     SqlProxies,
     SqlMeters,
+    SqlSessions,
     SqlLeaders,
 ):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
