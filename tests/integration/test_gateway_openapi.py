@@ -105,6 +105,9 @@ def contract(yard: Yard) -> schemathesis.BaseSchema:
 
 
 OPERATIONS = [
+    "GET /api/cache",
+    "POST /api/cache/invalidate",
+    "POST /api/cache/warm",
     "GET /api/health",
     "GET /api/live",
     "GET /api/ready",
