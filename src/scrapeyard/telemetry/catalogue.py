@@ -4,6 +4,22 @@ Keep the list sorted by event name. A name is `part.what_happened`.
 """
 
 WORDS: dict[str, dict[str, str]] = {
+    "budget.away": {
+        "en": "Redis does not answer ({error}); jobs are held to their budgets by what was last heard of other workers",
+        "ko": "Redis가 응답하지 않습니다({error}). 작업 예산은 다른 워커에 대해 마지막으로 알려진 값으로 지킵니다",
+    },
+    "budget.back": {
+        "en": "Redis answers again; budgets of jobs are shared",
+        "ko": "Redis가 다시 응답합니다. 작업 예산을 공유합니다",
+    },
+    "budget.nearly_used": {
+        "en": "Run {run}: {used} of the {whose}'s budget of {allowed} {budget} is used up",
+        "ko": "실행 {run}: {whose} 예산 {budget} {allowed} 중 {used}을(를) 사용했습니다",
+    },
+    "budget.refused": {
+        "en": "Redis refused to add up a job's budget: {error}",
+        "ko": "Redis가 작업 예산 합산을 거부했습니다: {error}",
+    },
     "cache.away": {
         "en": "The shared page cache cannot be used ({error}); pages are fetched instead",
         "ko": "공유 페이지 캐시를 사용할 수 없습니다({error}). 페이지를 직접 가져옵니다",
@@ -140,6 +156,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "An unexpected error while answering {path}: {error}",
         "ko": "{path} 응답 중 예기치 않은 오류가 발생했습니다: {error}",
     },
+    "meters.not_written": {
+        "en": "What was received could not be written ({error}); it is kept and written later",
+        "ko": "수신량을 기록하지 못했습니다({error}). 보관했다가 나중에 기록합니다",
+    },
     "proxies.back": {
         "en": "Proxy {proxy} serves again",
         "ko": "프록시 {proxy}이(가) 다시 작동합니다",
@@ -148,9 +168,21 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Pool {pool} leaves out what it cannot serve of {country}/{state}/{city}: {why}",
         "ko": "풀 {pool}은(는) {country}/{state}/{city} 중 지원하지 않는 값을 뺍니다: {why}",
     },
+    "proxies.pool_unreadable": {
+        "en": "Pool {pool} is left out, since what is kept of it cannot be used: {error}",
+        "ko": "저장된 정의를 사용할 수 없어 풀 {pool}을(를) 제외합니다: {error}",
+    },
+    "proxies.pools_unknown": {
+        "en": "The pools kept by the API could not be read ({error}); those last known serve",
+        "ko": "API로 등록한 풀을 읽지 못했습니다({error}). 마지막으로 알려진 풀을 사용합니다",
+    },
     "proxies.rests": {
         "en": "Proxy {proxy} failed and rests for {seconds} s",
         "ko": "프록시 {proxy}이(가) 실패하여 {seconds}초 동안 쉽니다",
+    },
+    "proxies.standing_untold": {
+        "en": "How the proxies do could not be told ({error})",
+        "ko": "프록시 상태를 알리지 못했습니다({error})",
     },
     "queue.away": {
         "en": "The queue does not answer ({error}); trying again in {retry_seconds} s",
@@ -292,6 +324,18 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The others could not be told of new settings of {site} ({error}); they find them within seconds",
         "ko": "{site}의 새 설정을 다른 프로세스에 알리지 못했습니다({error}). 몇 초 안에 스스로 확인합니다",
     },
+    "solver.away": {
+        "en": "The solver does not answer ({error}); challenges are not passed meanwhile",
+        "ko": "솔버가 응답하지 않습니다({error}). 그동안 챌린지를 통과할 수 없습니다",
+    },
+    "solver.failed": {
+        "en": "The solver could not pass the challenge of {site} ({reason}): {error}",
+        "ko": "솔버가 {site}의 챌린지를 통과하지 못했습니다({reason}): {error}",
+    },
+    "solver.solved": {
+        "en": "The solver passed the challenge of {site} in {seconds} s",
+        "ko": "솔버가 {site}의 챌린지를 {seconds}초 만에 통과했습니다",
+    },
     "store.away": {
         "en": "The database does not answer ({error}); {pending} changes are kept and tried again",
         "ko": "데이터베이스가 응답하지 않습니다({error}). 변경 {pending}건을 보관하고 다시 시도합니다",
@@ -327,6 +371,26 @@ WORDS: dict[str, dict[str, str]] = {
     "traces.sent_again": {
         "en": "The collector takes traces again; those of {lost} runs are lost",
         "ko": "수집기가 다시 추적 정보를 받습니다. 실행 {lost}건의 추적 정보가 유실되었습니다",
+    },
+    "ways.away": {
+        "en": "What is remembered of sites is not shared for now ({error}); this process remembers for itself",
+        "ko": "사이트에 대한 기억을 지금은 공유할 수 없습니다({error}). 이 프로세스는 자체적으로 기억합니다",
+    },
+    "ways.back": {
+        "en": "What is remembered of sites is shared again",
+        "ko": "사이트에 대한 기억을 다시 공유합니다",
+    },
+    "ways.blocked": {
+        "en": "{site} refused the way {way} with status {status} ({kind}): {reason}",
+        "ko": "{site}이(가) {way} 경로를 상태 {status}(으)로 거부했습니다({kind}): {reason}",
+    },
+    "ways.refused": {
+        "en": "Redis refused to remember: {error}",
+        "ko": "Redis가 기억 저장을 거부했습니다: {error}",
+    },
+    "ways.unreadable": {
+        "en": "A clearance of {site} cannot be read and is left out: {error}",
+        "ko": "{site}의 통과 정보를 읽을 수 없어 제외합니다: {error}",
     },
     "worker.beat_broken": {
         "en": "A heartbeat met a fault of ours: {error}",
