@@ -280,6 +280,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The scrapers' folder {folder} holds more than is looked at; only {count} scrapers are known",
         "ko": "스크레이퍼 폴더 {folder}에 항목이 너무 많아 스크레이퍼 {count}개만 인식합니다",
     },
+    "robots.not_had": {
+        "en": "The robots.txt of {host} cannot be had: {problem}",
+        "ko": "{host}의 robots.txt를 가져올 수 없습니다: {problem}",
+    },
     "run.finished": {
         "en": "Run {run} of {scraper} ended: {exit_reason} ({wall_ms} ms, attempt {attempt})",
         "ko": "{scraper} 실행 {run} 종료: {exit_reason} ({wall_ms} ms, {attempt}번째 시도)",
