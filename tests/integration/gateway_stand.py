@@ -124,6 +124,7 @@ def run_of(delivery: Delivery) -> Run:
         worker_id="worker_1",
         reply_to=delivery.reply_to,
         traceparent=delivery.traceparent,
+        fetching=delivery.fetching,
     )
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from scrapeyard.gateway.remedies import EXITS
-from scrapeyard.model import Limits, Run, RunStatus, Timing, Usage
+from scrapeyard.model import BudgetLimits, Limits, Run, RunStatus, Timing, Usage
 
 SLOW_QUEUE_MS = 500.0
 TIGHT_PERCENT = 80.0
@@ -13,7 +13,7 @@ def explain(run: Run, allowed: Limits, now: float) -> dict[str, Any]:
     """The document. `allowed` are the limits in force for this run; `now` ends the total of a run that goes on."""
     total = 1000 * max(0.0, (run.finished_at or now) - run.created_at)
     phases = _phases(run.timing or Timing(), total)
-    limits = _limits(run.usage or Usage(), allowed)
+    limits = _limits(run.usage or Usage(), allowed, run.fetching.budget)
     return {
         "id": run.id,
         "status": run.status,
@@ -28,6 +28,8 @@ def explain(run: Run, allowed: Limits, now: float) -> dict[str, Any]:
         "phases": phases,
         "forked_ahead": run.timing.forked_ahead if run.timing else False,
         "fetches": run.fetches,
+        "requests": run.usage.requests if run.usage else 0,
+        "bytes_by_class": run.usage.bytes_by_class if run.usage else {},
         "limits": limits,
         "error": run.error,
         "summary": [*_where(run, total, phases), *_fetching(run), *_tight(limits), *_ending(run)],
@@ -48,18 +50,21 @@ def _phases(timing: Timing, total: float) -> list[dict[str, Any]]:
     return [{"name": name, "ms": round(ms, 3), "percent": _percent(ms, total)} for name, ms in spent.items()]
 
 
-def _limits(usage: Usage, allowed: Limits) -> list[dict[str, Any]]:
-    pairs = {
+def _limits(usage: Usage, allowed: Limits, budget: BudgetLimits) -> list[dict[str, Any]]:
+    pairs: dict[str, tuple[float, float | None]] = {
         "wall_seconds": (usage.wall_ms / 1000, allowed.wall_seconds),
         "cpu_seconds": (usage.cpu_ms / 1000, allowed.cpu_seconds),
         "memory_mb": (usage.memory_mb, allowed.memory_mb),
         "output_mb": (usage.output_bytes / 2**20, allowed.output_mb),
         "log_kb": (usage.log_bytes / 2**10, allowed.log_kb),
         "fetches": (usage.fetches, allowed.fetches),
+        "budget.requests": (usage.requests, budget.requests),
+        "budget.megabytes": (usage.bytes_received / 2**20, budget.megabytes),
     }
     return [
         {"name": name, "used": round(used, 3), "allowed": most, "percent": _percent(used, most)}
         for name, (used, most) in pairs.items()
+        if most is not None
     ]
 
 
@@ -99,7 +104,23 @@ def _fetching(run: Run) -> list[str]:
     failed = sum(1 for fetch in run.fetches if fetch.error or (fetch.status or 0) >= 400)
     many = "1 fetch" if len(run.fetches) == 1 else f"{len(run.fetches)} fetches"
     words = f"{many}, {failed} of them without a good answer; the slowest took {slowest.ms:.0f} ms"
-    return [f"{words}: {slowest.url[:200]}."]
+    return [f"{words}: {slowest.url[:200]}.", *_received(run.usage)]
+
+
+def _received(usage: Usage | None) -> list[str]:
+    """Told where it is more than the fetches themselves tell."""
+    if usage is None or not usage.bytes_by_class.keys() - {"direct"}:
+        return []
+    parts = [f"{size / 2**20:.2f} MB {_THROUGH.get(name, name)}" for name, size in usage.bytes_by_class.items()]
+    return [f"It took {usage.requests} requests and received {', '.join(parts)}."]
+
+
+_THROUGH = {
+    "direct": "directly",
+    "datacenter": "through datacenter proxies",
+    "residential": "through residential proxies",
+    "unlocker": "through an unlocker",
+}
 
 
 def _tight(limits: list[dict[str, Any]]) -> list[str]:

@@ -129,8 +129,12 @@ class UsageDocument(BaseModel):
     wall_ms: Milliseconds
     cpu_ms: Milliseconds
     memory_mb: float
-    fetches: int
-    bytes_received: int
+    fetches: int = Field(description="Pages that the script asked for.")
+    requests: int = Field(description="What that took of the web: other ways and redirects, but no kept pages.")
+    bytes_received: int = Field(description="On the wire, of all those requests.")
+    bytes_by_class: dict[str, int] = Field(
+        description="The same by what they came through: `direct`, `datacenter`, `residential`, `unlocker`."
+    )
     output_bytes: int
     log_bytes: int
     records: int
@@ -266,6 +270,8 @@ class Explanation(BaseModel):
     phases: list[PhaseDocument]
     forked_ahead: bool
     fetches: list[FetchDocument]
+    requests: int = Field(description="What the fetches took of the web.")
+    bytes_by_class: dict[str, int] = Field(description="Received, by what it came through.")
     limits: list[LimitDocument]
     error: ErrorDocument | None
     summary: list[str] = Field(description="A few plain sentences: where the time went and what to do.")

@@ -74,7 +74,13 @@ class Usage(Struct, frozen=True, kw_only=True):
     cpu_ms: float = 0.0
     memory_mb: float = 0.0
     fetches: int = 0
+    """Pages that the script asked for."""
+    requests: int = 0
+    """What that took of the web: other ways and redirects count, kept pages do not."""
     bytes_received: int = 0
+    """On the wire, of all those requests."""
+    bytes_by_class: dict[str, int] = field(default_factory=dict)
+    """The same by what they came through: `direct`, `datacenter`, `residential`, `unlocker`."""
     output_bytes: int = 0
     log_bytes: int = 0
     records: int = 0

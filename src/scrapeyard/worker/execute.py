@@ -222,7 +222,10 @@ def _account(outcome: Outcome, prepared: Prepared, verdict: Verdict, services: R
         cpu_ms=round(verdict.cpu_ms, 2),
         memory_mb=round(verdict.memory_mb, 1),
         fetches=services.fetches,
-        bytes_received=services.bytes_received,
+        requests=services.ledger.spent.requests,
+        # An engine that replays recorded pages keeps no books.
+        bytes_received=max(services.ledger.spent.bytes, services.bytes_received),
+        bytes_by_class=dict(services.ledger.bytes_by_class),
         output_bytes=verdict.output_bytes,
         log_bytes=verdict.log_bytes,
         records=verdict.records,

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.engines.budget_ledger import Ledger
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Artifact, Delivery, FetchTrace, LogLine
@@ -39,8 +40,13 @@ class RunServices:
     ) -> None:
         self._delivery = delivery
         self._pausing = pausing
+        self.ledger = Ledger(self._warn)
         self._caller = Caller(
-            scraper=prepared.scraper, run_id=delivery.run_id, policy=delivery.fetching, pause=pausing.pause
+            scraper=prepared.scraper,
+            run_id=delivery.run_id,
+            policy=delivery.fetching,
+            pause=pausing.pause,
+            ledger=self.ledger,
         )
         self._hidden = prepared.hidden
         self._engine = engine
@@ -74,6 +80,18 @@ class RunServices:
         )
         return response
 
+    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
+        """As `fetch`; the page becomes an artifact as it comes. Raises FetchFailed or BlobsUnavailable."""
+        key = keys.artifact(self._delivery.run_id, self._delivery.attempt, name)
+
+        async def keep(pieces: AsyncIterator[bytes], content_type: str) -> int:
+            kind = content_type[:200] or "application/octet-stream"
+            size = await self._blobs.put_stream(key, pieces, kind)
+            self.artifacts[name] = Artifact(name=name, content_type=kind, size=size, key=key)
+            return size
+
+        return await self.fetch(msgspec.structs.replace(request, keep=keep))
+
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Keep bytes. Raises BlobsUnavailable."""
         key = keys.artifact(self._delivery.run_id, self._delivery.attempt, name)
@@ -87,6 +105,11 @@ class RunServices:
             line = msgspec.structs.replace(line, text=text, fields=fields)
         self.logs.append(line)
         self._live.say({"type": "log", **msgspec.structs.asdict(line)})
+
+    def _warn(self, words: str) -> None:
+        """A line of ours among the script's."""
+        at_ms = round((time.perf_counter() - self._began) * 1000, 2)
+        self.log(LogLine(at_ms=at_ms, stream="log", text=words, level="warning", fields={"from": "budget"}))
 
     async def close(self) -> None:
         """The run is over: nothing more is told, and it waits no more."""
