@@ -183,7 +183,7 @@ class Cached:
     async def _alone(self, name: str, errand: _Errand, page: KeptPage | None) -> FetchResponse:
         """Fetch, unless another worker does at this moment and its page comes soon."""
         claimed = await self._shared.claim(name, CLAIM_SECONDS)
-        until = time.monotonic() + OTHERS_SECONDS
+        until = time.monotonic() + min(OTHERS_SECONDS, errand.request.timeout_seconds or OTHERS_SECONDS)
         while not claimed and errand.wish.max_age > 0 and time.monotonic() < until:
             await asyncio.sleep(_LOOK_SECONDS)
             theirs = await self._far(errand)

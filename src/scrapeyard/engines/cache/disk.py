@@ -6,10 +6,12 @@ of change is when it was last used. Only one process may use a folder. The size 
 
 import asyncio
 import os
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -26,6 +28,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 log = get_log("cache")
 _PART = ".part"
+_NAME = re.compile(r"([0-9a-f]{32})-([0-9a-f]{32})")
 
 
 class _File(Struct, frozen=True):
@@ -55,7 +58,7 @@ class DiskPages:
         """Look at what is there from before; what should not be there, such as half-written files, is removed."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "cache-disk")
-            await self._do(self._scan)
+            await self._quietly(self._scan)
 
     async def stop(self) -> None:
         """Let what is under way end."""
@@ -135,17 +138,25 @@ class DiskPages:
 
     def _scan(self) -> None:
         found: list[tuple[float, str, _File]] = []
-        for path in self._folder.glob("*/*"):
-            url, dash, page_id = path.name.partition("-")
-            if not dash or path.suffix == _PART:
+        for path in filter(Path.is_file, self._folder.glob("*/*")):
+            name = _NAME.fullmatch(path.name)
+            if name is None:
                 path.unlink(missing_ok=True)
                 continue
             stat = path.stat()
-            found.append((stat.st_mtime, page_id, _File(path, url, path.parent.name, stat.st_size)))
+            found.append((stat.st_mtime, name[2], _File(path, name[1], path.parent.name, stat.st_size)))
         for _, page_id, file in sorted(found, key=lambda each: each[0]):
             self._files[page_id] = file
             self._bytes += file.size
         self._make_room(0)
+        self._remove_empty_folders()
+
+    def _remove_empty_folders(self) -> None:
+        used = {file.path.parent for file in self._files.values()}
+        for folder in self._folder.glob("*/"):
+            if folder not in used:
+                with suppress(OSError):
+                    folder.rmdir()
 
     def _read(self, key: PageKey) -> KeptPage | None:
         file = self._files.get(key.id)
