@@ -28,19 +28,25 @@ http {{
 
 def page() -> str:
     """A shop's listing: forty-three products with four fields each, and what stands around them."""
-    items = "".join(
-        f'<article class="product" data-sku="SKU-{n:05}"><a class="name" href="/product/{n}">Enamel kettle no. {n}</a>'
-        f'<p class="about">Holds {n % 7 + 1} litres, whistles when it boils, comes in {n % 5 + 2} colours and lasts long.'
-        f' Made of steel that is easy to clean, with a handle that stays cool.</p><span class="price">€ {n * 3 + 19}.90'
-        f'</span><span class="stock">{"In stock" if n % 3 else "Sold out"}</span><img src="/image/{n}.jpg" alt="Kettle {n}">'
-        "</article>\n"
-        for n in range(ITEMS)
-    )
-    links = "".join(f'<li><a href="/category/{n}">Category {n}</a></li>' for n in range(24))
-    return (
-        '<!doctype html><html lang="en"><head><title>Kettles | Practice shop</title>'
+    links = "".join(f'<li><a href="/category/{number}">Category {number}</a></li>' for number in range(24))
+    head = (
+        "<title>Kettles | Practice shop</title>"
         '<meta name="description" content="Kettles, from small to large."><link rel="canonical" href="/kettles">'
-        f"</head><body><nav><ul>{links}</ul></nav><h1>Kettles</h1>\n{items}<footer>All prices with tax.</footer></body></html>"
+    )
+    items = "".join(map(_item, range(ITEMS)))
+    body = f"<nav><ul>{links}</ul></nav><h1>Kettles</h1>\n{items}<footer>All prices with tax.</footer>"
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}</body></html>'
+
+
+def _item(number: int) -> str:
+    stock = "In stock" if number % 3 else "Sold out"
+    return (
+        f'<article class="product" data-sku="SKU-{number:05}">'
+        f'<a class="name" href="/product/{number}">Enamel kettle no. {number}</a>'
+        f'<p class="about">Holds {number % 7 + 1} litres, whistles when it boils, comes in {number % 5 + 2} colours and'
+        " lasts long. Made of steel that is easy to clean, with a handle that stays cool.</p>"
+        f'<span class="price">€ {number * 3 + 19}.90</span><span class="stock">{stock}</span>'
+        f'<img src="/image/{number}.jpg" alt="Kettle {number}"></article>\n'
     )
 
 

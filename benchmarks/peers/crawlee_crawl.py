@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from datetime import timedelta
+from typing import Any
 
 from crawlee import ConcurrencySettings, Request
 from crawlee.configuration import Configuration
@@ -17,7 +18,7 @@ ERRAND = errand()
 async def main() -> None:
     """Fetch the page as often as told."""
     done = 0
-    settings = {
+    settings: dict[str, Any] = {
         "storage_client": MemoryStorageClient(),
         "configuration": Configuration(purge_on_start=False),
         "concurrency_settings": ConcurrencySettings(
