@@ -126,6 +126,11 @@ OPERATIONS = [
     "GET /api/scrapers/{site}/{task}/channels",
     "DELETE /api/scrapers/{site}/{task}/channels/{channel}",
     "PUT /api/scrapers/{site}/{task}/channels/{channel}",
+    "GET /api/sites",
+    "DELETE /api/sites/{site}",
+    "GET /api/sites/{site}",
+    "PUT /api/sites/{site}",
+    "POST /api/sites/{site}/reset",
     "GET /api/workers",
     "GET /metrics",
 ]

@@ -44,6 +44,14 @@ class Sites:
         return any(".".join(labels[start:]) in self._whole for start in range(len(labels)))
 
 
+def is_host(name: str) -> bool:
+    """Whether it is a host name or an address, in the one spelling that targets have."""
+    try:
+        return _is_address(name) or canonical_host(name) == name
+    except (ValueError, UnicodeError):
+        return False
+
+
 def _is_address(host: str) -> bool:
     try:
         ip_address(host)
