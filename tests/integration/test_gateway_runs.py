@@ -206,7 +206,8 @@ async def test_explain_tells_what_came_through_proxies_and_what_is_left_of_the_b
     assert (shown["requests"], shown["bytes_by_class"]) == (3, through)
     document = (await stand.client.get(f"/api/scrape/{delivery.run_id}/explain")).json()
     assert (document["requests"], document["bytes_by_class"]) == (3, through)
-    assert "It took 3 requests and received 1.00 MB directly, 3.00 MB through residential proxies." in document["summary"]
+    words = "It took 3 requests and received 1.00 MB directly, 3.00 MB through residential proxies."
+    assert words in document["summary"]
     limits = {limit["name"]: limit["percent"] for limit in document["limits"]}
     assert (limits["budget.requests"], limits["budget.megabytes"]) == (75, 80)
 
