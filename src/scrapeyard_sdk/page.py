@@ -1,6 +1,7 @@
 """A page as a script sees it. Parsing waits until something is selected, and is done once."""
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,9 @@ class Page:
         encoding: str = "utf-8",
         elapsed_ms: float = 0.0,
         redirects: Iterable[str] = (),
+        age_seconds: float | None = None,
+        way: str = "",
+        size: int | None = None,
     ) -> None:
         self.url = url
         self.status = status
@@ -110,6 +114,12 @@ class Page:
         self.encoding = encoding
         self.elapsed_ms = elapsed_ms
         self.redirects = tuple(redirects)
+        self.age_seconds = age_seconds
+        """How long ago the page was fetched, when a kept one served; None: just now."""
+        self.way = way
+        """How it was had: profile, proxy, solver."""
+        self.size = len(body) if size is None else size
+        """Bytes of the page; for a download, what was kept."""
         self._html: str | None = None
         self._tree: LexborHTMLParser | None = None
         self._document: Any = None
@@ -185,10 +195,22 @@ class Page:
         return urljoin(urljoin(self.url, base.strip()) if base else self.url, href.strip())
 
     def raise_for_status(self) -> "Page":
-        """This page if its status is below 400. Raises FetchError (`fetch_status`) otherwise."""
+        """This page if its status is below 400. Raises FetchError (`fetch_status`) otherwise.
+
+        A run that ends so is tried again later where that may help: for 408, 429 and from 500 on.
+        """
         if self.status >= 400:
-            raise FetchError("fetch_status", f"{self.url} answered {self.status}", site_status=self.status)
+            message = f"{self.url} answered {self.status}"
+            raise FetchError("fetch_status", message, site_status=self.status, retry_after=self.retry_after())
         return self
+
+    def retry_after(self) -> float | None:
+        """Seconds until the site wants to be asked again (`Retry-After`), at most a day; None: it does not say."""
+        said = self.headers.get("retry-after", "").strip()
+        if said.isascii() and said.isdigit():
+            return min(float(said[:10]), 86_400.0)
+        moment = _moment(said) if said else None
+        return None if moment is None else min(max(0.0, moment - time.time()), 86_400.0)
 
     def _link(self, href: str) -> str:
         try:
@@ -200,6 +222,15 @@ class Page:
         if self._tree is None:
             self._tree = _lexbor_tree(self.html)
         return self._tree
+
+
+def _moment(text: str) -> float | None:
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def _select(root: "LexborHTMLParser | LexborNode", selector: str) -> list[Node]:

@@ -1,5 +1,7 @@
 """An engine that keeps what it fetched."""
 
+import msgspec
+
 from scrapeyard.authoring.cassette import MAX_BODY_BYTES, MAX_BYTES, MAX_PAGES, Entry, Page
 from scrapeyard.authoring.redaction import Veil, clean_url, kept_headers
 from scrapeyard.authoring.requests import Asked, asked_of
@@ -32,7 +34,8 @@ class RecordingEngine:
         self._asked += 1
         number = self._asked
         try:
-            response = await self._inner.fetch(request, caller)
+            # What a script downloads is recorded like any page, so it is held here and handed on by whoever asked.
+            response = await self._inner.fetch(msgspec.structs.replace(request, keep=None), caller)
         except FetchFailed as failure:
             self._keep(number, Page(entry=_failed(asked, failure, self._veil)))
             raise

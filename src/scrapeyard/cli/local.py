@@ -225,6 +225,9 @@ class _HeardServices:
     async def fetch(self, request: FetchRequest) -> FetchResponse:
         return await self._inner.fetch(request)
 
+    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
+        return await self._inner.download(request, name)
+
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         await self._inner.artifact(name, content_type, data)
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from scrapeyard.gateway.remedies import EXITS
-from scrapeyard.model import BudgetLimits, Limits, Run, RunStatus, Timing, Usage
+from scrapeyard.model import BudgetLimits, Limits, Run, RunStatus, Timing, Usage, may_help_later
 
 SLOW_QUEUE_MS = 500.0
 TIGHT_PERCENT = 80.0
@@ -20,7 +20,7 @@ def explain(run: Run, allowed: Limits, now: float) -> dict[str, Any]:
         "scraper": run.scraper.partition("@")[0],
         "version": run.resolved.version if run.resolved else None,
         "exit_reason": run.exit_reason,
-        "retryable": run.exit_reason.retryable if run.exit_reason else False,
+        "retryable": _may_help_later(run),
         "attempt": run.attempt,
         "max_attempts": run.max_attempts,
         "worker": run.worker_id or None,
@@ -34,6 +34,10 @@ def explain(run: Run, allowed: Limits, now: float) -> dict[str, Any]:
         "error": run.error,
         "summary": [*_where(run, total, phases), *_fetching(run), *_tight(limits), *_ending(run)],
     }
+
+
+def _may_help_later(run: Run) -> bool:
+    return run.exit_reason is not None and may_help_later(run.exit_reason, run.error.site_status if run.error else None)
 
 
 def _phases(timing: Timing, total: float) -> list[dict[str, Any]]:

@@ -186,6 +186,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     finished_at: float = 0.0
     retry_after: float | None = None
     """Not None when this attempt is to be followed by another, that many seconds later: the run is not final."""
+    postponed: bool = False
+    """The other one then counts as this one: the run only waited for its turn."""
 
 
 class Run(Struct, frozen=True, kw_only=True):

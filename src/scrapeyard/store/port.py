@@ -54,7 +54,8 @@ class RunStore(Protocol):
 
         False means that the run is final already or has moved on to a later attempt: the outcome is dropped. A run that
         is not there yet is inserted in its final form. An outcome with `retry_after` set puts the run back to QUEUED at
-        the next attempt with `not_before`, unless a cancel was requested, which then ends it.
+        the next attempt (at the same one, if it is postponed) with `not_before`, unless a cancel was requested, which
+        then ends it.
         """
 
     async def claim(self, run_id: str, attempt: int, worker_id: str, now: float, lease_until: float) -> bool:

@@ -105,14 +105,15 @@ def ended_row(ending: Ending) -> Row:
 
 
 def retry_row(ending: Ending) -> Row:
-    """A run put back for its next attempt. It keeps what the last attempt met, so that it can be explained."""
+    """A run put back for its next attempt, or for the same one again. It keeps what the last one met, so that it can be
+    explained."""
     outcome = ending.outcome
     return (
         _row(ending.run)
         | _told(outcome)
         | {
             "status": RunStatus.QUEUED.value,
-            "attempt": outcome.attempt + 1,
+            "attempt": outcome.attempt if outcome.postponed else outcome.attempt + 1,
             "not_before": outcome.finished_at + (outcome.retry_after or 0.0),
         }
     )

@@ -12,7 +12,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.budget_ledger import Ledger
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import Artifact, Delivery, FetchTrace, LogLine
+from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine
 from scrapeyard.repository.secrets import redact
 from scrapeyard.worker.pausing import Pausing
 from scrapeyard.worker.prepare import Prepared
@@ -58,6 +58,8 @@ class RunServices:
         self.fetches = 0
         self.bytes_received = 0
         self.fetch_ms = 0.0
+        self.come_back: float | None = None
+        """Seconds until the turn of the site that last had none in time; None: every site had."""
         self._live = _Live(tell)
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
@@ -69,6 +71,8 @@ class RunServices:
                 response = await self._engine.fetch(request, self._caller)
         except FetchFailed as error:
             self._trace(request, started, status=error.site_status, error=f"{error.reason}: {error.message}")
+            if error.reason is ExitReason.FETCH_RATE_LIMITED:
+                self.come_back = error.details.get("retry_after")
             raise
         self.bytes_received += response.bytes_received
         self._trace(
@@ -90,7 +94,11 @@ class RunServices:
             self.artifacts[name] = Artifact(name=name, content_type=kind, size=size, key=key)
             return size
 
-        return await self.fetch(msgspec.structs.replace(request, keep=keep))
+        page = await self.fetch(msgspec.structs.replace(request, keep=keep))
+        if page.kept is not None or not 200 <= page.status < 300:
+            return page
+        kept = await keep(_whole(page.body), dict(page.headers).get("content-type", ""))  # from an engine of recordings
+        return msgspec.structs.replace(page, body=b"", kept=kept)
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Keep bytes. Raises BlobsUnavailable."""
@@ -141,6 +149,10 @@ class RunServices:
         if len(self.traces) < MAX_TRACES:
             self.traces.append(trace)
         self._live.say({"type": "fetch", **msgspec.structs.asdict(trace)})
+
+
+async def _whole(body: bytes) -> AsyncIterator[bytes]:
+    yield body
 
 
 class _Live:
