@@ -44,7 +44,7 @@ def test_a_good_page() -> None:
 
 
 def test_only_what_is_asked_for() -> None:
-    assert set(extract_page(HTML, URL, formats=["text"])) == {
+    assert set(extract_page(HTML, URL, include=["text"])) == {
         *("title", "description", "h1", "canonical", "language", "text")
     }
 
@@ -147,8 +147,8 @@ async def test_builtin_page_of_html() -> None:
     assert result["markdown"]
 
 
-async def test_builtin_page_of_some_formats() -> None:
-    result = await run(answer(b"<p>x", "text/html"), formats=["text"])
+async def test_builtin_page_of_some_parts() -> None:
+    result = await run(answer(b"<p>x", "text/html"), include=["text"])
     assert (result["text"], result["links"], result["markdown"], result["language"]) == ("x", None, None, "de")
 
 
@@ -178,8 +178,8 @@ async def test_builtin_page_of_html_that_does_not_say_so() -> None:
         {"url": "x"},
         {"url": 1},
         {"url": "http://" + "a" * 9000},
-        {"url": URL, "formats": ["html"]},
-        {"url": URL, "formats": ["text", "text"]},
+        {"url": URL, "include": ["html"]},
+        {"url": URL, "include": ["text", "text"]},
         {"url": URL, "extra": 1},
     ],
 )

@@ -112,6 +112,14 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Removed {count} environments to make room",
         "ko": "공간을 확보하려고 환경 {count}개를 삭제했습니다",
     },
+    "extract.parser_lost": {
+        "en": "A page of {host} ended its parser process: {error}",
+        "ko": "{host}의 페이지가 파서 프로세스를 종료시켰습니다: {error}",
+    },
+    "extract.too_slow": {
+        "en": "Reading a page of {host} took longer than {seconds} s; its parser process was ended",
+        "ko": "{host}의 페이지를 읽는 데 {seconds}초가 넘게 걸려 파서 프로세스를 종료했습니다",
+    },
     "fetch.refused_address": {
         "en": "Refused to fetch from {host}: {address} is a {kind} address",
         "ko": "{host}에서 가져오기를 거부했습니다: {address}은(는) {kind} 주소입니다",

@@ -4,11 +4,13 @@ import re
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 _TOKEN = re.compile(r"(?:[a-z]\d{1,6}[a-z])?([A-Za-z]{0,4}\d{5,20}|(?=[A-Z0-9]*\d)(?=[A-Z0-9]*[A-Z])[A-Z0-9]{8,14})")
-_KEYS = frozenset({"sku", "pid", "id", "productid", "product_id", "itemid", "item_id", "item", "p", "asin", "goodsno", "code"})
+_KEYS = frozenset(
+    {"sku", "pid", "id", "productid", "product_id", "itemid", "item_id", "item", "p", "asin", "goodsno", "code"}
+)
 
 
 def code_in(url: str) -> str | None:
-    """A token that looks like an item's number: five digits or more, or capitals mixed with digits. The last one counts."""
+    """The last token like an item's number: five digits or more, or capitals mixed with digits; None without one."""
     try:
         parts = urlsplit(url)
     except ValueError:

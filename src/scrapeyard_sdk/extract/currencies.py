@@ -1,5 +1,7 @@
 """How the world writes its currencies, and which one a sign means where."""
 
+# ruff: noqa: RUF001 - the letters of other scripts are meant
+
 import re
 from functools import cache
 
@@ -158,11 +160,11 @@ kr kr Kr kr. KR Kr.
 """
 """A code and its spellings, an underscore for a blank. The last two lines name no single currency."""
 
-_CODES = """AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTC BTN BWP BYN BZD CAD CDF
-CHF CLF CLP CNY COP CRC CUC CUP CVE CZK DEM DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP FRF GBP GEL GHS GIP GMD GNF GTQ GYD
-HKD HNL HRK HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LTL LVL
-LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PTE PYG
-QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLL SOS SPL SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS
+_CODES = """AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTC BTN BWP BYN BZD CAD
+CDF CHF CLF CLP CNY COP CRC CUC CUP CVE CZK DEM DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP FRF GBP GEL GHS GIP GMD GNF GTQ
+GYD HKD HNL HRK HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LTL
+LVL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PTE
+PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLL SOS SPL SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS
 UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWL"""
 
 _THREE_DECIMALS = frozenset({"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"})
@@ -232,15 +234,15 @@ _LOWER_WORDS = frozenset({"all", "top", "try", "mad", "bob", "cup", "lak", "mop"
 
 
 def _any_of(spelt: list[str]) -> re.Pattern[str]:
-    # Looking at the first letter before all spellings are tried makes the search several times faster.
-    firsts = "".join(sorted({re.escape(sign[0]) for sign in spelt}))
-    return re.compile(f"(?=[{firsts}])(?:" + "|".join(_bordered(sign) for sign in spelt) + ")")
+    """Those that begin with a letter are looked at only where a word begins, all at once: that is much faster."""
+    words = "|".join(_ended(sign) for sign in spelt if sign[0].isalpha())
+    others = "|".join(_ended(sign) for sign in spelt if not sign[0].isalpha())
+    return re.compile(rf"(?<![^\W\d_])(?:{words})" + (f"|{others}" if others else ""))
 
 
-def _bordered(sign: str) -> str:
-    before = r"(?<![^\W\d_])" if sign[0].isalpha() else ""
-    after = r"(?![^\W\d_])" if sign[-1].isalpha() and sign not in _STEMS else ""
-    return before + re.escape(sign) + after
+def _ended(sign: str) -> str:
+    is_word = sign[-1].isalpha() and sign not in _STEMS
+    return re.escape(sign) + (r"(?![^\W\d_])" if is_word else "")
 
 
 def _is_latin(sign: str) -> bool:

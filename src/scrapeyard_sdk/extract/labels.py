@@ -1,5 +1,7 @@
 """Facts that stand beside their label: `SKU: 1234`, a row of a table, a pair of a definition list."""
 
+# ruff: noqa: RUF001 - the letters of other scripts are meant
+
 import re
 from collections.abc import Iterator
 from itertools import islice, pairwise
@@ -24,7 +26,9 @@ _MAX_BOXES = 100
 _TAIL = r"\s*(?:\([^)]{1,20}\))?\s*[:#№.]*\s*"
 _CODE = re.compile(r"[#№]?\s*([A-Za-z0-9](?:[\w./\-]| (?=[A-Z0-9])){1,39})")
 _PAIR = re.compile(r"^([^:：]{2,60})\s*[:：]\s*(\S.{0,300})$")
-_SPECS = re.compile(r"spec|attribut|propert|detail|feature|charact|tech|param|data-?sheet|eigenschaft|caract|fiche", re.IGNORECASE)
+_SPECS = re.compile(
+    r"spec|attribut|propert|detail|feature|charact|tech|param|data-?sheet|eigenschaft|caract|fiche", re.IGNORECASE
+)
 
 _LABEL = re.compile(rf"^.{{0,30}}?(?<![^\W\d_]){words.SKU.pattern}\W{{0,4}}(?=\w*\d)", re.IGNORECASE)
 
@@ -43,7 +47,9 @@ def labelled_in(tree: "LexborHTMLParser", layout: Layout, url: str) -> Finding:
         codes=codes,
         gtin=next((code for _, value in _named(pairs, words.GTIN) if (code := gtin_of(value.split(",")[0]))), None),
         mpn=next(iter(_codes(pairs, words.MPN, "")), None),
-        brand=next((value for _, value in _named(pairs, words.BRAND) if len(value) <= 60 and "http" not in value), None),
+        brand=next(
+            (value for _, value in _named(pairs, words.BRAND) if len(value) <= 60 and "http" not in value), None
+        ),
         attributes=attributes,
     )
 
@@ -80,7 +86,7 @@ def _item(item: "LexborNode", layout: Layout) -> Iterator[Pair]:
     if flags is None or flags & ASIDE or not _is_specification(item):
         return
     text = " ".join(lines(item)) if len(item.html or "") < 3000 else ""
-    if match := _PAIR.match(text[: _MAX_VALUE].replace("\u200e", "").replace("\u200f", "")):
+    if match := _PAIR.match(text[:_MAX_VALUE].replace("\u200e", "").replace("\u200f", "")):
         yield match[1].strip(), match[2].strip()
 
 

@@ -87,7 +87,9 @@ class Layout:
     def _add_box(self, node: "LexborNode", order: int, above: int) -> None:
         tag = node.tag or ""
         attributes = node.attributes
-        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('data-testid') or ''}"[:500]
+        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('data-testid') or ''}"[
+            :500
+        ]
         key = (tag, names)
         if key not in self._known:
             self._known[key] = _named(tag, names)

@@ -13,7 +13,9 @@ MAX_DEPTH = 40
 _MAX_DOCUMENTS = 100
 _EXACT = 2**53
 
-_WRAPPING = re.compile(r"^\s*(?:<!--|//<!\[CDATA\[|/\*<!\[CDATA\[\*/|<!\[CDATA\[)|(?:-->|//\]\]>|/\*\]\]>\*/|\]\]>)\s*$")
+_WRAPPING = re.compile(
+    r"^\s*(?:<!--|//<!\[CDATA\[|/\*<!\[CDATA\[\*/|<!\[CDATA\[)|(?:-->|//\]\]>|/\*\]\]>\*/|\]\]>)\s*$"
+)
 _TOKENS = re.compile(
     r"""("(?:[^"\\]|\\.)*+(?:"|$))"""  # a string, closed or not: what is not closed must not be tried again
     r"|//[^\n]*|/\*(?:.*?\*/|.*$)|,(?=\s*+[}\]])",

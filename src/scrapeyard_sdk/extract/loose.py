@@ -18,7 +18,11 @@ _NAMES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "price": (("price",), ("data-price", "data-product-price", "data-price-amount"), ("product_price",)),
     "currency": (("priceCurrency",), ("data-currency", "data-currency-code"), ("currency",)),
     "availability": (("availability",), ("data-availability",), ()),
-    "sku": (("sku",), ("data-sku", "data-product-sku", "data-product_sku", "data-product-code"), ("sku", "product_sku", "asin", "ASIN", "productcode")),
+    "sku": (
+        ("sku",),
+        ("data-sku", "data-product-sku", "data-product_sku", "data-product-code"),
+        ("sku", "product_sku", "asin", "ASIN", "productcode"),
+    ),
     "gtin": (("gtin13", "gtin", "gtin14", "gtin12", "gtin8"), ("data-ean", "data-gtin"), ("ean", "gtin")),
     "mpn": (("mpn",), ("data-mpn",), ("mpn",)),
     "brand": (("brand",), ("data-brand", "data-product-brand"), ("brand",)),
@@ -42,7 +46,11 @@ def loose_in(tree: "LexborHTMLParser", layout: Layout) -> Finding:
 
 
 def _agreed(
-    tree: "LexborHTMLParser", layout: Layout, props: tuple[str, ...], attributes: tuple[str, ...], inputs: tuple[str, ...]
+    tree: "LexborHTMLParser",
+    layout: Layout,
+    props: tuple[str, ...],
+    attributes: tuple[str, ...],
+    inputs: tuple[str, ...],
 ) -> str | None:
     ways = (
         [(f'[itemprop="{name}"]', "content") for name in props],

@@ -1,5 +1,6 @@
 """What a page's head says of it: title, description, robots, Open Graph, Twitter cards, canonical, languages."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag, urljoin
@@ -13,6 +14,10 @@ MAX_FIELD = 2000
 MAX_LINK = 4096
 MAX_ENTRIES = 500
 """Of each list and table below; pages with more are made to be long."""
+_WHOLE = re.compile(r"https?://[a-z0-9.\-]+(?::\d+)?/[!$&-;=?-Z_a-z~%]*[!$&-;=@-Z_a-z~%]")
+"""Links that are absolute and plain, and stay as they are. Joining takes long, and pages have thousands of links."""
+_ORIGIN = re.compile(r"https?://[a-z0-9.\-]+(?::\d+)?(?=/|$)")
+_ROOTED = re.compile(r"/(?!/)(?:[!$&-:=?-Z_a-z~%]*[!$&-:=@-Z_a-z~%])?")
 _CARDS = {"og:": "opengraph", "product:": "opengraph", "article:": "opengraph", "twitter:": "twitter"}
 
 
@@ -47,11 +52,28 @@ def absolute(base: str, href: str | None) -> str | None:
     """A link as an absolute URL without fragment; None unless it leads to http or https."""
     if not href or len(href) > MAX_LINK:
         return None
+    if _WHOLE.fullmatch(href):
+        return href
     try:
         link = urldefrag(urljoin(base, "".join(href.split("\n")).strip())).url
     except ValueError:
         return None
     return clean(link) if link.startswith(("http://", "https://")) else None
+
+
+class Joiner:
+    """Makes the links of one page absolute. Does what `absolute` does, faster for the usual kinds."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        origin = _ORIGIN.match(base)
+        self._origin = origin.group() if origin else None
+
+    def absolute(self, href: str | None) -> str | None:
+        """As `absolute`."""
+        if href and self._origin and len(href) <= MAX_LINK and "/." not in href and _ROOTED.fullmatch(href):
+            return self._origin + href
+        return absolute(self._base, href)
 
 
 def folded(text: str) -> str:
@@ -76,7 +98,9 @@ class _Metas:
     def cards(self, kind: str) -> dict[str, Any]:
         """One value as text, several as a list."""
         return {
-            name: values[0] if len(values) == 1 else values for name, values in self._values.items() if _card(name) == kind
+            name: values[0] if len(values) == 1 else values
+            for name, values in self._values.items()
+            if _card(name) == kind
         }
 
     def others(self) -> dict[str, str]:

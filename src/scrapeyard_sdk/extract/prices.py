@@ -1,5 +1,7 @@
 """Prices as people write them: `1.298,00 €`, `$ 1,298`, `35€99`, `Was $120.00 Now $60.00`."""
 
+# ruff: noqa: RUF001 - the letters of other scripts are meant
+
 import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -17,10 +19,14 @@ _CENTS_AFTER_SIGN = re.compile(r"(\d)(?:(?:€|£)(\d+)|\s?(?:€|£)\s(\d\d))(?
 _GAP = re.compile(r"[\s:.\-–]{0,3}")
 _AMOUNT = re.compile(r"\d[.,]?\s?$")
 _AFTER = re.compile(r"[.,]?\s?[-–—]{0,2}\s?")
-_UNIT = re.compile(r"\s?(?:ft|kg|g|mg|ml|cl|litres?|liters?|cm|mm|inch|in|oz|lbs?|mois|months?|monate|x)\b", re.IGNORECASE)
+_UNIT = re.compile(
+    r"\s?(?:ft|kg|g|mg|ml|cl|litres?|liters?|cm|mm|inch|in|oz|lbs?|mois|months?|monate|x)\b", re.IGNORECASE
+)
 _PERCENT = re.compile(r"\s?%")
 _OLD = re.compile(r"\b(?:was|rrp|msrp|list price|uvp|statt|avant|antes|old price)\W*\S?\W*$", re.IGNORECASE)
-_FREE = re.compile(r"\b(?:free|gratis|kostenlos|gratuit|бесплатно)\b(?!\s*(?:shipping|delivery|versand))", re.IGNORECASE)
+_FREE = re.compile(
+    r"\b(?:free|gratis|kostenlos|gratuit|бесплатно)\b(?!\s*(?:shipping|delivery|versand))", re.IGNORECASE
+)
 _FREE_ABOVE = re.compile(r"free\s+(?:shipping|delivery)", re.IGNORECASE)
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _DATE = re.compile(rf"\b(?:{_MONTHS})[a-z]*\.?,?\s+\d{{4}}\b|^\d\d?-\d\d?$|^\d\d?\.\d\d?\.\d{{4}}$", re.IGNORECASE)
@@ -78,7 +84,9 @@ class _Number:
         before, after = text[: match.start()], text[match.start() + len(self.text) :]
         self._follows = _after(after, currencies.signs())
         self.sign = _before(before, currencies.signs()) or self._follows
-        self.letter = None if self.sign else _before(before, currencies.letters()) or _after(after, currencies.letters())
+        self.letter = (
+            None if self.sign else _before(before, currencies.letters()) or _after(after, currencies.letters())
+        )
         self._is_measure = self.sign is None and bool(_UNIT.match(after))
         self._is_old = bool(_OLD.search(before))
         self._leads_on = bool(_RANGE.match(after))

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 MAX_IMAGES = 50
 _TEXTS = ("name", "sku", "gtin", "mpn", "brand", "category", "description", "condition")
-_JUNK = re.compile(r"[$@#]?\{|\$\w+$|\{\{|%\w+%|^(?:null|none|undefined|n/?a|nan|false|true|-+|default|unknown|no brand)$", re.IGNORECASE)
+_JUNK = re.compile(
+    r"[$@#]?\{|\$\w+$|\{\{|%\w+%|^(?:null|none|undefined|n/?a|nan|false|true|-+|default|unknown|no brand)$",
+    re.IGNORECASE,
+)
 _BRAND_LABEL = re.compile(rf"^.{{0,40}}\b{BRAND.pattern}\s*:\s*(?=\S)", re.IGNORECASE)
 _IDS = re.compile(r"^https?://", re.IGNORECASE)
 _SKU_TRUST = ("page", "json-ld", "microdata", "rdfa", "opengraph", "attributes", "script", "url")
@@ -64,7 +67,7 @@ class _Reading:
         self._documents = (read_json_ld(tree), read_microdata(tree, self._base), read_rdfa(tree, self._base))
 
     def product(self) -> dict[str, Any] | None:
-        findings = list(self._findings())
+        findings = self._findings()
         sources: dict[str, str] = {}
         found: dict[str, Any] = {name: _taken(findings, name, sources) for name in _TEXTS}
         found["sku"] = _taken(_by_sku_trust(findings), "sku", sources)
@@ -84,21 +87,25 @@ class _Reading:
             "sources": sources,
         }
 
-    def _findings(self) -> Iterator[Finding]:
-        """The most trusted first."""
+    def _findings(self) -> list[Finding]:
+        """The most trusted first. What costs more is asked only while something that it may know is not known."""
+        found = list(self._published())
+        if not _knows(found, "price", "currency", "availability", "sku", "brand"):
+            state = state_in(self._tree, self._subject)
+            found += [state] if state is not None else []
+            found.append(loose_in(self._tree, self._layout))
+        if not _knows(found, "price", "availability"):
+            found.append(seen_in(self._tree, self._layout))
+        found.append(labelled_in(self._tree, self._layout, self._subject.url))
+        return [*found, Finding(source="url", sku=code_in(self._subject.url))]
+
+    def _published(self) -> Iterator[Finding]:
         kinds = ("json-ld", "microdata", "rdfa")
         for documents, source in zip(self._documents, kinds, strict=True):
             finding = product_in(documents, self._subject, source)
             if finding is not None:
                 yield finding
         yield _from_cards(self._cards)
-        state = state_in(self._tree, self._subject)
-        if state is not None:
-            yield state
-        yield loose_in(self._tree, self._layout)
-        yield seen_in(self._tree, self._layout)
-        yield labelled_in(self._tree, self._layout, self._subject.url)
-        yield Finding(source="url", sku=code_in(self._subject.url))
 
     def _price(self, findings: list[Finding], sources: dict[str, str]) -> dict[str, Any]:
         """Amount and currency of one source: what is known of another currency must not be mixed in."""
@@ -141,6 +148,10 @@ class _Reading:
         return unique((absolute(self._base, image) for image in said), MAX_IMAGES)
 
 
+def _knows(findings: list[Finding], *names: str) -> bool:
+    return all(any(getattr(each, name) for each in findings) for name in names)
+
+
 def _taken(findings: Sequence[Finding], name: str, sources: dict[str, str]) -> Any:
     for finding in findings:
         value = getattr(finding, name)
@@ -163,7 +174,9 @@ def _sound(name: str, value: str) -> str | None:
 def _by_sku_trust(findings: list[Finding]) -> list[Finding]:
     """What is published and also stands on the page comes first, then what stands on the page."""
     shown = {code for each in findings for code in each.codes}
-    return sorted(findings, key=lambda each: (each.sku not in shown or each.source == "page", _SKU_TRUST.index(each.source)))
+    return sorted(
+        findings, key=lambda each: (each.sku not in shown or each.source == "page", _SKU_TRUST.index(each.source))
+    )
 
 
 def _is_product(findings: list[Finding], found: dict[str, Any], sources: dict[str, str]) -> bool:
@@ -174,7 +187,7 @@ def _is_product(findings: list[Finding], found: dict[str, Any], sources: dict[st
 
 def _from_cards(cards: dict[str, Any]) -> Finding:
     def said(*names: str) -> str | None:
-        return first(text_of(cards.get(name)) for name in names)
+        return next((value for name in names if (value := text_of(cards.get(name)))), None)
 
     return Finding(
         source="opengraph",

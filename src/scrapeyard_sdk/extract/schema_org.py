@@ -90,7 +90,9 @@ def _finding(graph: _Graph, item: Item, subject: Subject, source: str) -> Findin
     finding = Finding(
         source=source,
         name=text_of(group.get("name")) or text_of(item.get("name")),
-        sku=text_of(graph.get(item, "sku")) or text_of(offer.get("sku")) or text_of(graph.get(item, "productID", "productId")),
+        sku=text_of(graph.get(item, "sku"))
+        or text_of(offer.get("sku"))
+        or text_of(graph.get(item, "productID", "productId")),
         gtin=first(gtin_of(each.get(name)) for each in (item, offer) for name in _GTINS),
         mpn=text_of(graph.get(item, "mpn", "model")),
         brand=text_of(graph.get(item, "brand", "manufacturer")),
@@ -171,12 +173,19 @@ def _rating(graph: _Graph, item: Item) -> dict[str, Any] | None:
     if value is None:
         return None
     best = amount_of(rating.get("bestRating"))
-    return {"value": float(value), "best": float(best) if best else None, "count": int(count) if count is not None else None}
+    return {
+        "value": float(value),
+        "best": float(best) if best else None,
+        "count": int(count) if count is not None else None,
+    }
 
 
 def _attributes(graph: _Graph, item: Item) -> dict[str, str]:
     named = ((text_of(each.get("name")), text_of(each.get("value"))) for each in graph.all(item, "additionalProperty"))
-    plain = ((name, text_of(item.get(name))) for name in ("color", "size", "material", "pattern", "weight", "width", "height"))
+    plain = (
+        (name, text_of(item.get(name)))
+        for name in ("color", "size", "material", "pattern", "weight", "width", "height")
+    )
     return {name: value for name, value in (*plain, *named) if name and value}
 
 

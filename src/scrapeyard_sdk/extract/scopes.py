@@ -79,7 +79,7 @@ class _Scopes:
     def _add(self, node: "LexborNode") -> None:
         names = [_short(name)[:200] for name in (node.attributes.get(self._prop) or "").split()[:10]]
         owner = self._owner(node) if names else None
-        if owner is None or self._is_below(owner, node.mem_id):
+        if owner is None or (self._borrowed and self._is_below(owner, node.mem_id)):
             return
         inner = self._items.get(node.mem_id)
         if inner is not None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk.extract.findings import Finding, Subject
@@ -16,6 +17,8 @@ _MAX_SCRIPTS = 100
 _MAX_SCRIPT = 2_000_000
 _MAX_LITERAL = 200_000
 _MAX_STARTS = 40
+_MAX_CHARACTERS = 4_000_000
+"""Of all literals tried: one that breaks off has cost as much as one that is read."""
 _MAX_VALUES = 60_000
 _ALIKE = 0.8
 
@@ -28,7 +31,8 @@ _PIECES = re.compile(
 )
 _KEYS = {
     "name": "name title productname itemname producttitle productfullname displayname",
-    "price": "saleprice currentprice finalprice sellingprice specialprice price productprice unitprice pricevalue offerprice amount",
+    "price": "saleprice currentprice finalprice sellingprice specialprice price productprice unitprice pricevalue"
+    " offerprice amount",
     "currency": "currency currencycode pricecurrency productcurrency",
     "sku": "sku productsku itemid productcode articlenumber articleid productid id",
     "gtin": "gtin gtin13 ean ean13 upc barcode isbn",
@@ -48,26 +52,35 @@ def state_in(tree: "LexborHTMLParser", subject: Subject) -> Finding | None:
 
 
 def _values(tree: "LexborHTMLParser") -> Iterator[Any]:
+    room = _MAX_CHARACTERS
     for node in tree.css("script:not([src])")[:_MAX_SCRIPTS]:
         kind = (node.attributes.get("type") or "").lower()
         text = node.text() if "ld+json" not in kind else ""
         if not _SIGNS.search(text) or len(text) > _MAX_SCRIPT:
             continue
-        starts = [0] if "json" in kind else [match.end() for match in _START.finditer(text)][:_MAX_STARTS]
-        for start in starts:
-            yield _literal(text, start)
+        end = 0
+        for start in [0] if "json" in kind else _starts(text):
+            if start < end or room < 0:
+                continue
+            value, end = _literal(text, start)
+            room -= end - start if value is not None else min(len(text) - start, _MAX_LITERAL)
+            yield value
 
 
-def _literal(text: str, start: int) -> Any:
-    """A value of JSON, or of JavaScript as far as it is written like one; None when it is neither."""
+def _starts(text: str) -> list[int]:
+    return [match.end() for match in islice(_START.finditer(text), _MAX_STARTS)]
+
+
+def _literal(text: str, start: int) -> tuple[Any, int]:
+    """A value of JSON, or of JavaScript as far as it is written like it, and where it ends; None when it is neither."""
     try:
-        return json.JSONDecoder(strict=False).raw_decode(text, start)[0]
+        return json.JSONDecoder(strict=False).raw_decode(text, start)
     except (ValueError, RecursionError):
         pass
     try:
-        return json.loads(_as_json(text[start : start + _MAX_LITERAL]), strict=False)
+        return json.loads(_as_json(text[start : start + _MAX_LITERAL]), strict=False), start + 1
     except (ValueError, RecursionError):
-        return None
+        return None, start
 
 
 def _as_json(text: str) -> str:
@@ -105,7 +118,9 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _by_field(source: dict[str, Any]) -> dict[str, Any]:
-    known = {re.sub(r"[\W_]", "", key).lower(): value for key, value in source.items() if value not in (None, "", [], {})}
+    known = {
+        re.sub(r"[\W_]", "", key).lower(): value for key, value in source.items() if value not in (None, "", [], {})
+    }
     found = {field: first(known.get(key) for key in keys.split()) for field, keys in _KEYS.items()}
     return {field: value for field, value in found.items() if value is not None}
 

@@ -1,5 +1,7 @@
 """Breadcrumbs that a page shows without marking them up."""
 
+# ruff: noqa: RUF001 - the letters of other scripts are meant
+
 from typing import TYPE_CHECKING
 
 from scrapeyard_sdk.extract.meta import folded

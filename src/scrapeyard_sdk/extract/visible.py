@@ -5,17 +5,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from scrapeyard_sdk.extract import currencies, words
 from scrapeyard_sdk.extract.findings import Finding
 from scrapeyard_sdk.extract.layout import AREA, ASIDE, NOW, OLD, OTHER, PRICE, Layout, Place
 from scrapeyard_sdk.extract.prices import parse_price
-from scrapeyard_sdk.text import lines
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser, LexborNode
+    from selectolax.lexbor import LexborHTMLParser
 
 _MAX_BOXES = 400
 _MAX_PRICE_TEXT = 60
@@ -73,10 +72,15 @@ def _offers(layout: Layout) -> Iterator[_Offer]:
 def _short_texts(layout: Layout) -> Iterator[Place]:
     """Texts with a digit that are in no price box. A bare number is given the currency that stands beside it."""
     texts = [each for each in layout.texts[:_MAX_TEXTS] if len(each.text) <= _MAX_SHORT and not each.flags & PRICE]
-    for place, after in zip(texts, [*texts[1:], None], strict=True):
+    for place, after in zip_longest(texts, texts[1:]):
         if not _DIGIT.search(place.text):
             continue
-        if after and _BARE.fullmatch(place.text) and after.order - place.order <= 4 and currencies.signs().match(after.text):
+        if (
+            after
+            and _BARE.fullmatch(place.text)
+            and after.order - place.order <= 4
+            and currencies.signs().match(after.text)
+        ):
             yield replace(place, text=f"{place.text} {after.text}")
         else:
             yield place
@@ -145,7 +149,9 @@ def _availability(tree: "LexborHTMLParser", layout: Layout) -> str | None:
 def _can_be_bought(tree: "LexborHTMLParser", layout: Layout) -> bool:
     for node in tree.css(_BUTTONS)[:_MAX_BUTTONS]:
         flags = layout.flags_of(node)
-        names = " ".join((node.attributes.get(name) or "")[:200] for name in ("class", "id", "name", "value", "title", "aria-label"))
+        names = " ".join(
+            (node.attributes.get(name) or "")[:200] for name in ("class", "id", "name", "value", "title", "aria-label")
+        )
         if flags is None or flags & ASIDE or "disabled" in node.attributes:
             continue
         if words.CART_NAME.search(names) or words.ADD_TO_CART.search(names):
