@@ -19,7 +19,7 @@ _LINKS = 60
 _LINKS_WITHIN = 256 * 1024
 _BARE = 160
 _LINE = 120
-_SHORT = 8 * 1024
+_SHORT = 4 * 1024
 _DATA = re.compile(rb"\s{0,64}(?:[\[{]|<\?xml|<(?:rss|feed|urlset|sitemapindex)\b)")
 _DATA_PATH = re.compile(r"\.(?:txt|json|xml|csv|tsv|js|css|md|ics|yaml|yml|log|map|webmanifest)$")
 _LINES = re.compile(rb"^[a-z-]{2,24}:", re.MULTILINE)
@@ -115,6 +115,14 @@ class Answer:
             return not self.text and not _SUBSTANCE.search(self.markup)
         words = self.markup.strip()
         return len(words) <= _LINE and not _LINES.search(words)
+
+    @cached_property
+    def is_only_script(self) -> bool:
+        """Whether there is a script of the page's own and nothing to see: no word, no application that it would start,
+        and more than a line that sends us on."""
+        if self.is_plenty or self.text or self.title or b"<script" not in self.markup or len(self._body) < _LINE:
+            return False
+        return b" src=" not in self.markup and b" id=" not in self.markup
 
     @cached_property
     def has_form(self) -> bool:

@@ -23,7 +23,7 @@ _CF_CODE = re.compile(rb"(?:cf-error-code\"?>|error code:?|error)\s{0,3}(1[01][0
 _RELOADS = re.compile(rb"location\s{0,3}(?:\.(?:reload|replace|assign|href)|=)|http-equiv=\"?refresh")
 _ENOUGH = 1.0
 _ENOUGH_IN_A_LINE = 0.85
-_ENOUGH_IN_LONG = 1.3
+_ENOUGH_IN_LONG = 1.6
 _ENOUGH_WHEN_REFUSED = 0.5
 _SURE = 1.6
 _OPENING = 700
@@ -147,6 +147,8 @@ def _by_status(answer: Answer) -> Found:
         return Block(kind="blocked", reason="the site answered 503; it may only be down", confidence=0.3)
     if status == 200 and answer.is_page and answer.is_empty:
         return Block(kind="blocked", reason="the page is empty", confidence=0.3)
+    if status == 200 and answer.is_page and answer.is_only_script:
+        return Block(kind="challenge", reason="the page is nothing but a script", confidence=0.35)
     return None
 
 

@@ -7,7 +7,7 @@ names and follows redirects by itself: keep it on a network from which nothing p
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from scrapeyard.engines.failures import WREQ_ERRORS
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.profiles import profile_of
 from scrapeyard.engines.solver.clearance import Clearance
+from scrapeyard.engines.solver.passage import Passage
 from scrapeyard.engines.solver.port import Solved, SolverAway
 from scrapeyard.engines.solver.sessions import TTL_MINUTES, SolverSessions
 from scrapeyard.engines.solver.wire import (
@@ -41,9 +42,6 @@ from scrapeyard.model import ExitReason, new_id
 from scrapeyard.settings import EscalationSettings
 from scrapeyard.telemetry.events import get_log
 
-Check = Callable[[Target], Awaitable[object]]
-"""Passes a target or raises FetchFailed: the HTTP engine's `addresses`."""
-
 log = get_log("solver")
 _NO_ANSWER: tuple[type[Exception], ...] = (TimeoutError, *WREQ_ERRORS)
 _CONNECT_SECONDS = 5.0
@@ -61,14 +59,14 @@ class FlareSolverr:
         self,
         settings: EscalationSettings,
         *,
-        check: Check,
+        passage: Passage,
         max_bytes: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`check` is the guard; `max_bytes` bounds a page. Raises SettingsInvalid when solver_url cannot be used."""
+        """`passage` is the guard; `max_bytes` bounds a page. Raises SettingsInvalid when solver_url cannot be used."""
         self._settings = settings
         self._door = _door(settings.solver_url)
-        self._check = check
+        self._passage = passage
         self._max_bytes = max_bytes
         self._clock = clock
         self._free = asyncio.Semaphore(settings.solver_concurrency)
@@ -91,6 +89,7 @@ class FlareSolverr:
                     await self._sessions.close()
             self._client = None
             client.close()
+        await self._passage.stop()
 
     async def solve(self, request: FetchRequest, caller: Caller, *, proxy: Proxy | None, seconds: float) -> Solved:
         """As `Solver`. GET and POST of a form or text; another method is fetch_not_allowed."""
@@ -120,7 +119,7 @@ class FlareSolverr:
 
     async def _passes(self, target: Target, caller: Caller) -> None:
         check_allowed(target, caller.scraper.allowed_hosts if caller.scraper else ())
-        await self._check(target)
+        await self._passage.check(target)
 
     async def _ask(
         self, request: FetchRequest, caller: Caller, target: Target, proxy: Proxy | None, seconds: float
