@@ -19,28 +19,28 @@ _INLINE_PAGE = 512 * 1024
 async def read_wire(target: Target, status: int, response: Response, limit: int) -> bytes:
     """The body as it came. Raises FetchFailed (fetch_too_large, fetch_protocol, fetch_timeout)."""
     length = response.content_length
+    body = bytearray()
     try:
         if length is not None and length <= limit:
             return bytes(await response.bytes())
         if length is not None:
             raise OverLimit
-        return await _read_within(response, limit)
+        await _read_within(response, limit, body)
+        return bytes(body)
     except OverLimit:
         await response.close()
-        raise _too_large(target, status, limit, "sends") from None
+        raise _counted(_too_large(target, status, limit, "sends"), len(body)) from None
     except WREQ_ERRORS as error:
-        raise explain(error, target) from None
+        raise _counted(explain(error, target), len(body)) from None
 
 
-async def _read_within(response: Response, limit: int) -> bytes:
-    body = bytearray()
+async def _read_within(response: Response, limit: int, body: bytearray) -> None:
     async with response.stream() as chunks:
         async for chunk in chunks:
             if isinstance(chunk, memoryview):  # anything else is trailers
                 body += chunk
             if len(body) > limit:
                 raise OverLimit
-    return bytes(body)
 
 
 async def undo_encoding(target: Target, status: int, header: str | None, wire: bytes, limit: int) -> bytes:
@@ -59,9 +59,9 @@ async def undo_encoding(target: Target, status: int, header: str | None, wire: b
                 pass  # a large page, or a bomb: find out in a thread
         return await asyncio.to_thread(decompress, wire, encodings, limit)
     except OverLimit:
-        raise _too_large(target, status, limit, "holds, once decompressed,") from None
+        raise _counted(_too_large(target, status, limit, "holds, once decompressed,"), len(wire)) from None
     except Corrupt as error:
-        raise _corrupt(target, status, error) from None
+        raise _counted(_corrupt(target, status, error), len(wire)) from None
 
 
 class Stream:
@@ -94,7 +94,7 @@ class Stream:
         except WREQ_ERRORS as error:
             self.failure = explain(error, self._target)
         if self.failure is not None:
-            raise self.failure
+            raise _counted(self.failure, self.received)
 
     async def _wire(self, response: Response) -> AsyncIterator[bytes]:
         async with response.stream() as chunks:
@@ -105,6 +105,12 @@ class Stream:
                 if self.received > self._limit:
                     raise OverLimit
                 yield bytes(chunk)
+
+
+def _counted(failure: FetchFailed, received: int) -> FetchFailed:
+    """With what came before it failed: that is paid for, too. Unknown for an answer of known length that broke off."""
+    failure.details["bytes_received"] = received
+    return failure
 
 
 def _corrupt(target: Target, status: int, error: Corrupt) -> FetchFailed:

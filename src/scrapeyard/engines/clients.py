@@ -43,6 +43,8 @@ class Dress(Struct, frozen=True, kw_only=True):
     """URL with credentials; empty: none."""
     certificate: str = ""
     """PEM of a client certificate with its key; empty: none."""
+    ca_file: Path | None = None
+    """Authorities trusted beside the usual ones, as a proxy that unlocks needs; None: no others."""
 
     def __repr__(self) -> str:
         return f"Dress(profile={self.profile!r}, proxied={bool(self.proxy)})"
@@ -56,6 +58,7 @@ class Clients:
         self._size = size
         self._made: OrderedDict[tuple[str, frozenset[Address], Dress], Client] = OrderedDict()
         self._config = _config(settings)
+        self._bundle = settings.ca_bundle
         try:
             emulation(settings.profile)
         except ValueError as error:
@@ -96,6 +99,8 @@ class Clients:
             config["proxies"] = [_proxy(dress.proxy)]
         else:
             config["no_proxy"] = True  # a proxy from the environment would connect to addresses nobody checked
+        if dress.ca_file is not None:
+            config["tls_verify"] = _trusting(dress.ca_file, self._bundle)
         if dress.certificate:
             config["tls_identity"] = _identity(dress.certificate)
         return Client(**config)
@@ -119,6 +124,16 @@ def _config(settings: HttpSettings) -> "ClientConfig":
     if settings.ca_bundle is not None:
         config["tls_verify"] = CertStore(pem_certs=_certificates(settings.ca_bundle), default_paths=True)
     return config
+
+
+def _trusting(ca_file: Path, bundle: Path | None) -> CertStore:
+    """Raises FetchFailed (fetch_proxy): the file belongs to the proxy's pool."""
+    try:
+        own = _certificates(ca_file)
+    except SettingsInvalid as error:
+        said = error.message.partition(": ")[2]
+        raise FetchFailed(ExitReason.FETCH_PROXY, f"the ca_file of the proxy's pool is of no use: {said}") from None
+    return CertStore(pem_certs=own + (_certificates(bundle) if bundle else []), default_paths=True)
 
 
 def _certificates(bundle: Path) -> list[str]:

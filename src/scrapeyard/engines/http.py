@@ -100,6 +100,7 @@ class WreqEngine:
                 user_agent=way.user_agent,
                 proxy=way.proxy.url if way.proxy else "",
                 certificate=request.certificate,
+                ca_file=way.proxy.ca_file if way.proxy else None,
             ),
             way=way,
             page_limit=page_limit(request, settings),
