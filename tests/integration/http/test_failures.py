@@ -11,7 +11,7 @@ import pytest
 from scrapeyard.engines.http import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
-from tests.integration.http.stand import MB, reason_of
+from tests.integration.http.stand import MB, failure_of, reason_of
 from tests.sites.site import Asked, Site, never, page, raw, redirect, reset, stalled
 
 
@@ -97,3 +97,11 @@ async def test_a_cancelled_fetch_lets_its_connection_go(site: Site, fetch: Any) 
         await task
     async with asyncio.timeout(5):
         await site.until(lambda: site.open == 0)
+
+
+@pytest.mark.parametrize("route", [never, stalled])
+async def test_a_silence_is_bounded_by_itself(site: Site, make_engine: Callable[..., WreqEngine], route: Any) -> None:
+    site.routes["/"] = route
+    failure = await failure_of(make_engine(read_seconds=0.2).fetch(FetchRequest(url=site.url("/")), Caller()))
+    assert failure.reason is ExitReason.FETCH_TIMEOUT
+    assert "http.read_seconds" in failure.message
