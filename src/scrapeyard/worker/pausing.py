@@ -13,8 +13,8 @@ from scrapeyard.errors import FetchFailed, Overloaded
 from scrapeyard.model import ExitReason
 from scrapeyard.worker.slots import Seat
 
-IN_PLACE = 0.25
-"""Seconds; giving the slot up for less would cost more than it brings."""
+IN_PLACE = 0.02
+"""Seconds. Small, since runs that wait in place for a busy site fill the slots until each waits just so long."""
 
 
 class Pausing:
