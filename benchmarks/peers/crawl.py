@@ -33,11 +33,11 @@ class Clock:
     """From the first page asked for to the last one done."""
 
     def __init__(self) -> None:
-        self._began = time.perf_counter()
+        self.began = time.perf_counter()
 
     def tell(self, pages: int, **more: float) -> None:
-        """Print the figures as the last line of stdout."""
-        seconds = time.perf_counter() - self._began
+        """Print the figures as the last line of stdout; `seconds` until now unless given."""
+        seconds = time.perf_counter() - self.began
         sys.stdout.write(json.dumps({"pages": pages, "seconds": seconds, **more}) + "\n")
         sys.stdout.flush()
 

@@ -60,7 +60,8 @@ async def main() -> None:
         @plain.router.default_handler
         async def take(context: HttpCrawlingContext) -> None:
             nonlocal done
-            done += len(await context.http_response.read()) > 0
+            body = await context.http_response.read()
+            done += len(body) > 0
 
         clock = Clock()
         await plain.run(requests)

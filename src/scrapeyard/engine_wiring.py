@@ -56,7 +56,9 @@ class WebParts:
             await up(part.start, part.stop)
 
 
-async def start_engine(settings: Settings, web: WebParts, store: Store, queue: Queue, worker_id: str, up: Up) -> Engine:
+async def start_engine(
+    settings: Settings, web: WebParts, store: Store, queue: Queue, *, worker_id: str, up: Up
+) -> Engine:
     """The worker's engine with everything around it, each part started by `up`. Raises SettingsInvalid."""
     sites = Sites(settings.sites.whole_hosts)
     policies = SitePolicies(settings.sites, store, queue)
