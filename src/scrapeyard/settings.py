@@ -326,6 +326,7 @@ class RetentionSettings(Section):
 
     runs_days: float = Field(7, gt=0, description="Final runs with their logs, results and artifacts.")
     keys_hours: float = Field(24, gt=0, description="Idempotency keys.")
+    usage_days: float = Field(90, ge=31, description="What was received from sites and through proxies, by day.")
 
 
 class TelemetrySettings(Section):
