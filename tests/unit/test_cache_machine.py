@@ -3,6 +3,7 @@ from before an invalidation."""
 
 import asyncio
 import json
+import random
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,10 @@ from scrapeyard.engines.sites.site import Sites
 from scrapeyard.model import FetchPolicy, Invalidate, Scraper, ScraperRef
 from scrapeyard.settings import CacheSettings
 
-NEAR, FAR = 9_000, 12_000
+NEAR, FAR = 9_000, 6_000
 TTL = 500.0
 SITES = Sites()
-URLS = [f"https://{host}/{path}" for host in ("a.example", "www.a.example", "b.example") for path in ("", "x")]
+URLS = ["https://a.example/", "https://www.a.example/x", "https://b.example/"]
 SCRAPERS = ["shop/one", "shop/two"]
 
 
@@ -44,6 +45,8 @@ class CacheMachine(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.folder = tempfile.TemporaryDirectory()
         self.pages = {url: Page() for url in URLS}
+        self.pages[URLS[0]].headers = [("vary", "X-Shop")]
+        self.pages[URLS[1]].headers = [("set-cookie", "a=b")]
         self.dropped = dict.fromkeys(URLS, 0.0)
         self.shared = DiskPages(Path(self.folder.name), limit_bytes=FAR, max_page_bytes=4000, clock=self.clock)
         self.runner.run(self.shared.start())
@@ -68,7 +71,7 @@ class CacheMachine(RuleBasedStateMachine):
             "shop": asked.get("x-shop"),
             "version": page.version,
             "at": self.now,
-            "fill": "x" * (700 * (page.version % 7)),
+            "fill": random.Random(page.version).randbytes(300 * (page.version % 7)).hex(),
         }
         return FetchResponse(
             url=request.url,
@@ -84,11 +87,11 @@ class CacheMachine(RuleBasedStateMachine):
         url=st.sampled_from(URLS),
         worker=st.integers(0, 1),
         who=st.sampled_from(SCRAPERS),
-        session=st.sampled_from(["", "s", "t"]),
-        cookie=st.sampled_from([None, None, "1", "2"]),
-        shop=st.sampled_from([None, "p", "q"]),
-        max_age=st.sampled_from([None, 0.0, 1.0, 60.0, 400.0, 10_000.0]),
-        mode=st.sampled_from(["through", "back", "around", "off"]),
+        session=st.sampled_from([""] * 6 + ["s", "t"]),
+        cookie=st.sampled_from([None] * 6 + ["1", "2"]),
+        shop=st.sampled_from([None, None, "p"]),
+        max_age=st.sampled_from([None, 0.0, 60.0, 400.0, 10_000.0, 10_000.0]),
+        mode=st.sampled_from(["through", "through", "back", "around", "off"]),
     )
     def fetch(
         self,
@@ -170,5 +173,5 @@ class CacheMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-CacheMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+CacheMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
 TestCache = CacheMachine.TestCase
