@@ -1,8 +1,8 @@
 """One answer, as the rules ask about it. Each thing is worked out when first asked for, and once."""
 
 import re
-from functools import cached_property
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, TypeVar, overload
 from urllib.parse import urlsplit
 
 from scrapeyard.engines.blocks.rules import Holds
@@ -14,7 +14,7 @@ _REFUSALS = frozenset({400, 401, 402, 403, 405, 406, 409, 418, 423, 429, 430, 44
 _PAGE_TYPES = ("text/html", "application/xhtml")
 _MARKUP = 64 * 1024
 _PLENTY = 1200
-_LINKS = 60
+_LINKS = 40
 """So many links make a page without counting its words, which takes longer."""
 _LINKS_WITHIN = 256 * 1024
 _BARE = 160
@@ -26,8 +26,30 @@ _LINES = re.compile(rb"^[a-z-]{2,24}:", re.MULTILINE)
 _FORM = re.compile(
     rb"<input[^<>]{0,200}\b(?:type=[\"']?(?:password|email|search|tel)|name=[\"']?(?:user|login|email|search|q\b|phone|name))"
 )
-_SUBSTANCE = re.compile(rb"<(?:script|iframe|frame|img|meta[^<>]{0,40}refresh|video|canvas|object|embed|form)\b")
+_SUBSTANCE = re.compile(rb"<(?:script|iframe|frame|img|meta[^<>]{0,40}refresh|video|canvas|svg|object|embed|form)\b")
 _TAG = re.compile(rb"<[a-z!/]")
+
+
+T = TypeVar("T")
+
+
+class _lazy(Generic[T]):  # noqa: N801  it is written as a decorator
+    """Worked out once. functools' own takes a lock each time, which costs more here than what is worked out."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self._name = make.__name__
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, answer: None, owner: type) -> "_lazy[T]": ...
+    @overload
+    def __get__(self, answer: object, owner: type) -> T: ...
+    def __get__(self, answer: object, owner: type) -> "T | _lazy[T]":
+        if answer is None:
+            return self
+        value = answer.__dict__[self._name] = self._make(answer)
+        return value
 
 
 class Answer:
@@ -41,9 +63,14 @@ class Answer:
         self.url = response.url.lower()
         self._response = response
 
-    def header(self, name: str) -> str | None:
-        """Its values in lower case, joined; None: it is not there."""
-        return self._headers.get(name)
+    @_lazy
+    def headers(self) -> dict[str, str]:
+        """Names and values in lower case; the values of one name joined."""
+        found: dict[str, str] = {}
+        for spelled, value in self._response.headers:
+            name = spelled.lower()
+            found[name] = f"{found[name]}\n{value.lower()}" if name in found else value.lower()
+        return found
 
     def fits(self, holds: Holds) -> bool:
         """Whether a mark that holds only under a condition counts here."""
@@ -56,7 +83,7 @@ class Answer:
         """Whether the status is one that guards use."""
         return self.status in _REFUSALS
 
-    @cached_property
+    @_lazy
     def title(self) -> str:
         """In lower case."""
         return "" if self.is_data else title_of(self._body, self._encoding)
@@ -66,20 +93,25 @@ class Answer:
         """What a reader sees, in lower case: enough of it to judge."""
         return self._visible.text
 
-    @cached_property
+    @_lazy
     def markup(self) -> bytes:
         """The beginning of the body, in lower case."""
         return self._body[:_MARKUP].lower()
 
-    @cached_property
+    @_lazy
     def is_plenty(self) -> bool:
         """Whether there is so much to read that it must be a page."""
-        return self._body.count(b"</a>", 0, _LINKS_WITHIN) >= _LINKS or len(self.text) >= _PLENTY
+        return _has_links(self._body) or len(self.text) >= _PLENTY
 
-    @cached_property
+    @_lazy
     def is_bare(self) -> bool:
         """Whether there is next to nothing to read, and no form to fill in but a captcha's own."""
         return not self.is_plenty and self._visible.whole and len(self.text) < _BARE and not self.has_form
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether it is a whole page by all that is seen at a glance, so that it need not be looked at closely."""
+        return self.status == 200 and len(self._response.body) >= _SHORT and self.is_plenty
 
     @property
     def is_short(self) -> bool:
@@ -91,10 +123,10 @@ class Answer:
         """Whether the whole body is a line."""
         return len(self._body) < 200
 
-    @cached_property
+    @_lazy
     def is_data(self) -> bool:
         """Whether it is for machines: JSON, a feed, robots.txt."""
-        kind = self.header("content-type") or ""
+        kind = self.headers.get("content-type", "")
         if kind and not kind.startswith(_PAGE_TYPES):
             return "html" not in kind and (not kind.startswith("text/plain") or not self.refuses)
         if _DATA.match(self._body[:256]):
@@ -104,19 +136,19 @@ class Answer:
     @property
     def is_page(self) -> bool:
         """Whether it was meant for a reader."""
-        return not self.is_data and "content-range" not in self._headers
+        return not self.is_data and "content-range" not in self.headers
 
-    @cached_property
+    @_lazy
     def is_empty(self) -> bool:
         """Whether a page was promised and there is nothing: no word in any tag, no script, no picture."""
-        if self.is_plenty or (not self._body and self.header("content-length") not in (None, "0")):
+        if self.is_plenty or (not self._body and self.headers.get("content-length") not in (None, "0")):
             return False  # nothing but a length: the answer to HEAD
         if _TAG.search(self.markup):
             return not self.text and not _SUBSTANCE.search(self.markup)
         words = self.markup.strip()
         return len(words) <= _LINE and not _LINES.search(words)
 
-    @cached_property
+    @_lazy
     def is_only_script(self) -> bool:
         """Whether there is a script of the page's own and nothing to see: no word, no application that it would start,
         and more than a line that sends us on."""
@@ -124,28 +156,20 @@ class Answer:
             return False
         return b" src=" not in self.markup and b" id=" not in self.markup
 
-    @cached_property
+    @_lazy
     def has_form(self) -> bool:
         """Whether there is something to fill in beside a captcha: a name, a password, a search."""
         return b"<input" in self.markup and _FORM.search(self.markup) is not None
 
-    @cached_property
-    def _headers(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for spelled, value in self._response.headers:
-            name = spelled.lower()
-            found[name] = f"{found[name]}\n{value.lower()}" if name in found else value.lower()
-        return found
-
-    @cached_property
+    @_lazy
     def _visible(self) -> Visible:
         return visible_text(self._body, self._encoding, self.WORDS if self.refuses else _PLENTY)
 
-    @cached_property
+    @_lazy
     def _wide(self) -> bool:
         return self._response.encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32"))
 
-    @cached_property
+    @_lazy
     def _body(self) -> bytes:
         """Wide characters are made narrow, so that needles are found in them."""
         body = self._response.body
@@ -154,3 +178,13 @@ class Answer:
     @property
     def _encoding(self) -> str:
         return "utf-8" if self._wide else self._response.encoding
+
+
+def _has_links(body: bytes) -> bool:
+    """Finding the first few is faster than counting all."""
+    at = 0
+    for _ in range(_LINKS):
+        at = body.find(b"</a>", at, _LINKS_WITHIN) + 1
+        if not at:
+            return False
+    return True

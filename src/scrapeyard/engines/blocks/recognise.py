@@ -32,6 +32,9 @@ _WITHIN = 16 * 1024
 """Bytes in which a mark counts on a page that has something to read."""
 _PLAIN_MARKS = tuple(mark for mark in MARKUP if mark.holds == "always")
 
+_VENDORS_OWN = 0.9
+_HEADER_MARKS = {name: tuple(mark for mark in HEADERS if mark.name == name) for name in {mark.name for mark in HEADERS}}
+
 Found = Block | None
 
 
@@ -41,6 +44,8 @@ def recognise(response: FetchResponse) -> Block | None:
     found = _by_header(answer)
     if found is not None and found.certain:
         return found
+    if found is None and answer.is_ordinary and _by_address(answer) is None and _by_title(answer) is None:
+        return None
     for look in (_by_address, _by_title, _by_markup, _by_number, _by_words, _by_script):
         better = look(answer)
         if better is not None and (found is None or better.confidence > found.confidence):
@@ -51,18 +56,15 @@ def recognise(response: FetchResponse) -> Block | None:
 
 
 def _by_header(answer: Answer) -> Found:
-    """Most answers have none of these headers, and for them this is a dozen lookups."""
     best: HeaderMark | None = None
-    for mark in HEADERS:
-        value = answer.header(mark.name)
-        if value is None or mark.needle not in value or not answer.fits(mark.holds):
-            continue
-        if best is None or mark.confidence > best.confidence:
-            best = mark
+    for name in answer.headers.keys() & _HEADER_MARKS.keys():
+        for mark in _HEADER_MARKS[name]:
+            if mark.needle in answer.headers[name] and answer.fits(mark.holds):
+                best = mark if best is None or mark.confidence > best.confidence else best
     if best is None:
         return None
     # A limit on the rate is not a verdict on us, whoever enforces it.
-    kind: BlockKind = "rate_limited" if answer.status == 429 and best.confidence < 0.9 else best.kind
+    kind: BlockKind = "rate_limited" if answer.status == 429 and best.confidence < _VENDORS_OWN else best.kind
     return Block(kind=kind, vendor=best.vendor, reason=best.why, confidence=best.confidence)
 
 

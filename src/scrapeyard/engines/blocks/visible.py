@@ -72,7 +72,8 @@ def _after(body: bytes, hidden: re.Match[bytes]) -> int:
     at = body.find(ending, hidden.end())
     if at < 0:
         at = body.find(ending.upper(), hidden.end())
-    return at + len(ending) if at >= 0 else len(body)
+    closed = body.find(b">", at) if at >= 0 else -1
+    return closed + 1 if closed >= 0 else len(body)
 
 
 def _decode(data: bytes, encoding: str) -> str:

@@ -69,18 +69,36 @@ class Climb:
         return await self._climb(known)
 
     async def _climb(self, known: Remembered) -> FetchResponse:
-        rungs = deque(self._gear.ladder.rungs(self._request, self._caller, known))
-        left, again = self._gear.settings.max_ways, set[Rung]()
-        while rungs and left > 0 and self._goes_on():
-            rung, left = rungs.popleft(), left - 1
+        first = self._gear.ladder.first(self._request, self._caller)
+        if known.blames(first.name):
+            return await self._up(self._gear.ladder.rungs(self._request, self._caller, known))
+        # The first is the cheapest: where it is not known to fail, the others need not be thought of.
+        page = await self._plain(first)
+        if page is not None:
+            return page
+        rungs = self._gear.ladder.rungs(self._request, self._caller, known)
+        return await self._up(tuple(rung for rung in rungs if rung != first), tried=first)
+
+    async def _up(self, ladder: tuple[Rung, ...], tried: Rung | None = None) -> FetchResponse:
+        """`tried` was tried before the first of these; None: nothing was."""
+        rungs, left, rung = deque(ladder), self._gear.settings.max_ways - (tried is not None), tried
+        again = set[Rung]()
+        while left > 0 and self._goes_on():
+            # Another exit of the same pool is cheaper than the next pool.
+            if rung is not None and rung not in again and self._may_repeat():
+                again.add(rung)
+            elif rungs:
+                rung = rungs.popleft()
+            else:
+                break
+            left -= 1
             page = await (self._solved(rung) if rung.kind == "solver" else self._plain(rung))
             if page is not None:
                 return page
-            # Another exit of the same pool is cheaper than the next pool.
-            if self._report.proxy_failed and rung not in again and self._gear.ladder.escalates(self._caller):
-                again.add(rung)
-                rungs.appendleft(rung)
         return self._report.end()
+
+    def _may_repeat(self) -> bool:
+        return self._report.proxy_failed and self._gear.ladder.escalates(self._caller)
 
     async def _plain(self, rung: Rung) -> FetchResponse | None:
         """None: blocked, or the way itself failed."""

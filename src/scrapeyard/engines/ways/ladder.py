@@ -108,6 +108,8 @@ class Ladder:
         return [Rung(kind="tier", profile=first.profile, pool=name, cost=self._cost(name)) for name in dearer]
 
     def _cost(self, pool_name: str) -> float:
+        if pool_name == NO_POOL:
+            return 1.0
         found = (pool for pool in self._pools.tiers if pool.name == pool_name)
         return next((_CLASS_COST[pool.proxy_class] for pool in found), 1.0)
 

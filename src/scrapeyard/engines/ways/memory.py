@@ -14,12 +14,16 @@ MAX_WAYS = 50
 MAX_CLEARANCES = 20
 FADES = 24
 """Half-lives in the time for which a site is remembered."""
+_VIEW_SECONDS = 1.0
 
 
 class _Site(Struct):
     tried: dict[str, Tried] = field(default_factory=dict)
     clearances: dict[tuple[str, str], Clearance] = field(default_factory=dict)
     touched_at: float = 0.0
+    view: Remembered | None = None
+    """As it was last recalled; None: something was learnt since."""
+    viewed_at: float = 0.0
 
 
 class MemoryWays:
@@ -47,19 +51,30 @@ class MemoryWays:
         if known is None:
             return NOTHING
         now = self._clock()
+        if known.view is not None and now - known.viewed_at < _VIEW_SECONDS:
+            return known.view
         if known.touched_at + self._remember <= now:
             del self._sites[site]
             return NOTHING
         tried = tuple(faded(each, now, self._half_life) for each in known.tried.values())
-        return Remembered(tried=tried, clearances=self._holding(known, now))
+        known.view, known.viewed_at = Remembered(tried=tried, clearances=self._holding(known, now)), now
+        return known.view
 
     async def note(self, site: str, way: str, *, ok: bool, cost: float) -> None:
         """At once."""
-        known, now = self._site(site), self._clock()
+        self.learn(site, way, ok=ok, cost=cost)
+
+    def learn(self, site: str, way: str, *, ok: bool, cost: float) -> bool:
+        """Note it; False: it was known so well that nothing changed."""
+        now = self._clock()
+        if ok and self._is_well_known(site, way, now):
+            return False
+        known = self._site(site)
         before = known.tried.get(way)
         if before is None and len(known.tried) >= MAX_WAYS:
-            return
+            return False
         known.tried[way] = counted(before, way, ok=ok, cost=cost, now=now, half_life=self._half_life)
+        return True
 
     async def keep(self, site: str, clearance: Clearance) -> None:
         """The oldest goes when a site has too many."""
@@ -74,6 +89,7 @@ class MemoryWays:
         key = (clearance.host, clearance.exit)
         if known is not None and (held := known.clearances.get(key)) is not None and held.id == clearance.id:
             del known.clearances[key]
+            known.view = None
 
     async def claim(self, site: str, exit_name: str, seconds: float) -> bool:
         """By this process's clock."""
@@ -100,9 +116,18 @@ class MemoryWays:
         mine.tried = {each.way: each for each in known.tried}
         mine.clearances = {(each.host, each.exit): each for each in known.clearances}
 
+    def _is_well_known(self, site: str, way: str, now: float) -> bool:
+        """Whether one more success would change nothing: most fetches are such."""
+        known = self._sites.get(site)
+        before = known.tried.get(way) if known is not None else None
+        if before is None or before.failures or before.successes < MOST_COUNTED:
+            return False
+        return 0 <= now - before.used_at < _VIEW_SECONDS
+
     def _site(self, site: str) -> _Site:
         known = self._sites.setdefault(site, _Site())
         known.touched_at = self._clock()
+        known.view = None
         self._sites.move_to_end(site)
         if len(self._sites) > self._max_sites:
             self._sites.popitem(last=False)

@@ -51,6 +51,10 @@ class Remembered(Struct, frozen=True, kw_only=True):
     tried: tuple[Tried, ...] = ()
     clearances: tuple[Clearance, ...] = ()
 
+    def blames(self, way: str) -> bool:
+        """Whether a way failed more than not, lately."""
+        return any(each.way == way and each.fails for each in self.tried)
+
 
 NOTHING = Remembered()
 

@@ -123,7 +123,8 @@ class RedisWays:
 
     async def note(self, site: str, way: str, *, ok: bool, cost: float) -> None:
         """Gathered, and seen here at once."""
-        await self._local.note(site, way, ok=ok, cost=cost)
+        if not self._local.learn(site, way, ok=ok, cost=cost):
+            return
         good, bad, _ = self._pending.get((site, way), (0, 0, cost))
         if len(self._pending) < MAX_PENDING or (site, way) in self._pending:
             self._pending[site, way] = (good + ok, bad + (not ok), cost)
