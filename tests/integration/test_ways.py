@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from scrapeyard.engines.budget import Budgets
+from scrapeyard.engines.budget_jobs import OwnLedgers
 from scrapeyard.engines.http import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.proxies.pools import ProxyPools
@@ -23,8 +25,8 @@ from scrapeyard.engines.ways.port import WayMemory
 from scrapeyard.engines.ways.redis import RedisWays
 from scrapeyard.engines.ways.stage import Ways
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import ExitReason, FetchPolicy
-from scrapeyard.settings import EscalationSettings, HttpSettings, ProxyPool
+from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
+from scrapeyard.settings import BudgetSettings, EscalationSettings, HttpSettings, ProxyPool
 from tests.sites.flaresolverr import CHALLENGE, PAGE, ChallengedSite, FlareSolverrSite
 from tests.sites.site import Answer, Asked, Site, page
 
@@ -75,7 +77,11 @@ class Stand:
 
 @asynccontextmanager
 async def standing(
-    settings: EscalationSettings, *, pools: tuple[ProxyPool, ...] = (), memory: WayMemory | None = None
+    settings: EscalationSettings,
+    *,
+    pools: tuple[ProxyPool, ...] = (),
+    memory: WayMemory | None = None,
+    budgets: Budgets | None = None,
 ) -> AsyncIterator[Stand]:
     engine = WreqEngine(ALLOWED, resolve=resolve)
     client = Client(engine=engine)
@@ -91,6 +97,7 @@ async def standing(
         sites=Sites(),
         profile="chrome",
         solver=solver,
+        budgets=budgets,
     )
     await engine.start()
     await ways.start()
@@ -456,6 +463,19 @@ async def test_a_solver_that_is_away_leaves_the_block(challenged: ChallengedSite
             await stand.get(challenged.site.url("/page", "shop.test"))
     assert caught.value.reason is ExitReason.FETCH_CAPTCHA
     assert "does not answer" in caught.value.details["tried"][-1]["message"]
+
+
+async def test_the_solver_counts_against_the_budget(challenged: ChallengedSite, solver: FlareSolverrSite) -> None:
+    url, caller = challenged.site.url("/page", "shop.test"), Caller(policy=FetchPolicy(budget=BudgetLimits(requests=1)))
+    budgets = Budgets(BudgetSettings(), OwnLedgers())
+    async with standing(solving(solver), budgets=budgets) as stand:
+        await stand.ways(FetchRequest(url=url), caller)
+        assert (caller.ledger.spent.requests, caller.ledger.spent.bytes) == (1, len(PAGE))
+        await stand.ways.forget("shop.test")
+        with pytest.raises(FetchFailed) as caught:
+            await stand.ways(FetchRequest(url=url), caller)
+    assert caught.value.details["tried"][-1]["reason"] == "fetch_budget"
+    assert len(solver.asked("request.get")) == 1
 
 
 async def test_a_clearance_is_not_used_against_what_the_request_says(
