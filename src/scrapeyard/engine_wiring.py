@@ -7,6 +7,7 @@ from scrapeyard.engines.assembly import Engine, Shared, assemble, near_pages
 from scrapeyard.engines.budget_jobs import OwnLedgers
 from scrapeyard.engines.budget_redis import RedisJobLedgers
 from scrapeyard.engines.cache.disk import DiskPages
+from scrapeyard.engines.cache.forgetting import Invalidations
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
@@ -84,6 +85,8 @@ async def start_engine(
     )
     engine = assemble(settings, shared, WreqEngine(settings.http, sessions=store))
     await up(engine.start, engine.stop)
+    heard = Invalidations(queue, engine.invalidate)
+    await up(heard.start, heard.stop)
     return engine
 
 

@@ -149,7 +149,6 @@ class Platform:
             catalogue=base.catalogue,
             sandbox=sandbox,
             executor=executor,
-            invalidate=engine.invalidate,
             foresight=Foresight(base.catalogue, environments),
             traces=self._start_traces(),
         )

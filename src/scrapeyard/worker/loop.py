@@ -5,7 +5,7 @@ import os
 import socket
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,6 @@ from scrapeyard.model import (
     Cancel,
     Delivery,
     ExitReason,
-    Invalidate,
     Outcome,
     Priority,
     Refresh,
@@ -62,7 +61,6 @@ class Worker:
         sandbox: Sandbox,
         executor: Executor,
         foresight: Foresight,
-        invalidate: Callable[[Invalidate], Awaitable[None]] | None = None,
         traces: TraceExporter | None = None,
     ) -> None:
         self.id = worker_id
@@ -78,7 +76,6 @@ class Worker:
         self._foresight = foresight
         self._outside = Outside()
         self._traces = traces
-        self._invalidate = invalidate
         self._running: dict[str, asyncio.Task[None]] = {}
         self._deliveries: dict[str, Delivery] = {}
         self._cancelled: set[str] = set()
@@ -274,8 +271,6 @@ class Worker:
             elif isinstance(signal, Refresh):
                 await self._catalogue.refresh()
                 self._foresight.look()
-            elif isinstance(signal, Invalidate) and self._invalidate is not None:
-                await self._invalidate(signal)
         except Exception as error:  # a worker that no longer hears would cancel late and miss every refresh
             log.error("worker.signal_broken", error=repr(error), exc_info=error)
 
