@@ -35,9 +35,7 @@ async def run(yard: LocalYard, folder: Path, body: str, limits: str = "", **give
     folder.mkdir(exist_ok=True)
     (folder / "scraper.toml").write_text(f'id = "test/fetching"\nversion = "1.0.0"\n[limits]\n{limits}\n')
     kind = "async def" if "await" in body else "def"
-    (folder / "scraper.py").write_text(
-        f"{kind} run(ctx, site):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
-    )
+    (folder / "scraper.py").write_text(f"{kind} run(ctx, site):\n" + textwrap.indent(body, "    ") + "\n")
     _, outcome = await yard.run(yard.load(folder), given)
     return outcome
 
