@@ -211,6 +211,11 @@ def test_a_script_in_a_hurry_says_nothing_of_the_site() -> None:
     assert of_failure(FetchRequest(url=URL, timeout_seconds=20), failure).answer == "failed"
 
 
+def test_our_own_queue_says_nothing_of_the_site() -> None:
+    failure = FetchFailed(ExitReason.FETCH_TIMEOUT, "", stage="waiting for a free connection")
+    assert of_failure(FetchRequest(url=URL), failure).answer == "unknown"
+
+
 def test_a_solver_says_nothing_of_the_latency() -> None:
     assert of_response(response(elapsed_ms=250)).latency == 0.25
     assert of_response(response(elapsed_ms=9000, way="solver")).latency is None

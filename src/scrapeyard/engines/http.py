@@ -88,6 +88,7 @@ class WreqEngine:
                 ExitReason.FETCH_TIMEOUT,
                 f"{hop.target.host} took longer than {seconds:g} s, {walk.stage}; "
                 "raise timeout_seconds or http.total_seconds, or try again later",
+                stage=walk.stage,
             ) from None
 
     def _terms(self, request: FetchRequest, caller: Caller, way: Way) -> Terms:

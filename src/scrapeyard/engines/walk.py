@@ -77,6 +77,7 @@ class Walk:
 
     async def go(self, hop: Hop) -> FetchResponse:
         """To the page. Raises FetchFailed."""
+        self._began = time.perf_counter()  # waiting for a free connection was ours, not the site's
         most, home = self._terms.max_redirects, hop.target.origin
         while True:
             response = await self._ask(hop, at_home=hop.target.origin == home)

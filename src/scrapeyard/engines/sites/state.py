@@ -16,7 +16,7 @@ from scrapeyard.engines.sites.report import WINDOW, Report
 ENOUGH = WINDOW // 2
 """Requests before the breaker's ratio, and latencies before their rise, mean anything."""
 _COUNT_SECONDS = 5.0
-_SLOW_LATENCY = 0.25
+_SLOW_LATENCY = 1.0
 _CRAWL_SECONDS = 3600.0
 
 

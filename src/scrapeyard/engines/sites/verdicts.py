@@ -31,6 +31,8 @@ _ANSWERS = frozenset(
     }
 )
 """The site lives, though we did not get a page."""
+_OUR_OWN = frozenset({"waiting for a free connection", "resolving its name"})
+"""What the client was at when time ran out, before the site had any part in it."""
 
 
 def of_response(response: FetchResponse) -> Verdict:
@@ -47,7 +49,7 @@ def of_failure(request: FetchRequest, failure: FetchFailed) -> Verdict:
         return _of_status(failure.site_status, _bounded(failure.details.get("retry_after")), None)
     if failure.reason in _ANSWERS:
         return Verdict(answer="ok")
-    if failure.reason not in _FAILURES or _was_hurried(request, failure):
+    if failure.reason not in _FAILURES or _was_our_own(request, failure):
         return Verdict(answer="unknown")
     return Verdict(answer="failed")
 
@@ -71,9 +73,11 @@ def _of_status(status: int, wait: float, latency: float | None) -> Verdict:
     return Verdict(answer="failed") if status >= 500 else Verdict(answer="ok", latency=latency)
 
 
-def _was_hurried(request: FetchRequest, failure: FetchFailed) -> bool:
+def _was_our_own(request: FetchRequest, failure: FetchFailed) -> bool:
+    if failure.reason is not ExitReason.FETCH_TIMEOUT:
+        return False
     allowed = request.timeout_seconds
-    return failure.reason is ExitReason.FETCH_TIMEOUT and allowed is not None and allowed < FAIR_SECONDS
+    return (allowed is not None and allowed < FAIR_SECONDS) or failure.details.get("stage") in _OUR_OWN
 
 
 def _header(response: FetchResponse) -> str:

@@ -9,7 +9,7 @@
 -- The numbers and rules below are those of state.py; one contract suite runs on both.
 
 local WINDOW, ENOUGH, LEASE, COUNT, FORGET = 40, 20, 10, 5, 7200
-local SLOW_LATENCY, MAX_CLOSED, CRAWL, KNOWN, DAY = 0.25, 3600, 3600, 10000, 86400
+local SLOW_LATENCY, MAX_CLOSED, CRAWL, KNOWN, DAY = 1, 3600, 3600, 10000, 86400
 
 local clock_now = redis.call('TIME')
 local now = tonumber(clock_now[1]) + tonumber(clock_now[2]) / 1000000
