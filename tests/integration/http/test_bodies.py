@@ -116,6 +116,13 @@ async def test_a_body_of_countless_empty_parts_is_refused(site: Site, fetch: Any
         ("text/html", b"caf\xe9", "café"),
         ("text/html; charset=zlib", "é".encode(), "é"),
         ("text/html; charset=nonsense", b"<meta charset=utf-16>" + "é".encode(), None),
+        (
+            "text/xml",
+            b"<?xml version='1.0' encoding='euc-kr'?>" + "값".encode("cp949"),
+            "<?xml version='1.0' encoding='euc-kr'?>값",
+        ),
+        ("application/xml; charset=utf-8", b"<?xml version='1.0' encoding='euc-kr'?>" + "é".encode(), None),
+        ("text/html", b"<p><?xml encoding='euc-kr'?>" + "é".encode(), None),
         ("text/html; charset=gb2312", "价格".encode("gb18030"), "价格"),
         ("", b"", ""),
     ],
