@@ -101,7 +101,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
         budgets=budgets,
     )
     gated = Gated(ways, shared.gate, shared.sites, shared.policies)
-    robots = Robots(gated, RobotsCopies(gated, settings.sites.robots_agent), shared.sites, shared.policies)
+    robots = Robots(gated, RobotsCopies(ways, settings.sites.robots_agent), shared.sites, shared.policies)
     budgeted = Budgeted(robots, budgets)
     cached = Cached(budgeted, shared.near, shared.pages, settings.cache, shared.sites)
     return Engine(cached, ways, (robots, client, passage))
