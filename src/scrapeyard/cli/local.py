@@ -106,6 +106,7 @@ class LocalYard:
             created_at=now,
             queued_at=now,
             timeout_seconds=timeout,
+            fetching=scraper.policy.fetching,
         )
         outcome = await self._executor(scraper, hear, engine or self._engine).execute(delivery)
         return _run_of(delivery, outcome), outcome
@@ -248,5 +249,6 @@ def _run_of(delivery: Delivery, outcome: Outcome) -> Run:
         timeout_seconds=delivery.timeout_seconds,
         created_at=delivery.created_at,
         queued_at=delivery.queued_at,
+        fetching=delivery.fetching,
     )
     return settle(run, outcome)
