@@ -6,6 +6,7 @@ user names, zone ids), write the rest in its plainest form, and hand exactly tha
 """
 
 import re
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import quote, urljoin
 
@@ -55,8 +56,12 @@ class Target(Struct, frozen=True, kw_only=True):
         return f"{self.scheme}://{host}{port}{self.resource}"
 
 
+@lru_cache(maxsize=512)
 def parse_target(url: str) -> Target:
-    """Take a URL apart. Raises FetchFailed (fetch_bad_url) for anything odd, with what to write instead."""
+    """Take a URL apart. Raises FetchFailed (fetch_bad_url) for anything odd, with what to write instead.
+
+    Several stages ask for the same URL one after another, so the last ones are remembered.
+    """
     url = url.strip(" \t\r\n\f")
     if len(url) > MAX_URL:
         raise _bad(url[:80], f"is longer than {MAX_URL} characters; send the data in the body instead")

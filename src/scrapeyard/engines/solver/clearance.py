@@ -1,10 +1,10 @@
 """A clearance: what a browser got for passing a challenge, so that plain HTTP passes after it."""
 
-from urllib.parse import urlsplit
-
 from msgspec import Struct
 
+from scrapeyard.engines.target import parse_target
 from scrapeyard.engines.way import Proxy, Way
+from scrapeyard.errors import FetchFailed
 
 MAX_COOKIES = 60
 MAX_COOKIE_BYTES = 4096
@@ -65,8 +65,8 @@ class Clearance(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def host_of(url: str) -> str:
-    """In lower case; empty where there is none."""
+    """As the client reads it; empty where there is none."""
     try:
-        return (urlsplit(url).hostname or "").lower()
-    except ValueError:
+        return parse_target(url).host
+    except FetchFailed:
         return ""
