@@ -53,7 +53,8 @@ class KeptPools:
         self._kept: dict[str, KeptPool] = {}
         self._one_at_a_time = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._quiet: set[str] = set()
+        self._unknown = False
+        self._untold = False
 
     @property
     def pools(self) -> ProxyPools:
@@ -105,9 +106,11 @@ class KeptPools:
         try:
             async with self._one_at_a_time:
                 self._adopt(await self._store.pools())
-            self._quiet.discard("proxies.pools_unknown")
+            self._unknown = False
         except ScrapeyardError as error:
-            self._say_once("proxies.pools_unknown", error)
+            if not self._unknown:
+                log.warning("proxies.pools_unknown", error=error.message)
+            self._unknown = True
         if self._worker_id:
             await self._tell()
 
@@ -119,14 +122,11 @@ class KeptPools:
     async def _tell(self) -> None:
         try:
             await self._store.put_standings(self._worker_id, standings(self._pools), self._clock())
-            self._quiet.discard("proxies.standing_untold")
+            self._untold = False
         except ScrapeyardError as error:
-            self._say_once("proxies.standing_untold", error)
-
-    def _say_once(self, event: str, error: ScrapeyardError) -> None:
-        if event not in self._quiet:
-            log.warning(event, error=error.message)
-        self._quiet.add(event)
+            if not self._untold:
+                log.warning("proxies.standing_untold", error=error.message)
+            self._untold = True
 
     def _adopt(self, kept: Sequence[KeptPool]) -> None:
         known = {each.name: each for each in kept if not self.is_own(each.name)}
