@@ -189,6 +189,31 @@ class Page:
         found = (self._link(href) for href in self.attrs(selector, "href") if not href.strip().startswith("#"))
         return list(dict.fromkeys(link for link in found if link.startswith(("http://", "https://"))))
 
+    def meta(self) -> dict[str, Any]:
+        """What the head and the headers say: title, description, robots, Open Graph, canonical, languages, …"""
+        from scrapeyard_sdk.extract.meta import read_meta
+
+        headers = [("x-robots-tag", value) for value in self.headers.get_all("x-robots-tag")]
+        return read_meta(self._parsed(), self.url, headers)
+
+    def structured(self) -> dict[str, Any]:
+        """Items of JSON-LD, microdata and RDFa as lists, and the Open Graph table."""
+        from scrapeyard_sdk.extract.structured import read_structured
+
+        return read_structured(self._parsed(), self.url)
+
+    def product(self) -> dict[str, Any] | None:
+        """The product that the page is about: name, price, availability, codes, …; None when it shows none."""
+        from scrapeyard_sdk.extract.product import read_product
+
+        return read_product(self._parsed(), self.url)
+
+    def article(self) -> dict[str, Any] | None:
+        """The main text with author and date; None when there is none. Raises RuntimeError without trafilatura."""
+        from scrapeyard_sdk.extract.article import read_article
+
+        return read_article(self._parsed(), self.url)
+
     def url_join(self, href: str) -> str:
         """A link of this page as an absolute URL; the page's `<base>` counts. Raises ValueError if it cannot be one."""
         base = self.attr("base[href]", "href")

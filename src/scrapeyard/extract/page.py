@@ -64,8 +64,6 @@ def read_page(
     page["headings"] = read_headings(tree)
     page["h1"] = next(iter(page["headings"]["h1"]), None)
     page |= {part: read(tree, base, url) for part, read in _READERS.items() if part in include}
-    if "article" in include:
-        page["article"] = read_article(source, url)
     page |= read_text_facts(tree)
     if "text" in include:
         page["text"] = _text(tree)
@@ -80,6 +78,7 @@ _READERS: dict[str, Callable[[LexborHTMLParser, str, str], Any]] = {
     "images": lambda tree, base, _: read_images(tree, base),
     "structured": lambda tree, _, url: read_structured(tree, url),
     "product": lambda tree, _, url: read_product(tree, url),
+    "article": lambda tree, _, url: read_article(tree, url),
 }
 """What must be read while the tree is whole."""
 

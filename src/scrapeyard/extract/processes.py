@@ -37,15 +37,24 @@ class ProcessExtractor:
         self._room = asyncio.Semaphore(processes)
         self._idle: list[_Parser] = []
         self._all: set[_Parser] = set()
+        self._stopped = False
 
     async def start(self) -> None:
-        """Nothing to do: processes start when a page needs one."""
+        """Processes start when a page needs one."""
+        self._stopped = False
 
     async def stop(self) -> None:
-        """End the processes. May be called twice."""
-        self._idle.clear()
-        for parser in list(self._all):
-            await self._end(parser)
+        """End the processes; pages that are being read come to nothing. May be called twice."""
+        self._stopped = True
+        idle, self._idle = self._idle, []
+        busy = self._all.difference(idle)
+        self._all.clear()
+        for parser in busy:
+            parser.kill()
+        for parser in idle:
+            await parser.end()
+        for parser in busy:
+            await parser.ended.wait()
 
     async def extract(self, page: RawPage) -> dict[str, Any]:
         """As `Extractor`. A cancelled call ends its process."""
@@ -75,12 +84,15 @@ class ProcessExtractor:
 
     async def _new(self) -> "_Parser":
         parser = await _Parser.begin(self._memory_mb)
+        if self._stopped:
+            await parser.end()
+            raise PageUnreadable("the worker is stopping")
         self._all.add(parser)
         return parser
 
     async def _settle(self, parser: "_Parser") -> None:
         """Back among the idle, if it has answered and is not worn out; else it ends."""
-        if parser.is_free and parser.answered < self._pages and parser in self._all:
+        if parser.is_free and parser.answered < self._pages and not self._stopped:
             self._idle.append(parser)
         else:
             await self._end(parser)
@@ -97,6 +109,7 @@ class _Parser:
         self._process = process
         self.is_free = True
         self.answered = 0
+        self.ended = asyncio.Event()
 
     @classmethod
     async def begin(cls, memory_mb: int) -> "_Parser":
@@ -125,7 +138,15 @@ class _Parser:
         self.answered += 1
         return answer
 
-    async def end(self) -> None:
+    def kill(self) -> None:
         with suppress(ProcessLookupError):
             self._process.kill()
+
+    async def end(self) -> None:
+        """Kill and reap. Only for one that nobody asks anything any more."""
+        self.kill()
+        assert self._process.stdout is not None  # noqa: S101
+        # An answer that nobody read keeps the pipe open, and the process is not reaped before its pipes are closed.
+        await self._process.stdout.read()
         await self._process.wait()
+        self.ended.set()

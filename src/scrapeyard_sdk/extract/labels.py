@@ -4,7 +4,7 @@
 
 import re
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from scrapeyard_sdk.extract import words
@@ -23,7 +23,7 @@ _MAX_LABEL = 80
 _MAX_VALUE = 1000
 _MAX_TEXTS = 20_000
 _MAX_BOXES = 100
-_TAIL = r"\s*(?:\([^)]{1,20}\))?\s*[:#№.]*\s*"
+_MAX_NODES = 200
 _CODE = re.compile(r"[#№]?\s*([A-Za-z0-9](?:[\w./\-]| (?=[A-Z0-9])){1,39})")
 _PAIR = re.compile(r"^([^:：]{2,60})\s*[:：]\s*(\S.{0,300})$")
 _SPECS = re.compile(
@@ -67,7 +67,7 @@ def _properties(tree: "LexborHTMLParser", layout: Layout) -> Iterator[Pair]:
 def _pair_of(cells: "list[LexborNode]", layout: Layout) -> Iterator[Pair]:
     if len(cells) != 2 or (layout.flags_of(cells[0]) or 0) & ASIDE or layout.flags_of(cells[0]) is None:
         return
-    label, value = (" ".join(lines(cell))[:_MAX_VALUE].strip(" :\u200e\u200f") for cell in cells)
+    label, value = (" ".join(lines(cell, _MAX_NODES))[:_MAX_VALUE].strip(" :\u200e\u200f") for cell in cells)
     if label and value and len(label) <= _MAX_LABEL and label != value:
         yield label, value
 
@@ -85,7 +85,7 @@ def _item(item: "LexborNode", layout: Layout) -> Iterator[Pair]:
     flags = layout.flags_of(item)
     if flags is None or flags & ASIDE or not _is_specification(item):
         return
-    text = " ".join(lines(item)) if len(item.html or "") < 3000 else ""
+    text = " ".join(lines(item, _MAX_NODES))
     if match := _PAIR.match(text[:_MAX_VALUE].replace("\u200e", "").replace("\u200f", "")):
         yield match[1].strip(), match[2].strip()
 
@@ -104,20 +104,20 @@ def _is_specification(node: "LexborNode") -> bool:
 
 def _beside(layout: Layout) -> Iterator[Pair]:
     """Short texts in order: a label with its value, or a label and the text after it."""
-    texts = (place for place in islice(layout.texts, _MAX_TEXTS) if not place.flags & ASIDE)
-    for place, after in pairwise(texts):
+    texts = [place for place in islice(layout.texts, _MAX_TEXTS) if not place.flags & ASIDE]
+    for place, after in zip_longest(texts, texts[1:]):
         if len(place.text) > _MAX_LABEL * 2:
             continue
         if match := _PAIR.match(place.text):
             yield match[1], match[2]
-        elif len(place.text) <= _MAX_LABEL:
+        elif after is not None and len(place.text) <= _MAX_LABEL:
             yield place.text.rstrip(" :："), after.text[:_MAX_VALUE].lstrip(" :：")
 
 
 def _boxes(layout: Layout) -> Iterator[Pair]:
     """Codes in elements that are named for them."""
     for place in layout.codes[:_MAX_BOXES]:
-        text = " ".join(lines(place.node)) if not place.flags & ASIDE and len(place.node.html or "") < 1000 else ""
+        text = " ".join(lines(place.node, _MAX_NODES)) if not place.flags & ASIDE else ""
         yield "sku", _LABEL.sub("", text).strip()
 
 

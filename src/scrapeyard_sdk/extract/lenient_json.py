@@ -4,6 +4,7 @@ import html
 import json
 import math
 import re
+from itertools import islice
 from typing import Any
 
 MAX_SOURCE = 2_000_000
@@ -55,9 +56,10 @@ def plain(value: Any, budget: Budget, depth: int = 0) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {clean(str(key))[:500]: plain(each, budget, depth + 1) for key, each in value.items()}
+        pairs = islice(value.items(), budget.left)
+        return {clean(str(key))[:500]: plain(each, budget, depth + 1) for key, each in pairs}
     if isinstance(value, list):
-        return [plain(each, budget, depth + 1) for each in value]
+        return [plain(each, budget, depth + 1) for each in islice(value, budget.left)]
     return _number(value)
 
 

@@ -71,6 +71,6 @@ def _said(tree: "LexborHTMLParser", layout: Layout, selector: str, name: str) ->
 
 def _value(node: "LexborNode", name: str) -> str:
     said = node.attributes.get(name) or (node.attributes.get("href") if name == "content" else "") or ""
-    if not said and name == "content" and len(node.html or "") < 2000:
-        said = " ".join(lines(node))
+    if not said and name == "content":
+        said = " ".join(lines(node, 50))
     return said.strip()[:200]

@@ -5,11 +5,12 @@ property that comes several times is a list. Of RDFa that is what the Lite profi
 `resource` and the values in elements; chains of `rel`, `rev` and `about` are not followed.
 """
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from scrapeyard_sdk.extract.lenient_json import clean
-from scrapeyard_sdk.text import lines
+from scrapeyard_sdk.text import lines_in
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -18,6 +19,10 @@ MAX_ITEMS = 2000
 MAX_PROPERTIES = 10_000
 MAX_VALUE = 10_000
 _MAX_CLIMB = 200
+_MAX_NODES = 200_000
+"""Looked at for the texts of all properties; of items in items in items, each sees all below it."""
+_LEAST_NODES = 20
+"""What every property may still see then."""
 
 _LINKS = {
     **dict.fromkeys(("a", "area", "link"), "href"),
@@ -46,6 +51,7 @@ class _Scopes:
         self._items: dict[int, dict[str, Any]] = {}
         self._owners: dict[int, int] = {}
         self._borrowed: dict[int, int] = {}
+        self._room = _MAX_NODES
 
     def read(self, tree: "LexborHTMLParser") -> list[dict[str, Any]]:
         scopes = tree.css(f"[{self._scope}]")[:MAX_ITEMS]
@@ -122,7 +128,12 @@ class _Scopes:
             return self._absolute(attributes["resource"] or "")
         if attributes.get(_VALUES.get(tag, "")):
             return clean(attributes[_VALUES[tag]] or "").strip()[:MAX_VALUE]
-        return " ".join(lines(node))[:MAX_VALUE]
+        return self._text(node)
+
+    def _text(self, node: "LexborNode") -> str:
+        nodes = list(islice(node.traverse(include_text=True), max(self._room, _LEAST_NODES)))
+        self._room -= len(nodes)
+        return " ".join(lines_in(nodes, node))[:MAX_VALUE]
 
     def _absolute(self, href: str) -> str:
         try:
