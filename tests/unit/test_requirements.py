@@ -91,9 +91,9 @@ def test_a_lock_that_is_none_of_ours_is_refused(tmp_path: Path, raw: bytes) -> N
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("\x1b[31merror\x1b[0m: no tiny==3", "error: no tiny==3"),
+        ("\x1b[31merror\x1b[0m: no tiny==3\n  cause: none\n\nhint: try", "no tiny==3: none hint: try"),
         ("Failed to fetch: `https://user:pw@index.test/simple/x/`", "Failed to fetch: `(address)`"),
-        ("read /home/me/.config/uv.toml and\n\n  more", "read (path) and\nmore"),
+        ("read /home/me/.config/uv.toml and\n\n  more", "read (path) and more"),
         ("host index.test refused", "host (hidden) refused"),
         ("tiny/1.0 and 3/4", "tiny/1.0 and 3/4"),
     ],

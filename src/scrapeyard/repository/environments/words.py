@@ -10,11 +10,11 @@ _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def cleaned(said: str, hidden: Iterable[str] = ()) -> str:
-    """The same without colours, URLs, absolute paths and the `hidden` words; at most 2,000 characters."""
+    """The same in one line without colours, URLs, absolute paths and the `hidden` words; at most 2,000 characters."""
     text = _CONTROL.sub("", said)
     text = _PATH.sub("(path)", _URL.sub("(address)", text))
     for word in hidden:
         if word:
             text = text.replace(word, "(hidden)")
-    lines = (" ".join(line.split()) for line in text.splitlines())
-    return "\n".join(line for line in lines if line)[:MAX_WORDS]
+    line = " ".join(text.split()).removeprefix("error: ")
+    return line.replace(" cause: ", ": ")[:MAX_WORDS]
