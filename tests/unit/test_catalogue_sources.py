@@ -148,6 +148,20 @@ async def test_a_new_version_is_here_after_a_refresh_and_only_it_is_fetched(shop
     assert shop.looked[-1] == shop.mark, "an unchanged source is asked with its mark"
 
 
+async def test_what_only_moved_in_its_source_is_not_fetched_again(shop: ScriptedSource, make: Make) -> None:
+    shop.add("1.0.0", place="main abc")
+    catalogue = make(shop)
+    await catalogue.start()
+    known = catalogue.resolve("shop/product")
+    shop.remove("1.0.0")
+    shop.add("1.0.0", place="tag 1.0.0")
+    shop.faults = (Fault(id="shop/odd", place="there", problem="odd"),)
+    await catalogue.refresh()
+    assert shop.fetched == ["shop/product@1.0.0"]
+    assert catalogue.resolve("shop/product") is known
+    assert [listing.place for listing in catalogue.listings() if listing.id == "shop/product"] == ["tag 1.0.0"]
+
+
 async def test_what_is_known_serves_until_the_new_one_is_whole(shop: ScriptedSource, make: Make) -> None:
     shop.add("1.0.0")
     catalogue = make(shop)

@@ -76,13 +76,13 @@ class Holdings:
         todo = []
         for rank, release in chosen:
             key = key_of(release)
-            entry = self._get(key)
+            entry = self._get(key) or self._twin(release)
             if entry is None or entry.waits or entry.release.mark != release.mark:
                 todo.append((rank, release))
                 continue
             self.failures.pop(key, None)
-            if entry.rank != rank:
-                self._set(key, replace(entry, rank=rank))
+            if entry.rank != rank or entry.release != release:
+                self._set(key, replace(entry, release=release, rank=rank))
         return todo
 
     def put(self, entry: Entry) -> None:
@@ -136,6 +136,13 @@ class Holdings:
 
     def _get(self, key: Key) -> Entry | None:
         return self._families.get(key[0], {}).get(key)
+
+    def _twin(self, release: Release) -> Entry | None:
+        """The same content of the same version, which the source had in another place."""
+        for entry in self._families.get(release.id, {}).values():
+            if entry.scraper and (entry.release.version, entry.release.mark) == (release.version, release.mark):
+                return entry
+        return None
 
     def _is_held(self, key: Key) -> bool:
         entry = self._get(key)
