@@ -13,6 +13,7 @@ from scrapeyard.repository.ranges import MAX_LENGTH, parse_range
 from scrapeyard.repository.versions import is_version
 
 RESERVED = "builtin/"
+_NONE: frozenset[str] = frozenset()
 MAX_REMEMBERED = 10_000
 """Names whose meaning is kept; callers choose the names, so there must be a bound."""
 
@@ -99,6 +100,7 @@ def _members(
         entries=owner.families.get(scraper_id, ()),
         channels={**channels, **moved} if moved else channels,
         left=() if reserved else next((stock.left[scraper_id] for stock in stocks if scraper_id in stock.left), ()),
+        older=owner.older.get(scraper_id, _NONE),
         reserved=reserved,
     )
 
