@@ -1,5 +1,7 @@
 """Entry functions, read from their text."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -125,3 +127,15 @@ def test_every_kind_of_function_is_found(source: str) -> None:
 )
 def test_what_cannot_be_called_is_refused_with_its_line(source: str | bytes, told: str) -> None:
     assert told in problem(source)
+
+
+def test_scripts_may_be_read_by_many_threads_at_once() -> None:
+    source = "def run(ctx, a: list[int] = [1, (2, [3, {4: (5, 6)}])]):\n" + "    x = (1 + (2 * (3 - (4 / 5))))\n" * 200
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(schema, [source] * 80))
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(each == found[0] for each in found)
