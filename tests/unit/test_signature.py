@@ -145,7 +145,7 @@ def test_scripts_may_be_read_by_many_threads_at_once() -> None:
         _Garbage()
         return schema(source)
 
-    source = "def run(ctx, a: list[int] = [1, (2, [3, {4: (5, 6)}])]):\n" + "    x = (1 + (2 * (3 - (4 / 5))))\n" * 200
+    source = "def run(ctx, a: list[int] = [1, (2, [3, {4: (5, 6)}])]):\n" + "    x = (1 + (2 * (3 - (4 / 5))))\n" * 50
     interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(1e-6)
     gc.set_threshold(50, 1, 1)
