@@ -151,6 +151,7 @@ class TimingDocument(BaseModel):
 
     queue_ms: float
     resolve_ms: float
+    environment_ms: float
     child_start_ms: float
     forked_ahead: bool
     script_ms: float
