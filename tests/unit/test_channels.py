@@ -40,8 +40,17 @@ def test_channels_of_different_receivers_are_apart() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [b"", b"null", b"{}", b'{"type":"shutdown"}', b'{"type":"cancel"}', b'{"type":"cancel","run_id":1}', b"\xff\xfe"]
-    + [b'{"type":"cancel","run_id":"\xff"}', b'{"type":"refresh","scraper":' + b"[" * 100_000],
+    [
+        b"",
+        b"null",
+        b"{}",
+        b'{"type":"shutdown"}',
+        b'{"type":"cancel"}',
+        b'{"type":"cancel","run_id":1}',
+        b'{"type":"cancel","run_id":"\xff"}',
+        b'{"type":"refresh","scraper":' + b"[" * 100_000,
+        b"\xff\xfe",
+    ],
 )
 def test_what_is_no_signal_is_refused(message: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
