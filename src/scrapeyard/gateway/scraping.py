@@ -255,6 +255,7 @@ def _bad_end(run: Run) -> dict[str, Any]:
         title=f"The run ended badly: {reason.value}",
         remedy=EXITS[reason],
         id=run.id,
+        **documents.what_ran(run),
         exit_reason=reason,
         error=run.error,
         links=documents.links(run.id),
