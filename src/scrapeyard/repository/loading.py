@@ -23,7 +23,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     capabilities: Collection[str] = ("http",)
     """What this installation offers; a scraper that needs more is refused."""
     public_keys: tuple[PublicKey, ...] = ()
-    """Where there are any, every scraper must be signed by one of them."""
+    """Where there are any, every scraper must be signed by one of them, unless its source needs no signatures."""
 
 
 def load_folder(path: Path, cache: Path, ceiling: Limits, *, direct_network: Collection[str] = ()) -> Scraper:
