@@ -7,6 +7,7 @@ two underscores: `SCRAPEYARD_WORKER__SLOTS=8`. Well-known names (`DATABASE_URL`,
 ours; ours win. Unknown keys are refused.
 """
 
+import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -25,20 +26,29 @@ CONFIG_FILE = "scrapeyard.toml"
 
 
 class Section(BaseModel):
-    """A branch of the tree. Unknown keys are refused; a list may be written with commas."""
+    """A branch of the tree. Unknown keys are refused; a list may be written with commas, or as JSON."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     @field_validator("*", mode="before")
     @classmethod
-    def _split_commas(cls, value: object, info: Any) -> object:
+    def _split_list(cls, value: object, info: Any) -> object:
         annotation = cls.model_fields[info.field_name].annotation
         if not isinstance(value, str) or getattr(annotation, "__origin__", None) is not tuple:
             return value
-        parts = tuple(part.strip() for part in value.split(",") if part.strip())
+        parts = _parts(value.strip())
         if parts and isinstance(kind := get_args(annotation)[0], type) and issubclass(kind, Section):
             raise ValueError("a list of tables, which only the file can hold; write [[…]] sections there")
         return parts
+
+
+def _parts(text: str) -> tuple[object, ...]:
+    if not text.startswith("["):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    try:
+        return tuple(json.loads(text))
+    except ValueError:
+        raise ValueError("neither a JSON list nor words with commas between them") from None
 
 
 class GatewaySettings(Section):
@@ -182,7 +192,7 @@ class EnvironmentSettings(Section):
     builds: int = Field(1, ge=1, le=16, description="Environments built at once.")
     retry_seconds: float = Field(300, gt=0, description="Before a build that failed is tried again.")
     index_url: SecretStr = Field(SecretStr(""), description="Package index; empty: what uv is set up with.")
-    find_links: tuple[str, ...] = Field((), description="Folders or pages with wheels, beside the index.")
+    find_links: tuple[SecretStr, ...] = Field((), description="Folders or pages with wheels, beside the index.")
     offline: bool = Field(False, description="Whether only find_links and uv's cache are used.")
     source_builds: bool = Field(False, description="Whether packages without a wheel are built, which runs their code.")
 
@@ -275,7 +285,9 @@ def redacted(settings: Settings) -> dict[str, Any]:
     tree = settings.model_dump(mode="json")
     for name in ("database_url", "redis_url"):
         tree[name] = hide_password(getattr(settings, name).get_secret_value())
-    tree["environments"]["index_url"] = hide_user(settings.environments.index_url.get_secret_value())
+    environments = settings.environments
+    tree["environments"]["index_url"] = hide_user(environments.index_url.get_secret_value())
+    tree["environments"]["find_links"] = [hide_user(place.get_secret_value()) for place in environments.find_links]
     repository = settings.repository
     for shown, source in zip(
         (tree["repository"]["source"], *tree["repository"]["more"]), (repository.source, *repository.more), strict=True

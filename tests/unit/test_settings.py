@@ -173,6 +173,13 @@ def test_lists_may_be_written_with_commas(read: Load) -> None:
     assert read(toml='[worker]\nlanes = ["x", "y"]\n').worker.lanes == ("x", "y")
 
 
+def test_lists_may_be_written_as_json(read: Load) -> None:
+    assert read({"SCRAPEYARD_WORKER__LANES": ' ["a", "b,c"] '}).worker.lanes == ("a", "b,c")
+    assert read({"SCRAPEYARD_HTTP__ALLOW_HOSTS": "[]"}).http.allow_hosts == ()
+    with pytest.raises(SettingsInvalid, match=r"worker\.lanes: .*commas"):
+        read({"SCRAPEYARD_WORKER__LANES": '["a", "b"'})
+
+
 def test_settings_do_not_change() -> None:
     settings = Settings()
     with pytest.raises(ValidationError):
@@ -308,6 +315,7 @@ def test_secrets_of_repositories_hide(read: Load) -> None:
         url = "ssh://git:hush@git.example/x.git"
         [environments]
         index_url = "https://me:hush@packages.example/simple"
+        find_links = ["https://me:hush@packages.example/wheels", "/srv/wheels"]
     """
     settings = read(toml=toml)
     assert "hush" not in repr(settings)
@@ -316,6 +324,7 @@ def test_secrets_of_repositories_hide(read: Load) -> None:
     assert shown["repository"]["source"]["url"] == "https://***@git.example/x.git?***"
     assert shown["repository"]["more"][1]["url"] == "ssh://git:***@git.example/x.git"
     assert shown["environments"]["index_url"] == "https://***@packages.example/simple"
+    assert shown["environments"]["find_links"] == ["https://***@packages.example/wheels", "/srv/wheels"]
 
 
 @pytest.mark.parametrize(
