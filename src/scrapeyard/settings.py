@@ -192,9 +192,17 @@ class EnvironmentSettings(Section):
     builds: int = Field(1, ge=1, le=16, description="Environments built at once.")
     retry_seconds: float = Field(300, gt=0, description="Before a build that failed is tried again.")
     index_url: SecretStr = Field(SecretStr(""), description="Package index; empty: what uv is set up with.")
-    find_links: tuple[SecretStr, ...] = Field((), description="Folders or pages with wheels, beside the index.")
+    find_links: tuple[Path, ...] = Field((), description="Folders of this machine with wheels, beside the index.")
     offline: bool = Field(False, description="Whether only find_links and uv's cache are used.")
     source_builds: bool = Field(False, description="Whether packages without a wheel are built, which runs their code.")
+
+    @field_validator("find_links")
+    @classmethod
+    def _are_folders(cls, places: tuple[Path, ...]) -> tuple[Path, ...]:
+        """uv takes no hashes from a page of links, and without hashes nothing is installed."""
+        if any(":/" in str(place) for place in places):
+            raise ValueError("write folders of this machine; for a server of packages, set environments.index_url")
+        return places
 
 
 class LogSettings(Section):
@@ -285,9 +293,7 @@ def redacted(settings: Settings) -> dict[str, Any]:
     tree = settings.model_dump(mode="json")
     for name in ("database_url", "redis_url"):
         tree[name] = hide_password(getattr(settings, name).get_secret_value())
-    environments = settings.environments
-    tree["environments"]["index_url"] = hide_user(environments.index_url.get_secret_value())
-    tree["environments"]["find_links"] = [hide_user(place.get_secret_value()) for place in environments.find_links]
+    tree["environments"]["index_url"] = hide_user(settings.environments.index_url.get_secret_value())
     repository = settings.repository
     for shown, source in zip(
         (tree["repository"]["source"], *tree["repository"]["more"]), (repository.source, *repository.more), strict=True

@@ -93,30 +93,11 @@ def online(index: PackageIndex) -> dict[str, object]:
     return {"find_links": (), "offline": False, "index_url": index.url}
 
 
-async def test_wheels_come_from_every_place_whatever_its_name(stand: Stand) -> None:
+async def test_wheels_come_from_every_folder_whatever_its_name(stand: Stand) -> None:
     odd = stand.folder / "odd, name"
     write_wheel(odd, "rare", "1.0", {"rare.py": ""})
     async with stand.open(find_links=(str(stand.wheels), str(odd))) as environments:
         assert await environments.ready(stand.scraper("rare", "tiny==1.0")) is not None
-
-
-async def test_no_place_stands_on_a_command_line(
-    stand: Stand, index: PackageIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Everyone on the machine can read those, and an address may hold a password."""
-    lines: list[str] = []
-    start = subprocess.Popen
-
-    def noted(command: list[str], **how: object) -> object:
-        lines.append(" ".join(command))
-        return start(command, **how)  # type: ignore[call-overload]
-
-    monkeypatch.setattr(subprocess, "Popen", noted)
-    places = (str(stand.wheels), f"{index.url}/tiny/")
-    async with stand.open(find_links=places, offline=False, index_url=index.url) as environments:
-        assert await environments.ready(stand.scraper("tiny==1.0")) is not None
-    assert lines
-    assert not [line for line in lines if "hidden-password" in line or str(stand.wheels) in line]
 
 
 async def test_a_scraper_that_requires_nothing_has_the_base(stand: Stand) -> None:

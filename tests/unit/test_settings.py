@@ -173,6 +173,16 @@ def test_lists_may_be_written_with_commas(read: Load) -> None:
     assert read(toml='[worker]\nlanes = ["x", "y"]\n').worker.lanes == ("x", "y")
 
 
+@pytest.mark.parametrize("place", ["https://me:hush@packages.example/wheels", "file:///srv/wheels"])
+def test_wheels_come_from_folders_alone(read: Load, place: str) -> None:
+    assert read({"SCRAPEYARD_ENVIRONMENTS__FIND_LINKS": "/srv/wheels"}).environments.find_links == (
+        Path("/srv/wheels"),
+    )
+    with pytest.raises(SettingsInvalid, match=r"environments\.index_url") as caught:
+        read({"SCRAPEYARD_ENVIRONMENTS__FIND_LINKS": place})
+    assert "hush" not in caught.value.message
+
+
 def test_lists_may_be_written_as_json(read: Load) -> None:
     assert read({"SCRAPEYARD_WORKER__LANES": ' ["a", "b,c"] '}).worker.lanes == ("a", "b,c")
     assert read({"SCRAPEYARD_HTTP__ALLOW_HOSTS": "[]"}).http.allow_hosts == ()
@@ -315,7 +325,6 @@ def test_secrets_of_repositories_hide(read: Load) -> None:
         url = "ssh://git:hush@git.example/x.git"
         [environments]
         index_url = "https://me:hush@packages.example/simple"
-        find_links = ["https://me:hush@packages.example/wheels", "/srv/wheels"]
     """
     settings = read(toml=toml)
     assert "hush" not in repr(settings)
@@ -324,7 +333,6 @@ def test_secrets_of_repositories_hide(read: Load) -> None:
     assert shown["repository"]["source"]["url"] == "https://***@git.example/x.git?***"
     assert shown["repository"]["more"][1]["url"] == "ssh://git:***@git.example/x.git"
     assert shown["environments"]["index_url"] == "https://***@packages.example/simple"
-    assert shown["environments"]["find_links"] == ["https://***@packages.example/wheels", "/srv/wheels"]
 
 
 @pytest.mark.parametrize(

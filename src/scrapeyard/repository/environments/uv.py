@@ -63,7 +63,7 @@ class Uv:
 
     def __init__(self, settings: EnvironmentSettings, cache: Path) -> None:
         self._settings = settings
-        self._links = [place.get_secret_value() for place in settings.find_links]
+        self._folders = ",".join(_url(folder) for folder in settings.find_links)
         self._cache = cache
         self._program = find_uv_bin()
 
@@ -133,13 +133,13 @@ class Uv:
         )
 
     def _environment(self, ours: Mapping[str, str]) -> dict[str, str]:
-        """The operator's choices, then ours. Addresses travel here: command lines can be read by everyone."""
+        """The operator's choices, then ours. The index travels here: command lines can be read by everyone."""
         passed = {name: value for name, value in ours.items() if name in _PASSED or name.startswith("UV_")}
         index = self._settings.index_url.get_secret_value()
         return {
             **passed,
             **({"UV_DEFAULT_INDEX": index} if index else {}),
-            **({"UV_FIND_LINKS": ",".join(map(_place, self._links))} if self._links else {}),
+            **({"UV_FIND_LINKS": self._folders} if self._folders else {}),
             "UV_CACHE_DIR": str(self._cache),
             "UV_SYSTEM_CERTS": "true",
             "UV_NATIVE_TLS": "true",
@@ -147,15 +147,13 @@ class Uv:
 
     def _hidden(self) -> Iterable[str]:
         """What uv may say without a scheme before it."""
-        for place in (self._settings.index_url.get_secret_value(), *self._links):
-            parts = urlsplit(place)
-            yield from (part for part in (parts.password, parts.username, parts.hostname) if part)
+        parts = urlsplit(self._settings.index_url.get_secret_value())
+        yield from (part for part in (parts.password, parts.username, parts.hostname) if part)
 
 
-def _place(place: str) -> str:
-    """As a URL without commas, which stand between places."""
-    url = place if "://" in place else Path(place).absolute().as_uri()
-    return url.replace(",", "%2C")
+def _url(folder: Path) -> str:
+    """Without commas, which stand between folders."""
+    return folder.absolute().as_uri().replace(",", "%2C")
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: Deadline, watch: Callable[[], None] | None) -> int:
