@@ -7,6 +7,7 @@ two underscores: `SCRAPEYARD_WORKER__SLOTS=8`. Well-known names (`DATABASE_URL`,
 ours; ours win. Unknown keys are refused.
 """
 
+import json
 import os
 import re
 import tomllib
@@ -28,20 +29,29 @@ CONFIG_FILE = "scrapeyard.toml"
 
 
 class Section(BaseModel):
-    """A branch of the tree. Unknown keys are refused; a list may be written with commas."""
+    """A branch of the tree. Unknown keys are refused; a list may be written with commas, or as JSON."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     @field_validator("*", mode="before")
     @classmethod
-    def _split_commas(cls, value: object, info: Any) -> object:
+    def _split_list(cls, value: object, info: Any) -> object:
         annotation = cls.model_fields[info.field_name].annotation
         if not isinstance(value, str) or getattr(annotation, "__origin__", None) is not tuple:
             return value
-        parts = tuple(part.strip() for part in value.split(",") if part.strip())
+        parts = _parts(value.strip())
         if parts and isinstance(kind := get_args(annotation)[0], type) and issubclass(kind, Section):
             raise ValueError("a list of tables, which only the file can hold; write [[…]] sections there")
         return parts
+
+
+def _parts(text: str) -> tuple[object, ...]:
+    if not text.startswith("["):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    try:
+        return tuple(json.loads(text))
+    except ValueError:
+        raise ValueError("neither a JSON list nor words with commas between them") from None
 
 
 class GatewaySettings(Section):
@@ -308,9 +318,17 @@ class EnvironmentSettings(Section):
     builds: int = Field(1, ge=1, le=16, description="Environments built at once.")
     retry_seconds: float = Field(300, gt=0, description="Before a build that failed is tried again.")
     index_url: SecretStr = Field(SecretStr(""), description="Package index; empty: what uv is set up with.")
-    find_links: tuple[str, ...] = Field((), description="Folders or pages with wheels, beside the index.")
+    find_links: tuple[Path, ...] = Field((), description="Folders of this machine with wheels, beside the index.")
     offline: bool = Field(False, description="Whether only find_links and uv's cache are used.")
     source_builds: bool = Field(False, description="Whether packages without a wheel are built, which runs their code.")
+
+    @field_validator("find_links")
+    @classmethod
+    def _are_folders(cls, places: tuple[Path, ...]) -> tuple[Path, ...]:
+        """uv takes no hashes from a page of links, and without hashes nothing is installed."""
+        if any(":/" in str(place) for place in places):
+            raise ValueError("write folders of this machine; for a server of packages, set environments.index_url")
+        return places
 
 
 class LogSettings(Section):

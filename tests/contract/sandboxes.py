@@ -22,8 +22,8 @@ from scrapeyard.sandbox.forks import ForkSandbox
 from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.settings import SandboxSettings, WorkerSettings
 
-SMALL = Limits(
-    wall_seconds=5,
+SMALL = Limits(  # but for the wall time: a busy machine must not change how a run ends
+    wall_seconds=30,
     cpu_seconds=2,
     memory_mb=96,
     disk_mb=4,
@@ -44,7 +44,7 @@ class Walls:
 
 
 def _walls(name: str, *without: str, mode: Literal["auto", "off"] = "auto") -> Walls:
-    return Walls(name=name, settings=SandboxSettings(mode=mode, without=without, load_seconds=5))
+    return Walls(name=name, settings=SandboxSettings(mode=mode, without=without, load_seconds=30))
 
 
 CONFIGURATIONS = (
@@ -234,7 +234,7 @@ def command(pid: int) -> str:
 
 
 async def eventually(
-    condition: Callable[[], object], why: Callable[[], str] = lambda: "it never came true", seconds: float = 5.0
+    condition: Callable[[], object], why: Callable[[], str] = lambda: "it never came true", seconds: float = 30.0
 ) -> None:
     """Wait until the condition holds. Raises AssertionError."""
     deadline = time.monotonic() + seconds

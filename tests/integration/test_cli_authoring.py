@@ -70,6 +70,20 @@ def test_a_new_scraper_passes_its_test_at_once_and_offline(stand: Stand, tmp_pat
     assert "loads" in {point["point"] for point in valid.json[0]["points"]}
 
 
+def test_packages_that_cannot_be_had_are_told_apart_from_a_script_that_cannot_be_loaded(
+    stand: Stand, tmp_path: Path
+) -> None:
+    scraper(tmp_path / "needy", "def run(ctx, n: int): ...\n", 'requirements = ["no-such-package"]\n')
+    scraper(tmp_path / "broken", "def run(ctx, n: int): ...\nraise ValueError('at the top')\n")
+    ended = stand.cli("validate", str(tmp_path), "--json", SCRAPEYARD_ENVIRONMENTS__OFFLINE="true")
+    assert ended.status == 1
+    broken, needy = (each["points"][-1] for each in ended.json)
+    assert (needy["point"], "no-such-package" in needy["detail"]) == ("requirements", True)
+    assert "requirements" in needy["remedy"]
+    assert (broken["point"], "at the top" in broken["detail"]) == ("loads", True)
+    assert "top level" in broken["remedy"]
+
+
 def test_the_loop_from_new_to_certified(stand: Stand, shop: str, page: Path) -> None:
     first = stand.cli("certify", str(page))
     assert first.status == 1

@@ -181,7 +181,7 @@ def test_a_new_scraper_is_listed_and_runs(stand: Stand, shop: str, tmp_path: Pat
     assert (names[0], names[-1]) == ("scraper.py", "scraper.toml")
     assert f"--scrapers {tmp_path}" in made.err
     listed = stand.cli("scrapers", "list", "--scrapers", str(tmp_path))
-    assert [row[0] for row in listed.rows] == ["builtin/page", "shop/page"]
+    assert [row[0] for row in listed.rows] == ["builtin/page", "builtin/product", "shop/page"]
     assert stand.cli("run", str(tmp_path / "shop" / "page"), f"url={shop}/", "--allow-private").status == 0
     assert stand.cli("new", "shop/page", "--folder", str(tmp_path / "shop" / "page")).status == 2
 

@@ -93,6 +93,13 @@ def online(index: PackageIndex) -> dict[str, object]:
     return {"find_links": (), "offline": False, "index_url": index.url}
 
 
+async def test_wheels_come_from_every_folder_whatever_its_name(stand: Stand) -> None:
+    odd = stand.folder / "odd, name"
+    write_wheel(odd, "rare", "1.0", {"rare.py": ""})
+    async with stand.open(find_links=(str(stand.wheels), str(odd))) as environments:
+        assert await environments.ready(stand.scraper("rare", "tiny==1.0")) is not None
+
+
 async def test_a_scraper_that_requires_nothing_has_the_base(stand: Stand) -> None:
     async with stand.open() as environments:
         scraper = stand.scraper()

@@ -38,7 +38,7 @@ async def test_a_url_alone_runs_the_page_scraper_and_answers_in_the_same_respons
     document = response.json()
     assert document["result"] == {"title": "Tea", "price": 1.5}
     assert (document["id"], document["status"], document["exit_reason"]) == (delivery.run_id, "succeeded", "succeeded")
-    assert document["version"] == "1.4.2"
+    assert (document["version"], document["digest"]) == ("1.4.2", "d")
     assert document["created_at"].endswith("Z")
     assert document["links"]["self"] == f"/api/scrape/{delivery.run_id}"
 
@@ -66,6 +66,7 @@ async def test_a_run_that_ended_badly_is_a_502_problem_with_the_run_in_it(stand:
     assert (response.status_code, response.headers["content-type"]) == (502, "application/problem+json")
     problem = response.json()
     assert problem["code"] == problem["exit_reason"] == "script_error"
+    assert (problem["scraper"], problem["version"], problem["digest"]) == ("builtin/page", "1.4.2", "d")
     assert (problem["id"], problem["retryable"]) == (delivery.run_id, False)
     assert problem["detail"] == problem["error"]["message"] == "KeyError: 'price'"
     assert problem["remedy"]

@@ -1,4 +1,4 @@
-"""With keys in the settings, nothing unsigned is offered, whichever source it comes from, also after a restart."""
+"""With keys in the settings, nothing unsigned is offered by a repository, also after a restart."""
 
 import contextlib
 import shutil
@@ -10,11 +10,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from scrapeyard import settings
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
+from scrapeyard.model import Limits
 from scrapeyard.repository.cache import SIGNATURE
 from scrapeyard.repository.catalogue import SourcedCatalogue
-from scrapeyard.repository.loading import identify
+from scrapeyard.repository.loading import Terms, identify
 from scrapeyard.repository.signing import public_key_of, sign
+from scrapeyard.repository.sources.installed import InstalledSource
 from scrapeyard.wiring import make_catalogue
+from tests.services.packages import MODULE, install
 
 OURS, OTHER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
 
@@ -83,6 +86,17 @@ async def test_a_copy_serves_after_a_restart_without_its_source_while_its_key_co
     async with yard.serving(public_key_of(OTHER).text, mutable=mutable) as catalogue:
         with pytest.raises(ScraperInvalid, match="signed by"):
             catalogue.resolve("shop/product")
+
+
+async def test_what_the_operator_installed_needs_no_signature(tmp_path: Path) -> None:
+    install(tmp_path / "site", "parcel", {"echoes": MODULE}, {"echoes": "parcel.echoes"})
+    terms = Terms(ceiling=Limits(), public_keys=(public_key_of(OURS),))
+    for _ in range(2):
+        packages = InstalledSource(tmp_path / "home", search=(tmp_path / "site",), is_readable=lambda _: True)
+        catalogue = SourcedCatalogue([packages], tmp_path / "cache", {}, terms)
+        await catalogue.start()
+        assert catalogue.resolve("parcel/echo").ref.version == "1.0.0"
+        await catalogue.stop()
 
 
 async def test_a_key_that_is_none_stops_the_start(yard: Yard) -> None:

@@ -134,9 +134,7 @@ GREEDY = {
     "abort": Greed(body="os.abort()", run={"crashed"}, load=INVALID),
     "leave": Greed(body="os._exit(0)", run={"crashed"}, load=INVALID),
     "x32": Greed(body="ctypes.CDLL(None).syscall(0x40000000 | 39)", run={"crashed"}, load=INVALID),
-    "hanging-exit": Greed(
-        body="atexit.register(time.sleep, 600)\nreturn 1", run={"succeeded"}, load={"succeeded"}, limits=QUICK
-    ),
+    "hanging-exit": Greed(body="atexit.register(time.sleep, 600)\nreturn 1", run={"succeeded"}, load={"succeeded"}),
     "lasting-thread": Greed(
         body="threading.Thread(target=time.sleep, args=(600,)).start()\nreturn 1",
         run={"succeeded"},

@@ -259,7 +259,7 @@ def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
 
 
 def squeezed(pieces: Iterator[bytes]) -> bytes:
-    stream = zlib.compressobj(9, wbits=31)
+    stream = zlib.compressobj(1, wbits=31)
     return b"".join([*(stream.compress(piece) for piece in pieces), stream.flush()])
 
 
@@ -401,7 +401,9 @@ def test_half_an_archive(into: Path) -> None:
     assert opened(whole["a.tar"] + b"\0" * 1024, "a.tar", into.with_name("whole")) == GOOD
     for name, data in whole.items():
         for cut in cuts(data):
-            refused(data[:cut], name, into.with_name(f"{name}-{cut}"))
+            place = into.with_name(f"{name}-{cut}")
+            place.mkdir()
+            refused(data[:cut], name, place / "into")
 
 
 def test_something_after_the_end(into: Path) -> None:
@@ -427,10 +429,12 @@ def test_too_many_members_that_are_no_files(into: Path) -> None:
     assert "members" in refused(data, "a.tar.gz", into)
 
 
+TAKEN = {"scraper.toml", "tests"}
+"""A manifest below makes another scraper, and recorded cases are no part of one."""
 NAMES = st.text(
     st.characters(codec="utf-8", exclude_categories=("C", "Z"), exclude_characters="/\\:"), min_size=1, max_size=40
 )
-PARTS = NAMES.filter(lambda name: not files.is_skipped(name) and name.isprintable() and len(name.encode()) < 256)
+PARTS = NAMES.filter(lambda name: not files.is_skipped(name) and name.isprintable() and name not in TAKEN)
 TREES = st.dictionaries(st.lists(PARTS, min_size=1, max_size=4).map("/".join), st.binary(max_size=3000), max_size=8)
 
 

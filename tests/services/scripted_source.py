@@ -17,6 +17,7 @@ class ScriptedSource:
         self.name = name
         self.kind = "http"
         self.is_mutable = is_mutable
+        self.needs_signatures = True
         self.contents: dict[Release, dict[str, str]] = {}
         self.faults: tuple[Fault, ...] = ()
         self.channels: dict[str, dict[str, str]] = {}

@@ -151,11 +151,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send(head.encode() + body)
 
     def send(self, data: bytes) -> None:
-        """Raw bytes, counted as the system takes them."""
+        """Raw bytes, each piece counted before a client can have it."""
         for at in range(0, len(data), 65536):
             piece = data[at : at + 65536]
-            self.wfile.write(piece)
             self.site.sent += len(piece)
+            self.wfile.write(piece)
 
     def hang_up(self) -> None:
         """Close the connection, in the middle of whatever it was."""

@@ -42,6 +42,8 @@ def test_a_good_one_lacks_only_cases(tmp_path: Path) -> None:
         (MANIFEST, "def run(ctx:", "compiles", "fail", "scraper.py:1"),
         (MANIFEST, "def run(ctx, url: str): '\\d'", "compiles", "warn", "invalid escape"),
         (MANIFEST, "def other(ctx): ...", "entry", "fail", "no function run"),
+        (MANIFEST, "from other import run", "entry", "fail", "no function run"),
+        (MANIFEST + "[input]", "from other import run", "entry", "ok", ""),
         ('entry = "x.py:run"\n' + MANIFEST, SCRIPT, "entry", "fail", "x.py"),
         ('requirements = ["-r x"]\n' + MANIFEST, SCRIPT, "manifest", "fail", "requirements"),
         ('allowed_hosts = ["http://x"]\nid = "a/b"\nversion = "1.0.0"', SCRIPT, "manifest", "fail", "not a host"),

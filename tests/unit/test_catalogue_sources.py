@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -148,6 +149,20 @@ async def test_a_new_version_is_here_after_a_refresh_and_only_it_is_fetched(shop
     assert shop.looked[-1] == shop.mark, "an unchanged source is asked with its mark"
 
 
+async def test_what_only_moved_in_its_source_is_not_fetched_again(shop: ScriptedSource, make: Make) -> None:
+    shop.add("1.0.0", place="main abc")
+    catalogue = make(shop)
+    await catalogue.start()
+    known = catalogue.resolve("shop/product")
+    shop.remove("1.0.0")
+    shop.add("1.0.0", place="tag 1.0.0")
+    shop.faults = (Fault(id="shop/odd", place="there", problem="odd"),)
+    await catalogue.refresh()
+    assert shop.fetched == ["shop/product@1.0.0"]
+    assert catalogue.resolve("shop/product") is known
+    assert [listing.place for listing in catalogue.listings() if listing.id == "shop/product"] == ["tag 1.0.0"]
+
+
 async def test_what_is_known_serves_until_the_new_one_is_whole(shop: ScriptedSource, make: Make) -> None:
     shop.add("1.0.0")
     catalogue = make(shop)
@@ -174,8 +189,9 @@ async def test_the_newest_versions_are_fetched_first_and_only_so_many(shop: Scri
     assert len(shop.fetched) == 11
     assert version_of(catalogue) == "1.3.0"
     assert version_of(catalogue, "shop/product@~1.25") == "1.25.0"
-    with pytest.raises(ScraperNotFound):
+    with pytest.raises(SourceUnavailable, match="not kept ready") as caught:
         catalogue.resolve("shop/product@1.24.0")
+    assert caught.value.details == {"obtainable": True}
 
 
 async def test_many_prereleases_do_not_push_the_release_out(shop: ScriptedSource, make: Make) -> None:
@@ -618,6 +634,32 @@ class TestObtain:
         assert (await catalogue.obtain("shop/product@1.2.0")).ref.version == "1.2.0"
         assert shop.fetched == ["shop/product@1.4.0", "shop/product@1.2.0"]
 
+    async def test_only_who_offers_it_is_asked(self, shop: ScriptedSource, make: Make) -> None:
+        other = ScriptedSource("other")
+        for minor in range(3):
+            shop.add(f"1.{minor}.0")
+        catalogue = make(other, shop, versions=1)
+        await catalogue.start()
+        other.looked.clear()
+        await catalogue.obtain("shop/product@1.0.0")
+        assert other.looked == []
+
+    async def test_a_version_that_became_too_old_can_still_be_pinned(self, shop: ScriptedSource, make: Make) -> None:
+        shop.add("1.0.0")
+        catalogue = make(shop, versions=1)
+        await catalogue.start()
+        folder = catalogue.resolve("shop/product@1.0.0").folder
+        assert folder is not None
+        shop.add("2.0.0")
+        await catalogue.refresh()
+        assert version_of(catalogue, "shop/product@1.0.0") == "1.0.0", "its copy is still here"
+        await catalogue.stop()
+        shutil.rmtree(folder)
+        again = make(shop, versions=1)
+        await again.start()
+        assert (await again.obtain("shop/product@1.0.0")).folder == folder
+        assert version_of(again, "shop/product@1.0.0") == "1.0.0"
+
     async def test_what_is_nowhere_is_not_found(self, shop: ScriptedSource, make: Make) -> None:
         catalogue = make(shop)
         await catalogue.start()
@@ -669,6 +711,26 @@ class TestCache:
         assert cache.evict(used, 0) == {kept[1].name}
         assert {path.name for path in (tmp_path / "cache").iterdir()} == {kept[0].name, kept[3].name}
         assert cache.touch([kept[0].name, kept[1].name]) == {kept[1].name}
+
+    async def test_a_copy_that_vanished_is_got_again(
+        self, shop: ScriptedSource, make: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("scrapeyard.repository.catalogue.TOUCH_SECONDS", 0.005)
+        shop.add("1.0.0")
+        catalogue = make(shop)
+        await catalogue.start()
+        folder = catalogue.resolve("shop/product").folder
+        assert folder is not None
+        os.utime(folder, (0, 0))
+        async with asyncio.timeout(10):
+            while folder.stat().st_mtime == 0:
+                await asyncio.sleep(0.005)
+        shutil.rmtree(folder)
+        async with asyncio.timeout(10):
+            while len(shop.fetched) < 2 or not folder.exists():
+                await asyncio.sleep(0.005)
+        await catalogue.refresh()
+        assert catalogue.resolve("shop/product").folder == folder
 
     async def test_a_full_disk_leaves_nothing_half(
         self, shop: ScriptedSource, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

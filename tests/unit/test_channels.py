@@ -53,14 +53,27 @@ def test_channels_of_different_receivers_are_apart() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [b"", b"null", b"{}", b'{"type":"shutdown"}', b'{"type":"cancel"}', b'{"type":"cancel","run_id":1}', b"\xff\xfe"],
+    [
+        b"",
+        b"null",
+        b"{}",
+        b'{"type":"shutdown"}',
+        b'{"type":"cancel"}',
+        b'{"type":"cancel","run_id":1}',
+        b'{"type":"cancel","run_id":"\xff"}',
+        b'{"type":"refresh","scraper":' + b"[" * 100_000,
+        b"\xff\xfe",
+    ],
 )
 def test_what_is_no_signal_is_refused(message: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         channels.decode_signal(message)
 
 
-@pytest.mark.parametrize("message", [b"", b"[]", b'{"run_id":"x"}', b'{"run_id":"x","attempt":1,"exit_reason":"odd"}'])
+@pytest.mark.parametrize(
+    "message",
+    [b"", b"[]", b'{"run_id":"x"}', b'{"run_id":"x","attempt":1,"exit_reason":"odd"}', b'{"run_id":"\xff"}'],
+)
 def test_what_is_no_outcome_is_refused(message: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         channels.decode_outcome(message)

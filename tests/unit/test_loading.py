@@ -37,6 +37,16 @@ def test_a_capability_that_is_not_here_is_refused(tmp_path: Path) -> None:
     assert load(tmp_path, 'capabilities = ["browser"]', terms=terms).capabilities == ("browser",)
 
 
+def test_a_lock_is_checked_before_the_first_run(tmp_path: Path) -> None:
+    (tmp_path / "product").mkdir()
+    lock = tmp_path / "product" / "requirements.lock"
+    lock.write_text(f"lxml==5.0 --hash=sha256:{'a' * 64}\n")
+    assert load(tmp_path, 'requirements = ["lxml>=5"]').requirements == ("lxml>=5",)
+    assert refusal(tmp_path).startswith("product/scraper.toml: requirements: missing, but there is a requirements.lock")
+    lock.write_text("-r /etc/passwd\n")
+    assert refusal(tmp_path, 'requirements = ["lxml>=5"]').startswith("product/requirements.lock: '-r /etc/passwd'")
+
+
 def test_what_a_manifest_says_reaches_the_scraper(tmp_path: Path) -> None:
     scraper = load(
         tmp_path,

@@ -173,6 +173,23 @@ def test_lists_may_be_written_with_commas(read: Load) -> None:
     assert read(toml='[worker]\nlanes = ["x", "y"]\n').worker.lanes == ("x", "y")
 
 
+@pytest.mark.parametrize("place", ["https://me:hush@packages.example/wheels", "file:///srv/wheels"])
+def test_wheels_come_from_folders_alone(read: Load, place: str) -> None:
+    assert read({"SCRAPEYARD_ENVIRONMENTS__FIND_LINKS": "/srv/wheels"}).environments.find_links == (
+        Path("/srv/wheels"),
+    )
+    with pytest.raises(SettingsInvalid, match=r"environments\.index_url") as caught:
+        read({"SCRAPEYARD_ENVIRONMENTS__FIND_LINKS": place})
+    assert "hush" not in caught.value.message
+
+
+def test_lists_may_be_written_as_json(read: Load) -> None:
+    assert read({"SCRAPEYARD_WORKER__LANES": ' ["a", "b,c"] '}).worker.lanes == ("a", "b,c")
+    assert read({"SCRAPEYARD_HTTP__ALLOW_HOSTS": "[]"}).http.allow_hosts == ()
+    with pytest.raises(SettingsInvalid, match=r"worker\.lanes: .*commas"):
+        read({"SCRAPEYARD_WORKER__LANES": '["a", "b"'})
+
+
 def test_settings_do_not_change() -> None:
     settings = Settings()
     with pytest.raises(ValidationError):

@@ -1,5 +1,8 @@
 """Entry functions, read from their text."""
 
+import gc
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -125,3 +128,31 @@ def test_every_kind_of_function_is_found(source: str) -> None:
 )
 def test_what_cannot_be_called_is_refused_with_its_line(source: str | bytes, told: str) -> None:
     assert told in problem(source)
+
+
+class _Garbage:
+    """A cycle whose end runs Python code, wherever the collector happens to be called."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+    def __del__(self) -> None:
+        sum(range(200))
+
+
+def test_scripts_may_be_read_by_many_threads_at_once() -> None:
+    def read(_: int) -> dict[str, Any]:
+        _Garbage()
+        return schema(source)
+
+    source = "def run(ctx, a: list[int] = [1, (2, [3, {4: (5, 6)}])]):\n" + "    x = (1 + (2 * (3 - (4 / 5))))\n" * 50
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(50, 1, 1)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(read, range(20)))
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*thresholds)
+    assert all(each == found[0] for each in found)

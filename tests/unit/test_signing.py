@@ -140,7 +140,11 @@ def test_no_bytes_are_taken_for_a_signature(text: bytes) -> None:
         check_signature(text, REF, KEYS, "x")
 
 
-@pytest.mark.parametrize("text", ["", "team:", "x" * 44, "team:AAAA", "Te am:" + KEYS[0].text, "a:b:" + "A" * 44])
+@pytest.mark.parametrize(
+    "text",
+    ["", "team:", "x" * 44, "team:AAAA", "Te am:" + KEYS[0].text, "a:b:" + "A" * 44],
+    ids=["empty", "name alone", "not base64", "short", "space in name", "two names"],
+)
 def test_a_key_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(SettingsInvalid, match=r"repository\.public_keys"):
         read_public_keys([text])

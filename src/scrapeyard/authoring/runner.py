@@ -13,6 +13,9 @@ class Runner(Protocol):
     def load(self, folder: Path) -> Scraper:
         """The scraper in a folder. Raises ScraperInvalid. Blocking."""
 
+    async def install_packages(self, scraper: Scraper) -> None:
+        """What it requires, if anything. Raises ScraperInvalid with the resolver's words."""
+
     async def load_script(self, scraper: Scraper) -> None:
         """Load the script in its walls without running it. Raises ScraperInvalid with the script's words."""
 

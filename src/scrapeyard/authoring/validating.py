@@ -42,6 +42,10 @@ async def check_loading(runner: Runner, folder: Path) -> tuple[Scraper | None, l
     except ScraperInvalid as error:
         return None, [fail("loads", error.message)]
     try:
+        await runner.install_packages(scraper)
+    except ScraperInvalid as error:
+        return scraper, [fail("requirements", error.message, "correct `requirements`, or ask where packages come from")]
+    try:
         await runner.load_script(scraper)
     except ScraperInvalid as error:
         return scraper, [fail("loads", error.message, "mend what the script does at its top level")]
@@ -95,7 +99,10 @@ def _script(manifest: Manifest, folder: Path) -> list[Finding]:
     where = f"{folder}/{manifest.entry_file}"
     try:
         taken = read_signature(
-            (folder / manifest.entry_file).read_bytes()[: MAX_BYTES + 1], manifest.entry_function, where
+            (folder / manifest.entry_file).read_bytes()[: MAX_BYTES + 1],
+            manifest.entry_function,
+            where,
+            may_be_imported=manifest.input_schema is not None,
         )
     except (ScraperInvalid, OSError) as error:
         return [fail("entry", _words(error))]

@@ -77,6 +77,10 @@ class LocalYard:
             places = "".join(f"\n  {fault['path'] or '/'}: {fault['message']}" for fault in faults)
             raise InputInvalid(f"the input does not fit the schema of {scraper.ref}:{places}", errors=faults)
 
+    async def install_packages(self, scraper: Scraper) -> None:
+        """What it requires, if anything. Raises ScraperInvalid with the resolver's words."""
+        await self._environments.ready(scraper)
+
     async def load_script(self, scraper: Scraper) -> None:
         """Load the script in its walls without running it. Raises ScraperInvalid with the script's words."""
         await self._sandbox.check(scraper, await self._environments.ready(scraper))

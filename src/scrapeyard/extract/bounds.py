@@ -50,7 +50,14 @@ _CLOSED_BY_THE_NEXT = frozenset(
     }
 )
 _REOPENED = frozenset({"b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"})
-_REOPENING = re.compile(f"<(?:{'|'.join(sorted(_REOPENED))})[\\s/>]", re.IGNORECASE)
+
+
+def _in_any_case(name: str) -> str:
+    """Twice as fast as a pattern that ignores case."""
+    return "".join(f"[{letter}{letter.upper()}]" for letter in name)
+
+
+_REOPENING = re.compile(f"<(?:{'|'.join(_in_any_case(name) for name in sorted(_REOPENED))})[\\s/>]")
 
 
 def is_light(html: str) -> bool:

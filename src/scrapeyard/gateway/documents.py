@@ -52,12 +52,10 @@ def handle(run: Run) -> dict[str, Any]:
 
 def summary(run: Run) -> dict[str, Any]:
     """A run without its result."""
-    asked_id, _, asked_version = run.scraper.partition("@")
     return {
         "id": run.id,
         "status": run.status,
-        "scraper": asked_id,
-        "version": run.resolved.version if run.resolved else asked_version or None,
+        **what_ran(run),
         "input": run.input,
         "exit_reason": run.exit_reason,
         "error": run.error,
@@ -69,6 +67,17 @@ def summary(run: Run) -> dict[str, Any]:
         "finished_at": instant(run.finished_at),
         "artifacts": [artifact(run.id, kept) for kept in run.artifacts],
         "links": links(run.id),
+    }
+
+
+def what_ran(run: Run) -> dict[str, str | None]:
+    """The scraper, its version and the digest of its content; before it ran, what was asked for."""
+    asked_id, _, asked_version = run.scraper.partition("@")
+    ran = run.resolved
+    return {
+        "scraper": asked_id,
+        "version": ran.version if ran else asked_version or None,
+        "digest": ran.digest or None if ran else None,
     }
 
 

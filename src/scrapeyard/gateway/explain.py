@@ -46,6 +46,7 @@ def _phases(timing: Timing, total: float) -> list[dict[str, Any]]:
     spent = {
         "queue": timing.queue_ms,
         "resolve": timing.resolve_ms,
+        "environment": timing.environment_ms,
         "child_start": timing.child_start_ms,
         "fetch": min(timing.fetch_ms, timing.script_ms) if timing.script_ms else timing.fetch_ms,
         "script": own,
@@ -94,6 +95,7 @@ def _where(run: Run, total: float, phases: list[dict[str, Any]]) -> list[str]:
 _NAMES = {
     "queue": "waiting for a free worker",
     "resolve": "finding the scraper",
+    "environment": "waiting for its packages to be installed",
     "child_start": "starting its child",
     "fetch": "fetching pages",
     "script": "the script's own work",

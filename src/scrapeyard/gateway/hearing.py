@@ -30,5 +30,5 @@ async def hear_forever(queue: Queue, channel: str, hear: Callable[[bytes], None]
 def _give(channel: str, message: bytes, hear: Callable[[bytes], None]) -> None:
     try:
         hear(message)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except msgspec.MsgspecError as error:
         log.warning("queue.dropped_message", channel=channel, error=str(error))

@@ -6,6 +6,7 @@ from scrapeyard.gateway.hearing import hear_forever
 from scrapeyard.model import Refresh
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
+from scrapeyard.repository.looks import Looks
 from scrapeyard.repository.moves import MovedChannels
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.telemetry.events import get_log
@@ -16,7 +17,7 @@ PATIENCE_SECONDS = 2.0
 
 
 class Refreshing:
-    """One look under way and one that waits, however many ask: who asks shares the look that begins after."""
+    """Looks here, and tells everyone else to look."""
 
     def __init__(
         self, catalogue: Catalogue, queue: Queue, moved: MovedChannels, metrics: GatewayMetrics, gateway_id: str
@@ -26,8 +27,7 @@ class Refreshing:
         self._moved = moved
         self._metrics = metrics
         self._gateway_id = gateway_id
-        self._under_way: asyncio.Task[None] | None = None
-        self._waits: asyncio.Task[None] | None = None
+        self._looks = Looks(self._look, self._ended)
         self._tell = False
         self._ear: asyncio.Task[None] | None = None
 
@@ -46,11 +46,11 @@ class Refreshing:
 
     async def stop(self) -> None:
         """Hear no more and break off what is under way. May be called twice."""
-        tasks = [task for task in (self._ear, self._waits, self._under_way) if task is not None]
-        self._ear = self._waits = self._under_way = None
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        ear, self._ear = self._ear, None
+        if ear is not None:
+            ear.cancel()
+            await asyncio.gather(ear, return_exceptions=True)
+        await self._looks.stop()
 
     async def refresh(self) -> None:
         """Look here and tell everyone to look. Raises QueueUnavailable when only this gateway could."""
@@ -59,15 +59,9 @@ class Refreshing:
     def begin(self, *, tell: bool) -> asyncio.Task[None]:
         """The same in the background, with `tell` also everywhere else. A failure is counted and logged."""
         self._tell = self._tell or tell
-        if self._waits is None:
-            self._waits = asyncio.create_task(self._look(self._under_way), name="gateway-refresh")
-            self._waits.add_done_callback(self._ended)
-        return self._waits
+        return self._looks.begin()
 
-    async def _look(self, before: asyncio.Task[None] | None) -> None:
-        if before is not None:
-            await asyncio.wait([before])
-        self._under_way, self._waits = self._waits, None
+    async def _look(self) -> None:
         tell, self._tell = self._tell, False
         work = [self._catalogue.refresh(), *([self._signal()] if tell else [])]
         for outcome in await asyncio.gather(*work, return_exceptions=True):
@@ -77,12 +71,7 @@ class Refreshing:
     async def _signal(self) -> None:
         await self._queue.send(channels.SIGNALS, channels.encode(Refresh(sender=self._gateway_id)))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if self._under_way is task:
-            self._under_way = None
-        if task.cancelled():
-            return
-        error = task.exception()
+    def _ended(self, error: BaseException | None) -> None:
         self._metrics.refreshed(well=error is None)
         if error is not None:
             log.warning("gateway.refresh_failed", error=str(error) or repr(error))

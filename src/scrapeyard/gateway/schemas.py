@@ -145,6 +145,7 @@ class TimingDocument(BaseModel):
 
     queue_ms: float
     resolve_ms: float
+    environment_ms: float
     child_start_ms: float
     forked_ahead: bool
     script_ms: float
@@ -168,6 +169,7 @@ class Summary(BaseModel):
     status: RunStatus
     scraper: str
     version: str | None = Field(description="What ran; before that, what was asked for; null: the newest.")
+    digest: str | None = Field(description="Of the content that ran; null before that, and for a built-in scraper.")
     input: dict[str, Any]
     exit_reason: ExitReason | None = Field(description="Why it ended; null while it has not.")
     error: ErrorDocument | None

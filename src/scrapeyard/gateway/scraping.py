@@ -14,7 +14,13 @@ from starlette.types import Receive
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.dispatch.deliveries import deliver
 from scrapeyard.dispatch.submit import Order, build_runs
-from scrapeyard.errors import IdempotencyConflict, QueueUnavailable, ScrapeyardError, StoreUnavailable
+from scrapeyard.errors import (
+    IdempotencyConflict,
+    QueueUnavailable,
+    ScrapeyardError,
+    SourceUnavailable,
+    StoreUnavailable,
+)
 from scrapeyard.gateway import documents, problems
 from scrapeyard.gateway.backlog import Backlog
 from scrapeyard.gateway.calls import Asked
@@ -71,7 +77,7 @@ class Scraping:
 
     async def answer(self, asked: Asked, receive: Receive) -> Response:
         """Do what a call asks for. `receive` is the request's, its body read: it tells when the caller hangs up."""
-        scraper = self._catalogue.resolve(asked.call.scraper or self._default)
+        scraper = await self._find(asked.call.scraper or self._default)
         inputs = self._check(asked, scraper)
         lane = await self._lanes.choose(asked.call.lane, scraper)
         await self._backlog.admit(lane, len(inputs))
@@ -81,6 +87,15 @@ class Scraping:
         if asked.wait == 0:
             return await self._at_once(asked, runs)
         return await self._waited(asked, runs, receive)
+
+    async def _find(self, wanted: str) -> Scraper:
+        """From memory. Only the first call that pins an old version, which is not kept ready, waits for it to come."""
+        try:
+            return self._catalogue.resolve(wanted)
+        except SourceUnavailable as error:
+            if not error.details.get("obtainable"):
+                raise
+            return await self._catalogue.obtain(wanted)
 
     def _check(self, asked: Asked, scraper: Scraper) -> tuple[Raw, ...]:
         call = asked.call
@@ -241,6 +256,7 @@ def _bad_end(run: Run) -> dict[str, Any]:
         title=f"The run ended badly: {reason.value}",
         remedy=EXITS[reason],
         id=run.id,
+        **documents.what_ran(run),
         exit_reason=reason,
         error=run.error,
         links=documents.links(run.id),

@@ -107,11 +107,7 @@ class SourcedCatalogue:
         """As the port says."""
         with contextlib.suppress(ScraperNotFound, SourceUnavailable):
             return self._index.resolve(wanted)
-        scraper_id, version = split(wanted)
-        if is_version(version):
-            for shelf in self._shelves:
-                shelf.ask(scraper_id, version)
-        await self.refresh()
+        await asyncio.gather(*(shelf.refresh() for shelf in self._asked(wanted)))
         try:
             return self._index.resolve(wanted)
         except ScraperNotFound as error:
@@ -159,6 +155,15 @@ class SourcedCatalogue:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._upkeep.start_seconds):
                 await asyncio.gather(*(watch.began.wait() for watch in self._watches))
+
+    def _asked(self, wanted: str) -> list[Shelf]:
+        """Who may have it: those that offer the version, else all. They keep it from now on, however old it is."""
+        scraper_id, version = split(wanted)
+        if not is_version(version):
+            return self._shelves
+        for shelf in self._shelves:
+            shelf.ask(scraper_id, version)
+        return [shelf for shelf in self._shelves if shelf.offers(scraper_id, version)] or self._shelves
 
     def _unsure(self, error: ScraperNotFound) -> ScraperNotFound | SourceUnavailable:
         """While a source does not answer, nobody knows that there is no such version."""

@@ -44,6 +44,8 @@ class Stock(Struct, frozen=True, kw_only=True):
     channels: Channels = field(default_factory=dict)
     left: Mapping[str, tuple[Scraper, ...]] = field(default_factory=dict)
     """Versions that the source does not offer any more, whose copies are still here; by scraper id."""
+    older: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Versions that the source offers and that are not kept ready; by scraper id."""
     size: int = 0
     """Bytes of the copies together."""
 

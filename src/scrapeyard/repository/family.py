@@ -25,6 +25,8 @@ class Members(Struct, frozen=True, kw_only=True):
     channels: Mapping[str, str] = field(default_factory=dict)
     left: tuple[Scraper, ...] = ()
     """Versions that no source offers any more: they answer to their exact name and to a channel, and are not listed."""
+    older: frozenset[str] = frozenset()
+    """Versions that are offered and not kept ready: they must be obtained."""
     reserved: bool = False
     """Whether the name belongs to a built-in scraper, so that nothing of these may run."""
 
@@ -33,6 +35,7 @@ class Members(Struct, frozen=True, kw_only=True):
         return (
             self.entries is other.entries
             and self.left is other.left
+            and self.older is other.older
             and (self.source, self.reserved) == (other.source, other.reserved)
             and self.channels == other.channels
         )
@@ -79,6 +82,8 @@ class Family:
             (self._waiting if waits else self._by_version).setdefault(listing.version, listing)
 
     def _answer(self, listing: Listing | None, version: str) -> Scraper:
+        if listing is None and version in self.members.older:
+            raise SourceUnavailable(f"{self.id}@{version} is not kept ready here; try again", obtainable=True)
         if listing is None and not self.listings:
             raise ScraperNotFound(f"no scraper {self.id}; GET /api/scrapers lists what there is")
         if listing is None:
@@ -109,9 +114,9 @@ class Family:
         known = ", ".join(sorted({STABLE, BETA, *self.channels}))
         raise ScraperNotFound(f"{self.id} has no channel {channel}; there are: {known}")
 
-    def _target(self, channel: str, version: str) -> Listing:
+    def _target(self, channel: str, version: str) -> Listing | None:
         listing = self._exact(version)
-        if listing is None:
+        if listing is None and version not in self.members.older:
             raise ScraperNotFound(
                 f"channel {channel} of {self.id} points to {version}, which is not here; there are: {self._known()}"
             )

@@ -5,6 +5,8 @@ import errno
 import shutil
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Scraper
 from scrapeyard.repository.cache import Cache, content_digest
@@ -29,7 +31,7 @@ class Fetcher:
     def __init__(self, source: Source, cache: Cache, terms: Terms, timeout_seconds: float) -> None:
         self._source = source
         self._cache = cache
-        self._terms = terms
+        self._terms = terms if source.needs_signatures else replace(terms, public_keys=())
         self._timeout = timeout_seconds
 
     async def fetch(self, release: Release, known: str) -> Entry:

@@ -28,6 +28,7 @@ class Holdings:
         self._families: dict[str, dict[Key, Entry]] = {}
         self._channels: Channels = {}
         self._left: dict[Name, Scraper] = {}
+        self._older: dict[str, frozenset[str]] = {}
         self._size = 0
         self._shown: dict[str, tuple[Entry, ...]] = {}
         self._shown_left: dict[str, tuple[Scraper, ...]] = {}
@@ -48,6 +49,7 @@ class Holdings:
             families=dict(self._shown),
             channels=self._channels,
             left=dict(self._shown_left),
+            older=self._older,
             size=self._size,
         )
 
@@ -76,13 +78,13 @@ class Holdings:
         todo = []
         for rank, release in chosen:
             key = key_of(release)
-            entry = self._get(key)
+            entry = self._get(key) or self._twin(release)
             if entry is None or entry.waits or entry.release.mark != release.mark:
                 todo.append((rank, release))
                 continue
             self.failures.pop(key, None)
-            if entry.rank != rank:
-                self._set(key, replace(entry, rank=rank))
+            if entry.rank != rank or entry.release != release:
+                self._set(key, replace(entry, release=release, rank=rank))
         return todo
 
     def put(self, entry: Entry) -> None:
@@ -114,6 +116,7 @@ class Holdings:
         for name in [name for name in self._left if self._held(*name)]:
             self._drop_left(name)
         self._point(offer.channels)
+        self._pass_over(release for release in offer.releases if key_of(release) not in chosen)
 
     def add_left(self, scraper: Scraper) -> None:
         """A version that the source does not offer any more, but whose copy is here."""
@@ -136,6 +139,13 @@ class Holdings:
 
     def _get(self, key: Key) -> Entry | None:
         return self._families.get(key[0], {}).get(key)
+
+    def _twin(self, release: Release) -> Entry | None:
+        """The same content of the same version, which the source had in another place."""
+        for entry in self._families.get(release.id, {}).values():
+            if entry.scraper and (entry.release.version, entry.release.mark) == (release.version, release.mark):
+                return entry
+        return None
 
     def _is_held(self, key: Key) -> bool:
         entry = self._get(key)
@@ -174,6 +184,16 @@ class Holdings:
         self._touched.add(scraper_id)
         self.changes += 1
 
+    def _pass_over(self, releases: Iterable[Release]) -> None:
+        """Versions that are offered and not kept ready. Those that are the same as before stay the same object."""
+        older: dict[str, set[str]] = {}
+        for release in releases:
+            older.setdefault(release.id, set()).add(release.version)
+        shown = {name: _same(self._older.get(name), frozenset(versions)) for name, versions in older.items()}
+        if shown != self._older:
+            self._older = shown
+            self.changes += 1
+
     def _point(self, channels: Channels) -> None:
         """A channel moves on when the version it points to is here."""
         late = {key[:2] for key in self.failures}
@@ -194,3 +214,7 @@ def _show(shown: dict[str, tuple[T, ...]], name: str, what: tuple[T, ...]) -> No
         shown[name] = what
     else:
         shown.pop(name, None)
+
+
+def _same(before: frozenset[str] | None, now: frozenset[str]) -> frozenset[str]:
+    return before if before == now and before is not None else now

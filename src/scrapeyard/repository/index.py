@@ -13,6 +13,7 @@ from scrapeyard.repository.ranges import MAX_LENGTH, parse_range
 from scrapeyard.repository.versions import is_version
 
 RESERVED = "builtin/"
+_NONE: frozenset[str] = frozenset()
 MAX_REMEMBERED = 10_000
 """Names whose meaning is kept; callers choose the names, so there must be a bound."""
 
@@ -50,6 +51,7 @@ class Index:
         scraper_id, version = split(wanted)
         family = self.families.get(scraper_id)
         if family is None:
+            _check(version)
             raise ScraperNotFound(f"no scraper {scraper_id}; GET /api/scrapers lists what there is")
         scraper = family.resolve(version)
         if len(self._remembered) < MAX_REMEMBERED:
@@ -73,9 +75,13 @@ def split(wanted: str) -> tuple[str, str]:
         raise BadRequest(f"{scraper_id[:100]!r} is not a scraper's name; write site/task or site/task@1.2.3")
     if at and not 0 < len(version) <= MAX_LENGTH:
         raise BadRequest(f"{version[:MAX_LENGTH]!r} is not a version; write {scraper_id}@1.2.3 or {scraper_id}@^1.2")
-    if at and not is_version(version) and not is_channel(version):
-        parse_range(version)
     return scraper_id, version
+
+
+def _check(version: str) -> None:
+    """Who misspells both is told of the version first. Raises BadRequest."""
+    if version and not is_version(version) and not is_channel(version):
+        parse_range(version)
 
 
 def _divide(builtins: Mapping[str, Scraper], stocks: Sequence[Stock], moved: Channels) -> dict[str, Members]:
@@ -94,6 +100,7 @@ def _members(
         entries=owner.families.get(scraper_id, ()),
         channels={**channels, **moved} if moved else channels,
         left=() if reserved else next((stock.left[scraper_id] for stock in stocks if scraper_id in stock.left), ()),
+        older=owner.older.get(scraper_id, _NONE),
         reserved=reserved,
     )
 

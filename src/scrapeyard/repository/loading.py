@@ -8,6 +8,7 @@ from msgspec import Struct
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Limits, Scraper, ScraperRef
 from scrapeyard.repository.cache import Cache, content_digest
+from scrapeyard.repository.environments.requirements import LOCK_FILE, read_lock
 from scrapeyard.repository.files import ChangedMeanwhile, SourceFile
 from scrapeyard.repository.folder import scraper_files
 from scrapeyard.repository.manifest import FILE_NAME, Manifest, read_manifest
@@ -23,7 +24,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     capabilities: Collection[str] = ("http",)
     """What this installation offers; a scraper that needs more is refused."""
     public_keys: tuple[PublicKey, ...] = ()
-    """Where there are any, every scraper must be signed by one of them."""
+    """Where there are any, every scraper must be signed by one of them, unless its source needs no signatures."""
 
 
 def load_folder(path: Path, cache: Path, ceiling: Limits, *, direct_network: Collection[str] = ()) -> Scraper:
@@ -65,6 +66,7 @@ def load_files(files: tuple[SourceFile, ...], cache: Cache, terms: Terms, where:
     text = _read(copy / FILE_NAME, f"{where}/{FILE_NAME}")
     manifest = read_manifest(text, f"{where}/{FILE_NAME}", lambda name: (copy / name).read_bytes())
     _check_terms(manifest, terms, f"{where}/{FILE_NAME}")
+    _check_lock(manifest, copy, where)
     ref = ScraperRef(id=manifest.id, version=manifest.version, digest=digest)
     check_signature(signature_of(files), ref, terms.public_keys, where)
     source = _read(copy / manifest.entry_file, f"{where}/{manifest.entry_file}")
@@ -85,6 +87,18 @@ def _check_terms(manifest: Manifest, terms: Terms, where: str) -> None:
         offered = ", ".join(sorted(terms.capabilities)) or "none"
         raise ScraperInvalid(
             f"{where}: capabilities: {', '.join(missing)} is not offered by this installation, which has: {offered}"
+        )
+
+
+def _check_lock(manifest: Manifest, copy: Path, where: str) -> None:
+    """A lock says how requirements are met; without any, nobody would see that the scraper needs packages."""
+    try:
+        lock = read_lock(copy)
+    except ScraperInvalid as error:
+        raise ScraperInvalid(f"{where}/{error.message}") from None
+    if lock and not manifest.requirements:
+        raise ScraperInvalid(
+            f"{where}/{FILE_NAME}: requirements: missing, but there is a {LOCK_FILE}; name what the script imports"
         )
 
 

@@ -12,9 +12,10 @@ MAX_LENGTH = 500
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9])?"
 _CLAUSE = r"(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9][A-Za-z0-9.*+!_-]{0,99}"
+_CLAUSES = rf"{_CLAUSE}(?:\s*,\s*{_CLAUSE})*"
 _REQUIREMENT = re.compile(
-    rf"(?P<name>{_NAME})\s*(?P<extras>\[\s*(?:{_NAME}(?:\s*,\s*{_NAME})*)?\s*\])?\s*"
-    rf"(?P<versions>{_CLAUSE}(?:\s*,\s*{_CLAUSE})*)?\s*(?:;(?P<marker>.+))?"
+    rf"{_NAME}\s*(?:\[\s*(?:{_NAME}(?:\s*,\s*{_NAME})*)?\s*\])?\s*"
+    rf"(?:{_CLAUSES}|\(\s*{_CLAUSES}\s*\))?\s*(?:;(?P<marker>.+))?"
 )
 _VARIABLE = (
     r"(?:extra|implementation_(?:name|version)|os_name|python_(?:full_)?version|sys_platform"
@@ -30,8 +31,8 @@ _KINDS = {"value": "v", "operator": "o", "join": "&"}
 def check_requirement(text: str, place: Place) -> str:
     """The requirement, without spaces around it. Raises ScraperInvalid."""
     text = text.strip()
-    if len(text) > MAX_LENGTH or not text.isascii():
-        raise place.fault(f"{text[:100]!r} must be at most {MAX_LENGTH} ASCII characters")
+    if len(text) > MAX_LENGTH or not text.isascii() or not text.isprintable():
+        raise place.fault(f"{text[:100]!r} must be at most {MAX_LENGTH} printable ASCII characters")
     found = _REQUIREMENT.fullmatch(text)
     if found is None:
         raise place.fault(

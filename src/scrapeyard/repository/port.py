@@ -55,8 +55,9 @@ class Catalogue(Protocol):
     def resolve(self, wanted: str) -> Scraper:
         """`site/task`, or `site/task@` and a version, a range (`^1.4`, `~1.4`, `1.x`, `>=1.2 <2`) or a channel
         (`stable`, `beta`). A version that has left its source answers to its exact name while its copy is here. Raises
-        ScraperNotFound, ScraperInvalid (there, but its files are wrong), SourceUnavailable (offered, but not here yet)
-        or BadRequest (not a scraper's name)."""
+        ScraperNotFound, ScraperInvalid (there, but its files are wrong), BadRequest (not a scraper's name) or
+        SourceUnavailable (offered, but not here yet); where that has the detail `obtainable`, nobody has tried to get
+        it: `obtain` does."""
 
     async def obtain(self, wanted: str) -> Scraper:
         """As `resolve`; a version that is not known here yet makes the sources be asked once, now. For a worker whose

@@ -45,10 +45,6 @@ class Bound(Struct, frozen=True):
     limit: Key
     width: int
 
-    def holds(self, key: Key) -> bool:
-        """Whether a version with this key is on the right side."""
-        return self.compare(key[: self.width], self.limit)
-
 
 class Range(Struct, frozen=True, kw_only=True):
     """A range, understood."""
@@ -61,7 +57,10 @@ class Range(Struct, frozen=True, kw_only=True):
         """Whether the version with this key is in the range."""
         if not key[3] and key[:3] not in self.prereleases:
             return False
-        return all(bound.holds(key) for bound in self.bounds)
+        for bound in self.bounds:  # noqa: SIM110  twice as fast as all(…), on the road of every call
+            if not bound.compare(key[: bound.width], bound.limit):
+                return False
+        return True
 
 
 @lru_cache(maxsize=1024)

@@ -96,6 +96,11 @@ class Shelf:
             stale=self._stale or ("" if self._checked_at else "not asked since the start"),
         )
 
+    def offers(self, scraper_id: str, version: str) -> bool:
+        """Whether the last offer has this version, here or not."""
+        wanted = scraper_id, version
+        return any((release.id, release.version) == wanted for release in self._offer.releases)
+
     def ask(self, scraper_id: str, version: str) -> None:
         """Keep this version too from the next refresh on, however old it is."""
         if sum(map(len, self._asked.values())) >= MAX_ASKED:

@@ -5,12 +5,15 @@ any object and reads it from `ctx.input`.
 """
 
 import ast
+import threading
 from typing import Any
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.repository.hints import NO_VALUE, literal, schema_of, with_null
 
 MAX_BYTES = 512 * 1024
+_PARSING = threading.Lock()
+"""Python counts the depth of a tree it builds once for all threads, and a thread that comes between is an error."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -34,9 +37,10 @@ def _parse(source: bytes, where: str) -> ast.Module:
     if len(source) > MAX_BYTES:
         raise ScraperInvalid(f"{where}: larger than {MAX_BYTES // 1024} KB; split it into modules")
     try:
-        tree = ast.parse(source, where)
-        # Finds what parsing alone does not, such as `return` outside a function. Nothing is executed.
-        compile(tree, where, "exec", dont_inherit=True)
+        with _PARSING:
+            tree = ast.parse(source, where)
+            # Finds what parsing alone does not, such as `return` outside a function. Nothing is executed.
+            compile(tree, where, "exec", dont_inherit=True)
     except SyntaxError as error:
         raise ScraperInvalid(f"{where}:{error.lineno or 1}: {error.msg}", file=where, line=error.lineno) from None
     except (ValueError, RecursionError, MemoryError) as error:

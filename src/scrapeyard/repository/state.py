@@ -1,8 +1,7 @@
 """What a source last offered, kept on disk: a process that starts while its repository is away serves what it had."""
 
-import contextlib
 import hashlib
-import os
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -96,10 +95,12 @@ class StateFile:
     def write(self, state: State) -> None:
         """Replace the file; a reader sees the old one or the new one. Raises OSError."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self._path.with_suffix(f".{os.getpid()}.new")
+        descriptor, name = tempfile.mkstemp(prefix=".new-", dir=self._path.parent)
+        fresh = Path(name)
         try:
-            fresh.write_bytes(msgspec.json.encode(state))
+            with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
+                stream.write(msgspec.json.encode(state))
             fresh.replace(self._path)
-        finally:
-            with contextlib.suppress(OSError):
-                fresh.unlink()
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise

@@ -79,6 +79,8 @@ class ScraperParent:
         self._ready: deque[Child] = deque()
         self._waiting: deque[asyncio.Future[Child]] = deque()
         self._starting: set[Child] = set()
+        self._cold: set[Child] = set()
+        """Those of the starting that lack what the parent has learned since."""
         self._stillborn = 0
         self._resting = False
         self._learned: set[str] = set()
@@ -151,7 +153,8 @@ class ScraperParent:
             self._loop.call_later(_LINGER, self._end_lingerer, child)
 
     def _learn(self, imports: tuple[str, ...]) -> None:
-        """Let the parent import what a run imported. Children forked before that give way to warmer ones."""
+        """Let the parent import what a run imported. Children forked before that give way to warmer ones, but for those
+        who wait already."""
         new = [name for name in imports if name not in self._learned][: _LEARNED - len(self._learned)]
         if not new or not self.usable:
             return
@@ -161,8 +164,14 @@ class ScraperParent:
         except OSError:
             self.kill()
             return
+        self._cold = set(self._starting)
         while self._ready:
-            self._ready.pop().close()
+            self._dismiss(self._ready.pop())
+
+    def _dismiss(self, child: Child) -> None:
+        """Let a child go that has no run; it leaves because we wish it, which is no fault of the script."""
+        child.on_broken = lambda _: None
+        child.close()
 
     def kill(self) -> None:
         """End the parent and everything it ever forked. May be called twice."""
@@ -208,6 +217,7 @@ class ScraperParent:
             child.finish()
         self._children.clear()
         self._starting.clear()
+        self._cold.clear()
         self._ready.clear()
         for future in self._waiting:
             if not future.done():
@@ -244,12 +254,18 @@ class ScraperParent:
         self._hand_out(child)
 
     def _hand_out(self, child: Child) -> None:
+        is_cold = child in self._cold
+        self._cold.discard(child)
         while self._waiting:
             future = self._waiting.popleft()
             if not future.done():
                 future.set_result(child)
                 return
-        self._ready.append(child)
+        if is_cold:
+            self._dismiss(child)
+            self._top_up()
+        else:
+            self._ready.append(child)
 
     def _on_idle_death(self, child: Child, why: str) -> None:
         """A child that had no run broke its wire. Its process, if it is still there, has nothing more to do."""
@@ -321,6 +337,7 @@ class ScraperParent:
         if child is None:
             return
         self._starting.discard(child)
+        self._cold.discard(child)
         child.reap(end)
         child.finish()
         self._top_up()

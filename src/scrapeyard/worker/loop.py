@@ -27,6 +27,7 @@ from scrapeyard.model import (
 )
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
+from scrapeyard.repository.looks import Looks
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.sandbox.port import Sandbox
 from scrapeyard.settings import WorkerSettings
@@ -74,6 +75,7 @@ class Worker:
         self._sandbox = sandbox
         self._executor = executor
         self._foresight = foresight
+        self._looks = Looks(self._look, self._looked)
         self._outside = Outside()
         self._traces = traces
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -113,6 +115,7 @@ class Worker:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._looks.stop()
         if self._running:
             await asyncio.wait(self._running.values(), timeout=self._settings.drain_seconds)
         await self._hand_back()
@@ -262,16 +265,21 @@ class Worker:
                 except msgspec.MsgspecError as error:
                     log.warning("queue.dropped_message", channel=channels.SIGNALS, error=str(error))
                     continue
-                await self._obey(signal)
+                self._obey(signal)
 
-    async def _obey(self, signal: Signal) -> None:
-        try:
-            if isinstance(signal, Cancel):
-                self._cancel_run(signal.run_id)
-            elif isinstance(signal, Refresh):
-                await self._catalogue.refresh()
-                self._foresight.look()
-        except Exception as error:  # a worker that no longer hears would cancel late and miss every refresh
+    def _obey(self, signal: Signal) -> None:
+        """At once: while a look at a slow repository goes on, cancels must be heard."""
+        if isinstance(signal, Cancel):
+            self._cancel_run(signal.run_id)
+        elif isinstance(signal, Refresh):
+            self._looks.begin()
+
+    async def _look(self) -> None:
+        await self._catalogue.refresh()
+        self._foresight.look()
+
+    def _looked(self, error: BaseException | None) -> None:
+        if error is not None:
             log.error("worker.signal_broken", error=repr(error), exc_info=error)
 
     def _lose_run(self, run_id: str) -> None:

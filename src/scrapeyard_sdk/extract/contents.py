@@ -15,7 +15,7 @@ MAX_LINKS = 5000
 MAX_IMAGES = 2000
 MAX_HEADINGS = 100
 _MAX_ANCHOR = 300
-_UNSEEN = "script, style, noscript, template, iframe, object, svg, canvas, head, body [hidden]"
+_UNSEEN = "script, style, noscript, template, iframe, object, svg, canvas, head, [hidden]"
 
 
 def read_headings(tree: "LexborHTMLParser") -> dict[str, list[str]]:
@@ -66,7 +66,8 @@ def read_text_facts(tree: "LexborHTMLParser") -> dict[str, Any]:
 def drop_unseen(tree: "LexborHTMLParser") -> "LexborHTMLParser":
     """The same tree without what no reader sees."""
     for node in tree.css(_UNSEEN):
-        node.decompose()
+        if node.tag not in ("html", "body"):
+            node.decompose()
     return tree
 
 

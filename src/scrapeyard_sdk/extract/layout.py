@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 MAX_NODES = 100_000
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_NAMING = ("class", "id", "data-test", "data-qa")
 _UNSEEN = frozenset({"script", "style", "noscript", "template", "svg", "head", "iframe", "option"})
 _ASIDE = frozenset({"nav", "footer", "aside"})
 _STRUCK = frozenset({"del", "s", "strike"})
@@ -87,9 +88,7 @@ class Layout:
     def _add_box(self, node: "LexborNode", order: int, above: int) -> None:
         tag = node.tag or ""
         attributes = node.attributes
-        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''} {attributes.get('data-testid') or ''}"[
-            :500
-        ]
+        names = _names(attributes)
         key = (tag, names)
         if key not in self._known:
             self._known[key] = _named(tag, names)
@@ -108,6 +107,12 @@ class Layout:
             self.boxes.append(Place(node, order, above | own | PRICE, ""))
 
 
+def _names(attributes: dict[str, str | None]) -> str:
+    """What the authors call an element: class, id, and the names by which their tests find it."""
+    named = (value for name, value in attributes.items() if value and name.startswith(_NAMING))
+    return " ".join(named)[:500]
+
+
 def _around(node: "LexborNode | None") -> set[int]:
     """The boxes that hold the heading are shown, and no place beside the product, whatever they are called."""
     found: set[int] = set()
@@ -122,7 +127,7 @@ def _named(tag: str, names: str) -> int | None:
     if tag in _UNSEEN or words.UNSEEN_NAME.search(names):
         return None
     flags = (ASIDE if tag in _ASIDE else 0) | (OLD if tag in _STRUCK else 0)
-    if len(names) <= 2:
+    if not names:
         return flags
     if words.PRICE_NAME.search(names):
         flags |= PRICE

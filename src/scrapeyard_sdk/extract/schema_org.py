@@ -30,8 +30,14 @@ _MAX_VARIANTS = 100
 def product_in(documents: list[Any], subject: Subject, source: str) -> Finding | None:
     """The product that the page is about; None when there is none among the items."""
     graph = _Graph(documents)
-    found = max(graph.products(), key=lambda item: _fits(graph, item, subject), default=None)
-    return _finding(graph, found, subject, source) if found is not None else None
+    products = list(graph.products())
+    found = max(products, key=lambda item: _fits(graph, item, subject), default=None)
+    if found is None:
+        return None
+    finding = _finding(graph, found, subject, source)
+    if finding.availability and any(_can_be_had(graph, each) for each in products if _is_sibling(each, found)):
+        finding.availability = "InStock"
+    return finding
 
 
 def trail_in(documents: list[Any]) -> list[str]:
@@ -80,6 +86,15 @@ def _fits(graph: _Graph, item: Item, subject: Subject) -> float:
     return alike * 3 + own * 2 + offered * 2 + main
 
 
+def _is_sibling(item: Item, other: Item) -> bool:
+    """Sizes and colours are often published as products of the same name."""
+    return item is not other and bool(item.get("name")) and item.get("name") == other.get("name")
+
+
+def _can_be_had(graph: _Graph, item: Item) -> bool:
+    return _availability(graph, item, list(_offers(graph, item))) == "InStock"
+
+
 def _finding(graph: _Graph, item: Item, subject: Subject, source: str) -> Finding:
     group = item
     variants = [each for each in graph.all(item, "hasVariant") if isinstance(each, dict)]
@@ -94,7 +109,7 @@ def _finding(graph: _Graph, item: Item, subject: Subject, source: str) -> Findin
         or text_of(offer.get("sku"))
         or text_of(graph.get(item, "productID", "productId")),
         gtin=first(gtin_of(each.get(name)) for each in (item, offer) for name in _GTINS),
-        mpn=text_of(graph.get(item, "mpn", "model")),
+        mpn=text_of(graph.get(item, "mpn")),
         brand=text_of(graph.get(item, "brand", "manufacturer")),
         category=text_of(graph.get(item, "category")),
         description=text_of(graph.get(item, "description")),

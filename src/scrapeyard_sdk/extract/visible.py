@@ -26,6 +26,7 @@ _BUTTONS = "button, input[type=submit], input[type=button], input[type=image], a
 _MAX_BUTTONS = 1000
 _MAX_TEXTS = 20_000
 _MAX_SHORT = 30
+_CROWD = 5
 _BARE = re.compile(r"[\d.,' ]+")
 _CENTS = re.compile(r"^\d{2}$")
 _DIGIT = re.compile(r"\d")
@@ -36,7 +37,8 @@ class _Offer:
     amount: Decimal
     sign: str | None
     weight: float
-    is_old: bool
+    name: str
+    """What the box is called; empty for a text in no price box."""
 
 
 def seen_in(tree: "LexborHTMLParser", layout: Layout) -> Finding:
@@ -50,13 +52,19 @@ def seen_in(tree: "LexborHTMLParser", layout: Layout) -> Finding:
 
 
 def _best(offers: list[_Offer]) -> _Offer | None:
-    """The weightiest. An amount that stands there several times weighs a little more."""
-    times = Counter(offer.amount for offer in offers if offer.weight > 0)
-    return max(
-        (offer for offer in offers if offer.weight > 0),
-        key=lambda offer: offer.weight + min(times[offer.amount] - 1, 3) * 0.4,
-        default=None,
-    )
+    """The weightiest. A price that comes several times weighs more; a kind of box with many different ones, less."""
+    offers = [offer for offer in offers if offer.weight > 0]
+    times = Counter(offer.amount for offer in offers if offer.name)
+    amounts: dict[str, set[Decimal]] = {}
+    for offer in offers:
+        amounts.setdefault(offer.name, set()).add(offer.amount)
+    crowded = {name for name, held in amounts.items() if name and len(held) >= _CROWD}
+
+    def weight(offer: _Offer) -> float:
+        again = min(max(times[offer.amount] - 1, 0), 3) if offer.name else 0
+        return offer.weight + again * 0.4 - (1.5 if offer.name in crowded else 0)
+
+    return max(offers, key=weight, default=None)
 
 
 def _offers(layout: Layout) -> Iterator[_Offer]:
@@ -94,7 +102,8 @@ def _offer(layout: Layout, place: Place, text: str, *, named: bool) -> _Offer | 
         return None
     weight = _weight(layout, place, named) + (3 if price.sign else 0) - len(text) / 40
     weight -= 4 if words.NO_PRICE_TEXT.search(text) else 0
-    return _Offer(price.amount, price.sign, weight, bool(place.flags & OLD))
+    name = f"{place.node.tag} {place.node.attributes.get('class') or ''}" if named else ""
+    return _Offer(price.amount, price.sign, weight, name)
 
 
 def _weight(layout: Layout, place: Place, named: bool) -> float:

@@ -95,7 +95,7 @@ async def test_a_compression_bomb_stops_at_the_limit(
     assert await reason_of(answer) is ExitReason.FETCH_TOO_LARGE
 
 
-@pytest.mark.parametrize("member", [gzip.compress(b""), zstandard.compress(b"")])
+@pytest.mark.parametrize("member", [gzip.compress(b"", mtime=0), zstandard.compress(b"")], ids=["gzip", "zstd"])
 async def test_a_body_of_countless_empty_parts_is_refused(site: Site, fetch: Any, member: bytes) -> None:
     name = "gzip" if member.startswith(b"\x1f\x8b") else "zstd"
     site.routes["/"] = page(member * 20_000, content_encoding=name)

@@ -1,40 +1,30 @@
-"""What a scraper may require: names and versions from the operator's index, and nothing that reaches past it.
-
-An option (`-r`, `--index-url`), a URL or a path would let a scraper choose where code comes from, or read files of the
-machine that builds.
-"""
+"""The requirements of a scraper as an environment is made of them, and the lock that it may bring along."""
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from scrapeyard.errors import ScraperInvalid
+from scrapeyard.repository.manifest_requirements import check_requirement
+from scrapeyard.repository.values import Place
 
 LOCK_FILE = "requirements.lock"
 MAX_REQUIREMENTS = 200
-MAX_LENGTH = 500
 MAX_LOCK_BYTES = 1024 * 1024
+_PLACE = Place("scraper.toml", "requirements")
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_CLAUSE = r"(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+"
-_CLAUSES = rf"{_CLAUSE}(?:\s*,\s*{_CLAUSE})*"
 _EXTRAS = rf"\[\s*(?:{_NAME}(?:\s*,\s*{_NAME})*)?\s*\]"
 _MARKER = r""";[A-Za-z0-9_.'"<>=!~() ,+*-]+"""
-_REQUIREMENT = re.compile(rf"{_NAME}\s*(?:{_EXTRAS})?\s*(?:{_CLAUSES}|\(\s*{_CLAUSES}\s*\))?\s*(?:{_MARKER})?")
 _HASH = r"--hash=sha(?:256|384|512):[0-9a-f]{64,128}"
 _PIN = re.compile(rf"{_NAME}(?:{_EXTRAS})?\s*==\s*[A-Za-z0-9.+!_-]+\s*(?:{_MARKER}?)?(?:\s+{_HASH})+")
 
 
 def checked(requirements: Iterable[str]) -> tuple[str, ...]:
-    """The same, stripped, sorted, each once. Raises ScraperInvalid naming the first that is not of the allowed form."""
-    found = {requirement.strip() for requirement in requirements}
+    """The same, stripped, sorted, each once. Raises ScraperInvalid naming the first that a manifest may not have:
+    they are checked again where they become files that uv reads."""
+    found = {check_requirement(requirement, _PLACE) for requirement in requirements}
     if len(found) > MAX_REQUIREMENTS:
-        raise ScraperInvalid(f"requirements: more than {MAX_REQUIREMENTS}")
-    for requirement in sorted(found):
-        if len(requirement) > MAX_LENGTH or _REQUIREMENT.fullmatch(requirement) is None:
-            raise ScraperInvalid(
-                f"requirements: {requirement[:100]!r} is not a package's name with versions, such as `lxml>=5,<7`; "
-                "options, URLs and paths are not taken"
-            )
+        raise _PLACE.fault(f"must be at most {MAX_REQUIREMENTS}")
     return tuple(sorted(found))
 
 

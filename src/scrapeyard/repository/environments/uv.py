@@ -63,6 +63,7 @@ class Uv:
 
     def __init__(self, settings: EnvironmentSettings, cache: Path) -> None:
         self._settings = settings
+        self._folders = ",".join(_url(folder) for folder in settings.find_links)
         self._cache = cache
         self._program = find_uv_bin()
 
@@ -91,9 +92,8 @@ class Uv:
 
     def _sources(self) -> list[str]:
         settings = self._settings
-        links = [f"--find-links={_place(place)}" for place in settings.find_links]
         wheels = [] if settings.source_builds else ["--only-binary", ":all:"]
-        return [*links, *wheels, *(["--offline"] if settings.offline else []), "--python", sys.executable]
+        return [*wheels, *(["--offline"] if settings.offline else []), "--python", sys.executable]
 
     def _run(
         self,
@@ -139,6 +139,7 @@ class Uv:
         return {
             **passed,
             **({"UV_DEFAULT_INDEX": index} if index else {}),
+            **({"UV_FIND_LINKS": self._folders} if self._folders else {}),
             "UV_CACHE_DIR": str(self._cache),
             "UV_SYSTEM_CERTS": "true",
             "UV_NATIVE_TLS": "true",
@@ -146,13 +147,13 @@ class Uv:
 
     def _hidden(self) -> Iterable[str]:
         """What uv may say without a scheme before it."""
-        for place in (self._settings.index_url.get_secret_value(), *self._settings.find_links):
-            parts = urlsplit(place)
-            yield from (part for part in (parts.password, parts.username, parts.hostname) if part)
+        parts = urlsplit(self._settings.index_url.get_secret_value())
+        yield from (part for part in (parts.password, parts.username, parts.hostname) if part)
 
 
-def _place(place: str) -> str:
-    return place if "://" in place else str(Path(place).absolute())
+def _url(folder: Path) -> str:
+    """Without commas, which stand between folders."""
+    return folder.absolute().as_uri().replace(",", "%2C")
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: Deadline, watch: Callable[[], None] | None) -> int:

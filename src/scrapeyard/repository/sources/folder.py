@@ -52,6 +52,7 @@ class FolderSource:
 
     kind = "folder"
     is_mutable = True
+    needs_signatures = True
 
     def __init__(self, root: Path, *, name: str = "", avoid: Path | None = None) -> None:
         self.name = name or root.absolute().name or "folder"

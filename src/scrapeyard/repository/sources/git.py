@@ -47,6 +47,7 @@ class GitSource:
 
     kind = "git"
     is_mutable = False
+    needs_signatures = True
 
     def __init__(
         self, settings: SourceSettings, home: Path, timeout_seconds: float, *, max_bytes: int = MAX_MIRROR

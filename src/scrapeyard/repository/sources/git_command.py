@@ -9,7 +9,6 @@ import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from msgspec import Struct
 
 from scrapeyard.errors import SourceUnavailable
 from scrapeyard.repository.sources.git_access import Access
+from scrapeyard.repository.sources.processes import end_process
 
 MAX_ERRORS = 16 * 1024
 MAX_MEMORY = 4 << 30
@@ -110,7 +110,7 @@ class Git:
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         finally:
-            await _end(process)
+            await end_process(process)
         if status != 0:
             _check_size(folder, bounds.disk)
             raise GitFailed(self._explain(errors.result(), status))
@@ -245,23 +245,6 @@ async def _watch(folder: Path, most: int) -> None:
 def _check_size(folder: Path, most: int) -> None:
     if most and folder_bytes(folder) > most:
         raise GitTooLarge(f"the repository is larger than {most >> 20} MB; keep scrapers in one of their own")
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Nothing of it is left when this returns, whatever happens to the caller meanwhile."""
-    kill_group(process.pid)
-    ending = asyncio.ensure_future(process.wait())
-    try:
-        await asyncio.shield(ending)
-    except asyncio.CancelledError:
-        await ending
-        raise
-
-
-def kill_group(pid: int) -> None:
-    """End a process that leads its own group, and all of that group."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
 
 
 def folder_bytes(folder: Path) -> int:

@@ -15,7 +15,8 @@ from typing import IO, Self
 from msgspec import Struct
 
 from scrapeyard.errors import SourceUnavailable
-from scrapeyard.repository.sources.git_command import Git, kill_group
+from scrapeyard.repository.sources.git_command import Git
+from scrapeyard.repository.sources.processes import kill_group
 
 OBJECT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 MAX_HEADER = 4096

@@ -54,6 +54,7 @@ class IndexedSource:
     """Offers what the index says. With `plain`, a store without an index offers its folders by version."""
 
     is_mutable = False
+    needs_signatures = True
 
     def __init__(self, objects: Objects, *, kind: str, index: str, plain: bool = False) -> None:
         self.name = objects.place

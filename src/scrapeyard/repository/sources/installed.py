@@ -53,6 +53,11 @@ class InstalledSource:
     let a child read a file.
     """
 
+    name = "installed"
+    kind = "installed"
+    is_mutable = True
+    needs_signatures = False
+
     def __init__(
         self,
         home: Path,
@@ -61,9 +66,6 @@ class InstalledSource:
         is_readable: Callable[[Path], bool] = is_readable_to_children,
         seconds: float = SECONDS,
     ) -> None:
-        self.name = "installed"
-        self.kind = "installed"
-        self.is_mutable = True
         self._home = home
         self._added = search
         self._is_readable = is_readable

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from scrapeyard.repository.sources.installed_packages import Package, is_entry
+from scrapeyard.repository.sources.processes import end_process
 
 MAX_OUTPUT = 4 * 1024 * 1024
 SECONDS = 15.0
@@ -93,8 +93,7 @@ async def _run(entries: list[str], search: tuple[Path, ...], home: Path, seconds
         try:
             return await _listen(process, seconds)
         finally:
-            _kill(process)
-            await process.wait()
+            await end_process(process)
 
 
 async def _listen(process: asyncio.subprocess.Process, seconds: float) -> tuple[bytes, str]:
@@ -110,12 +109,6 @@ async def _listen(process: asyncio.subprocess.Process, seconds: float) -> tuple[
     except TimeoutError:
         return output, f"importing it took longer than {seconds:g} s"
     return output, f"the process that imported it ended with {status}" if status else ""
-
-
-def _kill(process: asyncio.subprocess.Process) -> None:
-    """The whole group: a package may start processes while it is imported."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _answers(output: bytes) -> dict[str, dict[str, Any]]:

@@ -55,6 +55,9 @@ class Source(Protocol):
     is_mutable: bool
     """Whether the same version may come with other content, as in a folder that its author edits. Elsewhere that is a
     fault of the source, and the version that was known stays."""
+    needs_signatures: bool
+    """Whether its scrapers must be signed where the operator has set keys. False where the operator put them there, so
+    that a signature would prove nothing."""
 
     async def look(self, mark: str) -> Offer | None:
         """What there is now; None when nothing changed since the offer of this mark. Raises SourceUnavailable."""

@@ -1,0 +1,49 @@
+"""Looks at the repository that somebody asks for, however many ask at once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+OVERLAP_SECONDS = 1.0
+"""How long a look keeps the next one waiting. One source that hangs must not hold up what is new in the others, and a
+source that is looked at already shares its own next look among all who ask."""
+
+
+class Looks:
+    """One look that began and one that waits: who asks shares the look that begins after. `ended` hears of each that
+    was not broken off: None, or what went wrong."""
+
+    def __init__(self, look: Callable[[], Awaitable[None]], ended: Callable[[BaseException | None], None]) -> None:
+        self._look = look
+        self._ended = ended
+        self._last: asyncio.Task[None] | None = None
+        self._waits: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self) -> asyncio.Task[None]:
+        """Look in the background. The task raises what the look raises; who awaits it must shield it from others."""
+        if self._waits is None:
+            self._waits = asyncio.create_task(self._take_turn(self._last), name="repository-look")
+            self._tasks.add(self._waits)
+            self._waits.add_done_callback(self._note)
+        return self._waits
+
+    async def stop(self) -> None:
+        """Break off what is under way. May be called twice."""
+        tasks = list(self._tasks)
+        self._last = self._waits = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _take_turn(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before], timeout=OVERLAP_SECONDS)
+        self._last, self._waits = self._waits, None
+        await self._look()
+
+    def _note(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._last is task:
+            self._last = None
+        if not task.cancelled():
+            self._ended(task.exception())
