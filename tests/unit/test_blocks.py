@@ -388,6 +388,6 @@ def test_no_turn_of_phrase_has_an_unbounded_gap() -> None:
 
 
 def _seconds(response: FetchResponse) -> float:
-    began = time.perf_counter()
+    began = time.thread_time()
     recognise(response)
-    return time.perf_counter() - began
+    return time.thread_time() - began
