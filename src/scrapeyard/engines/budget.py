@@ -132,6 +132,8 @@ _WORDS = {
 
 def _used(spent: Spent, limits: BudgetLimits) -> Iterator[tuple[str, float, float]]:
     """Name, used, allowed, for each limit that is set."""
+    if limits == _NO_LIMITS:  # so it is for most, and each request asks four times
+        return
     used = {
         "requests": spent.requests,
         "megabytes": spent.bytes / _MEGABYTE,

@@ -45,6 +45,7 @@ class Meters:
         self._one_at_a_time = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._away = False
+        self._second, self._day = 0, day_of(0)
 
     async def start(self) -> None:
         """Write now and then. May be called twice."""
@@ -71,13 +72,21 @@ class Meters:
         size: int = 0,
     ) -> None:
         """Add to today's numbers. `pool` and `proxy_class` are empty without a proxy."""
-        key = (day_of(self._clock()), job_id, site, pool, proxy_class)
+        key = (self._today(), job_id, site, pool, proxy_class)
         if key not in self._rows and len(self._rows) >= 2 * MOST:
             key = (key[0], "", ELSEWHERE, pool, proxy_class)
         row = self._rows.setdefault(key, [0, 0, 0])
-        for place, more in enumerate((requests, failures, size)):
-            row[place] += more
+        row[0] += requests
+        row[1] += failures
+        row[2] += size
         self._changed.add(key)
+
+    def _today(self) -> str:
+        """Writing a date costs more than counting, so it is written once for each second."""
+        second = int(self._clock())
+        if second != self._second:
+            self._second, self._day = second, day_of(second)
+        return self._day
 
     async def flush(self) -> None:
         """Write what changed. While the store is away it is kept, and written later."""

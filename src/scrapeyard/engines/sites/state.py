@@ -59,6 +59,8 @@ class Standing:
 
     def in_force(self) -> float:
         """Requests a second; 0: no limit."""
+        if not (self.rate or self.crawl or self.slow):
+            return 0.0
         rates = [rate for rate in (self.rate, self.crawl, self.slow) if rate > 0]
         return min(rates, default=0.0)
 

@@ -31,6 +31,7 @@ _ANSWERS = frozenset(
     }
 )
 """The site lives, though we did not get a page."""
+_THROTTLES = frozenset({429, 503})
 _OUR_OWN = frozenset({"waiting for a free connection", "resolving its name"})
 """What the client was at when time ran out, before the site had any part in it."""
 
@@ -38,7 +39,8 @@ _OUR_OWN = frozenset({"waiting for a free connection", "resolving its name"})
 def of_response(response: FetchResponse) -> Verdict:
     """An answer. The time that a solver took says nothing of the site."""
     latency = None if "solver" in response.way else response.elapsed_ms / 1000
-    return _of_status(response.status, retry_after(_header(response)), latency)
+    wait = retry_after(_header(response)) if response.status in _THROTTLES else 0.0
+    return _of_status(response.status, wait, latency)
 
 
 def of_failure(request: FetchRequest, failure: FetchFailed) -> Verdict:
