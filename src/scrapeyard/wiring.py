@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.builtin import BUILTINS
+from scrapeyard.builtin import BUILTINS, make_builtins
 from scrapeyard.dispatch.dispatcher import Dispatcher
 from scrapeyard.engine_wiring import WebParts, start_engine
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
+from scrapeyard.extract.processes import ProcessExtractor
 from scrapeyard.model import new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
@@ -124,6 +125,8 @@ class Platform:
         engine = await start_engine(settings, base.web, base.store, base.queue, worker_id=worker_id, up=self._up)
         sandbox = ForkSandbox(settings.sandbox, settings.worker, slots)
         await self._up(sandbox.start, sandbox.stop)
+        extractor = ProcessExtractor()
+        await self._up(extractor.start, extractor.stop)
         environments = make_environments(settings)
         await self._up(environments.start, environments.stop)
         secrets = Secrets(settings.repository.secrets_file)
@@ -135,7 +138,7 @@ class Platform:
             engine=engine,
             blobs=base.blobs,
             queue=base.queue,
-            builtins=BUILTINS,
+            builtins=make_builtins(extractor),
             checker=InputChecker(),
             worker_id=worker_id,
         )
