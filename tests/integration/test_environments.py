@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -324,6 +325,29 @@ def builder(stand: Stand, index: PackageIndex) -> subprocess.Popen[str]:
     empty.mkdir(exist_ok=True)
     command = [sys.executable, "-c", BUILDER, index.url, str(stand.place), str(empty)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=PROJECT)
+
+
+def test_a_build_that_begins_is_not_taken_for_rubbish(stand: Stand) -> None:
+    shelf, others = Shelf(stand.place), Shelf(stand.place)
+    shelf.open()
+    ended = threading.Event()
+
+    def tidy() -> None:
+        while not ended.is_set():
+            others.remove_rubbish()
+
+    threads = [threading.Thread(target=tidy) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    lost = 0
+    for _ in range(100):
+        with shelf.workbench() as bench:
+            lost += not bench.is_dir()
+    ended.set()
+    for thread in threads:
+        thread.join()
+    assert lost == 0
+    assert stand.folders() == set()
 
 
 async def test_a_builder_killed_midway_leaves_only_rubbish(stand: Stand, index: PackageIndex) -> None:
