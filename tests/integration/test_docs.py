@@ -147,6 +147,7 @@ def free_port() -> int:
         return port
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", run_pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_runs(page: Path, place: Place) -> None:
     folder = place.home / page.relative_to(ROOT).with_suffix("").as_posix().replace("/", "-")
@@ -156,7 +157,7 @@ def test_page_runs(page: Path, place: Place) -> None:
     steps = [step(number, fence, place, folder) for number, fence in enumerate(found)]
     script = "\n".join(["set -euo pipefail", *filter(None, steps), "exec >/dev/null 2>&1"])
     done = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=place.environment(), capture_output=True, timeout=60, check=False
+        ["bash", "-c", script], cwd=folder, env=place.environment(), capture_output=True, timeout=240, check=False
     )
     assert done.returncode == 0, f"{page.name}: {last_words(folder)}{done.stderr.decode()}"
     for number, fence in enumerate(found[1:], 1):

@@ -81,7 +81,7 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
     def left() -> list[str]:
         return [each.words for each in living(descendants(os.getpid())) if each.pid not in before]
 
-    until(lambda: not left(), 10, f"no process outlives its build: {left()}")
+    until(lambda: not left(), 30, f"no process outlives its build: {left()}")
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ async def test_a_build_that_takes_too_long_is_killed(stand: Stand, index: Packag
         began = time.monotonic()
         with pytest.raises(ScraperInvalid, match="build_seconds"):
             await environments.ready(stand.scraper("tiny"))
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
     assert stand.folders() == set()
 
 
@@ -295,7 +295,7 @@ async def test_stopping_ends_a_build_and_whoever_waits(stand: Stand, index: Pack
         await asyncio.to_thread(index.asked.wait, 30)
         began = time.monotonic()
         await environments.stop()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
         for task in (waiting, later):
             with pytest.raises(ScraperInvalid, match="stopped"):
                 await task
