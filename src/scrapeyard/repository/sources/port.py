@@ -48,7 +48,7 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 class Source(Protocol):
-    """Where scrapers come from. Every method is called by one task at a time."""
+    """Where scrapers come from. `fetch` may be called by several tasks at once; nothing else beside another call."""
 
     name: str
     """Shown in listings, logs and metrics; without credentials."""
