@@ -1,4 +1,4 @@
-"""What every repository promises, on the real thing: Git, a web server, a published folder, S3 with and without index."""
+"""What every repository promises, on the real thing: Git, a web server, a published folder, S3 with an index or not."""
 
 import asyncio
 import os
