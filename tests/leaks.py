@@ -88,7 +88,7 @@ def nothing_left() -> Iterator[None]:
         return [each.words for each in new if "scrapeyard" in each.words]
 
     yield
-    until(lambda: not left(), 10, f"everything ends with its test: {left()}")
+    until(lambda: not left(), 30, f"everything ends with its test: {left()}")
 
 
 def _read(pid: int) -> Process | None:

@@ -134,7 +134,7 @@ class Program:
         def left() -> list[Process]:
             return living([*tree, *in_session(self.pid)])
 
-        until(lambda: not left(), 10, f"all of {self._command} is gone; left: {[each.words for each in left()]}")
+        until(lambda: not left(), 30, f"all of {self._command} is gone; left: {[each.words for each in left()]}")
 
 
 class Shop(Program):

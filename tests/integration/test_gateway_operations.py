@@ -21,7 +21,7 @@ async def test_workers_show_what_their_heartbeat_told(stand: Stand) -> None:
     await stand.store.beat(worker(id="worker_silent", seen_at=1.0))
     (shown,) = (await stand.client.get("/api/workers")).json()["workers"]
     assert (shown["id"], shown["busy"], shown["lanes"]) == ("worker_1", 3, ["default", "bulk"])
-    assert shown["age_seconds"] < 15
+    assert shown["age_seconds"] < 60
 
 
 async def test_health_is_degraded_without_workers_and_ok_with_one(stand: Stand) -> None:

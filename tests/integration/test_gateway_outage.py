@@ -121,6 +121,6 @@ async def test_a_waiting_call_survives_a_restart_of_the_queue(stand: Stand, own_
 
 
 async def _until_up(stand: Stand) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while (await stand.client.get("/api/ready")).status_code != 200:
             await asyncio.sleep(0.05)

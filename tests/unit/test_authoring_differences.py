@@ -43,9 +43,9 @@ def test_a_difference_reads_as_a_unified_diff() -> None:
 
 
 def test_long_differences_are_cut_and_quick() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     lines = difference(list(range(200_000)), list(range(1, 200_000, 2)))
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert len(lines) == MAX_SHOWN + 1
     assert lines[-1].startswith("… and ")
     assert "not compared" in lines[-1]

@@ -381,7 +381,7 @@ class TestDown:
         await catalogue.start()
         shop.add("1.0.0")
         shop.down = None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while catalogue.sources()[0].stale:
                 await asyncio.sleep(0.005)
         assert version_of(catalogue) == "1.0.0"
@@ -722,11 +722,11 @@ class TestCache:
         folder = catalogue.resolve("shop/product").folder
         assert folder is not None
         os.utime(folder, (0, 0))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while folder.stat().st_mtime == 0:
                 await asyncio.sleep(0.005)
         shutil.rmtree(folder)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(shop.fetched) < 2 or not folder.exists():
                 await asyncio.sleep(0.005)
         await catalogue.refresh()

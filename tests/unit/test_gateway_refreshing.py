@@ -43,7 +43,7 @@ class SlowCatalogue:
         self.changed.set()
 
     async def until(self, what: Any) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not what():
                 self.changed.clear()
                 await self.changed.wait()

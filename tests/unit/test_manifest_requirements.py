@@ -125,7 +125,7 @@ def test_what_we_take_is_a_requirement_without_an_address(text: str) -> None:
     "text", ["a" + "[" * 499, "a;" + "(" * 498, "a; " + "'x'=='x'or" * 49, "a-" * 250, "a" + ",<1" * 166]
 )
 def test_no_text_takes_long(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ScraperInvalid):
         check_requirement(text, PLACE)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1

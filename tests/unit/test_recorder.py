@@ -118,7 +118,7 @@ class TestWriting:
     async def test_writes_by_itself(self, store: NotingStore) -> None:
         async with Recorder(store, interval_seconds=0.01) as recorder:
             recorder.finish(an_ending(begun(a_run())))
-            await asyncio.wait_for(store.finished.wait(), 10)
+            await asyncio.wait_for(store.finished.wait(), 30)
 
     async def test_flush_of_nothing_returns(self, store: NotingStore) -> None:
         async with Recorder(store, interval_seconds=SLOW) as recorder:

@@ -80,7 +80,7 @@ class Collector:
     async def wait_for(self, posts: int) -> None:
         def wait() -> bool:
             with self._came:
-                return self._came.wait_for(lambda: len(self.posts) >= posts, timeout=10)
+                return self._came.wait_for(lambda: len(self.posts) >= posts, timeout=30)
 
         assert await asyncio.to_thread(wait)
 

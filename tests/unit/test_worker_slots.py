@@ -76,7 +76,7 @@ async def test_a_run_cancelled_as_it_comes_back_gives_its_slot_on() -> None:
     await asyncio.sleep(0)
     share.free("run_1")
     first.cancel()
-    await asyncio.wait_for(second, 1)
+    await asyncio.wait_for(second, 30)
     assert share.held == 1
 
 

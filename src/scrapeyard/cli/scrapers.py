@@ -28,7 +28,8 @@ def list_scrapers(
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Every version of every scraper; an invalid one says why it cannot run. With --scrapers no server is asked."""
+    """Every version of every scraper; an invalid one says why it cannot run. With --scrapers, that folder alone is
+    looked at, and no server is asked."""
     from scrapeyard.cli.server import Server
 
     if scrapers is None:
@@ -178,12 +179,17 @@ async def _in_folder(folder: Path, site: str | None, words: str | None) -> list[
 
     from scrapeyard.cli.local import catalogue_of
     from scrapeyard.repository.listings import Listings
-    from scrapeyard.settings import LogSettings, load
+    from scrapeyard.settings import LogSettings, SourceSettings, load
     from scrapeyard.telemetry.events import configure
 
     configure(LogSettings(level="error"))
-    settings = load({"repository": {"scrapers": folder}})
+    settings = load()
+    alone = {"scrapers": folder, "source": SourceSettings(), "more": (), "installed": False}
+    settings = settings.model_copy(update={"repository": settings.repository.model_copy(update=alone)})
     with tempfile.TemporaryDirectory(prefix="scrapeyard-list-") as cache:
         catalogue = catalogue_of(settings, Path(cache))
-        await catalogue.refresh()
-        return Listings(catalogue).all(site, words)
+        try:
+            await catalogue.refresh()
+            return Listings(catalogue).all(site, words)
+        finally:
+            await catalogue.stop()

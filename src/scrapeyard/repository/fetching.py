@@ -70,11 +70,8 @@ class Fetcher:
 
     def _load(self, release: Release, path: Path, known: str) -> Entry:
         files = scraper_files(path, path.resolve(), release.place, self._cache.folder.resolve())
-        if known and (digest := content_digest(files)) != known:
-            raise OtherContent(
-                f"{release.id}@{release.version} was {known[:12]} and now comes as {digest[:12]} from {release.place}; "
-                "the first stays, publish the other under a new version"
-            )
+        if known or release.digest:
+            _check_digest(release, content_digest(files), known)
         scraper = load_files(files, self._cache, self._terms, release.place)
         self._check_name(release, scraper)
         return Entry(release=release, scraper=scraper, size=sum(file.size for file in files))
@@ -88,6 +85,19 @@ class Fetcher:
         raise ScraperInvalid(
             f"{release.place}: offered as {release.id}@{release.version}, but its manifest says {scraper.ref}; "
             "make them agree"
+        )
+
+
+def _check_digest(release: Release, digest: str, known: str) -> None:
+    if known and digest != known:
+        raise OtherContent(
+            f"{release.id}@{release.version} was {known[:12]} and now comes as {digest[:12]} from {release.place}; "
+            "the first stays, publish the other under a new version"
+        )
+    if release.digest and digest != release.digest:
+        raise ScraperInvalid(
+            f"{release.place}: {release.id}@{release.version} is said to be {release.digest[:12]}, but its content is "
+            f"{digest[:12]}; publish it again"
         )
 
 

@@ -79,7 +79,7 @@ class Holdings:
         for rank, release in chosen:
             key = key_of(release)
             entry = self._get(key) or self._twin(release)
-            if entry is None or entry.waits or entry.release.mark != release.mark:
+            if entry is None or entry.waits or _must_fetch(entry, release):
                 todo.append((rank, release))
                 continue
             self.failures.pop(key, None)
@@ -207,6 +207,11 @@ class Holdings:
             for scraper_id in pointed.keys() | self._channels.keys():
                 self._touch(scraper_id)
             self._channels = pointed
+
+
+def _must_fetch(entry: Entry, release: Release) -> bool:
+    """Other content; or what was refused is offered in other words, as with a corrected digest."""
+    return entry.release.mark != release.mark or (entry.scraper is None and entry.release != release)
 
 
 def _show(shown: dict[str, tuple[T, ...]], name: str, what: tuple[T, ...]) -> None:

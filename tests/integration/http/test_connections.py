@@ -43,7 +43,7 @@ async def test_connections_are_used_again_and_closed_at_the_end(
         await engine.fetch(FetchRequest(url=site.url("/", "shop.test")), Caller())
     assert site.open == 1
     await engine.stop()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await site.until(lambda: site.open == 0)
 
 

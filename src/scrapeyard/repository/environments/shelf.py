@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 from msgspec import Struct
@@ -93,13 +94,22 @@ class Shelf:
     @contextlib.contextmanager
     def workbench(self) -> Iterator[Path]:
         """A folder to build in, gone afterwards unless it was `put` in place."""
-        place = Path(tempfile.mkdtemp(prefix=_NEW, dir=self.folder))
-        try:
-            with (place / _HELD).open("x") as held:
-                fcntl.flock(held, fcntl.LOCK_EX)
+        place, held = self._bench()
+        with held:
+            try:
                 yield place
-        finally:
-            disk.remove(place)
+            finally:
+                disk.remove(place)
+
+    def _bench(self) -> tuple[Path, TextIO]:
+        """A folder and the lock on it. Who looks for rubbish may see it before it is locked, and then takes it away."""
+        while True:
+            place = Path(tempfile.mkdtemp(prefix=_NEW, dir=self.folder))
+            held = (place / _HELD).open("x")
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if (place / _HELD).exists():
+                return place, held
+            held.close()
 
     def put(self, bench: Path, key: str) -> Built:
         """Give a finished build its name. Raises Odd or OSError."""
@@ -188,18 +198,22 @@ class Shelf:
     def remove_rubbish(self) -> None:
         """What builders left that were killed, here or on another machine that shares the folder."""
         for place in self.folder.iterdir():
-            if place.name.startswith(_GONE) or (place.name.startswith(_NEW) and _is_left(place)):
+            if place.name.startswith(_GONE):
                 disk.remove(place)
+            elif place.name.startswith(_NEW):
+                _remove_left(place)
 
 
-def _is_left(bench: Path) -> bool:
+def _remove_left(bench: Path) -> None:
+    """Under its lock: a builder that is about to take it then sees that the folder is gone."""
     try:
         with (bench / _HELD).open() as held:
-            return _locked(held.fileno(), fcntl.LOCK_EX)
+            if _locked(held.fileno(), fcntl.LOCK_EX):
+                disk.remove(bench)
     except FileNotFoundError:  # about to be held, or about to get its name
         with contextlib.suppress(OSError):
-            return time.time() - bench.stat().st_mtime > _RUBBISH_SECONDS
-        return False
+            if time.time() - bench.stat().st_mtime > _RUBBISH_SECONDS:
+                disk.remove(bench)
 
 
 def _locked(descriptor: int, kind: int) -> bool:

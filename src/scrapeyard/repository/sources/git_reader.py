@@ -19,18 +19,19 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Reads one mirror. One call at a time."""
+    """Reads one mirror. Who calls while another reads waits: git answers questions in the order of asking."""
 
     def __init__(self, git: Git, mirror: Mirror) -> None:
         self._git = git
         self._mirror = mirror
+        self._one_at_a_time = asyncio.Lock()
         self._objects: Objects | None = None
         self._copy = (0, 0)
         self._closing: asyncio.TimerHandle | None = None
 
     async def run(self, work: Callable[[Objects], T]) -> T:
         """What `work` returns. Raises SourceUnavailable, and whatever `work` does."""
-        async with self._mirror.reading() as folder:
+        async with self._one_at_a_time, self._mirror.reading() as folder:
             if self._is_open(folder):
                 with contextlib.suppress(ObjectsBroken):  # the processes may be at fault: once more with new ones
                     return await self._run(work)

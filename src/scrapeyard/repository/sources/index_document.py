@@ -121,7 +121,14 @@ class _Reading:
             self._fault(scraper_id, version, fault)
             return
         self.releases.append(
-            Release(id=scraper_id, version=version, mark=archived.sha256, place=archived.archive, size=archived.size)
+            Release(
+                id=scraper_id,
+                version=version,
+                mark=archived.sha256,
+                place=archived.archive,
+                size=archived.size,
+                digest=archived.digest,
+            )
         )
 
     def _read_channels(self, scraper_id: str, scraper: _Scraper) -> None:

@@ -21,6 +21,8 @@ class Release(Struct, frozen=True, kw_only=True):
     """Where in the source it is, in words its author knows: a folder, a tag, a key. Understood by `fetch` alone."""
     size: int = 0
     """Bytes to download; 0 when not known before."""
+    digest: str = ""
+    """Of the content, which must then have it; empty when the source does not say."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -46,7 +48,7 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 class Source(Protocol):
-    """Where scrapers come from. Every method is called by one task at a time."""
+    """Where scrapers come from. `fetch` may be called by several tasks at once; nothing else beside another call."""
 
     name: str
     """Shown in listings, logs and metrics; without credentials."""
