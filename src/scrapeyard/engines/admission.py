@@ -35,6 +35,8 @@ def first_hop(request: FetchRequest) -> Hop:
 
 
 def _check_headers(headers: dict[str, str]) -> None:
+    if not headers:
+        return
     if (
         len(headers) > _MAX_HEADERS
         or sum(len(name) + len(value) for name, value in headers.items()) > _MAX_HEADER_BYTES

@@ -119,6 +119,8 @@ class Walk:
         return options
 
     def _headers(self, hop: Hop, at_home: bool) -> dict[str, str]:
+        if not (hop.headers or self._jar or self._terms.way.user_agent or self._terms.way.headers):
+            return {}
         headers = dict(hop.headers)
         own = {name.lower() for name in headers}
         way = self._terms.way
@@ -190,7 +192,7 @@ class Walk:
         return FetchResponse(
             url=hop.target.url,
             status=status,
-            headers=tuple((_text(name), _text(value)) for name, value in response.headers),
+            headers=tuple([(str(name, "latin-1"), str(value, "latin-1")) for name, value in response.headers]),
             body=body,
             encoding=encoding,
             elapsed_ms=(time.perf_counter() - self._began) * 1000,

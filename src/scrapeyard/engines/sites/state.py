@@ -136,8 +136,9 @@ class Standing:
         self.advance(now)
         for ticket in report.left:
             self.seats.pop(ticket, None)
-        for place in sorted(report.unused, reverse=True):
-            self.give_back(place, limits.burst)
+        if report.unused:
+            for place in sorted(report.unused, reverse=True):
+                self.give_back(place, limits.burst)
         self._count(report.requests, now)
         self._time(report)
         if limits.adapt:

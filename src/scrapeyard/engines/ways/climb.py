@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.engines.blocks import Block, recognise
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Keep
 from scrapeyard.engines.solver.clearance import Clearance
 from scrapeyard.engines.way import FetchBy, Proxy, Way
 from scrapeyard.engines.ways.clearing import Clearing, Order
@@ -167,17 +167,17 @@ class Climb:
         if block is None or not self._is_refusal(block):
             if counts and (block is None or block.kind != "rate_limited"):
                 await self._note(remembered, ok=True, cost=cost)
-            await self._blame()
-            return await self._handed_out(response)
+            if not self._report.is_empty:
+                await self._blame()
+            return response if self._request.keep is None else await self._handed_out(response, self._request.keep)
         self._report.blocked(name, remembered, cost, response, block)
         if block.certain and counts:
             await self._note(remembered, ok=False, cost=cost)
         return None
 
-    async def _handed_out(self, response: FetchResponse) -> FetchResponse:
+    async def _handed_out(self, response: FetchResponse, keep: Keep) -> FetchResponse:
         """A page of the solver's goes where the script wants its pages kept, as the client's do."""
-        keep = self._request.keep
-        if keep is None or response.kept is not None or not 200 <= response.status < 300:
+        if response.kept is not None or not 200 <= response.status < 300:
             return response
         kind = next((value for name, value in response.headers if name.lower() == "content-type"), "")
         return replace(response, body=b"", kept=await keep(_whole(response.body), kind))
@@ -203,6 +203,8 @@ class Climb:
 
     def _held(self, known: Remembered) -> Clearance | None:
         """A clearance that goes with what the request fixes."""
+        if not known.clearances:
+            return None
         if any(name.lower() == "user-agent" for name in self._request.headers):
             return None
         now = self._gear.clock()
