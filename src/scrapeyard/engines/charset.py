@@ -7,7 +7,6 @@ browsers know are taken: a site cannot make us run one of Python's odd ones. Lab
 """
 
 import re
-from functools import lru_cache
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _META = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE)
@@ -64,7 +63,6 @@ def find_charset(content_type: str, body: bytes) -> str:
     return _said(content_type) or _meta(body) or _guess(body)
 
 
-@lru_cache(maxsize=256)
 def _said(content_type: str) -> str | None:
     match = _HEADER.search(content_type)
     return _CODECS.get(match[1].lower()) if match else None

@@ -98,8 +98,7 @@ class MemoryGate:
         if away > 0:
             standing.forget_ticket(turn.ticket)
             return replace(turn, refused="down", retry_after=away)
-        if is_probe:
-            turn = replace(turn, is_probe=True)
+        turn = replace(turn, is_probe=is_probe)
         line = standing.take_seat(turn.ticket, limits.concurrency) if limits.concurrency else 0.0
         place = None if line else standing.next_place(limits.burst)
         wait = line or standing.wait_for(place, now)
@@ -108,4 +107,4 @@ class MemoryGate:
             return replace(turn, refused="late", retry_after=wait)
         if place is not None:
             standing.take_place()
-        return replace(turn, wait=wait, place=place) if wait or place is not None else turn
+        return replace(turn, wait=wait, place=place)
