@@ -108,7 +108,7 @@ def read_manifest(text: bytes, where: str, read_file: ReadFile | None = None) ->
 
 
 def read_identity(text: bytes) -> tuple[str, str]:
-    """Id and version as far as a manifest says them in good form, empty where it does not; nothing else is looked at."""
+    """Id and version as far as a manifest says them in good form, empty where not; the rest is not looked at."""
     try:
         table = parse_toml(text)
     except ValueError:
