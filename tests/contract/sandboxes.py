@@ -220,7 +220,7 @@ def descendants(pid: int) -> Iterator[int]:
 
 def _is_server(pid: str) -> bool:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip() in ("postgres", "valkey-server")
+        return Path(f"/proc/{pid}/comm").read_text().strip() in ("postgres", "valkey-server", "weed")
     except OSError:
         return False
 

@@ -58,10 +58,12 @@ def _memory(_request: pytest.FixtureRequest) -> Backend:
 
 
 def _redis(request: pytest.FixtureRequest) -> Backend:
-    server = request.getfixturevalue("own_valkey" if "outage" in request.fixturenames else "valkey_server")
+    outage = "outage" in request.fixturenames
+    server = request.getfixturevalue("own_valkey" if outage else "valkey_server")
     server.command("FLUSHALL")
+    patience = PATIENCE if outage else SOON
     return Backend(
-        make=lambda: RedisQueue(server.url, patience_seconds=PATIENCE, stranded_seconds=0.0),
+        make=lambda: RedisQueue(server.url, patience_seconds=patience, stranded_seconds=0.0),
         takers_waiting=lambda _queue: _blocked(server),
         server=server,
     )

@@ -120,7 +120,11 @@ async def test_a_run_that_waits_for_packages_holds_no_slot(stand: Stand) -> None
     assert await asyncio.to_thread(stand.index.asked.wait, 30)
     assert (await stand.call("test/plain", wait=30))["result"] == "plain", "the only slot is free"
     assert [(await stand.look(run["id"]))["status"] for run in waiting] == ["running"] * 4
-    assert (await stand.workers())[0]["busy"] == 0
+
+    async def idle() -> bool:
+        return (await stand.workers())[0]["busy"] == 0
+
+    await eventually(idle, "its next heartbeat says so too")
     stand.index.gate.set()
     ended = [await stand.look(run["id"], wait=30) for run in waiting]
     assert [run["result"] for run in ended] == [1, 2, 1, 2]

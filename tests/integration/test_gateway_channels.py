@@ -34,6 +34,14 @@ async def called(stand: Stand) -> str:
     return (await stand.take()).scraper
 
 
+async def test_a_name_that_is_none_is_told_what_to_write(stand: Stand) -> None:
+    wrong = await stand.client.put(f"{HERE}/channels/Stable", json={"version": "1.4.1"})
+    assert wrong.json()["detail"] == "/path/channel: must be a channel's name in lower-case letters, e.g. stable"
+    wrong = await stand.client.post("/api/scrape", json={"scraper": "shop/product@"})
+    assert wrong.status_code == 422
+    assert wrong.json()["detail"].startswith("/scraper: must be site/task in lower case, perhaps with @ and a version")
+
+
 async def test_rolling_back_is_in_force_with_the_answer(stand: Stand) -> None:
     assert await called(stand) == "shop/product@1.4.2"
     document = await move(stand, "1.4.1")

@@ -22,8 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from scrapeyard.gateway.operation_schemas import VERSION
-from scrapeyard.gateway.schemas import NAME, RUN_ID
+from scrapeyard.gateway.schemas import NAME, RUN_ID, VERSION
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.model import Delivery, ExitReason, LogLine, Priority, RunError

@@ -235,14 +235,19 @@ async def test_strays_are_found_and_killed(stand: Bench) -> None:
         "        os._exit(0)\n    os.wait(); return 'held'\n# strays"
     )
     scraper = stand.scraper(source, LIMITS)
+    others = {pid for pid in descendants(os.getpid()) if pid not in _known(stand)}
     await stand.run(scraper)
 
     def unknown() -> set[int]:
-        sandbox = stand.sandbox
-        known = {zygote.pid for zygote in sandbox._zygotes.values()}
-        for parent in sandbox._by_number.values():
-            known |= {parent.pid, *(child.pid for child in parent._children.values())}
-        return set(descendants(os.getpid())) - known
+        return set(descendants(os.getpid())) - _known(stand) - others
 
     await eventually(lambda: not unknown(), lambda: f"strays {unknown()}")
     assert (await stand.run(GOOD)).exit_reason is SUCCEEDED
+
+
+def _known(stand: Bench) -> set[int]:
+    sandbox = stand.sandbox
+    known = {zygote.pid for zygote in sandbox._zygotes.values()}
+    for parent in sandbox._by_number.values():
+        known |= {parent.pid, *(child.pid for child in parent._children.values())}
+    return known

@@ -37,6 +37,8 @@ class Yard:
     scrapers: Path
     data_dir: Path
     client: httpx.AsyncClient
+    others: frozenset[int]
+    """Processes that were there before: servers that other tests keep."""
 
     @property
     def sandbox(self) -> ForkSandbox:
@@ -81,7 +83,7 @@ class Yard:
         known = {zygote.pid for zygote in sandbox._zygotes.values()}
         for parent in sandbox._by_number.values():
             known |= {parent.pid, *(child.pid for child in parent._children.values() if child.open)}
-        return set(descendants(os.getpid())) - known
+        return set(descendants(os.getpid())) - known - self.others
 
 
 @asynccontextmanager
@@ -100,16 +102,17 @@ async def yard(folder: Path, attacks: dict[str, tuple[str, dict[str, float]]]) -
         }
     )
     platform = Platform(settings)
-    made = Yard(platform=platform, scrapers=scrapers, data_dir=data_dir, client=httpx.AsyncClient())
+    client = httpx.AsyncClient(timeout=90)
+    made = Yard(platform=platform, scrapers=scrapers, data_dir=data_dir, client=client, others=before.processes)
     made.write("good", GOOD)
     for name, (source, limits) in attacks.items():
         made.write(name, source, **limits)
     await platform.start()
     try:
         assert platform.gateway is not None
-        async with httpx.AsyncClient(base_url=platform.gateway.url, timeout=90) as client:
-            yield Yard(platform=platform, scrapers=scrapers, data_dir=data_dir, client=client)
+        client.base_url = platform.gateway.url
+        yield made
     finally:
-        await made.client.aclose()
+        await client.aclose()
         await platform.stop()
     await before.check()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.errors import QueueUnavailable, StoreUnavailable
+from scrapeyard.errors import QueueUnavailable, StoreUnavailable, Unavailable
 from scrapeyard.gateway.refreshing import Refreshing
 from scrapeyard.model import Refresh
 from scrapeyard.queues import channels
@@ -121,6 +121,28 @@ async def test_a_caller_that_leaves_does_not_break_the_look_off(
     catalogue.may_end.set()
     await stays
     assert catalogue.begun == 2
+    await refreshing.stop()
+
+
+async def test_who_waits_for_a_look_is_answered_when_the_gateway_stops(
+    store: SqlStore, queue: MemoryQueue, catalogue: SlowCatalogue
+) -> None:
+    refreshing = refreshing_of(moved_of(store, queue, catalogue), queue, catalogue)
+    catalogue.may_end.clear()
+    callers = [asyncio.create_task(refreshing.refresh())]
+    await catalogue.until(lambda: catalogue.begun == 1)
+    callers.append(asyncio.create_task(refreshing.refresh()))
+    await asyncio.sleep(0)
+    refreshing.close()
+    async with asyncio.timeout(10):
+        told = await asyncio.gather(*callers, return_exceptions=True)
+    assert [type(error) for error in told] == [Unavailable, Unavailable]
+    with pytest.raises(Unavailable):
+        await refreshing.refresh()
+    await refreshing.stop()
+    catalogue.may_end.set()
+    await refreshing.start()
+    await refreshing.refresh()
     await refreshing.stop()
 
 

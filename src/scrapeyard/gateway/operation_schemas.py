@@ -4,9 +4,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from scrapeyard.gateway.schemas import VERSION
 from scrapeyard.model import EnvironmentStatus
-
-VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$"
 
 
 class EnvironmentStateDocument(BaseModel):

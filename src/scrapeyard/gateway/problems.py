@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest, InputInvalid, NotFound, ScraperInvalid, ScrapeyardError, Unavailable
 from scrapeyard.gateway.remedies import PROBLEMS
+from scrapeyard.gateway.schemas import FORMS
 
 MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 20
@@ -65,9 +66,15 @@ def from_error(error: ScrapeyardError) -> Response:
 def invalid(faults: Sequence[Mapping[str, Any]]) -> Response:
     """What validation found, as 422. Names and messages are cut: they may repeat what the caller sent."""
     first = faults[:MAX_ERRORS]
-    errors = [{"path": _pointer(fault["loc"]), "message": str(fault["msg"])[:MAX_MESSAGE]} for fault in first]
+    errors = [{"path": _pointer(fault["loc"]), "message": _words(fault)[:MAX_MESSAGE]} for fault in first]
     detail = "; ".join(f"{error['path']}: {error['message']}" for error in errors[:3])
     return respond(problem("invalid", 422, detail, errors=errors))
+
+
+def _words(fault: Mapping[str, Any]) -> str:
+    """A pattern says nothing to most people, so what it wants is told in words."""
+    form = FORMS.get(fault.get("ctx", {}).get("pattern", ""))
+    return f"must be {form}" if form else str(fault["msg"])
 
 
 def unexpected() -> Response:

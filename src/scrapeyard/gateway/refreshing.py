@@ -2,6 +2,7 @@
 
 import asyncio
 
+from scrapeyard.errors import Unavailable
 from scrapeyard.gateway.hearing import hear_forever
 from scrapeyard.model import Refresh
 from scrapeyard.queues import channels
@@ -35,6 +36,7 @@ class Refreshing:
         """Hear what others say. Returns when they are heard, or after two seconds without a broker."""
         if self._ear is not None:
             return
+        self._looks = Looks(self._look, self._ended)
         heard = asyncio.Event()
         hearing = hear_forever(self._queue, channels.SIGNALS, self._hear, heard)
         self._ear = asyncio.create_task(hearing, name="gateway-signals")
@@ -52,9 +54,20 @@ class Refreshing:
             await asyncio.gather(ear, return_exceptions=True)
         await self._looks.stop()
 
+    def close(self) -> None:
+        """Those who wait are answered now."""
+        self._looks.cancel()
+
     async def refresh(self) -> None:
-        """Look here and tell everyone to look. Raises QueueUnavailable when only this gateway could."""
-        await asyncio.shield(self.begin(tell=True))
+        """Look here and tell everyone to look. Raises QueueUnavailable when only this gateway could, Unavailable when
+        it stops."""
+        look = self.begin(tell=True)
+        try:
+            await asyncio.shield(look)
+        except asyncio.CancelledError:
+            if look.cancelled():
+                raise Unavailable("this gateway stops; ask another, or again when it is back") from None
+            raise
 
     def begin(self, *, tell: bool) -> asyncio.Task[None]:
         """The same in the background, with `tell` also everywhere else. A failure is counted and logged."""

@@ -15,9 +15,22 @@ RUN_ID = r"^run_[0-9a-f]{32}$"
 NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 SCRAPER_ID = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}$"
 SCRAPER_WANTED = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}(@[0-9A-Za-z^~<>=*+._ -]{1,64})?$"
+VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$"
 VERSION_WANTED = r"^[0-9A-Za-z^~<>=*+._ -]{1,64}$"
 CHANNEL = r"^([a-wyz]|[a-z][a-z0-9_-]{1,31})$"
 URL = r"^https?://[^\s\x00-\x1f]+$"
+
+FORMS = {
+    RUN_ID: "a run's id, as the call that began it answered",
+    NAME: "lower-case letters, digits, '.', '_' and '-', e.g. shop",
+    SCRAPER_ID: "site/task in lower case, e.g. shop/product",
+    SCRAPER_WANTED: "site/task in lower case, perhaps with @ and a version, range or channel, e.g. shop/product@^1.4",
+    VERSION: "an exact version, e.g. 1.4.2",
+    VERSION_WANTED: "a version, a range or a channel, e.g. 1.4.2, ^1.4 or stable",
+    CHANNEL: "a channel's name in lower-case letters, e.g. stable",
+    URL: "a URL with http:// or https://, without spaces",
+}
+"""What each of these patterns wants, in words."""
 
 EXAMPLE_ID = "run_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
 Url = Annotated[str, Field(pattern=URL, max_length=8192)]

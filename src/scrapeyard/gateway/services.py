@@ -118,6 +118,7 @@ class Gateway:
     def close(self) -> None:
         """Not ready any more; those who wait are answered now."""
         self._serving = False
+        self.refreshing.close()
         self.waiters.close()
 
     async def stop(self) -> None:

@@ -18,22 +18,31 @@ class Looks:
         self._last: asyncio.Task[None] | None = None
         self._waits: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._cancelled = False
 
     def begin(self) -> asyncio.Task[None]:
-        """Look in the background. The task raises what the look raises; who awaits it must shield it from others."""
+        """Look in the background. The task raises what the look raises; who awaits it must shield it from others.
+
+        After `cancel` it is cancelled at once.
+        """
         if self._waits is None:
             self._waits = asyncio.create_task(self._take_turn(self._last), name="repository-look")
             self._tasks.add(self._waits)
             self._waits.add_done_callback(self._note)
+            if self._cancelled:
+                self._waits.cancel()
         return self._waits
 
-    async def stop(self) -> None:
-        """Break off what is under way. May be called twice."""
-        tasks = list(self._tasks)
-        self._last = self._waits = None
-        for task in tasks:
+    def cancel(self) -> None:
+        """Break off what is under way; nothing begins from now on. May be called twice."""
+        self._cancelled = True
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """As `cancel`; returns when all has ended. May be called twice."""
+        self.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _take_turn(self, before: asyncio.Task[None] | None) -> None:
         if before is not None:
@@ -43,7 +52,7 @@ class Looks:
 
     def _note(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if self._last is task:
-            self._last = None
+        self._last = None if self._last is task else self._last
+        self._waits = None if self._waits is task else self._waits
         if not task.cancelled():
             self._ended(task.exception())

@@ -105,6 +105,18 @@ def read_manifest(text: bytes, where: str, read_file: ReadFile | None = None) ->
     return Manifest(**fields)
 
 
+def read_identity(text: bytes) -> tuple[str, str]:
+    """Id and version as far as a manifest says them in good form, empty where not; the rest is not looked at."""
+    try:
+        table = parse_toml(text)
+    except ValueError:
+        return "", ""
+    named, version = table.get("id"), table.get("version")
+    if not isinstance(named, str) or SCRAPER_ID.fullmatch(named) is None:
+        return "", ""
+    return named, version if isinstance(version, str) and is_version(version) else ""
+
+
 def _parse(text: bytes, where: str) -> dict[str, Any]:
     if len(text) > MAX_BYTES:
         raise ScraperInvalid(f"{where}: larger than {MAX_BYTES // 1024} KB; move schemas into .json files")

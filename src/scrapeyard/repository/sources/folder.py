@@ -15,10 +15,8 @@ from scrapeyard.repository.channels import MAX_BYTES as MAX_CHANNEL_BYTES
 from scrapeyard.repository.channels import Channels, read_channels
 from scrapeyard.repository.files import SourceFile
 from scrapeyard.repository.folder import find_scrapers, scraper_files
-from scrapeyard.repository.manifest import FILE_NAME, MAX_BYTES, read_manifest
+from scrapeyard.repository.manifest import FILE_NAME, MAX_BYTES, read_identity, read_manifest
 from scrapeyard.repository.sources.port import Fault, Offer, Release
-from scrapeyard.repository.toml import parse_toml
-from scrapeyard.repository.versions import is_version
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")
@@ -121,7 +119,7 @@ class FolderSource:
 
     def _read(self, folder: Path, stamp: str, before: Seen | None) -> Release | Fault:
         text = _manifest(folder)
-        scraper_id, version = _identity(text)
+        scraper_id, version = read_identity(text)
         if scraper_id and version:
             mark = stamp or f"unsettled {time.time_ns()}"
             return Release(id=scraper_id, version=version, mark=mark, place=self._label(folder))
@@ -134,7 +132,7 @@ class FolderSource:
 
     def _fault(self, folder: Path, problem: str, before: Seen | None) -> Fault:
         """Named by what the manifest says, else by what the folder last was, else by what its path suggests."""
-        scraper_id, version = _identity(_manifest(folder))
+        scraper_id, version = read_identity(_manifest(folder))
         if not scraper_id and before is not None:
             scraper_id, version = before.found.id, before.found.version
         if not scraper_id:
@@ -190,15 +188,3 @@ def _manifest(folder: Path) -> bytes:
             return stream.read(MAX_BYTES + 1)
     except OSError:
         return b""
-
-
-def _identity(text: bytes) -> tuple[str, str]:
-    """Id and version as far as the manifest says them in good form; empty where it does not."""
-    try:
-        table = parse_toml(text)
-    except ValueError:
-        return "", ""
-    named, version = table.get("id"), table.get("version")
-    if not isinstance(named, str) or not SCRAPER_ID.fullmatch(named):
-        return "", ""
-    return named, version if isinstance(version, str) and is_version(version) else ""

@@ -12,7 +12,7 @@ from scrapeyard.model import SCRAPER_ID
 from scrapeyard.repository.channels import FILE_NAME as CHANNELS_FILE
 from scrapeyard.repository.channels import MAX_BYTES as MAX_CHANNEL_BYTES
 from scrapeyard.repository.channels import Channels, read_channels
-from scrapeyard.repository.manifest import FILE_NAME, MAX_BYTES, read_manifest
+from scrapeyard.repository.manifest import FILE_NAME, MAX_BYTES, read_identity, read_manifest
 from scrapeyard.repository.sources.git_objects import Objects, TooLarge
 from scrapeyard.repository.sources.git_refs import Tag
 from scrapeyard.repository.sources.git_tree import (
@@ -27,8 +27,6 @@ from scrapeyard.repository.sources.git_tree import (
     manifest_of,
 )
 from scrapeyard.repository.sources.port import Fault, Release
-from scrapeyard.repository.toml import parse_toml
-from scrapeyard.repository.versions import is_version
 
 MAX_FAULTS = 1000
 MAX_RELEASES = 100_000
@@ -226,10 +224,12 @@ class Reading:
         if known is not None and spot.manifest.kind == FILE:
             return known
         try:
-            name = _identity(self._text(spot))
+            name = read_identity(self._text(spot))
         except ScraperInvalid:
             return None
-        if name is not None and spot.manifest.kind == FILE:
+        if not all(name):
+            return None
+        if spot.manifest.kind == FILE:
             if len(self._memory.names) >= MAX_KEPT:
                 self._memory.names.clear()
             self._memory.names[spot.manifest.id] = name
@@ -268,18 +268,6 @@ class Reading:
 
     def _fault(self, scraper: str, version: str, place: str, problem: str) -> None:
         self._faults.append(Fault(id=scraper, version=version, place=place, problem=problem[:1000]))
-
-
-def _identity(text: bytes) -> tuple[str, str] | None:
-    """Only who it is: the rest is checked when it is loaded."""
-    try:
-        table = parse_toml(text)
-    except ValueError:
-        return None
-    name, version = table.get("id"), table.get("version")
-    if isinstance(name, str) and isinstance(version, str) and SCRAPER_ID.fullmatch(name) and is_version(version):
-        return name, version
-    return None
 
 
 def _guess(path: str) -> str:
