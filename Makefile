@@ -21,7 +21,7 @@ up: install  ## install and serve on http://127.0.0.1:8000 with the example scra
 install: $(VENV)/.installed  ## install the program into .venv
 
 test: $(VENV)/.test-installed check  ## everything CI runs: checks, then all tests on real servers
-	$(BIN)/python -m pytest -n 4 --dist loadfile
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 test-security: $(VENV)/.test-installed  ## scripts that try to break out of their sandbox
 	$(BIN)/python -m pytest -m security

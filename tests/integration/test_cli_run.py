@@ -99,6 +99,7 @@ def test_private_addresses_are_refused_as_on_the_server(stand: Stand, shop: str)
     assert ended.status == 1
     assert ended.out == ""
     assert "fetch_private_address" in ended.err
+    assert ended.err.splitlines()[-1].strip() == "Give --allow-private to let it fetch private and loopback addresses."
 
 
 def test_a_bad_end_tells_reason_message_and_traceback(stand: Stand) -> None:

@@ -1,11 +1,14 @@
 """How a run ended, told to a person."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from scrapeyard.cli.text import duration, indented, plain, size
+
+if TYPE_CHECKING:
+    from scrapeyard.model import ExitReason, RunError
 
 
 def tell_bad_end(reason: str, error: Mapping[str, Any] | None, remedy: str) -> None:
@@ -21,6 +24,17 @@ def tell_bad_end(reason: str, error: Mapping[str, Any] | None, remedy: str) -> N
         typer.echo(indented(traceback), err=True)
     if remedy:
         typer.echo(f"  {plain(remedy)}", err=True)
+
+
+def tell_local_end(reason: "ExitReason", error: "RunError | None") -> None:
+    """As `tell_bad_end`, of a run on this machine: what an operator would do is then the author's own to do."""
+    from msgspec.structs import asdict
+
+    from scrapeyard.gateway.remedies import EXITS
+    from scrapeyard.model import ExitReason
+
+    own = {ExitReason.FETCH_PRIVATE_ADDRESS: "Give --allow-private to let it fetch private and loopback addresses."}
+    tell_bad_end(reason.value, asdict(error) if error else None, own.get(reason, EXITS[reason]))
 
 
 def explanation(document: Mapping[str, Any]) -> str:

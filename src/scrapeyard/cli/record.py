@@ -85,18 +85,14 @@ async def _run(folder: Path, settings: "Settings", prepare: "Prepare") -> _Recor
 
 
 def _check_end(outcome: "Outcome", ends: str | None) -> None:
-    from msgspec.structs import asdict
-
     from scrapeyard.authoring.recorder import check_end
-    from scrapeyard.cli.endings import tell_bad_end
+    from scrapeyard.cli.endings import tell_local_end
     from scrapeyard.errors import BadRequest
-    from scrapeyard.gateway.remedies import EXITS
 
     try:
         check_end(outcome, ends)
     except BadRequest as error:
-        reason = outcome.exit_reason
-        tell_bad_end(reason.value, asdict(outcome.error) if outcome.error else None, EXITS[reason])
+        tell_local_end(outcome.exit_reason, outcome.error)
         typer.echo(f"scrapeyard: {error.message}", err=True)
         raise typer.Exit(1) from None
 

@@ -219,11 +219,7 @@ def _document(ended: "Run", value: Any) -> dict[str, Any]:
 
 
 def _tell_bad_end(ended: "Run") -> None:
-    from msgspec.structs import asdict
-
-    from scrapeyard.cli.endings import tell_bad_end
-    from scrapeyard.gateway.remedies import EXITS
+    from scrapeyard.cli.endings import tell_local_end
     from scrapeyard.model import ExitReason
 
-    reason = ended.exit_reason or ExitReason.INTERNAL_ERROR
-    tell_bad_end(reason.value, asdict(ended.error) if ended.error else None, EXITS[reason])
+    tell_local_end(ended.exit_reason or ExitReason.INTERNAL_ERROR, ended.error)

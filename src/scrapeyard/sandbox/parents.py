@@ -30,6 +30,9 @@ _STILLBORN = 5
 _LOAD_REASONS = {"memory_limit": ExitReason.MEMORY_LIMIT, "disk_limit": ExitReason.DISK_LIMIT}
 """What a script may have used up while it was loaded; everything else is a fault of its author."""
 
+_NONSENSE = (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What comes of words that are not ours."""
+
 
 class LoadFailed(Exception):
     """The script could not be loaded; carries how a run of it ends."""
@@ -208,6 +211,7 @@ class ScraperParent:
             return
         self._closed = True
         self._loop.remove_reader(self._control.fileno())
+        self._hear_last_words()
         self._control.close()
         message = f"the script ended while it was loaded: {why}"
         self._refuse(LoadFailed(ExitReason.SCRAPER_INVALID, RunError(message=message)))
@@ -296,9 +300,18 @@ class ScraperParent:
             return
         try:
             self._hear(json.loads(data))
-        except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except _NONSENSE as error:
             log.warning("sandbox.parent_nonsense", scraper=str(self.scraper.ref), error=str(error)[:500])
             self.condemn(ExitReason.PROTOCOL_ERROR, "the process that loaded the script spoke nonsense")
+
+    def _hear_last_words(self) -> None:
+        """The zygote may be heard before the parent, which told what was wrong before it left. That it had loaded the
+        script is of no use any more."""
+        with contextlib.suppress(OSError):
+            while data := self._control.recv(_MESSAGE):
+                with contextlib.suppress(*_NONSENSE):
+                    if "loaded" not in (message := json.loads(data)):
+                        self._hear(message)
 
     def _hear(self, message: dict[str, Any]) -> None:
         if "loaded" in message and not self.loaded.done():
