@@ -1,0 +1,258 @@
+"""A job: many items for one pinned scraper, under one policy. docs/design/jobs.md has the whole machine.
+
+creating ──► running ◄──► paused          creating ──► failed
+                │                          running, paused ──► cancelling ──► cancelled
+                ▼
+            finishing ──► completed        completed, cancelled ──► running   (redrive)
+
+an item: pending ──► queued ──► in_progress ──► success | error
+            ▲                        │
+            └────────────────────────┘  another attempt;  pending, in_progress ──► cancelled with its job
+"""
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from msgspec import Raw, Struct, field
+
+from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.fetching import Backoff, BudgetLimits, FetchPolicy
+from scrapeyard.model.run import Artifact, LogLine, Priority, RunError, Usage
+
+ITEM_KEY = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$"
+"""Names of items: they become parts of blob keys and URLs."""
+MAX_ITEM_INPUT = 64 * 1024
+"""Bytes of one item's input as JSON."""
+
+
+class JobStatus(StrEnum):
+    """Where a job stands."""
+
+    CREATING = "creating"
+    RUNNING = "running"
+    PAUSED = "paused"
+    CANCELLING = "cancelling"
+    FINISHING = "finishing"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing changes any more, unless it is redriven."""
+        return self in FINAL_JOB
+
+
+FINAL_JOB = frozenset({JobStatus.COMPLETED, JobStatus.CANCELLED, JobStatus.FAILED})
+
+
+class ItemStatus(StrEnum):
+    """Where an item stands. It follows from where the item is found; only the last but `cancelled` are stored."""
+
+    PENDING = "pending"
+    QUEUED = "queued"
+    IN_PROGRESS = "in_progress"
+    SUCCESS = "success"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """Items by status. They add up to `total` at every moment."""
+
+    total: int = 0
+    pending: int = 0
+    queued: int = 0
+    in_progress: int = 0
+    success: int = 0
+    error: int = 0
+    cancelled: int = 0
+
+    @property
+    def done(self) -> int:
+        """Items that will not change by themselves any more."""
+        return self.success + self.error + self.cancelled
+
+
+class BreakerPolicy(Struct, frozen=True, kw_only=True):
+    """When a job is halted because its items fail, and for how long."""
+
+    enabled: bool = True
+    failures: int = 20
+    """So many errors in a row."""
+    ratio: float = 0.5
+    """Or this share of the last `window` outcomes, once that many there are."""
+    window: int = 50
+    cooldown_seconds: float = 300.0
+    probes: int = 3
+    """Items let through after the cooldown; one success closes the breaker, otherwise it opens again."""
+
+
+class BreakerState(Struct, frozen=True, kw_only=True):
+    """How the breaker of a job stands."""
+
+    state: Literal["closed", "open", "half_open"] = "closed"
+    in_a_row: int = 0
+    recent: str = ""
+    """The last outcomes, `s` or `e`, the newest last, at most `window`."""
+    opened_at: float | None = None
+    reason: str = ""
+    probing: int = 0
+    """Items let through while half open."""
+    trips: int = 0
+
+
+class JobPolicy(Struct, frozen=True, kw_only=True):
+    """How a job's items are run."""
+
+    timeout_seconds: float | None = None
+    max_attempts: int = 3
+    backoff: Backoff = Backoff()
+    rate: float | None = None
+    """Items begun a second; None: as fast as workers take them."""
+    burst: int = 1
+    concurrency: int | None = None
+    """Items handed out at once; None: what the window allows."""
+    breaker: BreakerPolicy = BreakerPolicy()
+    budget: BudgetLimits = BudgetLimits()
+    """Of the whole job."""
+    isolation: Literal["run", "job"] = "run"
+    results: Literal["rows", "objects"] = "rows"
+    """Where an item's data is kept: small data in its row, or each as an object of its own."""
+    keep_html: bool = False
+    fetching: FetchPolicy = FetchPolicy()
+
+
+class ExportWish(Struct, frozen=True, kw_only=True):
+    """A file to be made of a job."""
+
+    type: Literal["full", "seo", "diff", "records"]
+    format: Literal["csv", "xlsx", "json", "jsonl", "parquet"]
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """A job as the store keeps it."""
+
+    id: str
+    status: JobStatus
+    name: str = ""
+    owner: str = ""
+    """Whose share of the workers it uses; empty: everybody's."""
+    scraper: str
+    """As asked for."""
+    pinned: str
+    """`site/task@1.4.2`: what runs, to the end."""
+    lane: str = "default"
+    priority: Priority = Priority.NORMAL
+    policy: JobPolicy = JobPolicy()
+    exports: tuple[ExportWish, ...] = ()
+    webhook: Raw | None = None
+    """As the gateway checked it."""
+    source: dict[str, Any] = field(default_factory=dict)
+    """Where its items come from, as far as a person wants to know."""
+    counts: Counts = Counts()
+    cursor: int = 0
+    """Items from here on were never handed out."""
+    created_at: float
+    started_at: float | None = None
+    """When the first item was handed out."""
+    finished_at: float | None = None
+    reading: bool = False
+    """Items are still being added by its source; it cannot finish before."""
+    skipped_rows: int = 0
+    """Rows of its list that were not usable, or were there twice."""
+    error: RunError | None = None
+    breaker: BreakerState = BreakerState()
+    use: Usage = Usage()
+    """Summed over its items: requests, bytes, time."""
+    pause_reason: str = ""
+    schedule_id: str = ""
+    kill: bool = False
+    """Cancelling: batches are killed, not drained."""
+
+
+class NewItem(Struct, frozen=True, kw_only=True):
+    """An item as read from a list."""
+
+    key: str
+    """Matches ITEM_KEY; two items of one job never share it."""
+    input: Raw
+    """A JSON object."""
+
+
+class BatchItem(Struct, frozen=True, kw_only=True):
+    """An item as a worker gets it."""
+
+    seq: int
+    key: str
+    input: Raw
+    attempt: int = 1
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    """Items that travel together."""
+
+    id: str
+    job_id: str
+    state: Literal["queued", "running"] = "queued"
+    first: int = 0
+    last: int = -1
+    """A range of fresh items, both ends included; empty when `again` is not."""
+    again: tuple[tuple[int, int], ...] = ()
+    """(seq, attempt) of items that were handed out before."""
+    left: int
+    """Items without a record."""
+    part: int = 0
+    """How many records were made."""
+    lane: str = "default"
+    priority: Priority = Priority.LOW
+    queued_at: float
+    worker_id: str = ""
+    lease_until: float | None = None
+
+
+class ItemOutcome(Struct, frozen=True, kw_only=True):
+    """How one item of a batch ended, or that it is to be tried again."""
+
+    seq: int
+    attempt: int
+    exit_reason: ExitReason
+    result: Raw | None = None
+    """JSON; None when there is none or it is an object."""
+    result_key: str = ""
+    result_bytes: int = 0
+    error: RunError | None = None
+    site: str = ""
+    """Registrable domain of its URL, where it has one; redrive and listing filter by it."""
+    usage: Usage = Usage()
+    logs: tuple[LogLine, ...] = ()
+    """Of failed items alone, cut to some kilobytes."""
+    artifacts: tuple[Artifact, ...] = ()
+    started_at: float
+    finished_at: float
+    not_before: float | None = None
+    """Not None: not an end; the item is handed out again then, at `attempt` + 1, or at `attempt` if postponed."""
+    postponed: bool = False
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """An item as listings show it."""
+
+    seq: int
+    key: str
+    input: Raw
+    status: ItemStatus
+    attempt: int = 0
+    """Attempts begun; 0 before the first."""
+    not_before: float | None = None
+    exit_reason: ExitReason | None = None
+    result: Raw | None = None
+    result_key: str = ""
+    result_bytes: int = 0
+    error: RunError | None = None
+    site: str = ""
+    usage: Usage | None = None
+    logs: tuple[LogLine, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    started_at: float | None = None
+    finished_at: float | None = None
