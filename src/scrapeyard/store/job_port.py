@@ -5,7 +5,7 @@ arguments: nothing is done twice. Times are Unix seconds, given by the caller.
 """
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Raw, Struct
 
@@ -33,6 +33,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     statuses: tuple[JobStatus, ...] | None = None
     scraper: str | None = None
     schedule_id: str | None = None
+    reading: bool | None = None
+    """Whether items are still being added by its source."""
 
 
 class JobPage(Struct, frozen=True, kw_only=True):
@@ -100,6 +102,9 @@ class JobStore(Protocol):
     async def end_reading(self, job_id: str, skipped_rows: int, failed: str, now: float) -> Job | None:
         """Its source has ended: CREATING becomes RUNNING (or FAILED with `failed` as its error, its pending items
         cancelled). None means no such job."""
+
+    async def set_source(self, job_id: str, source: dict[str, Any]) -> bool:
+        """Write where its items come from and how far that was read. False when there is no such job."""
 
     async def set_paused(self, job_id: str, paused: bool, reason: str, now: float) -> Job | None:
         """Halt or go on; a job that is neither running nor paused stays as it is. Resuming also closes its breaker."""
