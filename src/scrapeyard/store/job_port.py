@@ -75,7 +75,7 @@ class JobEvent(Struct, frozen=True, kw_only=True):
     number: int
     at: float
     kind: str
-    """status, item_failed, breaker, export, webhook."""
+    """status, item_failed, breaker, budget, export, webhook."""
     data: Raw
 
 
@@ -113,9 +113,9 @@ class JobStore(Protocol):
         """Pending items are counted as cancelled; CANCELLING while batches are out, else CANCELLED. Final jobs stay."""
 
     async def redrive(self, job_id: str, where: ItemFilter, job: Job | None, now: float) -> int | None:
-        """Hand matching final items out again, from attempt 1: errors, unless `where.statuses` says otherwise. Cancelled
-        items of a cancelled job come back with them, all of them. `job` carries another pinned scraper or policy. Returns
-        how many; None when the job is unknown, CREATING or CANCELLING."""
+        """Hand matching final items out again, from attempt 1: errors, unless `where.statuses` says otherwise.
+        Cancelled items of a cancelled job come back with them, all of them. `job` carries another pinned scraper or
+        policy. Returns how many; None when the job is unknown, CREATING or CANCELLING."""
 
     async def delete_job(self, job_id: str) -> bool:
         """Remove a final job with all its rows, in pieces: may be called again after an interruption. False when there
@@ -146,7 +146,10 @@ class BatchStore(Protocol):
         self, batch_id: str, worker_id: str, part: int, outcomes: Sequence[ItemOutcome], now: float
     ) -> Recorded | None:
         """Record what some of its items became, once. None: refused, since the batch is not this worker's any more or
-        stands at another part; whoever asks again after StoreUnavailable may take None for "done already"."""
+        stands at another part; whoever asks again after StoreUnavailable may take None for "done already".
+
+        The job's breaker hears of them in the same transaction: `heard(policy, state, letters(outcomes), now)` of
+        model/breaker.py. Its status stays; the dispatcher pauses a job whose breaker opened."""
 
     async def give_back(self, batch_id: str, worker_id: str, now: float) -> None:
         """A worker that drains, or was told to kill: unrecorded items wait again at the same attempt, due now."""
@@ -171,8 +174,8 @@ class BatchStore(Protocol):
         """Write how the breaker stands; with a status, RUNNING ↔ PAUSED by the breaker, nothing else."""
 
     async def settled(self, limit: int) -> list[Job]:
-        """Jobs to finish: RUNNING, nothing pending, queued or in progress, nothing being read (or CANCELLING with
-        nothing out)."""
+        """Jobs to finish: RUNNING or PAUSED by the breaker, nothing pending, queued or in progress, nothing being read
+        (or CANCELLING with nothing out)."""
 
     async def move_job(self, job_id: str, leave: JobStatus, to: JobStatus, now: float) -> bool:
         """One step of the machine. False if the job stands elsewhere or has something to hand out again."""

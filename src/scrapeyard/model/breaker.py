@@ -1,0 +1,78 @@
+"""The breaker of a job: what it hears, when it opens, how it closes again.
+
+    closed ──► open        so many failures in a row, or their share of the last outcomes
+      ▲         │ cooldown
+      └── half open ──► open again
+       a success   every probe failed
+
+It hears of every attempt that a worker recorded, in the order of recording: `s` for one that succeeded, `e` for one
+that failed, also where the item is to be tried again. Attempts that only waited for their turn, were cancelled or whose
+worker was lost are not heard: they tell nothing of the site. The store folds what it records into the job's row in the
+same transaction, so nothing is missed or heard twice whoever leads.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.job import BreakerPolicy, BreakerState, ItemOutcome
+
+_GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
+
+
+def letters(outcomes: Iterable[ItemOutcome]) -> str:
+    """What the breaker hears of them: `s` and `e`, in order."""
+    return "".join(
+        "s" if outcome.exit_reason in _GOOD else "e"
+        for outcome in outcomes
+        if not outcome.postponed and outcome.exit_reason is not ExitReason.CANCELLED
+    )
+
+
+def heard(policy: BreakerPolicy, state: BreakerState, ends: str, now: float) -> BreakerState:
+    """How it stands after these. While it is open, what was handed out before still ends; that changes nothing."""
+    if not policy.enabled or not ends or state.state == "open":
+        return state
+    if state.state == "half_open":
+        return _probed(policy, state, ends, now)
+    recent, in_a_row = state.recent, state.in_a_row
+    for end in ends:
+        recent = (recent + end)[-policy.window :]
+        in_a_row = in_a_row + 1 if end == "e" else 0
+        if reason := _fault(policy, recent, in_a_row):
+            return _opened(replace(state, recent=recent, in_a_row=in_a_row), reason, now)
+    return replace(state, recent=recent, in_a_row=in_a_row)
+
+
+def half_opened(state: BreakerState) -> BreakerState:
+    """The cooldown is over: `in_a_row` now counts probes that failed."""
+    return replace(state, state="half_open", in_a_row=0, recent="", probing=0)
+
+
+def closed(state: BreakerState) -> BreakerState:
+    """It begins anew; only how often it opened is kept."""
+    return BreakerState(trips=state.trips)
+
+
+def _probed(policy: BreakerPolicy, state: BreakerState, ends: str, now: float) -> BreakerState:
+    failed, success, rest = ends.partition("s")
+    if success:
+        return heard(policy, closed(state), success + rest, now)
+    state = replace(state, in_a_row=state.in_a_row + len(failed))
+    if state.in_a_row < policy.probes:
+        return state
+    return _opened(state, f"{state.in_a_row} probes after the cooldown failed", now)
+
+
+def _fault(policy: BreakerPolicy, recent: str, in_a_row: int) -> str:
+    if in_a_row >= policy.failures:
+        return f"{in_a_row} attempts in a row failed"
+    failed = recent.count("e")
+    if len(recent) >= policy.window and failed >= policy.ratio * policy.window:
+        return f"{failed} of the last {len(recent)} attempts failed"
+    return ""
+
+
+def _opened(state: BreakerState, reason: str, now: float) -> BreakerState:
+    return replace(state, state="open", opened_at=now, reason=reason, probing=0, trips=state.trips + 1)
