@@ -91,10 +91,13 @@ class JobStore(Protocol):
     async def jobs(self, where: JobFilter, cursor: str | None, limit: int) -> JobPage:
         """Raises BadRequest when the cursor is not one of ours."""
 
-    async def add_items(self, job_id: str, items: Sequence[NewItem], block: int, now: float) -> int | None:
+    async def add_items(
+        self, job_id: str, items: Sequence[NewItem], block: int, now: float, *, source: str = ""
+    ) -> int | None:
         """Append a block of at most ITEM_BLOCK. Returns how many were new (an item whose key is there already is left
-        out), which are counted as pending. `block` counts from 0 for each source that adds: the same block a second
-        time adds nothing. None when the job takes no more: it is cancelling, final or unknown.
+        out), which are counted as pending. `block` counts from 0 for each `source` that adds (the list it was created
+        with is ""): the same block a second time adds nothing and answers as the first time. None when the job takes no
+        more: it is cancelling, final or unknown.
 
         A job that is FINISHING or COMPLETED takes none either; append is for a job that still runs.
         """
