@@ -21,7 +21,7 @@ from scrapeyard.model.run import (
     status_of,
 )
 from scrapeyard.model.scraper import SCRAPER_ID, Defaults, Limits, Scraper, ScraperRef
-from scrapeyard.model.signals import Cancel, Invalidate, Refresh, Signal, SitesChanged
+from scrapeyard.model.signals import Cancel, CancelJob, Invalidate, Refresh, Signal, SitesChanged
 
 __all__ = [
     "FINAL",
@@ -30,6 +30,7 @@ __all__ = [
     "Backoff",
     "BudgetLimits",
     "Cancel",
+    "CancelJob",
     "Defaults",
     "Delivery",
     "Environment",

@@ -159,6 +159,8 @@ class Delivery(Struct, frozen=True, kw_only=True):
     """The gateway that waits for the outcome; empty when nobody does."""
     traceparent: str = ""
     fetching: FetchPolicy = FetchPolicy()
+    job_id: str = ""
+    """Not empty: a batch of this job travels; `run_id` is the batch's, and its items are taken from the store."""
     redelivered: bool = False
     """Set when the dispatcher publishes a run again: the worker then claims it in the store before it runs."""
 

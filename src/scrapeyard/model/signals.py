@@ -1,5 +1,5 @@
-"""Short messages every process hears: cancel this run, look at the repository again, forget kept pages, read how
-a site is to be treated."""
+"""Short messages every process hears: cancel this run, kill what runs of this job, look at the repository again, forget
+kept pages, read how a site is to be treated."""
 
 from msgspec import Struct
 
@@ -8,6 +8,12 @@ class Cancel(Struct, frozen=True, kw_only=True, tag="cancel"):
     """End this run wherever it is."""
 
     run_id: str
+
+
+class CancelJob(Struct, frozen=True, kw_only=True, tag="cancel_job"):
+    """Kill what runs of this job, wherever it is; what has no outcome yet goes back to the store."""
+
+    job_id: str
 
 
 class Refresh(Struct, frozen=True, kw_only=True, tag="refresh"):
@@ -32,4 +38,4 @@ class SitesChanged(Struct, frozen=True, kw_only=True, tag="sites"):
     """The process that knows it already."""
 
 
-Signal = Cancel | Refresh | Invalidate | SitesChanged
+Signal = Cancel | CancelJob | Refresh | Invalidate | SitesChanged
