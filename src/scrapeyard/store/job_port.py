@@ -52,6 +52,8 @@ class ItemFilter(Struct, frozen=True, kw_only=True):
     sites: tuple[str, ...] | None = None
     keys: tuple[str, ...] | None = None
     """At most 1,000."""
+    first: int = 0
+    """Those numbered so, or higher."""
 
 
 class ItemPage(Struct, frozen=True, kw_only=True):
