@@ -6,9 +6,9 @@
        a success   every probe failed
 
 It hears of every attempt that a worker recorded, in the order of recording: `s` for one that succeeded, `e` for one
-that failed, also where the item is to be tried again. Attempts that only waited for their turn, were cancelled or whose
-worker was lost are not heard: they tell nothing of the site. The store folds what it records into the job's row in the
-same transaction, so nothing is missed or heard twice whoever leads.
+that failed, also where the item is to be tried again. Attempts that only waited for their turn, were cancelled, met the
+end of a budget, or whose worker was lost are not heard: they tell nothing of the site. The store folds what it records
+into the job's row in the same transaction, so nothing is missed or heard twice whoever leads.
 """
 
 from collections.abc import Iterable
@@ -19,6 +19,7 @@ from scrapeyard.model.exits import ExitReason
 from scrapeyard.model.job import BreakerPolicy, BreakerState, ItemOutcome
 
 _GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
+_SILENT = frozenset({ExitReason.CANCELLED, ExitReason.FETCH_BUDGET, ExitReason.LOST_WORKER})
 
 
 def letters(outcomes: Iterable[ItemOutcome]) -> str:
@@ -26,7 +27,7 @@ def letters(outcomes: Iterable[ItemOutcome]) -> str:
     return "".join(
         "s" if outcome.exit_reason in _GOOD else "e"
         for outcome in outcomes
-        if not outcome.postponed and outcome.exit_reason is not ExitReason.CANCELLED
+        if not outcome.postponed and outcome.exit_reason not in _SILENT
     )
 
 
@@ -45,9 +46,9 @@ def heard(policy: BreakerPolicy, state: BreakerState, ends: str, now: float) -> 
     return replace(state, recent=recent, in_a_row=in_a_row)
 
 
-def half_opened(state: BreakerState) -> BreakerState:
+def half_opened(policy: BreakerPolicy, state: BreakerState) -> BreakerState:
     """The cooldown is over: `in_a_row` now counts probes that failed."""
-    return replace(state, state="half_open", in_a_row=0, recent="", probing=0)
+    return replace(state, state="half_open", in_a_row=0, recent="", probing=policy.probes)
 
 
 def closed(state: BreakerState) -> BreakerState:
