@@ -99,7 +99,7 @@ class Platform:
         await self._up(queue.start, queue.stop)
         recorder = Recorder(store)
         await self._up(recorder.start, recorder.stop)
-        blobs = ObjectBlobs.in_folder(settings.data_dir.resolve() / "blobs")
+        blobs = make_blobs(settings)
         catalogue = make_catalogue(settings)
         if set(self.roles) & {"gateway", "worker"}:
             await self._up(catalogue.start, catalogue.stop)
@@ -204,6 +204,13 @@ def make_queue(settings: Settings) -> Queue:
     """Redis when the settings name one, otherwise a queue in this process."""
     url = settings.redis_url.get_secret_value()
     return RedisQueue(url) if url else MemoryQueue()
+
+
+def make_blobs(settings: Settings) -> ObjectBlobs:
+    """The bucket that the settings name; a folder in the data directory when they name none."""
+    if settings.blobs.url:
+        return ObjectBlobs.in_bucket(settings.blobs)
+    return ObjectBlobs.in_folder(settings.data_dir.resolve() / "blobs")
 
 
 def make_environments(settings: Settings) -> Environments:

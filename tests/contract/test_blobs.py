@@ -1,4 +1,4 @@
-"""What every blob store promises: a folder, and memory as a second store that keeps content types."""
+"""What every blob store promises: a folder, a bucket, and memory as a second store that keeps content types."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,19 +7,35 @@ from pathlib import Path
 import obstore
 import pytest
 from obstore.store import MemoryStore
+from pydantic import SecretStr
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import BadRequest, BlobsUnavailable, NotFound
+from scrapeyard.settings import BlobSettings
+from tests.services.seaweed import ACCESS_KEY, SECRET_KEY, SeaweedServer
 
 
-@pytest.fixture(params=["folder", "memory"])
+@pytest.fixture(params=["folder", "memory", "bucket"])
 def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     """An empty store of each kind."""
+    if request.param == "bucket":
+        server: SeaweedServer = request.getfixturevalue("seaweed_server")
+        return ObjectBlobs.in_bucket(bucket_settings(server, server.make_bucket()))
     if request.param == "folder":
         return ObjectBlobs.in_folder(tmp_path / "new" / "blobs")
     return ObjectBlobs(MemoryStore(), content_types=True)
+
+
+def bucket_settings(server: SeaweedServer, bucket: str) -> BlobSettings:
+    return BlobSettings(
+        url=f"s3://{bucket}/all/of.it",
+        endpoint=server.endpoint,
+        region="us-east-1",
+        access_key=SecretStr(ACCESS_KEY),
+        secret_key=SecretStr(SECRET_KEY),
+    )
 
 
 async def whole(blobs: Blobs, key: str) -> bytes:
@@ -80,6 +96,21 @@ async def test_what_is_not_there(blobs: Blobs) -> None:
         await blobs.get("runs/none")
     with pytest.raises(NotFound):
         await whole(blobs, "runs/none")
+
+
+async def test_single_objects_are_removed(blobs: Blobs) -> None:
+    for key in ("a/1", "a/2", "a/3"):
+        await blobs.put(key, b"x", "text/plain")
+    await blobs.delete(["a/1", "a/none", "a/3"])
+    assert [await blobs.size(key) for key in ("a/1", "a/2", "a/3")] == [None, 1, None]
+    with pytest.raises(BadRequest):
+        await blobs.delete(["../a"])
+
+
+async def test_more_than_one_window_is_read_in_order(blobs: Blobs) -> None:
+    data = b"".join(number.to_bytes(4) for number in range(4_400_000))
+    await blobs.put("a/windows", data, "text/plain")
+    assert await whole(blobs, "a/windows") == data
 
 
 async def test_a_prefix_takes_its_own_objects_only(blobs: Blobs) -> None:
@@ -161,6 +192,28 @@ async def test_the_content_type_is_kept_where_the_store_can() -> None:
     await ObjectBlobs(store, content_types=True).put("a/b", b"{}", "application/json")
     found = await obstore.get_async(store, "a/b")
     assert found.attributes["Content-Type"] == "application/json"
+
+
+async def test_a_bucket_keeps_type_and_encoding(seaweed_server: SeaweedServer) -> None:
+    bucket = seaweed_server.make_bucket()
+    blobs = ObjectBlobs.in_bucket(bucket_settings(seaweed_server, bucket))
+    await blobs.put("a/b", b"coded", "text/html", "gzip")
+    await blobs.put_stream("a/c", pieces(1), "text/csv", "gzip")
+    for key, kind in (("a/b", "text/html"), ("a/c", "text/csv")):
+        found = await obstore.get_async(seaweed_server.store(bucket, "all/of.it"), key)
+        assert dict(found.attributes) == {"Content-Type": kind, "Content-Encoding": "gzip"}
+
+
+async def test_a_bucket_that_does_not_answer(unused_tcp_port: int) -> None:
+    settings = BlobSettings(
+        url="s3://nothing-there",
+        endpoint=f"http://127.0.0.1:{unused_tcp_port}",
+        region="us-east-1",
+        access_key=SecretStr("a"),
+        secret_key=SecretStr("b"),
+    )
+    with pytest.raises(BlobsUnavailable, match=r"blobs\.url"):
+        await ObjectBlobs.in_bucket(settings).put("a/b", b"x", "text/plain")
 
 
 async def test_a_folder_that_is_no_folder(tmp_path: Path) -> None:

@@ -1,5 +1,16 @@
 """The only place that spells blob keys."""
 
+from typing import Final, Literal
+
+ManifestKind = Literal["full", "success", "errors"]
+MANIFESTS: Final[tuple[ManifestKind, ...]] = ("full", "success", "errors")
+HTML: Final = "html.html"
+DATA: Final = "data.json"
+METADATA: Final = "metadata.json"
+SCREENSHOT: Final = "screenshot.png"
+ITEM_OBJECTS: Final = (HTML, DATA, METADATA, SCREENSHOT)
+"""What an item may have beside the artifacts of its script."""
+
 
 def run_prefix(run_id: str) -> str:
     """Everything one run left."""
@@ -14,3 +25,48 @@ def result(run_id: str, attempt: int) -> str:
 def artifact(run_id: str, attempt: int, name: str) -> str:
     """Bytes a script kept. `name` has been checked against ARTIFACT_NAME."""
     return f"runs/{run_id}/{attempt}/artifacts/{name}"
+
+
+def job_prefix(job_id: str) -> str:
+    """Everything one job left."""
+    return f"{job_id}/"
+
+
+def item_prefix(job_id: str, item: str) -> str:
+    """Everything one item left."""
+    return f"{job_id}/items/{item}/"
+
+
+def item_object(job_id: str, item: str, name: str) -> str:
+    """One of ITEM_OBJECTS. `item` is the item's key, checked against ITEM_KEY."""
+    return f"{job_id}/items/{item}/{name}"
+
+
+def item_artifact(job_id: str, item: str, name: str) -> str:
+    """Bytes an item's script kept, in a folder of their own: their names never meet those of ITEM_OBJECTS."""
+    return f"{job_id}/items/{item}/artifacts/{name}"
+
+
+def manifest(job_id: str, kind: ManifestKind, part: int) -> str:
+    """One part of a manifest; parts are counted from 1."""
+    return f"{job_id}/manifests/{kind}/part-{part}.json"
+
+
+def job_metadata(job_id: str) -> str:
+    """What a finished job came to; it names the parts that exist."""
+    return f"{job_id}/job_metadata.json"
+
+
+def changes(job_id: str, part: int) -> str:
+    """One part of what a job found changed since the crawl before it; parts are counted from 1."""
+    return f"{job_id}/changes/part-{part}.json"
+
+
+def changes_metadata(job_id: str) -> str:
+    """How many parts of changes there are, and what they add up to."""
+    return f"{job_id}/changes/metadata.json"
+
+
+def export(job_id: str, export_id: str, name: str) -> str:
+    """A file made of a job."""
+    return f"{job_id}/exports/{export_id}/{name}"

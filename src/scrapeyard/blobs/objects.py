@@ -4,50 +4,90 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
+from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, ObjectStore
+from obstore.store import LocalStore, ObjectStore, S3Store
 
 from scrapeyard.errors import BadRequest, BlobsUnavailable, NotFound
+from scrapeyard.settings import BlobSettings
 
-_KEY: Final = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*")
+if TYPE_CHECKING:
+    from obstore import GetOptions
+
+_KEY: Final = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*")
 """Plain segments; none is `.` or `..`."""
 _MAX_KEY: Final = 1024
 _PIECE: Final = 256 * 1024
 _PARTS_AT_ONCE: Final = 2
 _PROBES: Final = "probes/"
+_FOLDER_REMEDY: Final = "check the data directory"
+_BUCKET_REMEDY: Final = "check blobs.url, its endpoint and keys, and the server behind them"
+_WINDOW: Final = 8 * 1024 * 1024
+"""Large objects are read by so many bytes a request, as each request has to end in time however slow its reader is."""
+_PATIENCE: Final = timedelta(seconds=20)
+"""For one request, and for all its repetitions: a caller rather hears that the store is away."""
 
 
 class ObjectBlobs:
-    """Blobs over any obstore store. Keys are letters, digits, `.`, `_`, `-` and `/`; any other raises BadRequest.
+    """Blobs over any obstore store. Keys are letters, digits, `.`, `_`, `-`, `~` and `/`; any other raises BadRequest.
 
     `content_types` says whether the store keeps them; a folder does not, and then they are dropped here: whoever needs
-    one keeps it with the key.
+    one keeps it with the key. `window`: bytes read by one request; None: all of them.
     """
 
-    def __init__(self, store: ObjectStore, *, content_types: bool) -> None:
+    def __init__(
+        self, store: ObjectStore, *, content_types: bool, remedy: str = _FOLDER_REMEDY, window: int | None = None
+    ) -> None:
         self._store = store
         self._content_types = content_types
+        self._remedy = remedy
+        self._window = window
 
     @classmethod
     def in_folder(cls, folder: Path) -> Self:
         """Blobs in a folder, which is made when it is not there. Raises BlobsUnavailable when it cannot be."""
-        with _translated(""):
+        with _translated("", _FOLDER_REMEDY):
             return cls(LocalStore(folder, automatic_cleanup=True, mkdir=True), content_types=False)
 
-    async def put(self, key: str, data: bytes, content_type: str) -> None:
+    @classmethod
+    def in_bucket(cls, settings: BlobSettings) -> Self:
+        """Blobs in the S3-compatible bucket that the settings name. Nothing is asked of the server yet.
+
+        Keys of the settings are used alone; without any, the machine's own credentials.
+        """
+        place = urlsplit(settings.url)
+        options: dict[str, Any] = {"prefix": place.path.strip("/")} if place.path.strip("/") else {}
+        if settings.endpoint:
+            options |= {"endpoint": settings.endpoint, "virtual_hosted_style_request": False}
+        if settings.region:
+            options["region"] = settings.region
+        if key := settings.access_key.get_secret_value():
+            options |= {"access_key_id": key, "secret_access_key": settings.secret_key.get_secret_value()}
+        store = S3Store(
+            place.netloc,
+            client_options={"timeout": _PATIENCE, "allow_http": settings.endpoint.lower().startswith("http://")},
+            retry_config={"max_retries": 3, "retry_timeout": _PATIENCE},
+            **options,
+        )
+        return cls(store, content_types=True, remedy=_BUCKET_REMEDY, window=_WINDOW)
+
+    async def put(self, key: str, data: bytes, content_type: str, content_encoding: str = "") -> None:
         """Write an object whole: a reader sees all of it or nothing. An existing one is replaced."""
-        attributes = {"Content-Type": content_type} if self._content_types else None
-        with _translated(key):
+        attributes = self._attributes(content_type, content_encoding)
+        with _translated(key, self._remedy):
             await obstore.put_async(self._store, _checked(key), data, attributes=attributes, use_multipart=False)
 
-    async def put_stream(self, key: str, pieces: AsyncIterator[bytes], content_type: str) -> int:
+    async def put_stream(
+        self, key: str, pieces: AsyncIterator[bytes], content_type: str, content_encoding: str = ""
+    ) -> int:
         """Write an object from pieces, some 10 MB of them in memory at once; how many bytes it has."""
-        attributes = {"Content-Type": content_type} if self._content_types else None
+        attributes = self._attributes(content_type, content_encoding)
         size = 0
 
         async def counted() -> AsyncIterator[bytes]:
@@ -56,7 +96,7 @@ class ObjectBlobs:
                 size += len(piece)
                 yield piece
 
-        with _translated(key):
+        with _translated(key, self._remedy):
             await obstore.put_async(
                 self._store, _checked(key), counted(), attributes=attributes, max_concurrency=_PARTS_AT_ONCE
             )
@@ -65,28 +105,43 @@ class ObjectBlobs:
     async def size(self, key: str) -> int | None:
         """Bytes, or None when there is no such object."""
         try:
-            with _translated(key):
+            with _translated(key, self._remedy):
                 return int((await obstore.head_async(self._store, _checked(key)))["size"])
         except NotFound:
             return None
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
         """The object in pieces of some 256 KB. Raises NotFound on the first piece when there is none."""
-        with _translated(key):
-            found = await obstore.get_async(self._store, _checked(key))
-            async for piece in found.stream(min_chunk_size=_PIECE):
-                yield bytes(piece)
+        with _translated(key, self._remedy):
+            if self._window is None:
+                found = await obstore.get_async(self._store, _checked(key))
+                async for piece in found.stream(min_chunk_size=_PIECE):
+                    yield bytes(piece)
+                return
+            meta = await obstore.head_async(self._store, _checked(key))
+            for first in range(0, meta["size"], self._window):
+                last = min(first + self._window, meta["size"])
+                options: GetOptions = {"range": (first, last), "if_match": meta["e_tag"]}
+                found = await obstore.get_async(self._store, key, options=options)
+                async for piece in found.stream(min_chunk_size=_PIECE):
+                    yield bytes(piece)
 
     async def get(self, key: str) -> bytes:
         """The whole object; for small ones. Raises NotFound."""
-        with _translated(key):
+        with _translated(key, self._remedy):
             found = await obstore.get_async(self._store, _checked(key))
             return bytes(await found.bytes_async())
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Remove these objects. One that is not there is no error."""
+        for key in keys:
+            with suppress(NotFound), _translated(key, self._remedy):
+                await obstore.delete_async(self._store, _checked(key))
 
     async def delete_prefix(self, prefixes: Sequence[str]) -> None:
         """Remove every object under each of these prefixes, which end at a `/`. One without objects is no error."""
         for prefix in prefixes:
-            with _translated(prefix):
+            with _translated(prefix, self._remedy):
                 await self._delete_under(_checked(prefix.removesuffix("/")) + "/")
 
     async def ping(self) -> float:
@@ -95,9 +150,14 @@ class ObjectBlobs:
         await self.put(key, b"ping", "text/plain")
         if await self.get(key) != b"ping":
             raise BlobsUnavailable("the blob store returned other bytes than were written; check what stands behind it")
-        with _translated(key):
+        with _translated(key, self._remedy):
             await obstore.delete_async(self._store, key)
         return (time.perf_counter() - began) * 1000
+
+    def _attributes(self, content_type: str, content_encoding: str) -> dict[str, str] | None:
+        if not self._content_types:
+            return None
+        return {"Content-Type": content_type} | ({"Content-Encoding": content_encoding} if content_encoding else {})
 
     async def _delete_under(self, prefix: str) -> None:
         async for found in obstore.list(self._store, prefix=prefix):
@@ -111,11 +171,11 @@ def _checked(key: str) -> str:
 
 
 @contextmanager
-def _translated(key: str) -> Iterator[None]:
+def _translated(key: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
         raise NotFound(f"no blob {key}") from None
     except (BaseError, OSError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
-        raise BlobsUnavailable(f"the blob store does not answer ({reason}); check the data directory") from error
+        raise BlobsUnavailable(f"the blob store does not answer ({reason}); {remedy}") from error

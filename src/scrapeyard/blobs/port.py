@@ -7,10 +7,16 @@ from typing import Protocol
 class Blobs(Protocol):
     """A flat store of immutable objects. Every method raises BlobsUnavailable when the store does not answer."""
 
-    async def put(self, key: str, data: bytes, content_type: str) -> None:
-        """Write an object whole: a reader sees all of it or nothing. An existing one is replaced."""
+    async def put(self, key: str, data: bytes, content_type: str, content_encoding: str = "") -> None:
+        """Write an object whole: a reader sees all of it or nothing. An existing one is replaced.
 
-    async def put_stream(self, key: str, pieces: AsyncIterator[bytes], content_type: str) -> int:
+        `content_encoding` tells other readers of the store that `data` is coded (`gzip`); it is kept where the store
+        keeps content types. Bytes are returned as they were given.
+        """
+
+    async def put_stream(
+        self, key: str, pieces: AsyncIterator[bytes], content_type: str, content_encoding: str = ""
+    ) -> int:
         """Write an object from pieces, never holding all of them; how many bytes it has. An existing one is replaced.
 
         A reader sees all of it or nothing. What `pieces` raises leaves as it is, and nothing is then written.
@@ -24,6 +30,9 @@ class Blobs(Protocol):
 
     async def get(self, key: str) -> bytes:
         """The whole object; for small ones. Raises NotFound."""
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        """Remove these objects. One that is not there is no error."""
 
     async def delete_prefix(self, prefixes: Sequence[str]) -> None:
         """Remove every object under each of these prefixes."""

@@ -61,6 +61,8 @@ async def check_queue(settings: Settings) -> Finding:
 
 async def check_blobs(settings: Settings) -> Finding:
     """Whether an object can be written and read back."""
+    if settings.blobs.url:
+        return await _check_bucket(settings)
     folder = settings.data_dir.resolve() / "blobs"
     if not folder.is_dir():
         return ok("blobs", f"{folder}, made at the first start")
@@ -68,6 +70,13 @@ async def check_blobs(settings: Settings) -> Finding:
         return ok("blobs", f"{folder}, {await ObjectBlobs.in_folder(folder).ping():.1f} ms")
     except ScrapeyardError as error:
         return fail("blobs", error.message, "check that this user may write there and that the disk has room")
+
+
+async def _check_bucket(settings: Settings) -> Finding:
+    try:
+        return ok("blobs", f"{settings.blobs.url}, {await ObjectBlobs.in_bucket(settings.blobs).ping():.1f} ms")
+    except ScrapeyardError as error:
+        return fail("blobs", error.message, "check the section `blobs` of the settings and the server behind it")
 
 
 def check_server(url: str, *, asked_for: bool) -> Finding:
