@@ -102,6 +102,17 @@ class BreakerState(Struct, frozen=True, kw_only=True):
     trips: int = 0
 
 
+class SnapshotPolicy(Struct, frozen=True, kw_only=True):
+    """What of a job's pages is remembered, so that the next crawl can tell what changed."""
+
+    scope: str = ""
+    """Crawls of one scope are compared; empty: the job's schedule, else its name, else its scraper."""
+    ignore: tuple[str, ...] = ()
+    """Fields whose change is no news: `text_hash`; with `.*` all below: `meta.*`."""
+    confirm: int = 1
+    """A change, or that a page is gone, is told when so many crawls in a row say it."""
+
+
 class JobPolicy(Struct, frozen=True, kw_only=True):
     """How a job's items are run."""
 
@@ -120,6 +131,8 @@ class JobPolicy(Struct, frozen=True, kw_only=True):
     results: Literal["rows", "objects"] = "rows"
     """Where an item's data is kept: small data in its row, or each as an object of its own."""
     keep_html: bool = False
+    snapshots: SnapshotPolicy | None = None
+    """None: pages are remembered only if a diff export is wished."""
     fetching: FetchPolicy = FetchPolicy()
 
 
@@ -128,6 +141,8 @@ class ExportWish(Struct, frozen=True, kw_only=True):
 
     type: Literal["full", "seo", "diff", "records"]
     format: Literal["csv", "xlsx", "json", "jsonl", "parquet"]
+    bom: bool = True
+    """CSV alone: begin with the mark by which Excel knows UTF-8."""
 
 
 class Job(Struct, frozen=True, kw_only=True):
