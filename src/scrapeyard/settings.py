@@ -253,6 +253,15 @@ class EscalationSettings(Section):
     remember_seconds: float = Field(86_400, gt=0, description="How long what worked at a site is remembered.")
 
 
+class JobSettings(Section):
+    """How the items of jobs reach workers."""
+
+    tick_seconds: float = Field(0.05, ge=0.01, le=1, description="Between looks at what may be handed out.")
+    batch_seconds: float = Field(1, gt=0, le=60, description="Of one slot's time that items handed out together take.")
+    batch_items: int = Field(1000, ge=1, le=1000, description="Items handed out together at most.")
+    window: float = Field(0.5, gt=0, le=100, description="Batches that wait in a lane for each slot of its workers.")
+
+
 class SourceSettings(Section):
     """One repository of scrapers."""
 
@@ -346,6 +355,7 @@ class RetentionSettings(Section):
 
     runs_days: float = Field(7, gt=0, description="Final runs with their logs, results and artifacts.")
     keys_hours: float = Field(24, gt=0, description="Idempotency keys.")
+    jobs_days: float = Field(30, gt=0, description="Final jobs with their items, results, artifacts and exports.")
     usage_days: float = Field(90, ge=31, description="What was received from sites and through proxies, by day.")
 
 
@@ -398,6 +408,7 @@ class Settings(Section):
     proxies: ProxySettings = ProxySettings()
     budget: BudgetSettings = BudgetSettings()
     escalation: EscalationSettings = EscalationSettings()
+    jobs: JobSettings = JobSettings()
     repository: RepositorySettings = RepositorySettings()
     environments: EnvironmentSettings = EnvironmentSettings()
     retention: RetentionSettings = RetentionSettings()

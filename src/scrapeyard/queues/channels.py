@@ -9,6 +9,8 @@ from scrapeyard.model import Cancel, CancelJob, Invalidate, Outcome, Refresh, Si
 
 SIGNALS = "signals"
 """Everyone: Cancel, CancelJob, Refresh, Invalidate, SitesChanged."""
+FEED = "feed"
+"""Dispatchers: whatever is said means that a job may have something to hand out."""
 
 
 class _SentOutcome(Outcome, frozen=True, kw_only=True):
