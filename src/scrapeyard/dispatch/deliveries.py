@@ -1,6 +1,9 @@
-"""A run as the queue carries it."""
+"""Runs and batches as the queue carries them."""
+
+from msgspec import Raw
 
 from scrapeyard.model import Delivery, Run
+from scrapeyard.model.job import Batch, Job
 
 
 def deliver(run: Run, redelivered: bool = False) -> Delivery:
@@ -23,4 +26,18 @@ def deliver(run: Run, redelivered: bool = False) -> Delivery:
         traceparent=run.traceparent,
         fetching=run.fetching,
         redelivered=redelivered,
+    )
+
+
+def deliver_batch(batch: Batch, job: Job) -> Delivery:
+    """What leads a worker to a batch. Its items stay in the store: the worker reads them when it takes the batch."""
+    return Delivery(
+        run_id=batch.id,
+        job_id=job.id,
+        scraper=job.pinned,
+        input=Raw(b"{}"),
+        lane=batch.lane,
+        priority=batch.priority,
+        created_at=batch.queued_at,
+        queued_at=batch.queued_at,
     )

@@ -1,4 +1,4 @@
-"""The dispatcher: among several one leads, and does each duty about once a second."""
+"""The dispatcher: among several one leads, feeds jobs to the queue, and does each duty about once a second."""
 
 import asyncio
 import time
@@ -6,8 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.dispatch.batch_leases import ExpiredBatches
+from scrapeyard.dispatch.feed_loop import FeedLoop
+from scrapeyard.dispatch.feeder import Feeder
+from scrapeyard.dispatch.finishing import Finish, Finishing
+from scrapeyard.dispatch.job_retention import JobRetention
 from scrapeyard.dispatch.leases import ExpiredLeases
 from scrapeyard.dispatch.lost import LostDeliveries
+from scrapeyard.dispatch.lost_batches import LostBatches
 from scrapeyard.dispatch.recover import TakenDeliveries
 from scrapeyard.dispatch.retention import Retention
 from scrapeyard.errors import ScrapeyardError, StoreUnavailable
@@ -36,22 +42,43 @@ class Duty(Protocol):
 
 
 class Dispatcher:
-    """Keeps every accepted run moving towards a final state. `clock` gives Unix seconds."""
+    """Keeps every accepted run and job moving towards a final state. `clock` gives Unix seconds.
+
+    `finish` writes the files of a job whose items have all ended; None: there are none. `more` are duties beside those
+    that are always done.
+    """
 
     def __init__(
-        self, settings: Settings, store: Store, queue: Queue, blobs: Blobs, clock: Callable[[], float] = time.time
+        self,
+        settings: Settings,
+        store: Store,
+        queue: Queue,
+        blobs: Blobs,
+        clock: Callable[[], float] = time.time,
+        *,
+        finish: Finish | None = None,
+        more: Sequence[Duty] = (),
     ) -> None:
         self.id = new_id("dispatcher")
+        self.feeder = Feeder(settings, store, queue, clock)
         self._store = store
         self._clock = clock
         self._grace = 3 * settings.worker.heartbeat_seconds
+        self._finishing = Finishing(store, finish, clock)
         self._duties: Sequence[Duty] = (
             TakenDeliveries(queue),
             ExpiredLeases(store, queue, clock),
             LostDeliveries(store, queue, clock),
+            ExpiredBatches(store, clock),
+            LostBatches(store, queue, clock),
+            self._finishing,
             Retention(settings, store, blobs, clock),
+            JobRetention(settings, store, blobs, clock),
+            *more,
         )
+        self._feeding = FeedLoop(self.feeder, queue, settings.jobs.tick_seconds, self._may_feed)
         self._leads = False
+        self._leads_until = 0.0
         self._store_away = False
         self._quiet_until = 0.0
         self._stopping = asyncio.Event()
@@ -67,6 +94,7 @@ class Dispatcher:
         if self._task is None:
             self._stopping.clear()
             self._task = asyncio.create_task(self._run(), name="dispatcher")
+            await self._feeding.start()
 
     async def stop(self) -> None:
         """End after the duty at hand, and let another lead at once. May be called twice."""
@@ -74,7 +102,9 @@ class Dispatcher:
         if task is None:
             return
         self._stopping.set()
+        await self._feeding.stop()
         await task
+        await self._finishing.stop()
         await self._resign()
 
     async def round(self) -> bool:
@@ -82,7 +112,7 @@ class Dispatcher:
         leads = await self._lead()
         if leads != self._leads:
             log.info("dispatch.leads" if leads else "dispatch.follows", dispatcher=self.id)
-        self._leads = leads
+            await self._changed(leads)
         if leads:
             for duty in self._duties:
                 await self._do(duty)
@@ -96,6 +126,17 @@ class Dispatcher:
             except TimeoutError:
                 continue
 
+    async def _changed(self, leads: bool) -> None:
+        self._leads = leads
+        if leads:
+            self._feeding.wake()
+        else:
+            await self._finishing.stop()
+
+    def _may_feed(self) -> bool:
+        """A leader that stood still for long may have been replaced: it must first ask the store."""
+        return self._leads and self._clock() < self._leads_until
+
     async def _lead(self) -> bool:
         now = self._clock()
         try:
@@ -106,6 +147,7 @@ class Dispatcher:
         if self._store_away:
             self._store_away = False
             self._quiet_until = now + self._grace
+        self._leads_until = now + LEAD_SECONDS if leads else 0.0
         return leads
 
     async def _do(self, duty: Duty) -> None:

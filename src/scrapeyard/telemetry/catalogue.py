@@ -164,6 +164,42 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "An unexpected error while answering {path}: {error}",
         "ko": "{path} 응답 중 예기치 않은 오류가 발생했습니다: {error}",
     },
+    "jobs.batch_lost": {
+        "en": "The worker of a batch of job {job} fell silent: {waiting} items wait for another attempt, {ended} ended",
+        "ko": "작업 {job}의 배치 워커가 응답하지 않습니다. 항목 {waiting}개는 재시도 대기, {ended}개는 종료되었습니다",
+    },
+    "jobs.breaker_moved": {
+        "en": "The breaker of job {job} is {state}",
+        "ko": "작업 {job}의 차단기가 {state} 상태입니다",
+    },
+    "jobs.breaker_opened": {
+        "en": "The breaker of job {job} opened: {reason}; nothing is handed out until it has cooled down",
+        "ko": "작업 {job}의 차단기가 열렸습니다: {reason}. 대기 시간이 지날 때까지 항목을 내보내지 않습니다",
+    },
+    "jobs.budget": {
+        "en": "Job {job}: {used} of its budget of {allowed} {budget} ({state})",
+        "ko": "작업 {job}: 예산 {budget} {allowed} 중 {used} 사용 ({state})",
+    },
+    "jobs.finishing_failed": {
+        "en": "The files of job {job} could not be written (try {tries}): {error}",
+        "ko": "작업 {job}의 파일을 쓰지 못했습니다({tries}번째 시도): {error}",
+    },
+    "jobs.finishing_waits": {
+        "en": "The files of job {job} are written later: {error}",
+        "ko": "작업 {job}의 파일은 나중에 씁니다: {error}",
+    },
+    "jobs.lost_batches": {
+        "en": "{count} batches were not in the queue any more and were published again",
+        "ko": "배치 {count}개가 큐에서 사라져 다시 넣었습니다",
+    },
+    "jobs.moved": {
+        "en": "Job {job} is {status}",
+        "ko": "작업 {job}이(가) {status} 상태가 되었습니다",
+    },
+    "jobs.removed": {
+        "en": "Job {job} was kept long enough and is removed",
+        "ko": "작업 {job}의 보관 기간이 지나 삭제했습니다",
+    },
     "meters.not_written": {
         "en": "What was received could not be written ({error}); it is kept and written later",
         "ko": "수신량을 기록하지 못했습니다({error}). 보관했다가 나중에 기록합니다",

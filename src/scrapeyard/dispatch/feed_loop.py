@@ -1,0 +1,73 @@
+"""Feeding again and again while this process leads."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from scrapeyard.dispatch.feeder import Feeder
+from scrapeyard.errors import ScrapeyardError
+from scrapeyard.queues import channels
+from scrapeyard.queues.port import Queue
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("dispatch")
+IDLE_SECONDS = 0.5
+"""Between rounds while no job has anything to hand out, unless somebody says that one has."""
+FAILED_SECONDS = 1.0
+_REST = 3
+"""A round is followed by a rest of so many times its length: many jobs must not take all of a core."""
+
+
+class FeedLoop:
+    """Feeds every `tick_seconds`, and sooner when it was idle and a job came. `leads` says whether we still may."""
+
+    def __init__(self, feeder: Feeder, queue: Queue, tick_seconds: float, leads: Callable[[], bool]) -> None:
+        self._feeder = feeder
+        self._queue = queue
+        self._tick = tick_seconds
+        self._leads = leads
+        self._woken = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin in the background. May be called twice."""
+        if not self._tasks:
+            self._tasks = [asyncio.create_task(work(), name="feeder") for work in (self._run, self._hear)]
+
+    async def stop(self) -> None:
+        """A batch that is being cut or published then is found by LostBatches. May be called twice."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def wake(self) -> None:
+        """There may be something to hand out."""
+        self._woken.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._woken.clear()
+            began = time.perf_counter()
+            rest = await self._round() if self._leads() else IDLE_SECONDS
+            least = max(self._tick, _REST * (time.perf_counter() - began))
+            await asyncio.sleep(least)
+            if rest > least:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), rest - least)
+
+    async def _round(self) -> float:
+        """How long to rest afterwards."""
+        try:
+            return self._tick if await self._feeder.feed() else IDLE_SECONDS
+        except ScrapeyardError as error:
+            log.warning("dispatch.duty_failed", duty="feeder", error=error.message)
+        except Exception as error:  # jobs must not stand still for one fault
+            log.error("dispatch.duty_broken", duty="feeder", error=repr(error), exc_info=error)
+        return FAILED_SECONDS
+
+    async def _hear(self) -> None:
+        async with self._queue.listen(channels.FEED) as messages:
+            async for _ in messages:
+                self.wake()

@@ -1,0 +1,117 @@
+"""Jobs whose items have all ended: manifests and exports are written, then the job is completed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from scrapeyard.errors import Unavailable
+from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.store.job_port import BatchStore, JobFilter, JobStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("jobs")
+BATCH = 100
+AT_ONCE = 2
+"""Jobs that are written at one time; each may take minutes, and reads the store all the while."""
+MOST_TRIES = 5
+"""Faults of ours after which a job is completed without its files. A store that is away is waited for without end."""
+_REST_SECONDS = 60.0
+
+Finish = Callable[[Job], Awaitable[None]]
+"""Writes what a finished job wishes for. It is called again after an interruption, and writes the same again."""
+
+
+class EndStore(JobStore, BatchStore, Protocol):
+    """What is needed of the store."""
+
+
+class _Tries(Struct):
+    """How it went with one job so far."""
+
+    faults: int = 0
+    pauses: int = 0
+    not_before: float = 0.0
+
+
+class Finishing:
+    """Moves settled jobs on. What `finish` writes is written in the background, since it may take longer than a leader
+    may be silent; `stop` ends that, and whoever leads next begins again with the jobs that still are FINISHING."""
+
+    name = "finishing"
+    waits_after_outage = False
+
+    def __init__(self, store: EndStore, finish: Finish | None, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._finish = finish
+        self._clock = clock
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tries: dict[str, _Tries] = {}
+
+    async def work(self) -> None:
+        """One round."""
+        for job in await self._store.settled(BATCH):
+            await self._settle(job)
+        page = await self._store.jobs(JobFilter(statuses=(JobStatus.FINISHING,)), None, BATCH)
+        for job in reversed(page.jobs):
+            self._begin(job)
+
+    async def stop(self) -> None:
+        """Another leads, or nobody: end what is under way. May be called twice."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def idle(self) -> None:
+        """Wait until nothing is being written."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    async def _settle(self, job: Job) -> None:
+        if job.status is JobStatus.CANCELLING:
+            await self._move(job, JobStatus.CANCELLING, JobStatus.CANCELLED)
+            return
+        if job.status is JobStatus.PAUSED:  # by the breaker, while its last items were out
+            await self._store.set_breaker(job.id, job.breaker, JobStatus.RUNNING, "")
+        await self._move(job, JobStatus.RUNNING, JobStatus.FINISHING)
+
+    def _begin(self, job: Job) -> None:
+        tries = self._tries.get(job.id)
+        if job.id in self._tasks or len(self._tasks) >= AT_ONCE or (tries and self._clock() < tries.not_before):
+            return
+        task = self._tasks[job.id] = asyncio.create_task(self._complete(job), name=f"finishing {job.id}")
+        task.add_done_callback(lambda _: self._tasks.pop(job.id, None))
+
+    async def _complete(self, job: Job) -> None:
+        try:
+            if self._finish is not None:
+                await self._finish(job)
+            await self._move(job, JobStatus.FINISHING, JobStatus.COMPLETED)
+        except Unavailable as error:
+            self._rest(job).pauses += 1
+            log.warning("jobs.finishing_waits", job=job.id, error=error.message)
+        except Exception as error:  # noqa: BLE001  one job's fault must not stop the others
+            await self._failed(job, error)
+
+    async def _failed(self, job: Job, error: Exception) -> None:
+        tries = self._rest(job)
+        tries.faults += 1
+        log.error("jobs.finishing_failed", job=job.id, tries=tries.faults, error=repr(error), exc_info=error)
+        if tries.faults >= MOST_TRIES:
+            try:
+                await self._move(job, JobStatus.FINISHING, JobStatus.COMPLETED)
+            except Unavailable as away:
+                log.warning("jobs.finishing_waits", job=job.id, error=away.message)
+
+    def _rest(self, job: Job) -> _Tries:
+        tries = self._tries.setdefault(job.id, _Tries())
+        tries.not_before = self._clock() + min(_REST_SECONDS, 2.0 ** (tries.faults + tries.pauses))
+        return tries
+
+    async def _move(self, job: Job, leave: JobStatus, to: JobStatus) -> None:
+        if await self._store.move_job(job.id, leave, to, self._clock()):
+            log.info("jobs.moved", job=job.id, status=to.value)
+        if to.is_final:
+            self._tries.pop(job.id, None)
