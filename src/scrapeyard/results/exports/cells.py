@@ -1,0 +1,110 @@
+"""Values of results as cells."""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import lru_cache
+from math import isfinite
+from typing import Any, Final
+
+import msgspec
+
+from scrapeyard.results.exports.columns import Cell
+from scrapeyard_sdk.extract.prices import parse_price
+
+SEPARATOR: Final = "|"
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+def decode(data: bytes) -> Any:
+    """JSON as Python's values; None for what is none. Half a surrogate pair, which no file can hold, becomes `?`."""
+    try:
+        return _decode(data)
+    except msgspec.DecodeError:
+        try:
+            return _decode(json.dumps(json.loads(data), ensure_ascii=False).encode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            return None
+
+
+def as_json(value: object) -> str:
+    """One line of JSON."""
+    return _encode(value).decode()
+
+
+def as_time(seconds: float | None) -> str | None:
+    """ISO 8601 in UTC, to the millisecond."""
+    if seconds is None:
+        return None
+    whole, milliseconds = divmod(int(seconds * 1000 + 0.5), 1000)
+    return f"{_second(whole)}.{milliseconds:03d}Z"
+
+
+def as_text(value: object) -> str | None:
+    """Text stays; lists of plain values are joined by `|`, unless one holds it; all else is JSON. Empty is None."""
+    if value is None or isinstance(value, str):
+        return value or None
+    if isinstance(value, list):
+        return joined(value) or None
+    if isinstance(value, dict):
+        return as_json(value) if value else None
+    return as_json(value)
+
+
+def as_number(value: object) -> float | None:
+    """A number, or what a text says it is: `1.299,00 €`. None when it says none."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            number = float(value)
+        except ValueError:
+            amount = parse_price(value).amount
+            number = float("nan") if amount is None else float(amount)
+    elif isinstance(value, (int, float)):
+        number = _float(value)
+    else:
+        return None
+    return number if isfinite(number) else None
+
+
+def as_integer(value: object) -> int | None:
+    """A whole number, or None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def joined(values: list[Any]) -> str:
+    """`a|b|c`; JSON where that could not be read back: something nested, or a text with `|` in it."""
+    if all(isinstance(value, str) and SEPARATOR not in value for value in values):
+        return SEPARATOR.join(values)
+    if any(isinstance(value, (dict, list)) or (isinstance(value, str) and SEPARATOR in value) for value in values):
+        return as_json(values)
+    return SEPARATOR.join(
+        "" if value is None else value if isinstance(value, str) else as_json(value) for value in values
+    )
+
+
+def plain(value: Any) -> Cell:
+    """A leaf as a cell: text, numbers and booleans as they are, lists joined."""
+    return joined(value) if isinstance(value, list) else as_json(value) if isinstance(value, dict) else value
+
+
+def each(values: object, name: str) -> Iterable[str]:
+    """Texts of a list; of its tables the field `name`."""
+    for value in values if isinstance(values, list) else ():
+        found = value.get(name) if isinstance(value, dict) else value
+        if isinstance(found, str) and found:
+            yield found
+
+
+def _float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+@lru_cache(maxsize=8192)
+def _second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")

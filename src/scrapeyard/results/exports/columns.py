@@ -1,0 +1,67 @@
+"""The columns of exports, in their order."""
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+Kind = Literal["text", "number", "integer", "boolean"]
+Cell = str | int | float | bool | None
+Row = list[Cell]
+"""Values in the order of the columns. It may be shorter: what is missing is None."""
+
+
+class Column(Struct, frozen=True):
+    """One column."""
+
+    name: str
+    kind: Kind = "text"
+
+
+FULL: Final = (
+    Column("url"),
+    Column("final_url"),
+    Column("http_status", "integer"),
+    Column("fetched_at"),
+    Column("title"),
+    Column("h1"),
+    Column("price", "number"),
+    Column("currency"),
+    Column("availability"),
+    Column("sku"),
+    Column("brand"),
+    Column("category"),
+    Column("breadcrumbs"),
+    Column("images"),
+    Column("attrs_json"),
+    Column("text_hash"),
+)
+SEO: Final = (
+    Column("url"),
+    Column("fetched_at"),
+    Column("title"),
+    Column("meta_description"),
+    Column("h1"),
+    Column("og_title"),
+    Column("og_description"),
+    Column("og_image"),
+    Column("twitter_title"),
+    Column("twitter_description"),
+    Column("canonical"),
+    Column("robots"),
+    Column("hreflang"),
+    Column("images_alt_joined"),
+)
+DIFF: Final = (
+    Column("url"),
+    Column("prev_crawl_at"),
+    Column("curr_crawl_at"),
+    Column("change_type"),
+    Column("fields_changed"),
+    Column("price_prev", "number"),
+    Column("price_curr", "number"),
+    Column("availability_prev"),
+    Column("availability_curr"),
+    Column("title_prev"),
+    Column("title_curr"),
+)
+FIXED: Final = {"full": FULL, "seo": SEO, "diff": DIFF}

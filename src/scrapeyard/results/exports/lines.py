@@ -1,0 +1,81 @@
+"""What the process that writes a file is told of each item, and in what frames: a length, a letter, a body."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from scrapeyard.model.job import ExportWish, Item
+
+HEAD: Final = 5
+"""Bytes before a body: four of length, one letter."""
+MAX_FRAME: Final = 512 * 1024 * 1024
+BEGIN: Final = b"B"
+LINES: Final = b"L"
+ROWS: Final = b"R"
+END: Final = b"E"
+DATA: Final = b"D"
+TOLD: Final = b"T"
+FAULT: Final = b"F"
+
+
+Send = Callable[[bytes, bytes], None]
+
+
+class Line(Struct, frozen=True, array_like=True, gc=False):
+    """An item as far as exports show it."""
+
+    key: str
+    status: str
+    finished_at: float | None
+    site_status: int | None
+    input: bytes
+    result: bytes
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """How far the writing is."""
+
+    rows: int = 0
+    share: float = 0.0
+    """Of what is done after the last item was read; 0 where there is nothing to do then."""
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """A whole file."""
+
+    rows: int
+    bytes: int
+    digest: str
+
+
+def line_of(item: Item, result: bytes | None = None) -> Line:
+    """`result` where it was kept as an object."""
+    if result is None:
+        result = b"" if item.result is None else bytes(item.result)
+    site_status = item.error.site_status if item.error is not None else None
+    return Line(item.key, item.status.value, item.finished_at, site_status, bytes(item.input), result)
+
+
+def frame(letter: bytes, body: bytes = b"") -> bytes:
+    """With its head. Raises ValueError for a body that is too long."""
+    if len(body) > MAX_FRAME:
+        raise ValueError(f"a frame of {len(body)} bytes; {MAX_FRAME} are allowed")
+    return len(body).to_bytes(4) + letter + body
+
+
+def read_head(head: bytes) -> tuple[int, bytes]:
+    """Length of the body, and the letter. Raises ValueError."""
+    size = int.from_bytes(head[:4])
+    if size > MAX_FRAME:
+        raise ValueError(f"a frame of {size} bytes; {MAX_FRAME} are allowed")
+    return size, head[4:]
+
+
+encode: Final = msgspec.msgpack.Encoder().encode
+decode_lines: Final = msgspec.msgpack.Decoder(list[Line]).decode
+decode_rows: Final = msgspec.msgpack.Decoder(list[list[Any]]).decode
+decode_wish: Final = msgspec.msgpack.Decoder(ExportWish).decode
+decode_told: Final = msgspec.msgpack.Decoder(Told).decode
+decode_written: Final = msgspec.msgpack.Decoder(Written).decode

@@ -1,0 +1,154 @@
+"""From items to a file, one block at a time.
+
+Where the columns are known beforehand, rows are written as they come. The columns of records are known only at the end:
+their rows wait in a compressed file without a name, which ends with the process.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+import zstandard
+
+from scrapeyard.model.job import ExportWish
+from scrapeyard.results.exports.cells import as_json
+from scrapeyard.results.exports.columns import FIXED, Column, Row
+from scrapeyard.results.exports.csv_file import CsvFile
+from scrapeyard.results.exports.files import FileWriter, Sink
+from scrapeyard.results.exports.json_file import JsonArray, JsonLines
+from scrapeyard.results.exports.lines import Line, Written, decode_rows, encode
+from scrapeyard.results.exports.pages import PAGE_ROWS
+from scrapeyard.results.exports.records import ITEM, Fields, records_of
+from scrapeyard.results.exports.xlsx_file import XlsxFile
+
+_BLOCK: Final = 1000
+
+
+class Maker:
+    """Makes one file. Whatever order items come in is the order of its rows."""
+
+    def __init__(self, wish: ExportWish, send: Callable[[bytes], None]) -> None:
+        self._wish = wish
+        self._sink = Sink(send)
+        self.rows = 0
+        self._way = _way(wish, self._sink)
+
+    def add_lines(self, block: Sequence[Line]) -> None:
+        """Some items, in order."""
+        self.rows += self._way.add(block)
+
+    def add_rows(self, block: Sequence[Row]) -> None:
+        """Some rows of `diff`, in order."""
+        if not isinstance(self._way, _Direct):
+            raise ValueError("records are made of items")
+        self.rows += self._way.add_rows(block)
+
+    def finish(self) -> Iterator[tuple[int, float]]:
+        """Write the rest; how many rows there are and what share of the rest is done, now and then."""
+        for share in self._way.finish():
+            yield self.rows, share
+        self.written = Written(rows=self.rows, digest=self._sink.finish(), bytes=self._sink.size)
+
+
+class _Direct:
+    """Rows with columns that are known."""
+
+    def __init__(self, writer: FileWriter, wish: ExportWish) -> None:
+        self._writer = writer
+        self._row = PAGE_ROWS.get(wish.type)
+
+    def add(self, block: Sequence[Line]) -> int:
+        assert self._row is not None  # noqa: S101 - a diff is given as rows
+        make = self._row
+        return self.add_rows([make(line) for line in block])
+
+    def add_rows(self, rows: Sequence[Row]) -> int:
+        self._writer.write(rows)
+        return len(rows)
+
+    def finish(self) -> Iterator[float]:
+        self._writer.close()
+        yield 1.0
+
+
+class _Objects:
+    """Records as they are, in JSON: nothing is flattened."""
+
+    def __init__(self, writer: JsonLines) -> None:
+        self._writer = writer
+
+    def add(self, block: Sequence[Line]) -> int:
+        objects = [found for line in block for found in _objects(line)]
+        self._writer.write_objects(objects)
+        return len(objects)
+
+    def finish(self) -> Iterator[float]:
+        self._writer.close()
+        yield 1.0
+
+
+class _Spooled:
+    """Records as rows: kept aside until their columns are known."""
+
+    def __init__(self, open_writer: Callable[[Sequence[Column]], FileWriter]) -> None:
+        self._open = open_writer
+        self._fields = Fields()
+        self._rows = 0
+        self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this does
+        self._pack = zstandard.ZstdCompressor(level=1).compress
+
+    def add(self, block: Sequence[Line]) -> int:
+        rows = [row for line in block for row in self._fields.rows(line)]
+        for start in range(0, len(rows), _BLOCK):
+            packed = self._pack(encode(rows[start : start + _BLOCK]))
+            self._spool.write(len(packed).to_bytes(4) + packed)
+        self._rows += len(rows)
+        return len(rows)
+
+    def finish(self) -> Iterator[float]:
+        done = 0
+        with self._spool as spool:
+            spool.seek(0)
+            writer = self._open(self._fields.columns)
+            unpack = zstandard.ZstdDecompressor().decompress
+            while head := spool.read(4):
+                rows = decode_rows(unpack(spool.read(int.from_bytes(head))))
+                writer.write(rows)
+                done += len(rows)
+                yield done / self._rows
+            writer.close()
+        yield 1.0
+
+
+_Way = _Direct | _Objects | _Spooled
+
+
+def _way(wish: ExportWish, sink: Sink) -> _Way:
+    if wish.type != "records":
+        return _Direct(_writer(wish, sink, FIXED[wish.type]), wish)
+    if wish.format in ("json", "jsonl"):
+        return _Objects((JsonArray if wish.format == "json" else JsonLines)(sink, ()))
+    return _Spooled(lambda columns: _writer(wish, sink, columns))
+
+
+def _writer(wish: ExportWish, sink: Sink, columns: Sequence[Column]) -> FileWriter:
+    if wish.format == "csv":
+        return CsvFile(sink, columns, bom=wish.bom)
+    if wish.format == "xlsx":
+        return XlsxFile(sink, columns)
+    if wish.format == "parquet":
+        from scrapeyard.results.exports.parquet_file import ParquetFile  # noqa: PLC0415 - slow to load and large
+
+        return ParquetFile(sink, columns)
+    return (JsonArray if wish.format == "json" else JsonLines)(sink, columns)
+
+
+def _objects(line: Line) -> Iterator[bytes]:
+    """Records with their item's key in front. Most are tables, which need not be read for that."""
+    if line.status == "success" and line.result[:1] == b"{" and b'"_item"' not in line.result:
+        head = b'{"_item":' + as_json(line.key).encode()
+        yield head + (b"," if line.result[1:].lstrip()[:1] != b"}" else b"") + line.result[1:]
+        return
+    for record in records_of(line):
+        yield msgspec.json.encode(record if ITEM in record else {ITEM: line.key, **record})
