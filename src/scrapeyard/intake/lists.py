@@ -1,0 +1,104 @@
+"""A list of any format, from bytes to rows."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from msgspec import Struct
+
+from scrapeyard.intake.csv_rows import CsvParser
+from scrapeyard.intake.json_rows import JsonArrayParser, JsonlParser
+from scrapeyard.intake.rows import MAX_ROW, ListUnreadable, Parser, Piece
+from scrapeyard.intake.source import Format, Shape
+from scrapeyard.intake.text import read_text
+from scrapeyard.intake.url_rows import UrlParser
+
+MAX_LIST = 20 * 1024**3
+"""Bytes of one list, unpacked."""
+_ADDRESS = re.compile(r"https?://[^\s,;\"]+$", re.IGNORECASE)
+
+
+class ListPiece(Struct, frozen=True):
+    """Some rows, and whether their values are text (of CSV) that is to be converted."""
+
+    piece: Piece
+    text: bool
+
+
+async def read_list(chunks: AsyncIterator[bytes], shape: Shape, limit: int = MAX_LIST) -> AsyncIterator[ListPiece]:
+    """Rows of a list, as its shape says or as it looks. At most `limit` bytes once unpacked. Raises ListUnreadable."""
+    head, parser, is_csv = "", None, False
+    async for text in read_text(chunks, limit):
+        if parser is None:
+            head += text
+            if not _tells(head):
+                continue
+            parser, is_csv = _chosen(head, shape)
+            text, head = head, ""
+        yield ListPiece(parser.feed(text), is_csv)
+    if parser is None:
+        parser, is_csv = _chosen(head, shape)
+        yield ListPiece(parser.feed(head), is_csv)
+    yield ListPiece(parser.finish(), is_csv)
+
+
+async def read_csv(
+    chunks: AsyncIterator[bytes], *, delimiter: str = "", names: Sequence[str] = (), limit: int = MAX_LIST
+) -> AsyncIterator[Piece]:
+    """Rows of CSV as tables of text by column. Raises ListUnreadable."""
+    async for piece in _read(chunks, CsvParser(delimiter=delimiter, names=names), limit):
+        yield piece
+
+
+async def read_jsonl(chunks: AsyncIterator[bytes], *, limit: int = MAX_LIST) -> AsyncIterator[Piece]:
+    """The values of a list that has one on each line. Raises ListUnreadable."""
+    async for piece in _read(chunks, JsonlParser(), limit):
+        yield piece
+
+
+async def read_json_array(chunks: AsyncIterator[bytes], *, limit: int = MAX_LIST) -> AsyncIterator[Piece]:
+    """The elements of one array. Raises ListUnreadable."""
+    async for piece in _read(chunks, JsonArrayParser(), limit):
+        yield piece
+
+
+async def read_urls(chunks: AsyncIterator[bytes], *, limit: int = MAX_LIST) -> AsyncIterator[Piece]:
+    """Addresses, one on each line. Raises ListUnreadable."""
+    async for piece in _read(chunks, UrlParser(), limit):
+        yield piece
+
+
+async def _read(chunks: AsyncIterator[bytes], parser: Parser, limit: int) -> AsyncIterator[Piece]:
+    async for text in read_text(chunks, limit):
+        yield parser.feed(text)
+    yield parser.finish()
+
+
+def _tells(head: str) -> bool:
+    """Whether there is enough to see the format: the first line that says anything."""
+    return "\n" in head.lstrip() or len(head) > MAX_ROW
+
+
+def _chosen(head: str, shape: Shape) -> tuple[Parser, bool]:
+    found = shape.format if shape.format != "auto" else _looks(head, shape)
+    makers: dict[Format, Callable[[], Parser]] = {
+        "csv": lambda: CsvParser(delimiter=shape.delimiter, names=shape.names),
+        "jsonl": JsonlParser,
+        "json": JsonArrayParser,
+        "urls": UrlParser,
+    }
+    return makers[found](), found == "csv"
+
+
+def _looks(head: str, shape: Shape) -> Format:
+    start = head.lstrip()
+    if not start:
+        raise ListUnreadable("the list is empty")
+    if start[0] == "[":
+        return "json"
+    if start[0] == "{":
+        return "jsonl"
+    if start[0] == "<":
+        raise ListUnreadable("the list is XML or HTML; give a sitemap as sitemap_url")
+    first = start.partition("\n")[0].strip()
+    plain = first.startswith("#") or _ADDRESS.match(first)
+    return "urls" if plain and not shape.names and not shape.columns else "csv"

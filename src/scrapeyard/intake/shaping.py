@@ -1,0 +1,216 @@
+"""Rows become items: columns take the place and type that the scraper's input wants, and each input is checked."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from scrapeyard.errors import ScraperInvalid
+from scrapeyard.intake.keys import canonical, is_key, key_of
+from scrapeyard.intake.rows import MAX_REASON, BadRow, ListUnreadable, Piece
+from scrapeyard.intake.source import Shape
+from scrapeyard.model import Scraper
+from scrapeyard.model.job import MAX_ITEM_INPUT, NewItem
+from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.weights import SchemaRefused
+
+ITEM_ID = "item_id"
+"""Column or field that names an item."""
+_ENVELOPE = {ITEM_ID, "input"}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
+_YES = frozenset({"true", "yes", "y", "on", "1"})
+_NO = frozenset({"false", "no", "n", "off", "0"})
+
+Convert = Callable[[str], Any]
+"""Text to a value. Raises ValueError that says what was expected."""
+
+
+class Shaped(Struct, frozen=True):
+    """What became of some rows."""
+
+    items: list[NewItem]
+    bad: list[BadRow]
+
+
+class _Unfit(Exception):
+    """Why a row is no item."""
+
+
+class Shaper:
+    """Makes items of rows, for one scraper. Text (of CSV) is converted as the schema wants; values of JSON are not."""
+
+    def __init__(self, scraper: Scraper, checker: InputChecker, shape: Shape) -> None:
+        self._scraper = scraper
+        self._errors = checker.errors
+        self._shape = shape
+        self._properties: Mapping[str, Any] = scraper.input_schema.get("properties") or {}
+        self._closed = scraper.input_schema.get("additionalProperties") is False
+        self._plan: tuple[tuple[str, str, Convert | None], ...] | None = None
+        self._named = ITEM_ID not in self._properties
+        """Whether `item_id` is the item's name, and no field of its input."""
+
+    def shape(self, piece: Piece, *, text: bool = False) -> Shaped:
+        """Items of a piece, in order; with `text` its rows are tables of text by column.
+
+        Raises ListUnreadable when the columns do not fit the scraper, ScraperInvalid when its schema is wrong.
+        """
+        shaped = Shaped([], list(piece.bad))
+        take = self._from_cells if text else self._from_value
+        for line, row in piece.rows:
+            try:
+                key, value = take(row)
+                shaped.items.append(self._item(key, value))
+            except _Unfit as unfit:
+                shaped.bad.append(BadRow(line=line, reason=str(unfit)[:MAX_REASON]))
+        return shaped
+
+    def _item(self, key: str, value: dict[str, Any]) -> NewItem:
+        try:
+            faults = self._errors(self._scraper, value)
+            packed = canonical(value)
+        except SchemaRefused as error:
+            raise ScraperInvalid(f"{self._scraper.ref}: its input schema is wrong: {error}") from None
+        except (OverflowError, RecursionError, ValueError) as error:
+            raise _Unfit(f"cannot be kept as JSON: {error}") from None
+        if faults:
+            raise _Unfit("; ".join(f"{fault['path'][1:] or 'the input'}: {fault['message']}" for fault in faults[:3]))
+        if len(packed) > MAX_ITEM_INPUT:
+            raise _Unfit(f"has {len(packed)} bytes of input; at most {MAX_ITEM_INPUT} are taken")
+        return NewItem(key=key or key_of(packed), input=Raw(packed))
+
+    def _from_cells(self, row: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+        """Empty cells are left out, so that defaults hold."""
+        plan = self._plan or self._planned(tuple(row))
+        value = dict(self._shape.input)
+        for column, name, convert in plan:
+            cell = row[column]
+            if cell:
+                value[name] = cell if convert is None else _converted(name, cell, convert)
+        key = row.get(ITEM_ID, "") if self._named else ""
+        return _checked_key(key.strip()), value
+
+    def _from_value(self, row: Any) -> tuple[str, dict[str, Any]]:
+        if isinstance(row, str):
+            return "", {**self._shape.input, "url": row}
+        if not isinstance(row, dict):
+            raise _Unfit(f"is neither an object nor an address, but {json.dumps(row)[:50]}")
+        if not self._named or ITEM_ID not in row:
+            inner = row.get("input") if row.keys() == {"input"} and "input" not in self._properties else row
+            key = ""
+        else:
+            key = _key_in(row[ITEM_ID])
+            inner = row["input"] if row.keys() == _ENVELOPE else {k: v for k, v in row.items() if k != ITEM_ID}
+        if not isinstance(inner, dict):
+            raise _Unfit("its input is not an object")
+        return key, {**self._shape.input, **inner}
+
+    def _planned(self, columns: Sequence[str]) -> tuple[tuple[str, str, Convert | None], ...]:
+        wanted = self._shape.columns or {name: name for name in columns if not (self._named and name == ITEM_ID)}
+        missing = [name for name in wanted if name not in columns]
+        if missing:
+            raise ListUnreadable(f"columns maps {_names(missing)}, which the list has not; it has {_names(columns)}")
+        unknown = [name for name in wanted.values() if name not in self._properties] if self._closed else []
+        if unknown:
+            raise ListUnreadable(
+                f"{_names(unknown)} is no input of {self._scraper.ref}, which takes {_names(self._properties)}; say in "
+                "`columns` which column is which input, and others are left out"
+            )
+        self._plan = tuple((column, name, converter(self._properties.get(name))) for column, name in wanted.items())
+        return self._plan
+
+
+def converter(schema: Any) -> Convert | None:
+    """How text becomes what a field's schema wants; None: it stays text."""
+    kinds = _kinds(schema) - {"null"}
+    if not kinds or "string" in kinds:
+        return None
+    if kinds == {"boolean"}:
+        return _boolean
+    if kinds == {"integer"}:
+        return _integer
+    if kinds <= {"integer", "number"}:
+        return _number
+    return _json
+
+
+def _kinds(schema: Any) -> set[str]:
+    """Types that a schema names, itself or in its alternatives; empty: it does not say."""
+    if not isinstance(schema, dict):
+        return set()
+    named = schema.get("type")
+    if named is not None:
+        return {named} if isinstance(named, str) else {kind for kind in named if isinstance(kind, str)}
+    alternatives = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
+    if alternatives and all(isinstance(one, dict) and "type" in one for one in alternatives):
+        return set().union(*map(_kinds, alternatives))
+    return set()
+
+
+def _integer(text: str) -> int:
+    text = text.strip()
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("a whole number")
+    return int(text)
+
+
+def _number(text: str) -> int | float:
+    text = text.strip()
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("a number such as 12.5, with a point and no separators")
+    return float(text)
+
+
+def _boolean(text: str) -> bool:
+    word = text.strip().lower()
+    if word in _YES:
+        return True
+    if word in _NO:
+        return False
+    raise ValueError("true or false")
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise ValueError("JSON, such as a list in brackets") from None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _converted(name: str, cell: str, convert: Convert) -> Any:
+    try:
+        return convert(cell)
+    except ValueError as error:
+        raise _Unfit(f"{name}: {cell[:60]!r} is not {error}") from None
+
+
+def _key_in(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise _Unfit(f"its {ITEM_ID} is neither text nor a whole number")
+    return _checked_key(str(value)) or _no_key()
+
+
+def _no_key() -> str:
+    raise _Unfit(f"its {ITEM_ID} is empty; leave it out, and one is made")
+
+
+def _checked_key(key: str) -> str:
+    if key and not is_key(key):
+        raise _Unfit(
+            f"{key[:60]!r} cannot be an {ITEM_ID}: 1 to 128 letters, digits, dots, dashes, tildes and underscores, the "
+            "first a letter or digit"
+        )
+    return key
+
+
+def _names(names: Iterable[str]) -> str:
+    found = list(names)
+    return ", ".join(name[:60] for name in found[:10]) + (", …" if len(found) > 10 else "") or "none"
