@@ -118,6 +118,10 @@ class Dispatcher:
                 await self._do(duty)
         return leads
 
+    async def idle(self) -> None:
+        """Wait until nothing is written for finished jobs."""
+        await self._finishing.idle()
+
     async def _run(self) -> None:
         while not self._stopping.is_set():
             await self.round()

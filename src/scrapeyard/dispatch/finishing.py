@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from scrapeyard.errors import Unavailable
 from scrapeyard.model.job import Job, JobStatus
-from scrapeyard.store.job_port import BatchStore, JobFilter, JobStore
+from scrapeyard.store.job_port import BatchStore, ItemStore, JobFilter, JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
@@ -23,7 +24,7 @@ Finish = Callable[[Job], Awaitable[None]]
 """Writes what a finished job wishes for. It is called again after an interruption, and writes the same again."""
 
 
-class EndStore(JobStore, BatchStore, Protocol):
+class EndStore(JobStore, BatchStore, ItemStore, Protocol):
     """What is needed of the store."""
 
 
@@ -113,5 +114,7 @@ class Finishing:
     async def _move(self, job: Job, leave: JobStatus, to: JobStatus) -> None:
         if await self._store.move_job(job.id, leave, to, self._clock()):
             log.info("jobs.moved", job=job.id, status=to.value)
+            told = msgspec.json.encode({"status": to.value})
+            await self._store.add_event(job.id, "status", Raw(told), self._clock())
         if to.is_final:
             self._tries.pop(job.id, None)
