@@ -32,6 +32,11 @@ def job_prefix(job_id: str) -> str:
     return f"{job_id}/"
 
 
+def job_list(job_id: str) -> str:
+    """The items of its list, checked, in order, until they are in the store."""
+    return f"{job_id}/list/items"
+
+
 def item_prefix(job_id: str, item: str) -> str:
     """Everything one item left."""
     return f"{job_id}/items/{item}/"

@@ -28,13 +28,13 @@ async def read_list(chunks: AsyncIterator[bytes], shape: Shape, limit: int = MAX
     """Rows of a list, as its shape says or as it looks. At most `limit` bytes once unpacked. Raises ListUnreadable."""
     head, parser, is_csv = "", None, False
     async for text in read_text(chunks, limit):
-        if parser is None:
-            head += text
-            if not _tells(head):
-                continue
+        if parser is not None:
+            yield ListPiece(parser.feed(text), is_csv)
+            continue
+        head += text
+        if _tells(head):
             parser, is_csv = _chosen(head, shape)
-            text, head = head, ""
-        yield ListPiece(parser.feed(text), is_csv)
+            yield ListPiece(parser.feed(head), is_csv)
     if parser is None:
         parser, is_csv = _chosen(head, shape)
         yield ListPiece(parser.feed(head), is_csv)

@@ -1,4 +1,4 @@
-"""A list's bytes as text: unpacked when they are gzip, decoded as UTF-8, or as UTF-16 where a mark at the start says so."""
+"""A list's bytes as text: unpacked when they are gzip; UTF-8, or UTF-16 where a mark at the start says so."""
 
 import asyncio
 import codecs

@@ -1,0 +1,83 @@
+"""Which addresses are taken: globs and regular expressions, matched in linear time whatever was written.
+
+Python's own expressions can take for ever on a hostile pair of pattern and address; those of the schema library cannot.
+"""
+
+import re
+
+import jsonschema_rs
+
+from scrapeyard.engines.target import parse_target
+from scrapeyard.errors import BadRequest
+from scrapeyard.intake.source import MAX_PATTERNS, Choice
+
+MAX_PATTERN = 500
+_EXPRESSION = "re:"
+_GLOB = re.compile(r"\*\*|\*")
+
+
+class Chooser:
+    """Decides about addresses."""
+
+    def __init__(self, choice: Choice) -> None:
+        """Raises BadRequest that names the pattern which cannot be used."""
+        self._include = _compiled(choice.include, "include")
+        self._exclude = _compiled(choice.exclude, "exclude")
+
+    def takes(self, url: str) -> bool:
+        """Whether an address is taken."""
+        if self._include is not None and not self._include.is_valid(url):
+            return False
+        return self._exclude is None or not self._exclude.is_valid(url)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether there is no pattern at all."""
+        return self._include is None and self._exclude is None
+
+
+def _compiled(patterns: tuple[str, ...], place: str) -> jsonschema_rs.Validator | None:
+    """Fits what any of the patterns fits; None: there is none."""
+    if len(patterns) > MAX_PATTERNS:
+        raise BadRequest(f"{place}: {len(patterns)} patterns; at most {MAX_PATTERNS} are taken")
+    for pattern in patterns:
+        _one(pattern, place)
+    if not patterns:
+        return None
+    return _validator("|".join(f"(?:{_expression(pattern)})" for pattern in patterns), place, "all together")
+
+
+def _one(pattern: str, place: str) -> None:
+    if not 0 < len(pattern) <= MAX_PATTERN:
+        raise BadRequest(f"{place}: a pattern has 1 to {MAX_PATTERN} characters, not {len(pattern)}")
+    _validator(_expression(pattern), place, pattern)
+
+
+def _validator(expression: str, place: str, told: str) -> jsonschema_rs.Validator:
+    try:
+        return jsonschema_rs.validator_for(
+            {"pattern": expression},
+            pattern_options=jsonschema_rs.RegexOptions(size_limit=1 << 20, dfa_size_limit=1 << 20),
+        )
+    except (jsonschema_rs.ValidationError, ValueError):
+        raise BadRequest(
+            f"{place}: {told[:100]!r} cannot be used; write a glob such as https://shop.example/p/**, or re: and a "
+            "regular expression without look-around and back-references"
+        ) from None
+
+
+def _expression(pattern: str) -> str:
+    if pattern.startswith(_EXPRESSION):
+        return pattern.removeprefix(_EXPRESSION)
+    start = r"^[a-z]+://[^/?#]*" if pattern.startswith("/") else "^"
+    parts = _GLOB.split(pattern)
+    stars = _GLOB.findall(pattern)
+    text = re.escape(parts[0])
+    for star, part in zip(stars, parts[1:], strict=True):
+        text += (".*" if star == "**" else "[^/]*") + re.escape(part)
+    return f"{start}{text}$"
+
+
+def normal(url: str) -> str:
+    """The one spelling of an address, without its fragment. Raises FetchFailed."""
+    return parse_target(url).url

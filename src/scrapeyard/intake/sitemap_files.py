@@ -1,0 +1,227 @@
+"""One sitemap file, read as it comes: XML (urlset, sitemapindex, RSS, Atom) or plain text.
+
+Namespaces are not looked up, since many sitemaps have them wrong: what counts is where an element stands. Entities
+cannot be declared, so that none can grow or name a file, and no token may be longer than MAX_TOKEN.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from xml.parsers import expat
+
+from msgspec import Struct
+
+from scrapeyard.engines.target import MAX_URL
+from scrapeyard.intake.rows import BadRow
+from scrapeyard.intake.url_rows import UrlParser
+
+MAX_TOKEN = 1024 * 1024
+"""Bytes of one tag or comment."""
+MAX_DEPTH = 64
+_RECORDS = {"urlset": "url", "sitemapindex": "sitemap", "rss": "item", "rdf": "item", "feed": "entry"}
+_ADDRESSES = {"url": "loc", "sitemap": "loc", "item": "link", "entry": "link"}
+_DATES = {"url": ("lastmod",), "sitemap": ("lastmod",), "item": ("pubdate",), "entry": ("updated", "modified")}
+_BLANK = " \t\r\n"
+
+
+class SitemapBroken(Exception):
+    """The file cannot be read on; `line` is 0 where it cannot be read at all."""
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(reason)
+        self.line = line
+
+
+class Entry(Struct, frozen=True):
+    """An address in a sitemap."""
+
+    line: int
+    url: str
+    is_sitemap: bool = False
+    """Whether it leads to another sitemap."""
+    modified: float | None = None
+    """Unix seconds; None: it does not say."""
+
+
+class Entries(Struct, frozen=True):
+    """Some of a file, in order."""
+
+    found: list[Entry]
+    bad: list[BadRow]
+
+
+class SitemapFile:
+    """Takes a file's bytes, unpacked, in pieces of at most some kilobytes. Raises SitemapBroken."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._reader: _Xml | _Plain | None = None
+
+    def feed(self, data: bytes) -> Entries:
+        """What is complete now."""
+        if self._reader is not None:
+            return self._reader.feed(data)
+        self._head += data
+        start = self._head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if not start:
+            self._head = b""
+            return Entries([], [])
+        is_xml = start[:1] == b"<" or self._head[:2] in (b"\xff\xfe", b"\xfe\xff")
+        self._reader = _Xml() if is_xml else _Plain()
+        return self._reader.feed(start if start[:1] == b"<" else self._head)
+
+    def finish(self) -> Entries:
+        """There is no more."""
+        if self._reader is None:
+            raise SitemapBroken("is empty")
+        return self._reader.finish()
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self._parser = UrlParser()
+        self._held = b""
+
+    def feed(self, data: bytes) -> Entries:
+        cut = (self._held + data).rfind(b"\n") + 1
+        whole, self._held = (self._held + data)[:cut], (self._held + data)[cut:]
+        if len(self._held) > MAX_TOKEN:
+            raise SitemapBroken("is neither XML nor a list of addresses")
+        return self._read(whole)
+
+    def finish(self) -> Entries:
+        rest, self._held = self._held, b""
+        return self._read(rest + b"\n")
+
+    def _read(self, data: bytes) -> Entries:
+        piece = self._parser.feed(data.decode("utf-8-sig", "replace"))
+        return Entries([Entry(line, url) for line, url in piece.rows], piece.bad)
+
+
+class _Xml:
+    def __init__(self) -> None:
+        self._parser = parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.EntityDeclHandler = _refuse_entities
+        parser.ExternalEntityRefHandler = _refuse_entities
+        self._found: list[Entry] = []
+        self._fed = 0
+        self._depth = 0
+        self._record = ""
+        """Local name of the elements that are entries; empty before the root is read."""
+        self._prefix = ""
+        """Of the entry at hand, with its colon."""
+        self._inside = 0
+        """Depth of the entry at hand; 0: none."""
+        self._field = ""
+        self._words: dict[str, str] = {}
+        """Text of the entry at hand by field; of itself under the empty name."""
+
+    def feed(self, data: bytes) -> Entries:
+        self._parse(data, final=False)
+        self._fed += len(data)
+        if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_TOKEN:
+            raise SitemapBroken(f"has a tag or comment longer than {MAX_TOKEN} bytes", self._parser.CurrentLineNumber)
+        return self._taken()
+
+    def finish(self) -> Entries:
+        self._parse(b"", final=True)
+        return self._taken()
+
+    def _parse(self, data: bytes, *, final: bool) -> None:
+        try:
+            self._parser.Parse(data, final)
+        except expat.ExpatError as error:
+            said = expat.ErrorString(error.code)
+            raise SitemapBroken(f"is not well-formed XML ({said})", error.lineno) from None
+        except SitemapBroken as broken:
+            broken.line = broken.line or self._parser.CurrentLineNumber
+            raise
+
+    def _taken(self) -> Entries:
+        found, self._found = self._found, []
+        return Entries(found, [])
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise SitemapBroken(f"has elements within elements, deeper than {MAX_DEPTH}")
+        prefix, local = _split(name)
+        if self._depth == 1:
+            self._begin(local)
+        elif not self._inside:
+            if local == self._record:
+                self._inside, self._prefix, self._words, self._field = self._depth, prefix, {}, ""
+        elif self._depth == self._inside + 1 and prefix == self._prefix:
+            self._field = local
+            if local == "link" and self._record == "entry":
+                self._take_link(attributes)
+        else:
+            self._field = ":"
+
+    def _begin(self, root: str) -> None:
+        if root not in _RECORDS:
+            what = "a web page" if root == "html" else f"<{root[:50]}>"
+            raise SitemapBroken(f"is {what}, not a sitemap")
+        self._record = _RECORDS[root]
+
+    def _take_link(self, attributes: Mapping[str, str]) -> None:
+        if attributes.get("rel", "alternate") == "alternate":
+            self._words.setdefault("link", attributes.get("href", "")[: MAX_URL + 1])
+        self._field = ":"
+
+    def _text(self, text: str) -> None:
+        if self._inside and self._field != ":":
+            held = self._words.get(self._field, "")
+            if len(held) <= MAX_URL:
+                self._words[self._field] = held + text[: MAX_URL + 1]
+
+    def _end(self, _: str) -> None:
+        if self._inside == self._depth:
+            self._close()
+        elif self._inside and self._depth <= self._inside + 1:
+            self._field = ""
+        self._depth -= 1
+
+    def _close(self) -> None:
+        words, record = self._words, self._record
+        url = words.get(_ADDRESSES[record], "").strip(_BLANK)
+        if not url and record in ("url", "sitemap"):
+            url = words.get("", "").strip(_BLANK)  # some leave <loc> out
+        if not url and record == "item":
+            url = words.get("guid", "").strip(_BLANK)
+            url = url if url.startswith("http") else ""
+        if url:
+            modified = next((moment(words[name]) for name in _DATES[record] if name in words), None)
+            self._found.append(Entry(self._parser.CurrentLineNumber, url, record == "sitemap", modified))
+        self._inside, self._words, self._field = 0, {}, ""
+
+
+def moment(text: str) -> float | None:
+    """Unix seconds of a date as sitemaps and feeds write it; None when it is none. Without a zone it is UTC."""
+    text = text.strip(_BLANK)
+    readers: tuple[Callable[[], datetime], ...] = (
+        lambda: datetime.fromisoformat(text + "-01" * (2 - text.count("-")) if len(text) <= 7 else text),
+        lambda: parsedate_to_datetime(text),
+    )
+    for read in readers:
+        try:
+            found = read()
+            return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError, IndexError):
+            continue
+    return None
+
+
+def _split(name: str) -> tuple[str, str]:
+    prefix, colon, local = name.rpartition(":")
+    return prefix + colon, local.lower()
+
+
+def _refuse_entities(*_: Any) -> int:
+    raise SitemapBroken("declares entities, which are not read")

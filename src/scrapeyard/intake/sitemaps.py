@@ -1,0 +1,193 @@
+"""Sitemaps with all that they lead to: indexes, gzip, plain text, feeds, and those that robots.txt names.
+
+Files are read one after another, as they come. What is kept meanwhile are the addresses of files, a bounded number.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from urllib.parse import urljoin
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrapeyard.engines.port import Caller, FetchRequest, HttpEngine
+from scrapeyard.engines.robots_rules import MAX_BYTES, tidy
+from scrapeyard.engines.target import parse_target
+from scrapeyard.errors import FetchFailed
+from scrapeyard.intake.fetched import FetchedAgain, stream_file
+from scrapeyard.intake.patterns import Chooser
+from scrapeyard.intake.rows import MAX_REASON, BadRow, ListUnreadable, Piece
+from scrapeyard.intake.sitemap_files import Entries, Entry, SitemapBroken, SitemapFile
+from scrapeyard.intake.source import SitemapSource
+from scrapeyard.intake.text import unpacked
+from scrapeyard.model import may_help_later
+
+ATTEMPTS = 3
+PAUSE_SECONDS = 5.0
+
+
+class SitemapBounds(Struct, frozen=True, kw_only=True):
+    """Beyond these nothing is read, whatever a sitemap says."""
+
+    files: int = 50_000
+    depth: int = 5
+    """Indexes within indexes."""
+    file_bytes: int = 500 * 1024**2
+    """Of one file, unpacked; the protocol allows 50 MB."""
+    bytes: int = 20 * 1024**3
+    """Of all files, unpacked."""
+    urls: int = 50_000_000
+
+
+class _File(Struct, frozen=True):
+    url: str
+    depth: int
+
+
+class Sitemaps:
+    """Reads one sitemap to its end. To be used once."""
+
+    def __init__(
+        self,
+        engine: HttpEngine,
+        source: SitemapSource,
+        caller: Caller,
+        *,
+        bounds: SitemapBounds | None = None,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Raises BadRequest for patterns that cannot be used."""
+        self._engine = engine
+        self._source = source
+        self._caller = caller
+        self._bounds = bounds or SitemapBounds()
+        self._pause = pause
+        self._chooser = Chooser(source.choice)
+        self._limit = min(source.limit or self._bounds.urls, self._bounds.urls)
+        self._waiting: deque[_File] = deque()
+        self._known: set[str] = set()
+        self._bytes = 0
+        self._taken = 0
+        self.read = 0
+        """Files that were read to their end."""
+
+    async def rows(self) -> AsyncIterator[Piece]:
+        """The addresses that are wanted, as rows, and what could not be read.
+
+        Raises FetchFailed or ListUnreadable when there is no sitemap at all.
+        """
+        for url in await self._starts():
+            self._enqueue(_File(url, 0))
+        faults: list[BadRow] = []
+        while self._waiting and self._taken < self._limit:
+            file = self._waiting.popleft()
+            async with aclosing(self._read(file)) as pieces:
+                async for piece in pieces:
+                    faults = faults or piece.bad
+                    yield piece
+        if not self.read and faults:
+            raise ListUnreadable(f"the sitemap cannot be read: {faults[0]}")
+
+    async def _starts(self) -> list[str]:
+        """The given address, or for a robots.txt or a site the sitemaps that it names."""
+        target = parse_target(self._source.url)
+        if target.resource not in ("/", "/robots.txt"):
+            return [target.url]
+        named = await self._named_by_robots(replace(target, resource="/robots.txt").url)
+        if not named and target.resource == "/robots.txt":
+            raise ListUnreadable(f"{target.url} names no sitemap; give the sitemap's own address")
+        return named or [replace(target, resource="/sitemap.xml").url]
+
+    async def _named_by_robots(self, url: str) -> list[str]:
+        response = await self._engine.fetch(FetchRequest(url=url, max_bytes=MAX_BYTES * 4), self._caller)
+        if not 200 <= response.status < 300:
+            return []
+        named = [line.value for line in tidy(response.body) if line.field == "sitemap" and line.value]
+        return [urljoin(response.url, value) for value in named[: self._bounds.files]]
+
+    def _enqueue(self, file: _File) -> BadRow | None:
+        """None, or why it is not read."""
+        try:
+            url = parse_target(file.url).url
+        except FetchFailed as failure:
+            return BadRow(line=0, file=file.url[:200], reason=failure.message[:MAX_REASON])
+        if url in self._known:
+            return None
+        if file.depth > self._bounds.depth:
+            return BadRow(line=0, file=url, reason=f"is deeper than {self._bounds.depth} indexes within indexes")
+        if len(self._known) >= self._bounds.files:
+            return BadRow(line=0, file=url, reason=f"comes after {self._bounds.files} files, and is not read")
+        self._known.add(url)
+        self._waiting.append(_File(url, file.depth))
+        return None
+
+    async def _read(self, file: _File) -> AsyncIterator[Piece]:
+        """One file, tried again where that may help; what was found before is then found again."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                async with aclosing(self._entries(file)) as found:
+                    async for entries in found:
+                        yield self._sifted(file, entries)
+                self.read += 1
+                return
+            except FetchedAgain:
+                continue
+            except FetchFailed as failure:
+                if attempt < ATTEMPTS and may_help_later(failure.reason, failure.site_status):
+                    await self._pause(PAUSE_SECONDS * attempt)
+                    continue
+                yield _broken(file, failure.message)
+                return
+            except SitemapBroken as broken:
+                yield _broken(file, str(broken), broken.line)
+                return
+            except ListUnreadable as unreadable:
+                yield _broken(file, unreadable.message)
+                return
+        yield _broken(file, "was fetched anew again and again")
+
+    async def _entries(self, file: _File) -> AsyncIterator[Entries]:
+        parser = SitemapFile()
+        limit = min(self._bounds.file_bytes, self._bounds.bytes - self._bytes)
+        if limit <= 0:
+            raise SitemapBroken(f"comes after {self._bounds.bytes} bytes of other files, and is not read")
+        async with aclosing(stream_file(self._engine, file.url, self._caller, limit)) as chunks:
+            async for piece in unpacked(chunks, limit):
+                self._bytes += len(piece)
+                yield parser.feed(piece)
+                if self._taken >= self._limit:
+                    return
+                await asyncio.sleep(0)
+        yield parser.finish()
+
+    def _sifted(self, file: _File, entries: Entries) -> Piece:
+        piece = Piece([], [replace(bad, file=file.url) for bad in entries.bad])
+        for entry in entries.found:
+            url = entry.url if "://" in entry.url else urljoin(file.url, entry.url)
+            if not self._is_new_enough(entry):
+                continue
+            if entry.is_sitemap:
+                refused = self._enqueue(_File(url, file.depth + 1))
+                piece.bad.extend([refused] if refused else [])
+            elif self._taken < self._limit and self._chooser.takes(url):
+                self._take(file, entry, url, piece)
+        return piece
+
+    def _take(self, file: _File, entry: Entry, url: str, piece: Piece) -> None:
+        try:
+            parse_target(url)
+        except FetchFailed as failure:
+            piece.bad.append(BadRow(line=entry.line, file=file.url, reason=failure.message[:MAX_REASON]))
+            return
+        self._taken += 1
+        piece.rows.append((entry.line, url))
+
+    def _is_new_enough(self, entry: Entry) -> bool:
+        since = self._source.modified_since
+        return since is None or entry.modified is None or entry.modified >= since
+
+
+def _broken(file: _File, reason: str, line: int = 0) -> Piece:
+    return Piece([], [BadRow(line=line, file=file.url, reason=reason[:MAX_REASON])])
