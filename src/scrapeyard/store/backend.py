@@ -1,9 +1,10 @@
 """What differs between the databases, declared. Everything else in this folder is common to both."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
+from sqlalchemy import Table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -26,6 +27,10 @@ class Backend(Protocol):
 
     def open(self) -> Engines:
         """Engines that connect when first used."""
+
+    async def insert_all(self, connection: AsyncConnection, table: Table, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Insert rows that hold a value for every column, in order, by the quickest way: no limit on their number, no
+        conversion of values. Rows that are there already are left out; how many were not."""
 
     def alone(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """A connection in a transaction of its own, while every other process that asks the same is held off. For

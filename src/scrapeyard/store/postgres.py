@@ -4,11 +4,12 @@ A connection is tried before it is lent, so that a server that was away works ag
 an end: to connect, to be answered, to get a connection from the pool.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import text
+from sqlalchemy import Table, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
@@ -20,6 +21,7 @@ from scrapeyard.store.backend import Engines
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 20.0
+_DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
 _OPTIONS: Final = {"sslmode", "application_name", "host", "port"}
 _MIGRATION_LOCK: Final = 0x5C4A_9E7A_4D00
 """Any number that no other program takes for its own advisory lock."""
@@ -51,6 +53,13 @@ class Postgres:
         single = engine.execution_options(isolation_level="AUTOCOMMIT")
         return Engines(single, engine, single)
 
+    async def insert_all(self, connection: AsyncConnection, table: Table, rows: Sequence[tuple[Any, ...]]) -> int:
+        """One statement with an array for each column."""
+        if not rows:
+            return 0
+        arrays = tuple(map(list, zip(*rows, strict=True)))
+        return (await connection.exec_driver_sql(_insert_arrays(table), arrays)).rowcount
+
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[AsyncConnection]:
         """Hold an advisory lock for the transaction; its end, or the loss of the connection, frees it."""
@@ -70,3 +79,11 @@ class Postgres:
     def _engine(self, **options: Any) -> AsyncEngine:
         arguments = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS, "server_settings": self._settings}
         return create_async_engine(self._url, connect_args=arguments, **options)
+
+
+@cache
+def _insert_arrays(table: Table) -> str:
+    types = (column.type.compile(_DIALECT).partition(" COLLATE")[0] for column in table.c)
+    arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(types, 1))
+    names = ", ".join(f'"{column.name}"' for column in table.c)
+    return f"INSERT INTO {table.name} ({names}) SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"  # noqa: S608

@@ -2,6 +2,10 @@
 
 from scrapeyard.store.channels import SqlChannels
 from scrapeyard.store.database import Database
+from scrapeyard.store.job_batches import SqlJobBatches
+from scrapeyard.store.job_create import SqlJobCreate
+from scrapeyard.store.job_reads import SqlJobReads
+from scrapeyard.store.job_records import SqlJobRecords
 from scrapeyard.store.keys import SqlKeys
 from scrapeyard.store.leaders import SqlLeaders
 from scrapeyard.store.meters import SqlMeters
@@ -25,6 +29,10 @@ class SqlStore(
     SqlMeters,
     SqlSessions,
     SqlLeaders,
+    SqlJobCreate,
+    SqlJobReads,
+    SqlJobBatches,
+    SqlJobRecords,
 ):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 

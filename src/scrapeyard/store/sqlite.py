@@ -6,12 +6,12 @@ be refused at once.
 """
 
 import fcntl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Table, event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -43,6 +43,14 @@ class Sqlite:
         writer = self._engine(pool_size=1, max_overflow=0, pool_timeout=BUSY_SECONDS)
         event.listen(writer.sync_engine, "begin", _begin_immediate)
         return Engines(reader, writer)
+
+    async def insert_all(self, connection: AsyncConnection, table: Table, rows: Sequence[tuple[Any, ...]]) -> int:
+        """One prepared statement, once for each row, within the driver."""
+        if not rows:
+            return 0
+        marks = ", ".join("?" * len(table.c))
+        statement = f"INSERT INTO {table.name} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608  our own names
+        return (await connection.exec_driver_sql(statement, list(rows))).rowcount
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[AsyncConnection]:
