@@ -4,7 +4,7 @@ Locks come from `_thread`: a process that has loaded `threading` pays a third of
 """
 
 import socket
-from _thread import allocate_lock
+from _thread import LockType, allocate_lock
 from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk import wire
@@ -19,36 +19,50 @@ class WorkerGone(BaseException):
     """The worker closed the wire: nobody waits for this run any more. Not an Exception, so that scripts let it pass."""
 
 
+class ItemOver(Exception):
+    """The item that this context was made for has ended. Use the context that the script was given for this one."""
+
+
 class Channel:
     """Frames to and from the worker. Sends block; the worker always reads."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, before: "Channel | None" = None, item: int = 0) -> None:
+        """`before` served the item before this one on the same wire; 0: the child serves one run, and numbers none."""
         self._sock = sock
-        self._decoder = wire.Decoder(wire.parse_head)
-        self._sending = allocate_lock()
+        self._item = item
+        self._over = False
+        self._decoder: wire.Decoder[dict[str, Any]] = before._decoder if before else wire.Decoder(wire.parse_head)
+        self._sending: LockType = before._sending if before else allocate_lock()
         self._receiving = allocate_lock()
         self._answers: dict[int, Answer] = {}
         self._futures: dict[int, asyncio.Future[Answer]] = {}
         self._number = 0
 
+    def for_item(self, item: int) -> "Channel":
+        """The same wire for the next item. Whoever still holds this channel can send no more."""
+        self._over = True
+        return Channel(self._sock, self, item)
+
     def send(self, head: dict[str, Any], raw: bytes = b"") -> None:
-        """One frame. Raises WorkerGone when nobody reads, ValueError when it cannot be a frame."""
-        self.send_frame(wire.encode(head, raw))
+        """One frame. Raises WorkerGone when nobody reads, ValueError when it cannot be a frame, ItemOver."""
+        self.send_frame(wire.encode({**head, "i": self._item} if self._item else head, raw))
 
     def send_frame(self, data: bytes) -> None:
-        """One frame that is encoded already. Raises WorkerGone when nobody reads."""
+        """One frame that is encoded already. Raises WorkerGone when nobody reads, ItemOver."""
         try:
             with self._sending:
+                if self._over:
+                    raise ItemOver("this context is of an item that has ended; use the one given for the present item")
                 self._sock.sendall(data)
         except OSError:
             raise WorkerGone from None
 
     def receive(self) -> Answer:
-        """The next frame, blocking. For the first one, before any script runs."""
+        """The next `run`, blocking. Answers to what an item asked before it ended are passed over."""
         while True:
-            frames = self._decoder.feed(self._read())
-            if frames:
-                return frames[0]
+            for frame in self._decoder.feed(self._read()):
+                if frame[0]["t"] == "run":
+                    return frame
 
     def ask(self, head: dict[str, Any], raw: bytes = b"") -> int:
         """Send a request; its answer is had by `wait_for` or `answer`."""
@@ -65,7 +79,8 @@ class Channel:
                 if number in self._answers:
                     return self._answers.pop(number)
                 for head, raw in self._decoder.feed(self._read()):
-                    self._answers[int(head.get("n", 0))] = (head, raw)
+                    if head.get("i", 0) == self._item:
+                        self._answers[int(head.get("n", 0))] = (head, raw)
 
     def attach(self, loop: "asyncio.AbstractEventLoop") -> None:
         """Deliver answers to futures on this loop from now on."""
@@ -82,7 +97,8 @@ class Channel:
 
     def _on_readable(self) -> None:
         for head, raw in self._decoder.feed(self._read()):
-            future = self._futures.pop(int(head.get("n", 0)), None)
+            mine = head.get("i", 0) == self._item
+            future = self._futures.pop(int(head.get("n", 0)), None) if mine else None
             if future is not None and not future.done():
                 future.set_result((head, raw))
 

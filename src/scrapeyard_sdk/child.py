@@ -1,4 +1,4 @@
-"""The life of a child: say ready, take one run, run the script, send the result, leave.
+"""The life of a child: say ready, take one run, run the script, send the result, leave; or take the next item of a job.
 
 Everything here runs inside the walls. The worker measures and enforces from outside; what the child says of itself is
 information, never proof.
@@ -52,6 +52,10 @@ def run_child(sock: socket.socket, script: Script) -> NoReturn:
     try:
         channel.send({"t": "ready", "version": wire.VERSION})
         start, given = channel.receive()
+        if "i" in start:
+            from scrapeyard_sdk.child_items import serve_items
+
+            serve_items(channel, script, loop, start, given)
         start["input"] = json.loads(given)
         _run(channel, script, start, loop, loaded)
     except WorkerGone:
@@ -73,9 +77,9 @@ def _rehearse(channel: Channel, loop: "asyncio.AbstractEventLoop | None") -> Non
     """Touch what every run touches, while nobody waits: a fork's memory is copied page by page at the first touch."""
     room = LogRoom(channel, 0)
     SyncContext(channel, {"seconds": 1, "run_id": "", "attempt": 1, "input": {}, "config": {}}, room)
-    _flush(_Lines(room, "stdout", 1))
-    _tell_bare_output(room)
-    wire.encode({"t": "result", **_usage(), "imports": _new_imports(len(sys.modules))}, to_json({}))
+    flush(Lines(room, "stdout", 1))
+    tell_bare_output(room)
+    wire.encode({"t": "result", **usage(), "imports": new_imports(len(sys.modules))}, to_json({}))
     json.loads(b"{}")
     if loop is not None:
         loop.run_until_complete(_nothing())
@@ -85,7 +89,7 @@ async def _nothing() -> None:
     """Turns the loop once."""
 
 
-def _new_imports(loaded: int) -> list[str]:
+def new_imports(loaded: int) -> list[str]:
     """What the script imported while it ran; its parent imports it for those who come after."""
     return [name[:100] for name in islice(sys.modules, loaded, loaded + MAX_IMPORTS)]
 
@@ -94,18 +98,25 @@ def _run(
     channel: Channel, script: Script, start: dict[str, Any], loop: "asyncio.AbstractEventLoop | None", loaded: int
 ) -> None:
     room = LogRoom(channel, int(start["log_bytes"]))
-    sys.stdout, sys.stderr = _Lines(room, "stdout", 1), _Lines(room, "stderr", 2)
+    sys.stdout, sys.stderr = Lines(room, "stdout", 1), Lines(room, "stderr", 2)
+    head, raw = perform(channel, script, start, room, loop)
+    flush(sys.stdout, sys.stderr)
+    tell_bare_output(room)
+    channel.send({**head, **usage(), "imports": new_imports(loaded)}, raw)
+
+
+def perform(
+    channel: Channel, script: Script, start: dict[str, Any], room: LogRoom, loop: "asyncio.AbstractEventLoop | None"
+) -> tuple[dict[str, Any], bytes]:
+    """Call the script. The head of the frame that tells how it ended, and the result. Raises WorkerGone alone."""
     try:
         result = _call(channel, script, start, room, loop)
         raw = b"" if result is _RECORDS else _fitting(to_json(result), int(start["output_bytes"]))
-        head: dict[str, Any] = {"t": "result", "records": result is _RECORDS}
     except WorkerGone:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever ends the script ends the run, SystemExit included
-        raw, head = b"", {"t": "error", **explain(error)}
-    _flush(sys.stdout, sys.stderr)
-    _tell_bare_output(room)
-    channel.send({**head, **_usage(), "imports": _new_imports(loaded)}, raw)
+        return {"t": "error", **explain(error)}, b""
+    return {"t": "result", "records": result is _RECORDS}, raw
 
 
 _RECORDS = object()
@@ -228,16 +239,17 @@ def _reason(error: BaseException) -> str:
     return "bad_result" if isinstance(error, ResultInvalid) else "script_error"
 
 
-def _usage() -> dict[str, Any]:
+def usage() -> dict[str, Any]:
+    """What the process used since it began."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"cpu_ms": round(time.process_time() * 1000, 2), "peak_kb": peak}
 
 
-class _Lines(io.TextIOBase):
+class Lines(io.TextIOBase):
     """A text stream that sends whole lines to the log."""
 
     def __init__(self, room: LogRoom, stream: str, descriptor: int) -> None:
-        self._room = room
+        self.room = room
         self._stream = stream
         self._descriptor = descriptor
         self._rest = ""
@@ -255,7 +267,7 @@ class _Lines(io.TextIOBase):
         if "\n" in text:
             *lines, self._rest = self._rest.split("\n")
             for line in lines:
-                self._room.write(self._stream, line)
+                self.room.write(self._stream, line)
         elif len(self._rest) > 64 * 1024:
             self.flush_rest()
         return len(text)
@@ -263,13 +275,14 @@ class _Lines(io.TextIOBase):
     def flush_rest(self) -> None:
         """Send a last line that has no end."""
         if self._rest:
-            self._room.write(self._stream, self._rest)
+            self.room.write(self._stream, self._rest)
             self._rest = ""
 
 
-def _flush(*streams: Any) -> None:
+def flush(*streams: Any) -> None:
+    """Let out what is held back, here and in the streams below."""
     for stream in streams:
-        if isinstance(stream, _Lines):
+        if isinstance(stream, Lines):
             stream.flush_rest()
     for stream in (sys.__stdout__, sys.__stderr__):
         try:
@@ -279,7 +292,7 @@ def _flush(*streams: Any) -> None:
             continue
 
 
-def _tell_bare_output(room: LogRoom) -> None:
+def tell_bare_output(room: LogRoom) -> None:
     """What went to descriptors 1 and 2 past Python's streams: C libraries, os.write."""
     try:
         size = os.fstat(1).st_size

@@ -217,6 +217,7 @@ class _Heard:
         self._inner = inner
         self._hear = hear
         self.start, self.stop, self.check, self.walls = inner.start, inner.stop, inner.check, inner.walls
+        self.series = inner.series  # nobody hears items while they run
 
     async def run(self, scraper: Scraper, work: Work, services: ChildServices) -> Verdict:
         return await self._inner.run(scraper, work, _HeardServices(services, self._hear))

@@ -44,6 +44,8 @@ class Child:
     def __init__(self, slot: int, on_ready: Callable[["Child"], None]) -> None:
         self.slot = slot
         self.pid = 0
+        self.cpu_seconds = 0.0
+        """Processor time at the last look at it."""
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[Exit] = self._loop.create_future()
         self.on_frame: Callable[[Frame, bytes], None] = self._on_first_frame

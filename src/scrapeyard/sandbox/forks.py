@@ -19,6 +19,7 @@ from scrapeyard.sandbox.libraries import others_can_read, readable
 from scrapeyard.sandbox.parents import LoadFailed, ParentGone, ScraperParent
 from scrapeyard.sandbox.plan import NAMES, WORK_FOLDER, Plan
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
+from scrapeyard.sandbox.series import ChildSeries
 from scrapeyard.sandbox.session import Session
 from scrapeyard.sandbox.watch import Watch
 from scrapeyard.sandbox.zygotes import ENVIRONMENT, Zygote
@@ -111,11 +112,12 @@ class ForkSandbox:
         finally:
             self._watch.remove(session)
             parent.release(child, session.imports)
-        if verdict.exit_reason is ExitReason.CRASHED and parent.fault is not None:
-            return replace(verdict, exit_reason=parent.fault.reason, error=parent.fault.error)
-        if verdict.exit_reason is ExitReason.CRASHED and parent.gone.done():
-            raise SandboxError("the process that forks children was killed while the run went on")
+        verdict = parent.judged(verdict)
         return replace(verdict, child_start_ms=(session.handed_at - asked) * 1000, forked_ahead=ahead)
+
+    def series(self, scraper: Scraper) -> ChildSeries:
+        """See the port."""
+        return ChildSeries(lambda environment: self._parent(scraper, environment), self._watch)
 
     async def check(self, scraper: Scraper, environment: Environment | None = None) -> None:
         """See the port."""

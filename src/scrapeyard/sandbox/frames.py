@@ -18,13 +18,20 @@ Names = Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_len
 """Modules a run imported."""
 
 
-class Ready(Struct, tag="ready", tag_field="t"):
+class _Numbered(Struct, kw_only=True):
+    """What every frame has."""
+
+    i: Number = 0
+    """The number of the item it is for, as the worker gave it; 0 from a child that serves one run."""
+
+
+class Ready(_Numbered, tag="ready", tag_field="t"):
     """The child waits for its run."""
 
     version: int
 
 
-class Log(Struct, tag="log", tag_field="t"):
+class Log(_Numbered, tag="log", tag_field="t"):
     """A line the script wrote."""
 
     stream: Literal["stdout", "stderr", "log"]
@@ -35,7 +42,7 @@ class Log(Struct, tag="log", tag_field="t"):
     cut: bool = False
 
 
-class Fetch(Struct, tag="fetch", tag_field="t"):
+class Fetch(_Numbered, tag="fetch", tag_field="t"):
     """The script wants a page; the raw part is the request's body."""
 
     n: Number
@@ -55,7 +62,7 @@ class Fetch(Struct, tag="fetch", tag_field="t"):
     """The artifact that the page goes to; empty: the page comes back."""
 
 
-class KeepArtifact(Struct, tag="artifact", tag_field="t"):
+class KeepArtifact(_Numbered, tag="artifact", tag_field="t"):
     """The script wants the raw part kept."""
 
     n: Number
@@ -63,20 +70,22 @@ class KeepArtifact(Struct, tag="artifact", tag_field="t"):
     content_type: Short = "application/octet-stream"
 
 
-class Record(Struct, tag="record", tag_field="t"):
+class Record(_Numbered, tag="record", tag_field="t"):
     """One record of many; the raw part is its JSON."""
 
 
-class Result(Struct, tag="result", tag_field="t"):
+class Result(_Numbered, tag="result", tag_field="t"):
     """The script returned; the raw part is its JSON, or the records sent before are."""
 
     records: bool = False
     cpu_ms: Amount = 0.0
     peak_kb: Amount = 0.0
     imports: Names = ()
+    spent: bool = False
+    """The item left something behind: the child should serve no other."""
 
 
-class Error(Struct, tag="error", tag_field="t"):
+class Error(_Numbered, tag="error", tag_field="t"):
     """The script raised."""
 
     reason: Short
@@ -89,6 +98,7 @@ class Error(Struct, tag="error", tag_field="t"):
     cpu_ms: Amount = 0.0
     peak_kb: Amount = 0.0
     imports: Names = ()
+    spent: bool = False
 
 
 Frame = Ready | Log | Fetch | KeepArtifact | Record | Result | Error

@@ -10,8 +10,12 @@ import time
 from collections import deque
 from typing import Any
 
+from msgspec.structs import replace
+
+from scrapeyard.errors import SandboxError
 from scrapeyard.model import ExitReason, Limits, RunError, Scraper
 from scrapeyard.sandbox.child import Child, Exit
+from scrapeyard.sandbox.port import Verdict
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("sandbox")
@@ -142,6 +146,30 @@ class ScraperParent:
         finally:
             self._top_up()
 
+    async def own_child(self, cpu_seconds: float) -> Child:
+        """A child forked for this caller alone, with so much processor time for everything it will ever do.
+
+        Raises ParentGone, or LoadFailed when children of this script do not come up.
+        """
+        while self.usable:
+            self.used_at = time.monotonic()
+            ready: asyncio.Future[None] = self._loop.create_future()
+            child = self._fork(cpu_seconds, ready)
+            try:
+                done, _ = await asyncio.wait(
+                    (ready, child.exited), timeout=_FORK_PATIENCE, return_when="FIRST_COMPLETED"
+                )
+            except asyncio.CancelledError:
+                child.kill()
+                raise
+            if not done:
+                self.kill()
+                raise ParentGone(f"{self.scraper.ref} did not fork a child within {_FORK_PATIENCE:g} s")
+            if ready.done() and child.open:
+                return child
+            await asyncio.sleep(_REST * 2**self._stillborn)
+        raise self.fault or ParentGone("it ended")
+
     def _take_back(self, future: "asyncio.Future[Child]") -> None:
         """Whoever waited was cancelled; a child that was his in that moment serves another."""
         if future.done() and not future.cancelled() and future.exception() is None:
@@ -193,6 +221,17 @@ class ScraperParent:
         self._refuse(self.fault)
         self.kill()
 
+    def judged(self, verdict: Verdict) -> Verdict:
+        """The same, or what we know better: a child that died with its parent. Raises SandboxError when that was
+        nobody's fault here."""
+        if verdict.exit_reason is not ExitReason.CRASHED:
+            return verdict
+        if self.fault is not None:
+            return replace(verdict, exit_reason=self.fault.reason, error=self.fault.error)
+        if self.gone.done():
+            raise SandboxError("the process that forks children was killed while the run went on")
+        return verdict
+
     def look_for_strays(self) -> None:
         """End the parent if a process is there that we did not ask for."""
         if self._strays():
@@ -235,27 +274,34 @@ class ScraperParent:
         wanted = len([future for future in self._waiting if not future.done()]) + self._ahead
         room = self._max_children - len(self._children)
         for _ in range(min(wanted - len(self._ready) - len(self._starting), room)):
-            self._fork()
+            self._fork(self.limits.cpu_seconds)
 
-    def _fork(self) -> None:
+    def _fork(self, cpu_seconds: float, ready: "asyncio.Future[None] | None" = None) -> Child:
+        """`ready` is for whoever has this child to himself; None: it is anybody's."""
         self.forks += 1
-        child = Child(self.forks, self._on_ready)
+        child = Child(self.forks, lambda child: self._on_ready(child, ready))
         child.on_broken = lambda why: self._on_idle_death(child, why)
-        request = json.dumps({"fork": child.slot, "cpu": max(1, round(self.limits.cpu_seconds + 0.5))}).encode()
+        request = json.dumps({"fork": child.slot, "cpu": max(1, round(cpu_seconds + 0.5))}).encode()
         try:
             socket.send_fds(self._control, [request], [child.theirs.fileno()])
         except OSError:
+            child.reap(Exit())
             child.close()
             self.kill()
-            return
+            return child
         finally:
             child.theirs.close()
         self._children[child.slot] = child
         self._starting.add(child)
+        return child
 
-    def _on_ready(self, child: Child) -> None:
+    def _on_ready(self, child: Child, ready: "asyncio.Future[None] | None") -> None:
         self._starting.discard(child)
-        self._hand_out(child)
+        if ready is None:
+            self._hand_out(child)
+            return
+        self._cold.discard(child)
+        ready.set_result(None)
 
     def _hand_out(self, child: Child) -> None:
         is_cold = child in self._cold

@@ -58,6 +58,21 @@ class ChildServices(Protocol):
         """A line within the caps."""
 
 
+class Series(Protocol):
+    """Many inputs for one version of a scraper, all of one job: a child serves one after another.
+
+    What the script keeps in its modules stays from one to the next. A child that crashed, went beyond a limit or left
+    something behind is replaced, and only the input at hand has that end.
+    """
+
+    async def run(self, work: Work, services: ChildServices) -> Verdict:
+        """As `Sandbox.run`, one at a time. `work.limits` hold for each input; they and `work.environment` are the same
+        for all. Cancelling kills the child."""
+
+    def close(self) -> None:
+        """Let the child go. May be called twice."""
+
+
 class Wall(Struct, frozen=True, kw_only=True):
     """One wall, as `doctor` reports it."""
 
@@ -81,6 +96,9 @@ class Sandbox(Protocol):
         Never raises for what a script does; SandboxError means that no child could be made through no fault of the
         script.
         """
+
+    def series(self, scraper: Scraper) -> Series:
+        """A child for many inputs. Nothing is started before the first; close it at the end."""
 
     async def check(self, scraper: Scraper, environment: Environment | None = None) -> None:
         """Load the script in a walled process without running it. Raises ScraperInvalid with the script's words."""

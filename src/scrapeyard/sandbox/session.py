@@ -1,19 +1,24 @@
-"""One run in one child: hands it over, serves its requests, enforces its limits, and judges how it ended."""
+"""One run in one child: hands it over, serves its requests, enforces its limits, and judges how it ended.
+
+A child that serves the items of a job has a session for each of them, one after another.
+"""
 
 import asyncio
+import math
 import re
-import signal
 import time
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError
-from scrapeyard.model import ExitReason, LogLine, RunError
+from scrapeyard.model import ExitReason, Limits, LogLine, RunError
 from scrapeyard.sandbox.asking import failure_head, page_head, request_of
 from scrapeyard.sandbox.child import Child, Exit
 from scrapeyard.sandbox.frames import Error, Fetch, Frame, KeepArtifact, Log, Ready, Record, Result
+from scrapeyard.sandbox.judging import bounded, judge_exit
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
 from scrapeyard.sandbox.results import fault_of
 
@@ -40,12 +45,29 @@ _BIG_JSON = 256 * 1024
 _MB = 1024 * 1024
 
 
+_SPENDING = frozenset({ExitReason.MEMORY_LIMIT, ExitReason.DISK_LIMIT, ExitReason.PROTOCOL_ERROR})
+"""After an error of these a child is not fit for another item."""
+
+
+def frame_room(limits: Limits) -> int:
+    """How large a frame of a child may be."""
+    return int(max(limits.output_mb, limits.artifact_mb) * _MB) + _REQUEST_BODY
+
+
 class Session:
     """The conversation with one busy child."""
 
-    def __init__(self, child: Child, work: Work, services: ChildServices) -> None:
+    def __init__(self, child: Child, work: Work, services: ChildServices, item: int = 0) -> None:
+        """`item` is a number that the child could not have guessed, for a child that serves several; frames that carry
+        another are none of this item's. 0: the child serves this run alone."""
         self.imports: tuple[str, ...] = ()
         """Modules the script imported while it ran."""
+        self.peak_kb = 0.0
+        """The most memory the child ever held, as it says."""
+        self.reusable = False
+        """Whether the child may be given another item."""
+        self._item = item
+        self._cpu_before: float | None = None if item else 0.0
         self.handed_at = 0.0
         """When the child had its run, by the performance counter."""
         self._child = child
@@ -78,7 +100,8 @@ class Session:
         """To the end. Kills the child on timeout and when cancelled; the child is gone or going when this returns."""
         limits = self._limits
         child = self._child
-        child.allow_frames(int(max(limits.output_mb, limits.artifact_mb) * _MB) + _REQUEST_BODY)
+        if not self._item:
+            child.allow_frames(frame_room(limits))
         child.on_frame, child.on_broken = self._on_frame, self._on_broken
         self._started = time.perf_counter()
         timer = self._loop.call_later(limits.wall_seconds, self._on_timeout)
@@ -93,17 +116,31 @@ class Session:
             timer.cancel()
             for task in self._tasks:
                 task.cancel()
-            if not self._ended.done() or self._ended.cancelled() or self._ended.result().result is None:
+            if not self._left_well():
                 child.kill()
+
+    def cpu_before(self, now: float) -> float:
+        """The processor time that the child had used before this run began: what was seen at the first look at it."""
+        if self._cpu_before is None:
+            self._cpu_before = now
+        return self._cpu_before
+
+    def _left_well(self) -> bool:
+        """Whether the child leaves by itself, or stays for the next item."""
+        if self._item:
+            return self.reusable
+        return self._ended.done() and not self._ended.cancelled() and self._ended.result().result is not None
 
     def stop(self, reason: ExitReason, message: str) -> None:
         """End the run from outside: kill the child and settle the verdict."""
+        self.reusable = False
         self._child.kill()
         self._settle(Verdict(exit_reason=reason, error=RunError(message=message)))
 
     def _start_frame(self) -> dict[str, object]:
         return {
             "t": "run",
+            **({"i": self._item} if self._item else {}),
             "run_id": self._work.run_id,
             "attempt": self._work.attempt,
             "config": self._work.config,
@@ -143,7 +180,7 @@ class Session:
         except TimeoutError:
             self._child.kill()
             end = Exit()
-        self._settle(judge_exit(end, self._limits.cpu_seconds))
+        self._settle(judge_exit(end, math.inf if self._item else self._limits.cpu_seconds))
 
     def _spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
         task = self._loop.create_task(work)
@@ -152,6 +189,10 @@ class Session:
 
     def _on_frame(self, frame: Frame, raw: bytes) -> None:
         if self._ended.done() or self._concluding:
+            self._on_late_frame()
+            return
+        if frame.i != self._item:
+            self.stop(ExitReason.PROTOCOL_ERROR, "the child spoke for another item than the one it was given")
             return
         match frame:
             case Log():
@@ -168,6 +209,15 @@ class Session:
                 self._on_error(frame)
             case Ready():
                 self.stop(ExitReason.PROTOCOL_ERROR, "the child said `ready` twice")
+
+    def _on_late_frame(self) -> None:
+        """A child that goes on after the end of its item gets no other; that item's end stands."""
+        if self._item:
+            self.reusable = False
+            self._child.kill()
+
+    def _answer_child(self, head: dict[str, Any], raw: bytes = b"") -> None:
+        self._child.send({**head, "i": self._item} if self._item else head, raw)
 
     def _on_log(self, frame: Log) -> None:
         room = self._limits.log_kb * 1024 - self._log_bytes
@@ -188,7 +238,7 @@ class Session:
         self._fetches += 1
         refusal = self._fetch_refusal(len(raw))
         if refusal:
-            self._child.send(failure_head(frame.n, FetchFailed(ExitReason.FETCH_NOT_ALLOWED, refusal)))
+            self._answer_child(failure_head(frame.n, FetchFailed(ExitReason.FETCH_NOT_ALLOWED, refusal)))
             self._count_refusal()
             return
         self._waiting_bytes += len(raw)
@@ -210,14 +260,14 @@ class Session:
     async def _answer(self, frame: Fetch, request: FetchRequest) -> None:
         try:
             page = await (self._download(frame.keep, request) if frame.keep else self._fetch(request))
-            self._child.send(page_head(frame.n, page), page.body)
+            self._answer_child(page_head(frame.n, page), page.body)
         except FetchFailed as failure:
-            self._child.send(failure_head(frame.n, failure))
+            self._answer_child(failure_head(frame.n, failure))
         except ScrapeyardError as error:
             self._refuse_artifact(frame.n, error.message)
         except ValueError as error:
             large = FetchFailed(ExitReason.FETCH_TOO_LARGE, f"the page does not fit: {error}")
-            self._child.send(failure_head(frame.n, large))
+            self._answer_child(failure_head(frame.n, large))
         finally:
             self._waiting_bytes -= len(request.body)
         await self._child.drained()
@@ -259,13 +309,13 @@ class Session:
         except ScrapeyardError as error:
             self._refuse_artifact(frame.n, error.message)
         else:
-            self._child.send({"t": "kept", "n": frame.n})
+            self._answer_child({"t": "kept", "n": frame.n})
 
     def _no_room(self) -> str:
         return f"artifacts may take {self._limits.artifact_mb:g} MB; limits.artifact_mb"
 
     def _refuse_artifact(self, number: int, message: str) -> None:
-        self._child.send({"t": "kept_error", "n": number, "message": message})
+        self._answer_child({"t": "kept_error", "n": number, "message": message})
         self._count_refusal()
 
     def _on_record(self, raw: bytes) -> None:
@@ -286,14 +336,15 @@ class Session:
         return True
 
     def _on_result(self, frame: Result, raw: bytes) -> None:
-        self.imports = frame.imports
         if frame.records:
             raw = b"[" + self._records + b"]"
             self._records.clear()
         elif self._output_over(len(raw)):
             return
         self._concluding = True
-        self._child.close()
+        self._end_with(frame)
+        if not self._item:
+            self._child.close()
         if len(raw) > _BIG_JSON:
             self._spawn(self._check_large(frame, raw))
         else:
@@ -315,14 +366,19 @@ class Session:
             )
         )
 
+    def _end_with(self, frame: Result | Error) -> None:
+        self.imports, self.peak_kb = frame.imports, frame.peak_kb
+        self.reusable = bool(self._item) and not frame.spent
+
     def _on_error(self, frame: Error) -> None:
-        self.imports = frame.imports
+        self._end_with(frame)
         try:
             reason = ExitReason(frame.reason)
         except ValueError:
             reason = ExitReason.SCRIPT_ERROR
         if reason not in _CLAIMABLE:
             reason = ExitReason.PROTOCOL_ERROR
+        self.reusable = self.reusable and reason not in _SPENDING
         error = RunError(
             message=frame.message,
             type=frame.type,
@@ -339,42 +395,3 @@ class Session:
                 retry_after=frame.after if reason is ExitReason.RETRY or reason.is_fetch else None,
             )
         )
-
-
-_SIGNAL_REASONS: dict[int, tuple[ExitReason, str]] = {
-    signal.SIGXCPU: (ExitReason.CPU_LIMIT, "the run used its processor time"),
-    signal.SIGXFSZ: (ExitReason.DISK_LIMIT, "the run wrote a file larger than limits.disk_mb"),
-}
-
-
-def judge_exit(end: Exit, cpu_limit: float) -> Verdict:
-    """What the death of a child without a word means."""
-    reason, message = ExitReason.CRASHED, "the child ended without a result"
-    if end.signal in _SIGNAL_REASONS:
-        reason, message = _SIGNAL_REASONS[end.signal]
-    elif end.signal == signal.SIGKILL and end.cpu_ms >= cpu_limit * 1000:
-        reason, message = ExitReason.CPU_LIMIT, "the run used its processor time"
-    elif end.signal:
-        message = f"the child was ended by {_signal_name(end.signal)}"
-    error = RunError(message=message, details={"output": end.output} if end.output else {})
-    return Verdict(exit_reason=reason, error=error, cpu_ms=end.cpu_ms, memory_mb=end.peak_kb / 1024)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def bounded(fields: dict[str, object]) -> dict[str, object]:
-    """At most twenty fields, each a short plain value."""
-    return {key[:100]: _plain(value) for key, value in list(fields.items())[:20]}
-
-
-def _plain(value: object) -> object:
-    if value is None or isinstance(value, (bool, float)):
-        return value
-    if isinstance(value, int) and abs(value) < 2**53:
-        return value
-    return str(value)[:2000]

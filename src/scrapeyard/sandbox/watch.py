@@ -87,7 +87,11 @@ class Watch:
 
     def _look(self, session: Session, limits: Limits, parent: ScraperParent) -> None:
         reading = read_process(session.child.pid)
-        fault = _fault(reading, limits, limits.cpu_seconds, parent.base_bytes) if reading else None
+        if reading is None:
+            return
+        session.child.cpu_seconds = reading.cpu_seconds
+        cpu_seconds = limits.cpu_seconds + session.cpu_before(reading.cpu_seconds)
+        fault = _fault(reading, limits, cpu_seconds, parent.base_bytes)
         if fault is not None:
             session.stop(*fault)
 
