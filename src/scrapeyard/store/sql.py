@@ -2,6 +2,7 @@
 
 from scrapeyard.store.channels import SqlChannels
 from scrapeyard.store.database import Database
+from scrapeyard.store.exports import SqlExports
 from scrapeyard.store.job_batches import SqlJobBatches
 from scrapeyard.store.job_create import SqlJobCreate
 from scrapeyard.store.job_reads import SqlJobReads
@@ -15,6 +16,7 @@ from scrapeyard.store.run_statements import RunStatements
 from scrapeyard.store.run_writes import SqlRunWrites
 from scrapeyard.store.sessions import SqlSessions
 from scrapeyard.store.sites import SqlSites
+from scrapeyard.store.snapshots import SqlSnapshots
 from scrapeyard.store.workers import SqlWorkers
 
 
@@ -33,6 +35,8 @@ class SqlStore(
     SqlJobReads,
     SqlJobBatches,
     SqlJobRecords,
+    SqlExports,
+    SqlSnapshots,
 ):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 
