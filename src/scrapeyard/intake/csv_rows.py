@@ -139,18 +139,23 @@ class CsvParser:
             return 0
         except csv.Error as error:
             raise ListUnreadable(f"line {self._line + at}: the header cannot be read: {_reason(error)}") from None
-        return at + reader.line_num
+        return at + int(reader.line_num)
 
     def _reader(self, lines: Sequence[str], *, final: bool) -> Any:
-        return csv.reader(lines if final else chain(lines, _end()), delimiter=self._delimiter or ",", strict=True)
+        return csv.reader(lines if final else chain(lines, _End()), delimiter=self._delimiter or ",", strict=True)
 
     def _size(self, at: int) -> int:
         return sum(map(len, self._lines[at:])) + len(self._tail)
 
 
-def _end() -> Iterator[str]:
-    raise _More
-    yield ""  # makes it an iterator
+class _End:
+    """Lines beyond those that are there."""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        raise _More
 
 
 def _sniffed(line: str) -> str:

@@ -1,7 +1,7 @@
 """Files from the web as they come, through the engine: never whole in memory, never at a private address."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 
 from scrapeyard.engines.port import Caller, FetchRequest, HttpEngine, Keep
@@ -32,7 +32,7 @@ async def keep_file(engine: HttpEngine, url: str, caller: Caller, keep: Keep, li
         await keep(_whole(response.body), "")
 
 
-async def stream_file(engine: HttpEngine, url: str, caller: Caller, limit: int) -> AsyncIterator[bytes]:
+async def stream_file(engine: HttpEngine, url: str, caller: Caller, limit: int) -> AsyncGenerator[bytes, None]:
     """A file's pieces. Raises FetchFailed, or FetchedAgain. To be closed, which breaks the fetch off."""
     pieces: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
     calls = 0

@@ -67,6 +67,13 @@ class Shaper:
                 shaped.bad.append(BadRow(line=line, reason=str(unfit)[:MAX_REASON]))
         return shaped
 
+    def item_of(self, url: str, key: str) -> NewItem | None:
+        """The item of an address, under a key of the caller's; None when it does not fit the scraper's input."""
+        try:
+            return self._item(key, {**self._shape.input, "url": url})
+        except _Unfit:
+            return None
+
     def _item(self, key: str, value: dict[str, Any]) -> NewItem:
         try:
             faults = self._errors(self._scraper, value)

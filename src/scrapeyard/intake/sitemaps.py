@@ -5,7 +5,7 @@ Files are read one after another, as they come. What is kept meanwhile are the a
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from urllib.parse import urljoin
 
@@ -73,7 +73,7 @@ class Sitemaps:
         self.read = 0
         """Files that were read to their end."""
 
-    async def rows(self) -> AsyncIterator[Piece]:
+    async def rows(self) -> AsyncGenerator[Piece, None]:
         """The addresses that are wanted, as rows, and what could not be read.
 
         Raises FetchFailed or ListUnreadable when there is no sitemap at all.
@@ -123,7 +123,7 @@ class Sitemaps:
         self._waiting.append(_File(url, file.depth))
         return None
 
-    async def _read(self, file: _File) -> AsyncIterator[Piece]:
+    async def _read(self, file: _File) -> AsyncGenerator[Piece, None]:
         """One file, tried again where that may help; what was found before is then found again."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -148,7 +148,7 @@ class Sitemaps:
                 return
         yield _broken(file, "was fetched anew again and again")
 
-    async def _entries(self, file: _File) -> AsyncIterator[Entries]:
+    async def _entries(self, file: _File) -> AsyncGenerator[Entries, None]:
         parser = SitemapFile()
         limit = min(self._bounds.file_bytes, self._bounds.bytes - self._bytes)
         if limit <= 0:

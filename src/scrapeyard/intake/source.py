@@ -10,6 +10,8 @@ from scrapeyard.model.job import Job, JobStatus
 
 MAX_PATTERNS = 50
 MAX_START = 1000
+FOLLOWED = "follow"
+"""The kind of source whose links are followed."""
 Format = Literal["auto", "csv", "jsonl", "json", "urls"]
 
 
@@ -77,7 +79,7 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of the first item that is deeper."""
 
 
-class FollowSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="follow"):
+class FollowSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=FOLLOWED):
     """Addresses to begin with, and the pages that their links lead to."""
 
     start: tuple[str, ...]
@@ -102,9 +104,10 @@ Source = ListSource | UrlSource | SitemapSource | FollowSource
 def source_of(job: Job) -> Source:
     """The source of a job. Raises BadRequest when it is none that can be read."""
     try:
-        return msgspec.convert(job.source, Source)
+        source: Source = msgspec.convert(job.source, Source)
     except msgspec.ValidationError as error:
         raise BadRequest(f"the job's source cannot be read: {error}") from None
+    return source
 
 
 def as_table(source: Source) -> dict[str, Any]:

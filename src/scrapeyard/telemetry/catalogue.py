@@ -164,6 +164,34 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "An unexpected error while answering {path}: {error}",
         "ko": "{path} 응답 중 예기치 않은 오류가 발생했습니다: {error}",
     },
+    "intake.broken": {
+        "en": "Reading the source of job {job} met a fault of ours: {error}",
+        "ko": "작업 {job}의 원본을 읽는 중 내부 오류가 발생했습니다: {error}",
+    },
+    "intake.failed": {
+        "en": "The source of job {job} cannot be read: {error}",
+        "ko": "작업 {job}의 원본을 읽을 수 없습니다: {error}",
+    },
+    "intake.later": {
+        "en": "The source of job {job} is read later: {error}",
+        "ko": "작업 {job}의 원본은 나중에 읽습니다: {error}",
+    },
+    "intake.lease_kept": {
+        "en": "Another process can read job {job} only in some seconds: {error}",
+        "ko": "다른 프로세스는 몇 초 뒤에야 작업 {job}을(를) 읽을 수 있습니다: {error}",
+    },
+    "intake.lease_lost": {
+        "en": "Another process reads job {job} now",
+        "ko": "이제 다른 프로세스가 작업 {job}을(를) 읽습니다",
+    },
+    "intake.not_followed": {
+        "en": "The links of job {job} are followed later: {error}",
+        "ko": "작업 {job}의 링크는 나중에 따라갑니다: {error}",
+    },
+    "intake.read": {
+        "en": "The source of job {job} was read: {items} items, {bad} bad rows, {twice} there twice",
+        "ko": "작업 {job}의 원본을 읽었습니다: 항목 {items}개, 잘못된 행 {bad}개, 중복 {twice}개",
+    },
     "jobs.batch_lost": {
         "en": "The worker of a batch of job {job} fell silent: {waiting} items wait for another attempt, {ended} ended",
         "ko": "작업 {job}의 배치 워커가 응답하지 않습니다. 항목 {waiting}개는 재시도 대기, {ended}개는 종료되었습니다",
@@ -323,6 +351,34 @@ WORDS: dict[str, dict[str, str]] = {
     "repository.too_many": {
         "en": "The scrapers' folder {folder} holds more than is looked at; only {count} scrapers are known",
         "ko": "스크레이퍼 폴더 {folder}에 항목이 너무 많아 스크레이퍼 {count}개만 인식합니다",
+    },
+    "results.export_broken": {
+        "en": "Export {export} of job {job} met a fault of ours: {error}",
+        "ko": "작업 {job}의 내보내기 {export}에서 내부 오류가 발생했습니다: {error}",
+    },
+    "results.export_done": {
+        "en": "Export {export} of job {job} is written: {type} as {format}, {rows} rows, {bytes} bytes",
+        "ko": "작업 {job}의 내보내기 {export} 작성 완료: {type}({format}), {rows}행, {bytes}바이트",
+    },
+    "results.export_failed": {
+        "en": "Export {export} of job {job} failed: {error}",
+        "ko": "작업 {job}의 내보내기 {export} 실패: {error}",
+    },
+    "results.export_lost": {
+        "en": "Export {export} of job {job} was taken over by another; stopped",
+        "ko": "작업 {job}의 내보내기 {export}을(를) 다른 곳에서 맡아 중단했습니다",
+    },
+    "results.export_waits": {
+        "en": "Export {export} of job {job} waits: {error}",
+        "ko": "작업 {job}의 내보내기 {export} 대기 중: {error}",
+    },
+    "results.finished": {
+        "en": "Manifests of job {job} are written: {items} items, {success} successes, {errors} errors",
+        "ko": "작업 {job}의 매니페스트 작성 완료: 항목 {items}개, 성공 {success}개, 오류 {errors}개",
+    },
+    "results.snapshots_kept": {
+        "en": "Pages of job {job} were compared in {scope}: {changes}",
+        "ko": "작업 {job}의 페이지를 {scope}에서 비교했습니다: {changes}",
     },
     "robots.not_had": {
         "en": "The robots.txt of {host} cannot be had: {problem}",

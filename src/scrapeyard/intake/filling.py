@@ -1,0 +1,214 @@
+"""From a job's source to its items in the store, in two steps that can each be done again after a crash.
+
+    spool   the list is read and checked, and lies as a file of items: whole or not at all
+    add     the file's blocks go to the store, each once, and the job's reading ends
+
+A list that came with a call is spooled by the gateway before its job is made; other sources by whoever reads the job.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.engines.port import Caller, HttpEngine
+from scrapeyard.errors import BadRequest, BlobsUnavailable, FetchFailed, NotFound, ScraperInvalid
+from scrapeyard.intake.fetched import keep_file
+from scrapeyard.intake.holding import Lease, Leases
+from scrapeyard.intake.lists import MAX_LIST, read_list
+from scrapeyard.intake.rows import Piece
+from scrapeyard.intake.shaping import Shaped, Shaper
+from scrapeyard.intake.sitemaps import SitemapBounds, Sitemaps
+from scrapeyard.intake.source import FOLLOWED, Shape, SitemapSource, UrlSource, source_of
+from scrapeyard.intake.spool import Summary, Tally, read_spool, write_spool
+from scrapeyard.model import FetchPolicy, Scraper, may_help_later
+from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.repository.port import Catalogue
+from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.store.job_port import ItemStore, JobStore
+from scrapeyard.store.port import LeaderStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("intake")
+ATTEMPTS = 3
+PAUSE_SECONDS = 5.0
+LIST_SECONDS = 600.0
+"""How long a job waits for the list that came with it."""
+SPOOL_TYPE = "text/plain"
+_PIECE = 500
+"""Values of a call that are checked before others have their turn."""
+
+
+class IntakeStore(JobStore, ItemStore, LeaderStore, Protocol):
+    """What intake needs of the store."""
+
+
+class Intake:
+    """Reads sources. `holder` names the process; `pause` waits between attempts; `clock` gives Unix seconds."""
+
+    def __init__(
+        self,
+        *,
+        store: IntakeStore,
+        blobs: Blobs,
+        engine: HttpEngine,
+        catalogue: Catalogue,
+        checker: InputChecker,
+        holder: str,
+        clock: Callable[[], float] = time.time,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        bounds: SitemapBounds | None = None,
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._engine = engine
+        self._catalogue = catalogue
+        self._checker = checker
+        self._leases = Leases(store, holder, clock)
+        self._clock = clock
+        self._pause = pause
+        self._bounds = bounds
+
+    async def keep_list(
+        self, job_id: str, scraper: Scraper, chunks: AsyncIterator[bytes], shape: Shape, limit: int = MAX_LIST
+    ) -> Summary:
+        """Spool a list that comes with a call, before its job is made. Nothing stays when it raises: ListUnreadable,
+        ListRefused, ScraperInvalid, BlobsUnavailable."""
+        return await self._spool(job_id, self._shaped_list(scraper, chunks, shape, limit), _tally(shape))
+
+    async def keep_values(self, job_id: str, scraper: Scraper, values: Sequence[Any], shape: Shape) -> Summary:
+        """The same for values of a call's own body; the line of a bad one is its place, from 1."""
+        return await self._spool(job_id, self._shaped_values(scraper, values, shape), _tally(shape))
+
+    def shape(self, scraper: Scraper, values: Sequence[Any], shape: Shape) -> Shaped:
+        """Items of a few values, to be appended to a job that runs. Raises ScraperInvalid."""
+        return Shaper(scraper, self._checker, shape).shape(Piece(list(enumerate(values, 1)), []))
+
+    async def fill(self, job: Job) -> bool:
+        """Read a job's source to its end. A source that cannot be read fails the job, with the reason in its error.
+
+        False: there is nothing to do here, since another reads it, it is not being read, or it follows links. Raises
+        Unavailable when store or blobs are away; called again, it goes on.
+        """
+        if job.status is not JobStatus.CREATING or job.source.get("kind") == FOLLOWED:
+            return False
+        async with self._leases.hold(job.id) as lease:
+            if not lease.held:
+                return False
+            try:
+                await self._read(job)
+                summary = await self._add(job, lease)
+            except (BadRequest, FetchFailed, NotFound, ScraperInvalid) as error:
+                await self._fail(job, error)
+            else:
+                if summary is not None:
+                    await self._end(job, summary)
+        return True
+
+    async def _read(self, job: Job) -> None:
+        """Spool the source, unless that was done."""
+        if await self._blobs.size(keys.job_list(job.id)) is not None:
+            return
+        source = source_of(job)
+        if isinstance(source, UrlSource):
+            await self._again(lambda: self._from_url(job, source))
+        elif isinstance(source, SitemapSource):
+            await self._again(lambda: self._from_sitemap(job, source))
+        elif self._clock() - job.created_at < LIST_SECONDS:
+            raise BlobsUnavailable("the list that came with the job is not there yet")
+        else:
+            raise NotFound("the list that came with the job is gone; make the job again")
+
+    async def _again(self, read: Callable[[], Awaitable[None]]) -> None:
+        for attempt in range(1, ATTEMPTS):
+            try:
+                return await read()
+            except FetchFailed as failure:
+                if not may_help_later(failure.reason, failure.site_status):
+                    raise
+            await self._pause(PAUSE_SECONDS * attempt)
+        return await read()
+
+    async def _from_url(self, job: Job, source: UrlSource) -> None:
+        scraper = await self._catalogue.obtain(job.pinned)
+
+        async def keep(chunks: AsyncIterator[bytes], _: str) -> int:
+            tally = _tally(source.shape)
+            return await self._put(job.id, self._shaped_list(scraper, chunks, source.shape, MAX_LIST), tally)
+
+        caller = Caller(job_id=job.id, policy=FetchPolicy(robots="ignore", escalate=False))
+        await keep_file(self._engine, source.url, caller, keep, MAX_LIST)
+
+    async def _from_sitemap(self, job: Job, source: SitemapSource) -> None:
+        scraper = await self._catalogue.obtain(job.pinned)
+        caller = Caller(job_id=job.id, policy=job.policy.fetching, job_budget=job.policy.budget)
+        sitemaps = Sitemaps(self._engine, source, caller, bounds=self._bounds, pause=self._pause)
+        tally = Tally(reject=source.shape.bad_rows == "reject", may_be_empty=True)
+        await self._put(job.id, self._shaped_sitemap(scraper, sitemaps, source.shape), tally)
+
+    async def _spool(self, job_id: str, shaped: AsyncIterator[Shaped], tally: Tally) -> Summary:
+        await self._put(job_id, shaped, tally)
+        return tally.end()
+
+    async def _put(self, job_id: str, shaped: AsyncIterator[Shaped], tally: Tally) -> int:
+        async with aclosing(write_spool(shaped, tally)) as pieces:
+            return await self._blobs.put_stream(keys.job_list(job_id), pieces, SPOOL_TYPE)
+
+    async def _shaped_list(
+        self, scraper: Scraper, chunks: AsyncIterator[bytes], shape: Shape, limit: int
+    ) -> AsyncIterator[Shaped]:
+        shaper = Shaper(scraper, self._checker, shape)
+        async for some in read_list(chunks, shape, limit):
+            yield shaper.shape(some.piece, text=some.text)
+
+    async def _shaped_values(self, scraper: Scraper, values: Sequence[Any], shape: Shape) -> AsyncIterator[Shaped]:
+        shaper = Shaper(scraper, self._checker, shape)
+        for at in range(0, len(values), _PIECE):
+            yield shaper.shape(Piece(list(enumerate(values[at : at + _PIECE], at + 1)), []))
+            await asyncio.sleep(0)
+
+    async def _shaped_sitemap(self, scraper: Scraper, sitemaps: Sitemaps, shape: Shape) -> AsyncIterator[Shaped]:
+        shaper = Shaper(scraper, self._checker, shape)
+        async with aclosing(sitemaps.rows()) as pieces:
+            async for piece in pieces:
+                yield shaper.shape(piece)
+
+    async def _add(self, job: Job, lease: Lease) -> Summary | None:
+        """Every block in its order. None: the job takes no more, or the lease was lost."""
+        block = added = 0
+        async with aclosing(read_spool(self._blobs.stream(keys.job_list(job.id)))) as found:
+            async for some in found:
+                if isinstance(some, Summary):
+                    return msgspec.structs.replace(some, doubles=some.rows - added)
+                new = await self._store.add_items(job.id, some, block, self._clock()) if lease.held else None
+                if new is None:
+                    return None
+                block, added = block + 1, added + new
+        return None
+
+    async def _end(self, job: Job, summary: Summary) -> None:
+        now = self._clock()
+        if summary.bad:
+            rows = Raw(msgspec.json.encode({"count": summary.bad, "first": summary.first}))
+            await self._store.add_event(job.id, "rows_skipped", rows, now)
+        await self._store.end_reading(job.id, summary.bad + summary.doubles, "", now)
+        log.info(
+            "intake.read", job=job.id, items=summary.rows - summary.doubles, bad=summary.bad, twice=summary.doubles
+        )
+
+    async def _fail(self, job: Job, error: BadRequest | FetchFailed | NotFound | ScraperInvalid) -> None:
+        log.warning("intake.failed", job=job.id, error=error.message)
+        if rows := error.details.get("rows"):
+            told = Raw(msgspec.json.encode({"count": error.details.get("count", len(rows)), "first": rows}))
+            await self._store.add_event(job.id, "rows_refused", told, self._clock())
+        await self._store.end_reading(job.id, 0, error.message, self._clock())
+
+
+def _tally(shape: Shape) -> Tally:
+    return Tally(reject=shape.bad_rows == "reject")

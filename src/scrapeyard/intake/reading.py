@@ -1,0 +1,115 @@
+"""The duty that reads the sources of new jobs, and those that a process which died has left unread."""
+
+import asyncio
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from scrapeyard.errors import ScrapeyardError
+from scrapeyard.intake.filling import Intake
+from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.store.job_port import JobFilter, JobStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("intake")
+AT_ONCE = 4
+"""Sources read at the same time by one process."""
+PAGE = 200
+PAGES = 10
+FIRST_WAIT = 2.0
+LONGEST_WAIT = 60.0
+FAULTS = 5
+"""Faults of our own after which a job fails, rather than be tried for ever."""
+
+
+class _Trouble(Struct, frozen=True, kw_only=True):
+    """A source that could not be read for a reason that may pass."""
+
+    until: float
+    """Not before then again."""
+    wait: float
+    faults: int = 0
+
+
+class Reading:
+    """A Duty. Reads in the background, so that the other duties go on; `stop` breaks off, and another goes on."""
+
+    name = "reading"
+    waits_after_outage = False
+
+    def __init__(self, store: JobStore, intake: Intake, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._intake = intake
+        self._clock = clock
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._troubles: dict[str, _Trouble] = {}
+
+    async def start(self) -> None:
+        """Ready; reading begins with the first round."""
+
+    async def stop(self) -> None:
+        """Break off what is under way. May be called twice."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def work(self) -> None:
+        """One round: begin with the oldest jobs that nobody reads."""
+        jobs = await self._unread()
+        self._troubles = {job.id: self._troubles[job.id] for job in jobs if job.id in self._troubles}
+        for job in reversed(jobs):
+            if len(self._tasks) >= AT_ONCE:
+                return
+            trouble = self._troubles.get(job.id)
+            if job.id not in self._tasks and (trouble is None or trouble.until <= self._clock()):
+                self._begin(job)
+
+    async def idle(self) -> None:
+        """Wait until nothing is being read here."""
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _unread(self) -> list[Job]:
+        """Newest first."""
+        found: list[Job] = []
+        cursor: str | None = None
+        for _ in range(PAGES):
+            page = await self._store.jobs(JobFilter(statuses=(JobStatus.CREATING,)), cursor, PAGE)
+            found += page.jobs
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
+
+    def _begin(self, job: Job) -> None:
+        task = self._tasks[job.id] = asyncio.create_task(self._read(job), name=f"reading-{job.id}")
+        task.add_done_callback(lambda _: self._tasks.pop(job.id, None))
+
+    async def _read(self, job: Job) -> None:
+        try:
+            await self._intake.fill(job)
+        except ScrapeyardError as error:
+            log.warning("intake.later", job=job.id, error=error.message)
+            self._note(job, faults=0)
+        except Exception as error:
+            # one source's fault must not end the others
+            log.error("intake.broken", job=job.id, error=repr(error), exc_info=error)
+            await self._broken(job)
+        else:
+            self._troubles.pop(job.id, None)
+
+    def _note(self, job: Job, *, faults: int) -> None:
+        before = self._troubles.get(job.id)
+        wait = FIRST_WAIT if before is None else min(2 * before.wait, LONGEST_WAIT)
+        self._troubles[job.id] = _Trouble(until=self._clock() + wait, wait=wait, faults=faults)
+
+    async def _broken(self, job: Job) -> None:
+        before = self._troubles.get(job.id)
+        faults = 1 + (before.faults if before else 0)
+        self._note(job, faults=faults)
+        if faults >= FAULTS:
+            message = "reading its source met a fault of ours again and again; the log has it"
+            try:
+                await self._store.end_reading(job.id, 0, message, self._clock())
+            except ScrapeyardError as error:
+                log.warning("intake.later", job=job.id, error=error.message)

@@ -1,0 +1,115 @@
+"""The file that a list becomes before its items are in the store: each item on a line, then what was left out.
+
+    key {"input": …}
+    key {"input": …}
+    #{"rows": 2, "bad": 1, "first": [{"line": 3, "reason": "…"}]}
+
+Keys begin with a letter or digit, so the last line cannot be taken for an item. The file is written whole or not at
+all, so that reading it again gives the same blocks: whoever adds them after a crash adds nothing twice.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+
+import msgspec
+from msgspec import Raw, Struct
+
+from scrapeyard.errors import BlobsUnavailable
+from scrapeyard.intake.rows import BadRow, ListRefused, ListUnreadable
+from scrapeyard.intake.shaping import Shaped
+from scrapeyard.model.job import NewItem
+from scrapeyard.store.job_port import ITEM_BLOCK
+
+KEPT = 100
+"""Bad rows that are told one by one."""
+_PIECE = 256 * 1024
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """What a list came to."""
+
+    rows: int = 0
+    """Items, those that are there twice among them."""
+    doubles: int = 0
+    """Items that are there twice; known once they are in the store."""
+    bad: int = 0
+    first: tuple[BadRow, ...] = ()
+    """The first KEPT of the bad rows."""
+
+
+class Tally:
+    """Counts rows, and refuses a list when its policy says so."""
+
+    def __init__(self, *, reject: bool, may_be_empty: bool = False) -> None:
+        self._reject = reject
+        self._may_be_empty = may_be_empty
+        self._rows = 0
+        self._bad = 0
+        self._first: list[BadRow] = []
+
+    def take(self, shaped: Shaped) -> None:
+        """Raises ListRefused once KEPT rows of a list are bad that is wanted whole."""
+        self._rows += len(shaped.items)
+        self._bad += len(shaped.bad)
+        self._first += shaped.bad[: KEPT - len(self._first)]
+        if self._reject and self._bad >= KEPT:
+            raise ListRefused(self._first, self._bad)
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is clear already that nothing of the list is taken."""
+        return self._reject and self._bad > 0
+
+    def end(self) -> Summary:
+        """Raises ListRefused, or ListUnreadable when there is no item."""
+        if self.refused:
+            raise ListRefused(self._first, self._bad)
+        if not self._rows and self._bad:
+            raise ListUnreadable(f"none of its {self._bad} rows can be used: {self._first[0]}")
+        if not self._rows and not self._may_be_empty:
+            raise ListUnreadable("the list has no rows")
+        return Summary(rows=self._rows, bad=self._bad, first=tuple(self._first))
+
+
+async def write_spool(shaped: AsyncIterator[Shaped], tally: Tally) -> AsyncGenerator[bytes, None]:
+    """The file in pieces. Raises ListRefused or ListUnreadable."""
+    held = bytearray()
+    async for some in shaped:
+        tally.take(some)
+        if not tally.refused:
+            held += b"".join([b"%b %b\n" % (item.key.encode(), bytes(item.input)) for item in some.items])
+        if len(held) >= _PIECE:
+            yield bytes(held)
+            held.clear()
+    held += b"#" + msgspec.json.encode(tally.end()) + b"\n"
+    yield bytes(held)
+
+
+async def read_spool(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[NewItem] | Summary, None]:
+    """Blocks of ITEM_BLOCK items, the last with fewer, then the summary. Raises BlobsUnavailable if it breaks off."""
+    block: list[NewItem] = []
+    summary: Summary | None = None
+    tail = b""
+    async for chunk in chunks:
+        *lines, tail = (tail + chunk).split(b"\n")
+        for found in _items(lines):
+            if isinstance(found, Summary):
+                summary = found
+                break
+            block.append(found)
+            if len(block) == ITEM_BLOCK:
+                yield block
+                block = []
+    if summary is None:
+        raise BlobsUnavailable("the file of a job's items breaks off; check the blob store")
+    if block:
+        yield block
+    yield summary
+
+
+def _items(lines: list[bytes]) -> Iterator[NewItem | Summary]:
+    for line in lines:
+        if line.startswith(b"#"):
+            yield msgspec.json.decode(line[1:], type=Summary)
+        else:
+            key, _, packed = line.partition(b" ")
+            yield NewItem(key=key.decode(), input=Raw(packed))
