@@ -34,7 +34,8 @@ def new_items(count: int, first: int = 0) -> list[NewItem]:
 def a_batch(job: Job | str, left: int = 500, **given: Any) -> Batch:
     """A batch to be cut."""
     job_id = job if isinstance(job, str) else job.id
-    return Batch(**({"id": new_id("batch"), "job_id": job_id, "left": left, "queued_at": NOW} | given))
+    plain: dict[str, Any] = {"id": new_id("batch"), "job_id": job_id, "left": left, "queued_at": NOW}
+    return Batch(**(plain | given))
 
 
 def a_success(item: BatchItem | int, **given: Any) -> ItemOutcome:

@@ -57,6 +57,15 @@ class Database:
         """Rows of one query, outside of any transaction."""
         return await self._whole(self._query(query))
 
+    async def fetch_tuples(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Any]:
+        """The same for a query with parameters; rows without their names, which is quicker for thousands."""
+
+        async def work() -> Sequence[Any]:
+            async with self._open().reader.connect() as connection:
+                return (await connection.execute(query, given)).all()
+
+        return await self._whole(self._again(work))
+
     async def change(self, statement: Executable) -> Sequence[RowMapping]:
         """Run one statement that writes; the rows it returns, if it says RETURNING."""
 

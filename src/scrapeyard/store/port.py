@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunError, RunStatus, WorkerInfo
 from scrapeyard.model.fetching import RobotsMode
+from scrapeyard.store.job_port import BatchStore, ItemStore, JobStore
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -338,6 +339,9 @@ class Store(
     MeterStore,
     SessionStore,
     LeaderStore,
+    JobStore,
+    BatchStore,
+    ItemStore,
     Protocol,
 ):
     """All of it, as the wiring hands it out. Services ask for the small port they need."""

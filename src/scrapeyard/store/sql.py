@@ -4,7 +4,10 @@ from scrapeyard.store.channels import SqlChannels
 from scrapeyard.store.database import Database
 from scrapeyard.store.exports import SqlExports
 from scrapeyard.store.job_batches import SqlJobBatches
+from scrapeyard.store.job_control import SqlJobControl
 from scrapeyard.store.job_create import SqlJobCreate
+from scrapeyard.store.job_ends import SqlJobEnds
+from scrapeyard.store.job_items import SqlJobItems
 from scrapeyard.store.job_reads import SqlJobReads
 from scrapeyard.store.job_records import SqlJobRecords
 from scrapeyard.store.keys import SqlKeys
@@ -32,9 +35,12 @@ class SqlStore(
     SqlSessions,
     SqlLeaders,
     SqlJobCreate,
+    SqlJobControl,
+    SqlJobEnds,
     SqlJobReads,
     SqlJobBatches,
     SqlJobRecords,
+    SqlJobItems,
     SqlExports,
     SqlSnapshots,
 ):

@@ -1,0 +1,134 @@
+"""After a job's end: handing its items out again, and removing it."""
+
+from functools import partial
+from typing import Any, Final
+
+from msgspec import json
+from msgspec.structs import replace
+from sqlalchemy import ColumnElement, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from scrapeyard.model.job import FINAL_JOB, ItemStatus, Job, JobStatus
+from scrapeyard.store.database import Database
+from scrapeyard.store.job_item_queries import keyed, of_outcomes
+from scrapeyard.store.job_locks import change_job, locked_job, status_values
+from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.job_rows import Fields
+from scrapeyard.store.job_tables import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
+from scrapeyard.store.run_writes import is_id
+
+_PIECE: Final = 5000
+"""Items in one transaction: others write in between."""
+_REDRIVEN: Final = frozenset(JobStatus) - {JobStatus.CREATING, JobStatus.CANCELLING}
+_STAYS: Final = frozenset({JobStatus.RUNNING, JobStatus.PAUSED})
+
+
+class SqlJobEnds:
+    """The part of JobStore for jobs that ended."""
+
+    _database: Database
+
+    async def redrive(self, job_id: str, where: ItemFilter, job: Job | None, now: float) -> int | None:
+        """Hand matching final items out again, from attempt 1, in pieces in the order of the list: each item once, and
+        a job that is cancelled meanwhile keeps what is left. Returns how many; None when the job is not to be redriven.
+        Nothing is changed when nothing matches."""
+        if not is_id(job_id):
+            return None
+        errors = replace(where, statuses=(ItemStatus.ERROR,)) if where.statuses is None else where
+        return await _Redrive(self._database, job_id, errors, job, now=now).run()
+
+    async def delete_job(self, job_id: str) -> bool:
+        """Remove a final job with all its rows, in pieces: may be called again after an interruption. False when there
+        is none or it is not final."""
+        if not is_id(job_id):
+            return False
+        final = JOBS.c.status.in_([status.value for status in FINAL_JOB])
+        marked = update(JOBS).where(JOBS.c.id == job_id, final).values(deleting=True)
+        rows = await self._database.change(marked.returning(JOBS.c.number, JOBS.c.total))
+        if not rows:
+            return False
+        number, total = rows[0]["number"], rows[0]["total"]
+        await self._database.change(delete(BATCHES).where(BATCHES.c.job == number))
+        for first in range(0, total, _PIECE):
+            await self._database.write(partial(_delete_piece, number=number, first=first))
+        await self._database.write(partial(_delete_rest, number=number))
+        return True
+
+
+class _Redrive:
+    """One redrive. Its pieces are transactions of their own, since millions of rows in one would hold others up."""
+
+    def __init__(self, database: Database, job_id: str, where: ItemFilter, changes: Job | None, *, now: float) -> None:
+        self._database = database
+        self._job_id = job_id
+        self._where = where
+        self._changes = changes
+        self._now = now
+
+    async def run(self) -> int | None:
+        """How many items; None when the job is not to be redriven."""
+        count, after = 0, -1
+        while (piece := await self._database.write(partial(self._piece, after=after))) is not None:
+            redriven, last = piece
+            count += redriven
+            if last is None:
+                return count
+            after = last
+        return None if after < 0 else count
+
+    async def _piece(self, connection: AsyncConnection, after: int) -> tuple[int, int | None] | None:
+        """How many, and the number to go on after; None: that was all."""
+        job = await locked_job(connection, self._job_id)
+        if job is None or job["status"] not in _REDRIVEN or job["deleting"]:
+            return None
+        back = job["cancelled"]
+        good, bad, last = await self._reopen(connection, job, after)
+        if good + bad + back:
+            counts = {"success": job["success"] - good, "error": job["error"] - bad, "cancelled": 0}
+            counts["pending"] = job["pending"] + good + bad + back
+            await change_job(connection, job, counts | _runs_again(job, self._changes, self._now))
+        return good + bad + back, last
+
+    async def _reopen(self, connection: AsyncConnection, job: Fields, after: int) -> tuple[int, int, int | None]:
+        """Outcomes become waiting rows. How many were good, how many bad, and the last when there may be more."""
+        number = job["number"]
+        matching = [OUTCOMES.c.job == number, *await self._conditions(connection, number)]
+        rest = select(OUTCOMES.c.seq).where(*matching, OUTCOMES.c.seq > after).order_by(OUTCOMES.c.seq).limit(_PIECE)
+        seqs = (await connection.execute(rest)).scalars().all()
+        if not seqs:
+            return 0, 0, None
+        piece = delete(OUTCOMES).where(*matching, OUTCOMES.c.seq.between(seqs[0], seqs[-1]))
+        gone = (await connection.execute(piece.returning(OUTCOMES.c.seq, OUTCOMES.c.ok))).all()
+        waits = [(number, row.seq, 1, self._now) for row in gone]
+        await self._database.backend.insert_all(connection, WAITING, waits)
+        good = sum(row.ok for row in gone)
+        return good, len(gone) - good, seqs[-1] if len(seqs) == _PIECE else None
+
+    async def _conditions(self, connection: AsyncConnection, number: int) -> list[ColumnElement[bool]]:
+        conditions = of_outcomes(self._where)
+        if self._where.keys is not None:
+            seqs = (await connection.execute(keyed(number, self._where.keys))).scalars().all()
+            conditions.append(OUTCOMES.c.seq.in_(seqs))
+        return conditions
+
+
+async def _delete_piece(connection: AsyncConnection, number: int, first: int) -> None:
+    for table in (OUTCOMES, WAITING, ITEMS):
+        some = table.c.seq.between(first, first + _PIECE - 1)
+        await connection.execute(delete(table).where(table.c.job == number, some))
+
+
+def _runs_again(job: Fields, changes: Job | None, now: float) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    if job["status"] not in _STAYS:
+        values |= status_values(JobStatus.RUNNING, now) | {"kill": False, "fault": None}
+    if changes is not None:
+        values |= {"scraper": changes.scraper, "scraper_id": changes.scraper.partition("@")[0]}
+        values |= {"pinned": changes.pinned, "policy": json.encode(changes.policy)}
+    return values
+
+
+async def _delete_rest(connection: AsyncConnection, number: int) -> None:
+    for table in (BATCHES, BLOCKS, JOB_EVENTS):
+        await connection.execute(delete(table).where(table.c.job == number))
+    await connection.execute(delete(JOBS).where(JOBS.c.number == number))

@@ -1,0 +1,123 @@
+"""Reading the items of jobs, and what happened to jobs."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from msgspec import Raw
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from scrapeyard.model.job import Counts, Item
+from scrapeyard.store import job_batch_rows
+from scrapeyard.store.database import Database
+from scrapeyard.store.job_batch_rows import Held
+from scrapeyard.store.job_cursors import as_cursor, numbers
+from scrapeyard.store.job_item_pages import items_after
+from scrapeyard.store.job_item_queries import dead
+from scrapeyard.store.job_item_rows import to_item
+from scrapeyard.store.job_locks import STOPPED, change_job, locked_job
+from scrapeyard.store.job_port import ITEM_BLOCK, ItemFilter, ItemPage, JobEvent
+from scrapeyard.store.job_rows import Fields
+from scrapeyard.store.job_tables import BATCHES, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
+from scrapeyard.store.run_writes import is_id
+
+_BATCHES: Final = select(*job_batch_rows.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
+
+
+class SqlJobItems:
+    """The ItemStore."""
+
+    _database: Database
+
+    async def items(self, job_id: str, where: ItemFilter, cursor: str | None, limit: int) -> ItemPage:
+        """A page of at most ITEM_BLOCK, in the order of the list. It may be short, as items change while they are read.
+        Raises BadRequest when the cursor is not one of ours."""
+        after = -1 if cursor is None else numbers(cursor, 1)[0]
+        found, last = await items_after(self._database, job_id, where, after=after, limit=limit, data=True)
+        return ItemPage(items=tuple(found), next_cursor=None if last is None else as_cursor(str(last)))
+
+    async def item(self, job_id: str, key: str) -> Item | None:
+        """One, whole. None means no such item."""
+        where = ItemFilter(keys=(key,))
+        found, _ = await items_after(self._database, job_id, where, after=-1, limit=1, data=True)
+        return found[0] if found else None
+
+    async def stream_items(self, job_id: str, where: ItemFilter, *, data: bool = True) -> AsyncIterator[Sequence[Item]]:
+        """All of them in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs."""
+        after: int | None = -1
+        while after is not None:
+            found, after = await items_after(self._database, job_id, where, after=after, limit=ITEM_BLOCK, data=data)
+            if found:
+                yield found
+
+    async def dead_letters(self, cursor: str | None, limit: int) -> tuple[tuple[tuple[str, Item], ...], str | None]:
+        """Items that ended as errors across jobs, (job id, item), newest job first; within it the last of its list
+        first."""
+        query = dead(None if cursor is None else numbers(cursor, 2)).limit(limit + 1)
+        rows = await self._database.fetch_tuples(query, {})
+        found = tuple((row.job_id, to_item(row)) for row in rows[:limit])
+        more = len(rows) > limit > 0
+        return found, as_cursor(f"{rows[limit - 1].number}-{rows[limit - 1].seq}") if more else None
+
+    async def add_event(self, job_id: str, kind: str, data: Raw, now: float) -> None:
+        """Append to the job's events; the same event of the same moment is one. Nothing for a job that is not there."""
+
+        async def work(connection: AsyncConnection) -> None:
+            job = await locked_job(connection, job_id)
+            if job is None or await _is_told(connection, job, kind, bytes(data), now):
+                return
+            number = job["events"] + 1
+            row = {"job": job["number"], "number": number, "at": now, "kind": kind, "data": bytes(data)}
+            await connection.execute(JOB_EVENTS.insert(), row)
+            await change_job(connection, job, {"events": number})
+
+        if is_id(job_id):
+            await self._database.write(work)
+
+    async def events(self, job_id: str, after: int, limit: int) -> list[JobEvent]:
+        """Those numbered higher than `after`, in order."""
+        columns = (JOB_EVENTS.c.number, JOB_EVENTS.c.at, JOB_EVENTS.c.kind, JOB_EVENTS.c.data)
+        query = select(*columns).join(JOBS, JOBS.c.number == JOB_EVENTS.c.job)
+        query = query.where(JOBS.c.id == job_id, JOB_EVENTS.c.number > after).order_by(JOB_EVENTS.c.number).limit(limit)
+        rows = await self._database.fetch(query) if is_id(job_id) else ()
+        return [JobEvent(number=row["number"], at=row["at"], kind=row["kind"], data=Raw(row["data"])) for row in rows]
+
+    async def recount(self, job_id: str) -> Counts:
+        """Counted from the rows, slowly; a job that is not there has no items."""
+
+        async def work(connection: AsyncConnection) -> Counts:
+            job = await locked_job(connection, job_id)
+            return Counts() if job is None else await _counted(connection, job)
+
+        return await self._database.write(work) if is_id(job_id) else Counts()
+
+
+async def _is_told(connection: AsyncConnection, job: Fields, kind: str, data: bytes, now: float) -> bool:
+    same = select(JOB_EVENTS.c.number).where(JOB_EVENTS.c.job == job["number"], JOB_EVENTS.c.kind == kind)
+    same = same.where(JOB_EVENTS.c.at == now, JOB_EVENTS.c.data == data).limit(1)
+    return (await connection.execute(same)).first() is not None
+
+
+async def _counted(connection: AsyncConnection, job: Fields) -> Counts:
+    number = job["number"]
+    total = await connection.scalar(select(func.count()).where(ITEMS.c.job == number))
+    fresh = await connection.scalar(select(func.count()).where(ITEMS.c.job == number, ITEMS.c.seq >= job["cursor"]))
+    waits = await connection.scalar(select(func.count()).where(WAITING.c.job == number))
+    ends = select(OUTCOMES.c.ok, func.count()).where(OUTCOMES.c.job == number).group_by(OUTCOMES.c.ok)
+    by_end = dict((await connection.execute(ends)).tuples().all())
+    rows = (await connection.execute(_BATCHES.where(BATCHES.c.job == number))).mappings().all()
+    out = {state: sum(len(held.undone()) for held in map(Held, rows) if held.batch.state == state) for state in _OUT}
+    idle = (fresh or 0) + (waits or 0)
+    stopped = job["status"] in STOPPED
+    return Counts(
+        total=total or 0,
+        pending=0 if stopped else idle,
+        queued=out["queued"],
+        in_progress=out["running"],
+        success=by_end.get(True, 0),
+        error=by_end.get(False, 0),
+        cancelled=idle if stopped else 0,
+    )
+
+
+_OUT: Final = ("queued", "running")
