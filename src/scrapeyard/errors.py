@@ -14,6 +14,7 @@
     │   ├── BlobsUnavailable
     │   └── SourceUnavailable      a repository of scrapers
     ├── FetchFailed                an engine could not get a page; carries an exit reason
+    ├── ExportFailed               a file could not be made of a job; the message says why
     ├── SandboxError               a child could not be made
     └── SettingsInvalid            the settings cannot be used as they are
 
@@ -123,6 +124,12 @@ class FetchFailed(ScrapeyardError):
         super().__init__(message, **details)
         self.reason = reason
         self.site_status = site_status
+
+
+class ExportFailed(ScrapeyardError):
+    """A file could not be made of a job. The message says why and what to do."""
+
+    code = "export_failed"
 
 
 class SandboxError(ScrapeyardError):

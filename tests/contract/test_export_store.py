@@ -136,9 +136,11 @@ async def test_snapshots_are_kept_by_scope_and_page(store: SqlStore) -> None:
 async def test_pages_a_crawl_did_not_write(store: SqlStore) -> None:
     await store.put_snapshots("scope", [snapshot(number, "job_1") for number in range(10)])
     await store.put_snapshots("scope", [snapshot(number, "job_2") for number in (2, 4)])
-    first = await store.snapshots_not_of("scope", "job_2", "", 5)
+    first = await store.missing_snapshots("scope", "job_2", "", 5)
     assert [one.page for one in first] == ["p000", "p001", "p003", "p005", "p006"]
-    rest = await store.snapshots_not_of("scope", "job_2", first[-1].page, 5)
+    rest = await store.missing_snapshots("scope", "job_2", first[-1].page, 5)
     assert [one.page for one in rest] == ["p007", "p008", "p009"]
+    await store.put_snapshots("scope", [replace(snapshot(4, "job_2"), seq=-1)])
+    assert [one.page for one in await store.missing_snapshots("scope", "job_2", "p003", 2)] == ["p004", "p005"]
     await store.drop_snapshots("scope", ["p000", "p009", "none"])
-    assert len(await store.snapshots_not_of("scope", "job_9", "", 100)) == 8
+    assert len(await store.missing_snapshots("scope", "job_9", "", 100)) == 8

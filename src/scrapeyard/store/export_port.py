@@ -33,7 +33,8 @@ class ExportStore(Protocol):
         """Write progress, rows and lease. False: it is not this holder's any more, who must stop."""
 
     async def end_export(self, export: Export) -> bool:
-        """Write a final state with what belongs to it, or QUEUED to give it back. False: as above; nothing changes."""
+        """Write a final state with what belongs to it, or QUEUED to give it back: the attempt then does not count.
+        False: it is not this holder's any more; nothing changes."""
 
 
 class PageState(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -78,8 +79,9 @@ class SnapshotStore(Protocol):
     async def put_snapshots(self, scope: str, snapshots: Sequence[Snapshot]) -> None:
         """Write them whole, over what was there. At most 1,000, each page once."""
 
-    async def snapshots_not_of(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
-        """Pages that this crawl did not write, from the one after `after` on, in the order of `page`."""
+    async def missing_snapshots(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
+        """Pages that are not on the list of this crawl: it did not write them, or wrote that they are missing. From the
+        one after `after` on, in the order of `page`."""
 
     async def drop_snapshots(self, scope: str, pages: Sequence[str]) -> None:
         """Forget these pages, at most 1,000."""

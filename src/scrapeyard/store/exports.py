@@ -125,6 +125,8 @@ class SqlExports:
     async def end_export(self, export: Export) -> bool:
         """Write a final state, or QUEUED to give it back. False: it is not this holder's any more."""
         row = _row(export) | {"lease_until": None}
+        if export.state is ExportState.QUEUED:
+            row["attempt"] = export.attempt - 1
         return await self._change(export, {name: row[name] for name in row if name not in ("id", "job_id", "wish")})
 
     async def _change(self, export: Export, values: dict[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import json
-from sqlalchemy import BigInteger, Column, LargeBinary, RowMapping, Table, Text, delete, select
+from sqlalchemy import BigInteger, Column, LargeBinary, RowMapping, Table, Text, delete, or_, select
 
 from scrapeyard.store.database import Database
 from scrapeyard.store.export_port import PageState, Snapshot
@@ -46,11 +46,12 @@ class SqlSnapshots:
             rows = [_row(scope, snapshot) for snapshot in snapshots[start : start + _ROWS]]
             await self._database.write_rows(statement, rows)
 
-    async def snapshots_not_of(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
-        """Pages that this crawl did not write, in the order of `page`."""
+    async def missing_snapshots(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
+        """Pages that are not on the list of this crawl, in the order of `page`."""
+        missing = or_(SNAPSHOTS.c.job_id != job_id, SNAPSHOTS.c.seq < 0)
         query = (
             select(SNAPSHOTS)
-            .where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.page > after, SNAPSHOTS.c.job_id != job_id)
+            .where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.page > after, missing)
             .order_by(SNAPSHOTS.c.page)
             .limit(limit)
         )

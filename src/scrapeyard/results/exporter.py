@@ -1,0 +1,253 @@
+"""Makes the files that jobs are wished: claims one under a lease, streams it to the blob store, writes what it came to.
+
+Whoever makes one may be killed at any moment: the lease ends, another begins anew, and the same rows give the same
+bytes under the same key.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.errors import ExportFailed, ScrapeyardError, Unavailable
+from scrapeyard.model import new_id
+from scrapeyard.model.export import Export, ExportState
+from scrapeyard.model.job import ExportWish
+from scrapeyard.results.exports.lines import Told, Written
+from scrapeyard.results.exports.process import file_process
+from scrapeyard.results.feeding import change_frames, item_frames
+from scrapeyard.store.export_port import ExportStore
+from scrapeyard.store.job_port import ItemStore, JobStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("results")
+LEASE_SECONDS: Final = 30.0
+RENEW_SECONDS: Final = 1.0
+"""Between two writings of the progress."""
+MOST_ATTEMPTS: Final = 5
+AT_ONCE: Final = 1
+_REST_SECONDS: Final = 5.0
+"""After a service was away."""
+_LOOK_SECONDS: Final = 0.5
+CONTENT_TYPES: Final = {
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "json": "application/json",
+    "jsonl": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+}
+
+
+class ResultStore(ExportStore, ItemStore, JobStore, Protocol):
+    """What is needed of the store."""
+
+
+class Exporter:
+    """A duty of the dispatcher; what it makes is made in the background, one at a time. Stop it when it is not needed
+    any more: what is under way is given back."""
+
+    name = "exports"
+    waits_after_outage = False
+
+    def __init__(self, store: ResultStore, blobs: Blobs, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._clock = clock
+        self._holder = new_id("exporter")
+        self._tasks: set[asyncio.Task[Export]] = set()
+        self._not_before = 0.0
+
+    async def start(self) -> None:
+        """Nothing to do: `work` begins what there is."""
+
+    async def work(self) -> None:
+        """One round: begin the oldest export that waits, if there is room. It goes on in the background."""
+        if self._clock() < self._not_before:
+            return
+        if len(self._tasks) < AT_ONCE and (export := await self._claim(None)) is not None:
+            self._begin(export)
+
+    async def stop(self) -> None:
+        """Give back what is under way. May be called twice."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def idle(self) -> None:
+        """Wait until nothing is being made."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    async def make(self, export_id: str) -> Export | None:
+        """Make this one, or wait until whoever makes it is done. None means no such export. Raises Unavailable."""
+        while (export := await self._store.export(export_id)) is not None and not export.state.is_final:
+            claimed = await self._claim(export_id)
+            if claimed is None:
+                await asyncio.sleep(_LOOK_SECONDS)
+                continue
+            if (await self._run(claimed)).state is ExportState.QUEUED:
+                raise Unavailable("an export waits for a service that is away, or another took it over")
+        return export
+
+    async def _claim(self, export_id: str | None) -> Export | None:
+        now = self._clock()
+        return await self._store.claim_export(export_id, self._holder, now, now + LEASE_SECONDS)
+
+    def _begin(self, export: Export) -> None:
+        task = asyncio.create_task(self._run(export), name=f"export {export.id}")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[Export]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("results.export_waits", export=task.get_name(), job="?", error=str(error))
+
+    async def _run(self, export: Export) -> Export:
+        """Make it and write how that ended: DONE, FAILED, or QUEUED again when a service was away."""
+        try:
+            ended = await self._made(export)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._store.end_export(_given_back(export)))
+            raise
+        except Unavailable as error:
+            log.warning("results.export_waits", export=export.id, job=export.job_id, error=error.message)
+            self._not_before = self._clock() + _REST_SECONDS
+            ended = _given_back(export)
+        except ScrapeyardError as error:
+            ended = self._failed(export, error.message)
+        except Exception as error:
+            log.error("results.export_broken", export=export.id, job=export.job_id, error=repr(error), exc_info=error)
+            ended = self._failed(export, f"a fault of ours: {error!r}")
+        if await self._store.end_export(ended) and ended.state.is_final:
+            await self._told(ended)
+        return ended
+
+    async def _made(self, export: Export) -> Export:
+        if export.attempt > MOST_ATTEMPTS:
+            raise ExportFailed(
+                f"it was begun {MOST_ATTEMPTS} times and never ended; look at the logs, then ask for it anew"
+            )
+        job = await self._store.job(export.job_id)
+        if job is None:
+            raise ExportFailed("its job is gone")
+        watch = _Watch(export.wish, job.counts.total)
+        async with self._kept(export, watch):
+            written = await self._write(export, watch)
+        return replace(
+            export,
+            state=ExportState.DONE,
+            progress=1.0,
+            rows=written.rows,
+            bytes=written.bytes,
+            digest=written.digest,
+            key=_key(export),
+            finished_at=self._clock(),
+        )
+
+    async def _write(self, export: Export, watch: "_Watch") -> Written:
+        if export.wish.type == "diff":
+            frames = change_frames(self._blobs, export.job_id, watch.fed)
+        else:
+            frames = item_frames(self._store, self._blobs, export.job_id, watch.fed)
+        async with file_process(watch.told) as file:
+            pieces = file.pieces(export.wish, frames)
+            size = await self._blobs.put_stream(_key(export), pieces, CONTENT_TYPES[export.wish.format])
+            if file.written is None or file.written.bytes != size:
+                raise ExportFailed("the file did not arrive whole in the blob store; ask for it anew")
+            return file.written
+
+    @asynccontextmanager
+    async def _kept(self, export: Export, watch: "_Watch") -> AsyncIterator[None]:
+        """The lease is renewed while the block lasts; the block is left with ExportLost when it could not be."""
+        lost = asyncio.timeout(None)
+
+        async def renew() -> None:
+            until = export.lease_until or 0.0
+            while True:
+                await asyncio.sleep(RENEW_SECONDS)
+                try:
+                    now = self._clock()
+                    held = await self._store.renew_export(watch.shown(export, now + LEASE_SECONDS))
+                    until = now + LEASE_SECONDS
+                except Unavailable:
+                    held = self._clock() < until
+                if not held:
+                    lost.reschedule(0)
+                    return
+
+        renewing = asyncio.create_task(renew())
+        try:
+            async with lost:
+                yield
+        except TimeoutError:
+            if not lost.expired():
+                raise
+            log.warning("results.export_lost", export=export.id, job=export.job_id)
+            raise Unavailable("another makes it now") from None
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+
+    def _failed(self, export: Export, why: str) -> Export:
+        return replace(export, state=ExportState.FAILED, error=why[:2000] or "unknown", finished_at=self._clock())
+
+    async def _told(self, export: Export) -> None:
+        facts = {"export": export.id, "job": export.job_id}
+        if export.state is ExportState.DONE:
+            wish = export.wish
+            log.info(
+                "results.export_done", **facts, type=wish.type, format=wish.format, rows=export.rows, bytes=export.bytes
+            )
+        else:
+            log.warning("results.export_failed", **facts, error=export.error)
+        await self._store.add_event(export.job_id, "export", msgspec.Raw(_event(export)), self._clock())
+
+
+class _Watch:
+    """How far one export is."""
+
+    def __init__(self, wish: ExportWish, total: int) -> None:
+        self._spooled = wish.type == "records" and wish.format not in ("json", "jsonl")
+        self._total = max(total, 1)
+        self._fed = 0
+        self._told = Told()
+
+    def fed(self, items: int) -> None:
+        self._fed += items
+
+    def told(self, told: Told) -> None:
+        self._told = told
+
+    def shown(self, export: Export, lease_until: float) -> Export:
+        read = min(1.0, self._fed / self._total)
+        progress = (read + self._told.share) / 2 if self._spooled else read
+        return replace(export, progress=progress, rows=self._told.rows, lease_until=lease_until)
+
+
+def _key(export: Export) -> str:
+    return keys.export(export.job_id, export.id, f"{export.wish.type}.{export.wish.format}")
+
+
+def _given_back(export: Export) -> Export:
+    return replace(export, state=ExportState.QUEUED, progress=0.0, rows=0)
+
+
+def _event(export: Export) -> bytes:
+    return msgspec.json.encode(
+        {
+            "id": export.id,
+            "type": export.wish.type,
+            "format": export.wish.format,
+            "state": export.state.value,
+            "rows": export.rows,
+            "bytes": export.bytes,
+            "error": export.error,
+        }
+    )

@@ -1,0 +1,84 @@
+"""What the process that writes a file is fed with: a job's items in frames, large results read from their objects."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.errors import ExportFailed, NotFound
+from scrapeyard.model.job import Item
+from scrapeyard.results import artifacts
+from scrapeyard.results.changes import ChangesMetadata
+from scrapeyard.results.exports import lines
+from scrapeyard.results.exports.lines import Line, line_of
+from scrapeyard.store.job_port import ItemFilter, ItemStore
+
+_ITEMS: Final = 250
+"""In one frame: making it must not hold the event loop."""
+_BYTES: Final = 16 * 1024 * 1024
+"""Results that are read from objects at once; a single one may be larger."""
+_READS: Final = 16
+_ALL: Final = ItemFilter()
+
+Fed = Callable[[int], None]
+"""Told how many items were handed over, each time."""
+
+
+async def item_frames(store: ItemStore, blobs: Blobs, job_id: str, fed: Fed) -> AsyncIterator[bytes]:
+    """All items of a job, in order. Raises ExportFailed when an object is missing."""
+    async for block in store.stream_items(job_id, _ALL):
+        for group in _groups(block):
+            yield lines.frame(lines.LINES, lines.encode(await _lines(blobs, group)))
+            fed(len(group))
+
+
+async def change_frames(blobs: Blobs, job_id: str, fed: Fed) -> AsyncIterator[bytes]:
+    """What a job found changed, in order. Raises ExportFailed when it was not compared with anything."""
+    try:
+        metadata = msgspec.json.decode(await artifacts.read(blobs, keys.changes_metadata(job_id)), type=ChangesMetadata)
+    except NotFound:
+        raise ExportFailed(
+            "the job's pages were not compared with an earlier crawl; give it policy.snapshots, or wish for the diff "
+            "when it is created"
+        ) from None
+    for part in range(1, metadata.parts + 1):
+        rows = msgspec.json.decode(await artifacts.read(blobs, keys.changes(job_id, part)), type=list[list[object]])
+        yield lines.frame(lines.ROWS, lines.encode(rows))
+        fed(len(rows))
+
+
+async def results_of(blobs: Blobs, items: Sequence[Item]) -> list[bytes | None]:
+    """The results of those that are objects, each read whole; None for the others."""
+    room = asyncio.Semaphore(_READS)
+
+    async def read(item: Item) -> bytes | None:
+        if not item.result_key:
+            return None
+        async with room:
+            return await artifacts.read(blobs, item.result_key)
+
+    if not any(item.result_key for item in items):
+        return [None] * len(items)
+    return await asyncio.gather(*(read(item) for item in items))
+
+
+async def _lines(blobs: Blobs, items: Sequence[Item]) -> list[Line]:
+    try:
+        results = await results_of(blobs, items)
+    except NotFound as error:
+        raise ExportFailed(f"the result of an item is missing: {error.message}; run the item again") from None
+    return [line_of(item, result) for item, result in zip(items, results, strict=True)]
+
+
+def _groups(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    first = size = 0
+    for place, item in enumerate(items):
+        size += item.result_bytes if item.result_key else 0
+        if place > first and (place - first >= _ITEMS or size > _BYTES):
+            yield items[first:place]
+            first, size = place, item.result_bytes if item.result_key else 0
+    if items:
+        yield items[first:]

@@ -1,0 +1,234 @@
+"""What became of every item, in parts of 1,000: all of them, the successes, the errors; then a summary that names the
+parts.
+
+The items of a settled job do not change, so writing it all again gives the same bytes. The summary comes last: as long
+as it is not there, the manifests are not whole.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.keys import MANIFESTS, ManifestKind
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.errors import NotFound
+from scrapeyard.model.job import Item, ItemStatus, Job
+from scrapeyard.model.run import Artifact, RunError, Usage
+from scrapeyard.results import artifacts
+from scrapeyard.results.exports.cells import as_time
+from scrapeyard.store.job_port import ItemFilter, ItemStore
+
+PART_ITEMS: Final = 1000
+_JSON: Final = "application/json"
+_encode = msgspec.json.Encoder().encode
+_KIND: Final[dict[ItemStatus, ManifestKind]] = {ItemStatus.SUCCESS: "success", ItemStatus.ERROR: "errors"}
+
+
+class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An item in a manifest. What it does not have is left out."""
+
+    item_id: str
+    seq: int
+    status: str
+    attempts: int = 0
+    exit_reason: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+    site: str = ""
+    input: Raw = Raw(b"{}")
+    result: Raw | None = None
+    """The data, where it is small."""
+    result_key: str = ""
+    """Where it is, if it is an object."""
+    result_bytes: int = 0
+    error: RunError | None = None
+    artifacts: tuple[Artifact, ...] = ()
+
+
+class PartFile(Struct, frozen=True, kw_only=True):
+    """One part as the summary names it. Bytes and digest are before compression."""
+
+    part: int
+    key: str
+    items: int
+    bytes: int
+    digest: str
+
+
+class ManifestFiles(Struct, frozen=True, kw_only=True):
+    """One kind of manifest."""
+
+    items: int
+    parts: int
+    files: tuple[PartFile, ...]
+
+
+class JobMetadata(Struct, frozen=True, kw_only=True):
+    """`job_metadata.json`."""
+
+    job_id: str
+    name: str
+    scraper: str
+    pinned: str
+    created_at: str | None
+    started_at: str | None
+    """Of the first attempt that was recorded."""
+    finished_at: str | None
+    """Of the last."""
+    duration_seconds: float
+    counts: dict[str, int]
+    exit_reasons: dict[str, int]
+    usage: Usage
+    manifests: dict[str, ManifestFiles]
+
+
+async def write_manifests(store: ItemStore, blobs: Blobs, job: Job) -> JobMetadata:
+    """Write every part and the summary of a job whose items have all ended. May be done again."""
+    writers = {kind: _Parts(blobs, job.id, kind) for kind in MANIFESTS}
+    summary = _Summary()
+    async for block in store.stream_items(job.id, ItemFilter()):
+        summary.add(block)
+        encoded = await asyncio.to_thread(_entries, block)
+        await writers["full"].add(encoded)
+        for status, kind in _KIND.items():
+            await writers[kind].add([pair for pair in encoded if pair[0] is status])
+    files = {kind: await writer.finish() for kind, writer in writers.items()}
+    metadata = summary.metadata(job, files)
+    await _drop_older(blobs, job.id, metadata)
+    await artifacts.put(blobs, keys.job_metadata(job.id), _encode(metadata), _JSON)
+    return metadata
+
+
+async def read_metadata(blobs: Blobs, job_id: str) -> JobMetadata:
+    """The summary. Raises NotFound when the manifests are not written (yet)."""
+    return msgspec.json.decode(await artifacts.read(blobs, keys.job_metadata(job_id)), type=JobMetadata)
+
+
+class _Parts:
+    """One kind of manifest in the making."""
+
+    def __init__(self, blobs: Blobs, job_id: str, kind: ManifestKind) -> None:
+        self._blobs = blobs
+        self._job_id = job_id
+        self._kind: ManifestKind = kind
+        self._waiting: list[_Encoded] = []
+        self._files: list[PartFile] = []
+        self._items = 0
+
+    async def add(self, entries: Sequence["_Encoded"]) -> None:
+        """In order."""
+        self._waiting += entries
+        while len(self._waiting) >= PART_ITEMS:
+            now, self._waiting = self._waiting[:PART_ITEMS], self._waiting[PART_ITEMS:]
+            await self._put(now)
+
+    async def finish(self) -> ManifestFiles:
+        """The last part."""
+        if self._waiting:
+            await self._put(self._waiting)
+        return ManifestFiles(items=self._items, parts=len(self._files), files=tuple(self._files))
+
+    async def _put(self, entries: Sequence["_Encoded"]) -> None:
+        part = len(self._files) + 1
+        key = keys.manifest(self._job_id, self._kind, part)
+        data, digest = await asyncio.to_thread(_document, self._job_id, self._kind, part, entries)
+        await artifacts.put(self._blobs, key, data, _JSON)
+        self._files.append(PartFile(part=part, key=key, items=len(entries), bytes=len(data), digest=digest))
+        self._items += len(entries)
+
+
+class _Summary:
+    """What a job came to, added up while its items pass."""
+
+    def __init__(self) -> None:
+        self._counts = {status.value: 0 for status in ItemStatus}
+        self._exits: dict[str, int] = {}
+        self._first: float | None = None
+        self._last: float | None = None
+
+    def add(self, items: Sequence[Item]) -> None:
+        for item in items:
+            self._counts[item.status.value] += 1
+            if item.exit_reason is not None:
+                self._exits[item.exit_reason.value] = self._exits.get(item.exit_reason.value, 0) + 1
+            if item.started_at is not None and (self._first is None or item.started_at < self._first):
+                self._first = item.started_at
+            if item.finished_at is not None and (self._last is None or item.finished_at > self._last):
+                self._last = item.finished_at
+
+    def metadata(self, job: Job, files: dict[ManifestKind, ManifestFiles]) -> JobMetadata:
+        duration = (self._last or 0.0) - (self._first or 0.0)
+        return JobMetadata(
+            job_id=job.id,
+            name=job.name,
+            scraper=job.scraper,
+            pinned=job.pinned,
+            created_at=as_time(job.created_at),
+            started_at=as_time(self._first),
+            finished_at=as_time(self._last),
+            duration_seconds=round(max(duration, 0.0), 3),
+            counts={"total": sum(self._counts.values()), **self._counts},
+            exit_reasons=dict(sorted(self._exits.items())),
+            usage=job.use,
+            manifests={str(kind): found for kind, found in files.items()},
+        )
+
+
+_Encoded = tuple[ItemStatus, bytes]
+
+
+def _entries(items: Sequence[Item]) -> list[_Encoded]:
+    return [(item.status, _encode(_entry(item))) for item in items]
+
+
+def _entry(item: Item) -> Entry:
+    return Entry(
+        item_id=item.key,
+        seq=item.seq,
+        status=item.status.value,
+        attempts=item.attempt,
+        exit_reason=item.exit_reason.value if item.exit_reason is not None else "",
+        started_at=as_time(item.started_at),
+        finished_at=as_time(item.finished_at),
+        site=item.site,
+        input=item.input,
+        result=item.result,
+        result_key=item.result_key,
+        result_bytes=item.result_bytes,
+        error=item.error,
+        artifacts=item.artifacts,
+    )
+
+
+def _document(job_id: str, kind: ManifestKind, part: int, entries: Sequence[_Encoded]) -> tuple[bytes, str]:
+    """The part, and its digest. It says how many entries it has, by status, and the digest of their array."""
+    body = b"[\n" + b",\n".join([data for _, data in entries]) + b"\n]"
+    counts: dict[str, int] = {}
+    for status, _ in entries:
+        counts[status.value] = counts.get(status.value, 0) + 1
+    head = {
+        "job_id": job_id,
+        "manifest": kind,
+        "part": part,
+        "items": len(entries),
+        "counts": dict(sorted(counts.items())),
+        "digest": hashlib.sha256(body).hexdigest(),
+    }
+    data = _encode(head)[:-1] + b',"entries":' + body + b"}\n"
+    return data, hashlib.sha256(data).hexdigest()
+
+
+async def _drop_older(blobs: Blobs, job_id: str, metadata: JobMetadata) -> None:
+    """A job that ran again may come to fewer parts of a kind."""
+    try:
+        older = await read_metadata(blobs, job_id)
+    except NotFound:
+        return
+    for kind in MANIFESTS:
+        parts = range(metadata.manifests[kind].parts + 1, older.manifests[kind].parts + 1)
+        await blobs.delete([keys.manifest(job_id, kind, part) for part in parts])

@@ -1,0 +1,160 @@
+"""Compares a finished job with the crawls before it, and remembers it for the next.
+
+Block by block: the pages of a block are looked up, compared, told in parts of changes, and written. A block that was
+written before a crash gives the same when it is compared again, as each page keeps what was known before this job.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from itertools import count
+from typing import Final, Protocol
+
+import msgspec
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.errors import NotFound
+from scrapeyard.model.job import Item, Job, SnapshotPolicy
+from scrapeyard.results import artifacts
+from scrapeyard.results.changes import ChangesMetadata, compare, miss, see
+from scrapeyard.results.exports.columns import DIFF, Row
+from scrapeyard.results.exports.lines import line_of
+from scrapeyard.results.feeding import results_of
+from scrapeyard.store.export_port import Snapshot, SnapshotStore
+from scrapeyard.store.job_port import ItemFilter, ItemStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("results")
+PART_ROWS: Final = 1000
+_BLOCK: Final = 500
+_TYPE: Final = [column.name for column in DIFF].index("change_type")
+
+
+class PageStore(ItemStore, SnapshotStore, Protocol):
+    """What is needed of the store."""
+
+
+def policy_of(job: Job) -> SnapshotPolicy | None:
+    """How its pages are to be remembered; None: they are not."""
+    if job.policy.snapshots is None and not any(wish.type == "diff" for wish in job.exports):
+        return None
+    return job.policy.snapshots or SnapshotPolicy()
+
+
+def scope_of(job: Job, policy: SnapshotPolicy) -> str:
+    """Crawls of one scope are compared with each other."""
+    return policy.scope or job.schedule_id or job.name or job.scraper.partition("@")[0]
+
+
+class Snapshots:
+    """Compares and remembers."""
+
+    def __init__(self, store: PageStore, blobs: Blobs) -> None:
+        self._store = store
+        self._blobs = blobs
+
+    async def update(self, job: Job) -> ChangesMetadata | None:
+        """Do it for one job whose items have all ended. None: the job does not want it. May be done again."""
+        policy = policy_of(job)
+        if policy is None:
+            return None
+        scope = scope_of(job, policy)
+        parts = _Parts(self._blobs, job.id)
+        last = 0.0
+        async for items in self._items(job.id):
+            last = max(last, *(item.finished_at or 0.0 for item in items))
+            await parts.add(await self._compare(scope, job.id, items, policy))
+        async for rows in self._missing(scope, job.id, last, policy):
+            await parts.add(rows)
+        metadata = await parts.finish(scope)
+        log.info("results.snapshots_kept", job=job.id, scope=scope, changes=metadata.counts)
+        return metadata
+
+    async def _items(self, job_id: str) -> AsyncIterator[Sequence[Item]]:
+        async for block in self._store.stream_items(job_id, ItemFilter()):
+            for start in range(0, len(block), _BLOCK):
+                yield block[start : start + _BLOCK]
+
+    async def _compare(self, scope: str, job_id: str, items: Sequence[Item], policy: SnapshotPolicy) -> list[Row]:
+        results = await results_of(self._blobs, items)
+        sights = [
+            see(line_of(item, result), item.seq, policy.ignore) for item, result in zip(items, results, strict=True)
+        ]
+        known = await self._store.snapshots(scope, [sight.page for sight in sights])
+        rows: list[Row] = []
+        changed: dict[str, Snapshot] = {}
+        for sight in sights:
+            after, row = compare(known.get(sight.page), sight, job_id, policy)
+            if after is not None:
+                known[sight.page] = changed[sight.page] = after
+            if row is not None:
+                rows.append(row)
+        if changed:
+            await self._store.put_snapshots(scope, list(changed.values()))
+        return rows
+
+    async def _missing(self, scope: str, job_id: str, at: float, policy: SnapshotPolicy) -> AsyncIterator[list[Row]]:
+        """Pages that were not on the list: those this job has found missing before a crash, then the others."""
+        after = ""
+        while found := await self._store.missing_snapshots(scope, job_id, after, _BLOCK):
+            after = found[-1].page
+            judged = [(page, *miss(page, job_id, at, policy)) for page in found]
+            kept = [new for page, new, _ in judged if new is not None and page.job_id != job_id]
+            gone = [page.page for page, new, _ in judged if new is None]
+            if kept:
+                await self._store.put_snapshots(scope, kept)
+            if gone:
+                await self._store.drop_snapshots(scope, gone)
+            yield [row for _, _, row in judged if row is not None]
+
+
+class _Parts:
+    """Rows as parts of changes, PART_ROWS in each."""
+
+    def __init__(self, blobs: Blobs, job_id: str) -> None:
+        self._blobs = blobs
+        self._job_id = job_id
+        self._numbers = count(1)
+        self._waiting: list[Row] = []
+        self._parts = 0
+        self._rows = 0
+        self._counts: dict[str, int] = {}
+
+    async def add(self, rows: Sequence[Row]) -> None:
+        """In order."""
+        for row in rows:
+            kind = str(row[_TYPE])
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+        self._rows += len(rows)
+        self._waiting += rows
+        while len(self._waiting) >= PART_ROWS:
+            now, self._waiting = self._waiting[:PART_ROWS], self._waiting[PART_ROWS:]
+            await self._put(now)
+
+    async def finish(self, scope: str) -> ChangesMetadata:
+        """The last part, then what names them all."""
+        if self._waiting:
+            await self._put(self._waiting)
+        metadata = ChangesMetadata(
+            job_id=self._job_id,
+            scope=scope,
+            parts=self._parts,
+            rows=self._rows,
+            counts=dict(sorted(self._counts.items())),
+        )
+        key = keys.changes_metadata(self._job_id)
+        await self._drop_older(key)
+        await artifacts.put(self._blobs, key, msgspec.json.encode(metadata), "application/json")
+        return metadata
+
+    async def _drop_older(self, key: str) -> None:
+        """A job that ran again may come to fewer parts."""
+        try:
+            older = msgspec.json.decode(await artifacts.read(self._blobs, key), type=ChangesMetadata).parts
+        except NotFound:
+            return
+        await self._blobs.delete([keys.changes(self._job_id, part) for part in range(self._parts + 1, older + 1)])
+
+    async def _put(self, rows: Sequence[Row]) -> None:
+        self._parts = next(self._numbers)
+        key = keys.changes(self._job_id, self._parts)
+        await artifacts.put(self._blobs, key, msgspec.json.encode(rows), "application/json")
