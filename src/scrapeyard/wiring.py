@@ -14,6 +14,7 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS, make_builtins
 from scrapeyard.dispatch.dispatcher import Dispatcher
 from scrapeyard.engine_wiring import WebParts, start_engine
+from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.extract.processes import ProcessExtractor
 from scrapeyard.model import new_id
@@ -32,12 +33,15 @@ from scrapeyard.repository.sources.git import GitSource
 from scrapeyard.repository.sources.indexed import http_source, s3_source
 from scrapeyard.repository.sources.installed import InstalledSource
 from scrapeyard.repository.sources.port import Source
+from scrapeyard.results.exporter import Exporter
+from scrapeyard.results.finishing import Finisher
 from scrapeyard.sandbox.forks import ForkSandbox
 from scrapeyard.settings import Settings, SourceSettings
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
+from scrapeyard.worker.batches import Batches, BatchParts
 from scrapeyard.worker.execute import Executor
 from scrapeyard.worker.foresight import Foresight
 from scrapeyard.worker.loop import Worker
@@ -113,7 +117,10 @@ class Platform:
         if "worker" in self.roles:
             await self._start_worker(base)
         if "dispatcher" in self.roles:
-            dispatcher = Dispatcher(settings, store, queue, blobs)
+            exporter = Exporter(store, blobs, time.time)
+            await self._up(exporter.start, exporter.stop)
+            finisher = Finisher(store, blobs, exporter, time.time)
+            dispatcher = Dispatcher(settings, store, queue, blobs, finish=finisher.finish, more=(exporter,))
             await self._up(dispatcher.start, dispatcher.stop)
         if "gateway" in self.roles:
             await self._start_gateway(base)
@@ -131,6 +138,7 @@ class Platform:
         await self._up(environments.start, environments.stop)
         secrets = Secrets(settings.repository.secrets_file)
         secrets.check()
+        builtins, checker = make_builtins(extractor), InputChecker()
         executor = Executor(
             catalogue=base.catalogue,
             preparer=Preparer(environments, secrets),
@@ -138,9 +146,19 @@ class Platform:
             engine=engine,
             blobs=base.blobs,
             queue=base.queue,
-            builtins=make_builtins(extractor),
-            checker=InputChecker(),
+            builtins=builtins,
+            checker=checker,
             worker_id=worker_id,
+        )
+        parts = BatchParts(
+            store=base.store,
+            executor=executor,
+            sandbox=sandbox,
+            engine=engine,
+            blobs=base.blobs,
+            builtins=builtins,
+            checker=checker,
+            sites=Sites(settings.sites.whole_hosts),
         )
         self.worker = Worker(
             worker_id=worker_id,
@@ -152,6 +170,7 @@ class Platform:
             catalogue=base.catalogue,
             sandbox=sandbox,
             executor=executor,
+            batches=Batches(parts, worker_id, settings.worker.lease_seconds),
             foresight=Foresight(base.catalogue, environments),
             traces=self._start_traces(),
         )
