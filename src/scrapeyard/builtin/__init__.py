@@ -6,17 +6,18 @@ from typing import Any
 from msgspec import Struct
 
 from scrapeyard import __version__
-from scrapeyard.builtin import page, product
+from scrapeyard.builtin import echo, page, product
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.extract.port import Extractor
 from scrapeyard.extract.threaded import ThreadExtractor
 from scrapeyard.model import Scraper, ScraperRef
 
-__all__ = ["BUILTINS", "PAGE", "PRODUCT", "Builtin", "make_builtins"]
+__all__ = ["BUILTINS", "ECHO", "PAGE", "PRODUCT", "Builtin", "make_builtins"]
 
 PAGE = "builtin/page"
 """What runs when a call gives only a URL."""
 PRODUCT = "builtin/product"
+ECHO = "builtin/echo"
 
 
 class Builtin(Struct, frozen=True, kw_only=True):
@@ -53,6 +54,18 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
                 output_schema=product.OUTPUT_SCHEMA,
             ),
             run=product.ProductScraper(extractor),
+        ),
+        ECHO: Builtin(
+            scraper=Scraper(
+                ref=ScraperRef(id=ECHO, version=__version__),
+                folder=None,
+                entry="",
+                name="Echo",
+                description="Its own input: for trying out jobs and measuring them. It fetches nothing.",
+                input_schema=echo.INPUT_SCHEMA,
+                output_schema=echo.OUTPUT_SCHEMA,
+            ),
+            run=echo.echo,
         ),
     }
 

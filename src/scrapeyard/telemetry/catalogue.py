@@ -4,6 +4,34 @@ Keep the list sorted by event name. A name is `part.what_happened`.
 """
 
 WORDS: dict[str, dict[str, str]] = {
+    "batch.broken": {
+        "en": "Batch {batch} of job {job} met a fault of ours ({error}); its items follow when its lease ends",
+        "ko": "작업 {job}의 배치 {batch}에서 내부 오류가 발생했습니다({error}). 항목은 임대가 끝나면 처리됩니다",
+    },
+    "batch.finished": {
+        "en": "Batch {batch} of job {job}: {items} items in {seconds} s",
+        "ko": "작업 {job}의 배치 {batch}: {seconds}초 동안 항목 {items}개를 처리했습니다",
+    },
+    "batch.not_given_back": {
+        "en": "{left} items of batch {batch} could not be given back now ({error}); they follow when its lease ends",
+        "ko": "배치 {batch}의 항목 {left}개를 지금 되돌리지 못했습니다({error}). 임대가 끝나면 처리됩니다",
+    },
+    "batch.outcome_unstorable": {
+        "en": "The outcome of item {item} of job {job} could not be written ({error}); it ends as an error of ours",
+        "ko": "작업 {job}의 항목 {item} 결과를 기록할 수 없어({error}) 내부 오류로 끝냅니다",
+    },
+    "batch.outcomes_void": {
+        "en": "{count} outcomes of batch {batch} of job {job} are void ({why}); the items are handed out again",
+        "ko": "작업 {job}의 배치 {batch} 결과 {count}개가 무효입니다({why}). 항목은 다시 배정됩니다",
+    },
+    "batch.record_late": {
+        "en": "Outcomes of batch {batch} wait for the store: {error}",
+        "ko": "배치 {batch}의 결과가 저장소를 기다립니다: {error}",
+    },
+    "batch.take_lost": {
+        "en": "Batch {batch} could not be taken: {error}",
+        "ko": "배치 {batch}을(를) 가져오지 못했습니다: {error}",
+    },
     "budget.away": {
         "en": "Redis does not answer ({error}); jobs are held to their budgets by what was last heard of other workers",
         "ko": "Redis가 응답하지 않습니다({error}). 작업 예산은 다른 워커에 대해 마지막으로 알려진 값으로 지킵니다",

@@ -1,11 +1,9 @@
 """One run, as a recipe: resolve, prepare, run, check, keep, tell."""
 
-import asyncio
 import time
 from typing import Any
 
 import msgspec
-from msgspec import Raw
 from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
@@ -13,12 +11,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin import Builtin
 from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import (
-    BadRequest,
-    FetchFailed,
-    SandboxError,
-    ScraperInvalid,
     ScraperNotFound,
-    ScrapeyardError,
     Unavailable,
 )
 from scrapeyard.model import Delivery, ExitReason, Limits, Outcome, RunError, Scraper, Timing, Usage
@@ -26,7 +19,6 @@ from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.repository.secrets import redact
 from scrapeyard.sandbox.port import Sandbox, Verdict, Work
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.pausing import Pausing
@@ -34,15 +26,11 @@ from scrapeyard.worker.prepare import Prepared, Preparer
 from scrapeyard.worker.retrying import postponed, with_retry
 from scrapeyard.worker.services import RunServices
 from scrapeyard.worker.slots import Seat
+from scrapeyard.worker.steps import checked, limits_of, refused, run_builtin, since, without_secrets
 
 log = get_log("worker")
 INLINE_RESULT = 64 * 1024
 """A larger result goes to the blob store and streams back from there."""
-_REFUSALS: dict[type[ScrapeyardError], ExitReason] = {
-    ScraperNotFound: ExitReason.SCRAPER_NOT_FOUND,
-    BadRequest: ExitReason.SCRAPER_NOT_FOUND,
-    ScraperInvalid: ExitReason.SCRAPER_INVALID,
-}
 
 
 class Executor:
@@ -80,11 +68,11 @@ class Executor:
         began = time.perf_counter()
         try:
             scraper = await self._find(delivery.scraper, seat)
-            outcome = _resolved(outcome, scraper, _since(began))
+            outcome = _resolved(outcome, scraper, since(began))
             prepared = await self._preparer.prepare(scraper, seat)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the run, never the worker
             return _ended(self._refused(outcome, error, delivery))
-        limits = _limits(delivery, scraper)
+        limits = limits_of(scraper, delivery.timeout_seconds)
         services = RunServices(
             delivery,
             prepared,
@@ -113,6 +101,10 @@ class Executor:
         async with seat.left():
             return await self._catalogue.obtain(wanted)
 
+    async def prepare(self, wanted: str, seat: Seat | None) -> Prepared:
+        """The scraper, with its config and packages. Raises what `steps.refused` puts into words."""
+        return await self._preparer.prepare(await self._find(wanted, seat), seat)
+
     def _begun(self, delivery: Delivery) -> Outcome:
         now = time.time()
         return Outcome(
@@ -126,21 +118,15 @@ class Executor:
 
     def _refused(self, outcome: Outcome, error: Exception, delivery: Delivery) -> Outcome:
         """A run that could not begin."""
-        if not isinstance(error, ScrapeyardError):
-            error = self._fault(delivery, error)
-        reason = _REFUSALS.get(type(error), ExitReason.INTERNAL_ERROR)
-        ended = replace(outcome, exit_reason=reason, error=RunError(message=error.message))
-        return with_retry(ended, delivery, error.retry_after if isinstance(error, Unavailable) else None)
-
-    def _fault(self, delivery: Delivery, error: Exception) -> SandboxError:
-        log.error("worker.fault", run=delivery.run_id, error=repr(error), exc_info=error)
-        return SandboxError(f"a fault in the worker: {type(error).__name__}; its log has the rest")
+        verdict = refused(delivery.run_id, error)
+        ended = replace(outcome, exit_reason=verdict.exit_reason, error=verdict.error)
+        return with_retry(ended, delivery, verdict.retry_after)
 
     async def _run(self, delivery: Delivery, prepared: Prepared, limits: Limits, services: RunServices) -> Verdict:
         scraper = prepared.scraper
         try:
             if scraper.is_builtin:
-                return await self._run_builtin(delivery, scraper, limits, services)
+                return await run_builtin(self._builtins[scraper.ref.id], services.fetch, delivery.input, limits)
             work = Work(
                 run_id=delivery.run_id,
                 attempt=delivery.attempt,
@@ -149,44 +135,9 @@ class Executor:
                 config=prepared.config,
                 environment=prepared.environment,
             )
-            return self._check(scraper, await self._sandbox.run(scraper, work, services))
-        except SandboxError as error:
-            return Verdict(exit_reason=ExitReason.INTERNAL_ERROR, error=RunError(message=error.message))
+            return checked(self._checker, scraper, await self._sandbox.run(scraper, work, services))
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the run, never the worker
-            message = self._fault(delivery, error).message
-            return Verdict(exit_reason=ExitReason.INTERNAL_ERROR, error=RunError(message=message))
-
-    async def _run_builtin(
-        self, delivery: Delivery, scraper: Scraper, limits: Limits, services: RunServices
-    ) -> Verdict:
-        began = time.perf_counter()
-        builtin = self._builtins[scraper.ref.id]
-        try:
-            async with asyncio.timeout(limits.wall_seconds):
-                result = await builtin.run(services.fetch, msgspec.json.decode(delivery.input))
-        except TimeoutError:
-            error = RunError(message=f"the run took longer than {limits.wall_seconds:g} s")
-            return Verdict(exit_reason=ExitReason.TIMEOUT, error=error, wall_ms=_since(began))
-        except FetchFailed as failure:
-            error = RunError(message=failure.message, type="FetchError", site_status=failure.site_status)
-            after = failure.details.get("retry_after")
-            return Verdict(exit_reason=failure.reason, error=error, wall_ms=_since(began), retry_after=after)
-        raw = msgspec.json.encode(result)
-        return Verdict(exit_reason=ExitReason.SUCCEEDED, result=Raw(raw), wall_ms=_since(began), output_bytes=len(raw))
-
-    def _check(self, scraper: Scraper, verdict: Verdict) -> Verdict:
-        """A result that breaks its scraper's own schema is not a success."""
-        if verdict.result is None or scraper.output_schema is None:
-            return verdict
-        faults = self._checker.output_errors(scraper, msgspec.json.decode(verdict.result))
-        if not faults:
-            return verdict
-        first = faults[0]
-        where = first["path"] or "the result"
-        error = RunError(
-            message=f"the result breaks the output schema: {where}: {first['message']}", details={"errors": faults}
-        )
-        return replace(verdict, exit_reason=ExitReason.BAD_RESULT, result=None, error=error)
+            return replace(refused(delivery.run_id, error), exit_reason=ExitReason.INTERNAL_ERROR, retry_after=None)
 
     async def _keep_large(self, outcome: Outcome) -> Outcome:
         if outcome.result is None or outcome.result_bytes <= INLINE_RESULT:
@@ -198,7 +149,7 @@ class Executor:
         except Unavailable as error:
             failed = RunError(message=f"the result could not be kept: {error.message}")
             return replace(outcome, exit_reason=ExitReason.INTERNAL_ERROR, result=None, result_bytes=0, error=failed)
-        timing = replace(outcome.timing, record_ms=round(_since(began), 2))
+        timing = replace(outcome.timing, record_ms=round(since(began), 2))
         return replace(outcome, result=None, result_key=key, timing=timing)
 
     async def _tell(self, run_id: str, message: dict[str, Any]) -> None:
@@ -207,12 +158,6 @@ class Executor:
             await self._queue.send(channels.events(run_id), msgspec.json.encode(message))
         except Unavailable as error:
             log.debug("worker.event_lost", run=run_id, error=error.message)
-
-
-def _limits(delivery: Delivery, scraper: Scraper) -> Limits:
-    if delivery.timeout_seconds is None:
-        return scraper.limits
-    return replace(scraper.limits, wall_seconds=min(scraper.limits.wall_seconds, delivery.timeout_seconds))
 
 
 def _resolved(outcome: Outcome, scraper: Scraper, ms: float) -> Outcome:
@@ -246,7 +191,7 @@ def _account(outcome: Outcome, prepared: Prepared, verdict: Verdict, services: R
         exit_reason=verdict.exit_reason,
         result=verdict.result,
         result_bytes=0 if verdict.result is None else len(bytes(verdict.result)),
-        error=_told(verdict.error, prepared.hidden),
+        error=without_secrets(verdict.error, prepared.hidden),
         usage=usage,
         timing=spent,
         fetches=tuple(services.traces),
@@ -256,21 +201,5 @@ def _account(outcome: Outcome, prepared: Prepared, verdict: Verdict, services: R
     )
 
 
-def _told(error: RunError | None, hidden: tuple[str, ...]) -> RunError | None:
-    """The same without the values of secrets."""
-    if error is None or not hidden:
-        return error
-    return replace(
-        error,
-        message=redact(error.message, hidden),
-        traceback=redact(error.traceback, hidden),
-        details=redact(error.details, hidden),
-    )
-
-
 def _ended(outcome: Outcome) -> Outcome:
     return replace(outcome, finished_at=time.time())
-
-
-def _since(start: float) -> float:
-    return (time.perf_counter() - start) * 1000

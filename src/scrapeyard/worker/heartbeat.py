@@ -4,7 +4,7 @@ import asyncio
 import os
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import WorkerInfo
@@ -29,7 +29,9 @@ class Heartbeat:
         describe: Callable[[], WorkerInfo],
         running: Callable[[], list[str]],
         stop_run: Callable[[str], None],
+        renew_more: Callable[[float], Awaitable[None]],
     ) -> None:
+        """`renew_more` prolongs, until the time it is given, what is held beside runs. Raises StoreUnavailable."""
         self._store = store
         self._recorder = recorder
         self._every = every_seconds
@@ -37,6 +39,7 @@ class Heartbeat:
         self._describe = describe
         self._running = running
         self._stop_run = stop_run
+        self._renew_more = renew_more
         self._standstill = Standstill(lease_seconds)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -78,6 +81,7 @@ class Heartbeat:
         stops = self._standstill.look()
         try:
             await self._store.beat(self._describe())
+            await self._renew_more(time.time() + self._lease)
             await self._renew()
         except Unavailable as error:
             log.warning("worker.beat_lost", error=error.message)

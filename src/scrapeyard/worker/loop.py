@@ -14,6 +14,7 @@ from scrapeyard import __version__
 from scrapeyard.errors import StoreUnavailable, Unavailable
 from scrapeyard.model import (
     Cancel,
+    CancelJob,
     Delivery,
     ExitReason,
     Outcome,
@@ -35,6 +36,7 @@ from scrapeyard.store.port import Ending, Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
+from scrapeyard.worker.batches import Batches
 from scrapeyard.worker.execute import Executor
 from scrapeyard.worker.foresight import Foresight
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
@@ -61,6 +63,7 @@ class Worker:
         catalogue: Catalogue,
         sandbox: Sandbox,
         executor: Executor,
+        batches: Batches,
         foresight: Foresight,
         traces: TraceExporter | None = None,
     ) -> None:
@@ -74,6 +77,7 @@ class Worker:
         self._catalogue = catalogue
         self._sandbox = sandbox
         self._executor = executor
+        self._batches = batches
         self._foresight = foresight
         self._looks = Looks(self._look, self._looked)
         self._outside = Outside()
@@ -96,6 +100,7 @@ class Worker:
             describe=self.describe,
             running=lambda: list(self._running),
             stop_run=self._lose_run,
+            renew_more=batches.renew,
         )
 
     async def start(self) -> None:
@@ -111,16 +116,23 @@ class Worker:
         if self._draining:
             return
         self._draining = True
-        log.info("worker.draining", worker=self.id, running=len(self._running))
+        log.info("worker.draining", worker=self.id, running=len(self._running) + len(self._batches))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._looks.stop()
-        if self._running:
-            await asyncio.wait(self._running.values(), timeout=self._settings.drain_seconds)
+        await self._drain()
         await self._hand_back()
+        await self._batches.stop()
         await self._foresight.stop()
         await self._heartbeat.stop()
+
+    async def _drain(self) -> None:
+        self._batches.drain()
+        ends = time.monotonic() + self._settings.drain_seconds
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=self._settings.drain_seconds)
+        await self._batches.wait(max(0.0, ends - time.monotonic()))
 
     def describe(self) -> WorkerInfo:
         """What the heartbeat tells."""
@@ -137,7 +149,7 @@ class Worker:
             draining=self._draining,
             started_at=self._started_at,
             seen_at=time.time(),
-            runs_done=self._done,
+            runs_done=self._done + self._batches.items_done,
             load=load_per_core(),
             memory_mb=own_memory_mb(),
             environments=self._foresight.states(),
@@ -157,6 +169,9 @@ class Worker:
             return []
 
     def _begin(self, delivery: Delivery, share: Slots) -> None:
+        if delivery.job_id:
+            self._batches.begin(delivery, share, Seat(delivery.run_id, share, self._outside))
+            return
         if delivery.run_id in self._running or delivery.run_id in self._never_run:
             return
         share.hold(delivery.run_id)
@@ -271,6 +286,8 @@ class Worker:
         """At once: while a look at a slow repository goes on, cancels must be heard."""
         if isinstance(signal, Cancel):
             self._cancel_run(signal.run_id)
+        elif isinstance(signal, CancelJob):
+            self._batches.kill_job(signal.job_id)
         elif isinstance(signal, Refresh):
             self._looks.begin()
 

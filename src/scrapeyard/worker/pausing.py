@@ -46,7 +46,7 @@ class Pausing:
         """Wait. Raises FetchFailed (fetch_rate_limited) at once when the run would be over by then, or when too many
         runs wait already; `details["retry_after"]` says when to come back."""
         if seconds >= self._ends - time.monotonic():
-            raise _too_long(seconds, "the site's turn comes after the run's time is over")
+            raise too_long(seconds, "the site's turn comes after the run's time is over")
         if self._seat is None or seconds <= IN_PLACE:
             await asyncio.sleep(seconds)
             return
@@ -55,7 +55,7 @@ class Pausing:
             await self._settle()
             await asyncio.sleep(seconds)
         except Overloaded:
-            raise _too_long(seconds, "too many runs of this worker wait for their sites") from None
+            raise too_long(seconds, "too many runs of this worker wait for their sites") from None
         finally:
             self._waiting -= 1
         await self._settle()
@@ -80,6 +80,7 @@ class Pausing:
                 await returning.__aexit__(None, None, None)
 
 
-def _too_long(seconds: float, why: str) -> FetchFailed:
+def too_long(seconds: float, why: str) -> FetchFailed:
+    """The error of a fetch that does not wait for its site, and when to come back."""
     message = f"{why}; the run is put back for {seconds:.1f} s"
     return FetchFailed(ExitReason.FETCH_RATE_LIMITED, message, retry_after=seconds)

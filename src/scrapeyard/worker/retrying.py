@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from scrapeyard.model import Delivery, ExitReason, Outcome, may_help_later
+from scrapeyard.model import Backoff, Delivery, ExitReason, Outcome, may_help_later
 
 OURS_SECONDS = 0.5
 MOST_SECONDS = 3600.0
@@ -30,15 +30,33 @@ def with_retry(
     that was away says; None: nothing."""
     if delivery.attempt >= delivery.max_attempts:
         return outcome
-    match outcome.exit_reason:
+    site_status = outcome.error.site_status if outcome.error else None
+    backoff = delivery.fetching.backoff
+    seconds = retry_seconds(outcome.exit_reason, site_status, backoff, delivery.attempt, after, jitter=jitter)
+    return outcome if seconds is None else replace(outcome, retry_after=seconds)
+
+
+def retry_seconds(
+    reason: ExitReason,
+    site_status: int | None,
+    backoff: Backoff,
+    attempt: int,
+    after: float | None,
+    *,
+    jitter: Callable[[], float] = random.random,
+) -> float | None:
+    """Until the attempt after this one; None: there should be none."""
+    match reason:
         case ExitReason.RETRY:
-            return replace(outcome, retry_after=after or 0.0)
+            return after or 0.0
         case ExitReason.INTERNAL_ERROR:
-            return replace(outcome, retry_after=after or OURS_SECONDS)
-        case reason if reason.is_fetch and may_help_later(reason, outcome.error.site_status if outcome.error else None):
-            return _later(outcome, delivery, after, jitter)
+            return after or OURS_SECONDS
+        case _ if reason.is_fetch and may_help_later(reason, site_status):
+            if after is not None:
+                return None if after > MOST_SECONDS else after
+            return backoff.seconds(attempt) * (1 + JITTER * jitter())
         case _:
-            return outcome
+            return None
 
 
 def postponed(outcome: Outcome, delivery: Delivery, after: float | None, now: float) -> Outcome | None:
@@ -50,10 +68,3 @@ def postponed(outcome: Outcome, delivery: Delivery, after: float | None, now: fl
     if now + seconds > delivery.created_at + MOST_SECONDS:
         return None
     return replace(outcome, retry_after=seconds, postponed=True)
-
-
-def _later(outcome: Outcome, delivery: Delivery, after: float | None, jitter: Callable[[], float]) -> Outcome:
-    if after is not None:
-        return outcome if after > MOST_SECONDS else replace(outcome, retry_after=after)
-    seconds = delivery.fetching.backoff.seconds(delivery.attempt)
-    return replace(outcome, retry_after=seconds * (1 + JITTER * jitter()))

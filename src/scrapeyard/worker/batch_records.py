@@ -1,0 +1,138 @@
+"""The way of a batch's outcomes to the store: in parts, in order, each once, and again while the store is away."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from scrapeyard.errors import Unavailable
+from scrapeyard.model import ExitReason, RunError
+from scrapeyard.model.job import Batch, ItemOutcome
+from scrapeyard.store.job_port import BatchStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("worker")
+EVERY_SECONDS = 0.5
+"""Outcomes wait no longer than this for company."""
+PART = 250
+"""Outcomes in one record. More at once would hold the event loop while they are made into rows."""
+MOST_WAITING = 1000
+MOST_BYTES = 8 * 1024 * 1024
+"""Outcomes that wait for the store; who has more waits with them."""
+_OUTCOME_COST = 500
+_FIRST_REST = 0.1
+_LONGEST_REST = 3.0
+
+
+class BatchRecords:
+    """Made for one batch that was taken. `on_refused` is called once, when the store says that it is not ours."""
+
+    def __init__(
+        self, store: BatchStore, batch: Batch, lease_until: float, on_refused: Callable[[], object] = lambda: None
+    ) -> None:
+        self.lease_until = lease_until
+        self.left = batch.left
+        """Items without a record, as far as is known here."""
+        self.refused = False
+        self._store = store
+        self._batch = batch
+        self._part = batch.part
+        self._on_refused = on_refused
+        self._waiting: list[ItemOutcome] = []
+        self._bytes = 0
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._recording = asyncio.Lock()
+
+    async def add(self, outcome: ItemOutcome) -> None:
+        """Returns at once, unless too much waits."""
+        self._waiting.append(outcome)
+        self._bytes += _weight(outcome)
+        if len(self._waiting) >= PART:
+            self._wake.set()
+        if len(self._waiting) >= MOST_WAITING or self._bytes >= MOST_BYTES:
+            self._wake.set()
+            self._room.clear()
+            await self._room.wait()
+
+    async def run(self) -> None:
+        """Record what comes, until cancelled."""
+        while True:
+            try:
+                async with asyncio.timeout(EVERY_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Record what waits. Returns when it is recorded, or never can be, which is told in the log."""
+        async with self._recording:
+            while self._waiting and not self.refused:
+                part = self._waiting[:PART]
+                await self._record(part)
+                del self._waiting[: len(part)]
+                self._bytes -= sum(map(_weight, part))
+                self._room.set()
+
+    async def _record(self, part: Sequence[ItemOutcome]) -> None:
+        """What the database cannot take is found by halves and recorded as a fault of ours."""
+        try:
+            await self._write(part)
+        except Exception as error:  # noqa: BLE001 - one outcome that cannot be written must not take the others along
+            if len(part) > 1:
+                middle = len(part) // 2
+                await self._record(part[:middle])
+                await self._record(part[middle:])
+                return
+            log.error("batch.outcome_unstorable", job=self._batch.job_id, item=part[0].seq, error=repr(error)[:500])
+            await self._write([_unstorable(part[0], error)])
+
+    async def _write(self, part: Sequence[ItemOutcome]) -> None:
+        if self.refused:
+            return
+        rest, asked_before = _FIRST_REST, False
+        while True:
+            try:
+                recorded = await self._store.record(
+                    self._batch.id, self._batch.worker_id, self._part, part, time.time()
+                )
+                break
+            except Unavailable as error:
+                asked_before = True
+                if time.time() + rest >= self.lease_until:
+                    self._give_up(len(part), error.message)
+                    return
+                log.warning("batch.record_late", batch=self._batch.id, error=error.message)
+            await asyncio.sleep(rest)
+            rest = min(rest * 2, _LONGEST_REST)
+        if recorded is None and not asked_before:
+            self._give_up(len(part), "the batch is another's by now")
+            return
+        self._part += 1
+        self.left = recorded.left if recorded is not None else self.left - len(part)
+
+    def _give_up(self, count: int, why: str) -> None:
+        """The items are handed out again when the lease has ended; their outcomes here are void."""
+        waiting = max(count, len(self._waiting))
+        log.warning("batch.outcomes_void", batch=self._batch.id, job=self._batch.job_id, count=waiting, why=why)
+        self.refused = True
+        self._room.set()
+        self._on_refused()
+
+
+def _weight(outcome: ItemOutcome) -> int:
+    return _OUTCOME_COST + (0 if outcome.result is None else outcome.result_bytes)
+
+
+def _unstorable(outcome: ItemOutcome, error: Exception) -> ItemOutcome:
+    message = f"the outcome could not be written: {type(error).__name__}; the worker's log has the rest"
+    return ItemOutcome(
+        seq=outcome.seq,
+        attempt=outcome.attempt,
+        exit_reason=ExitReason.INTERNAL_ERROR,
+        error=RunError(message=message),
+        started_at=outcome.started_at,
+        finished_at=outcome.finished_at,
+    )

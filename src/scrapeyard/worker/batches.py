@@ -1,0 +1,260 @@
+"""The batches of one worker: taken, run item by item, recorded in parts, prolonged, drained or killed."""
+
+import asyncio
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.builtin import Builtin
+from scrapeyard.engines.port import HttpEngine
+from scrapeyard.engines.sites.site import Sites
+from scrapeyard.errors import Unavailable
+from scrapeyard.model import Delivery
+from scrapeyard.model.job import Batch, BatchItem, Job
+from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.sandbox.port import Sandbox, Verdict
+from scrapeyard.store.job_port import BatchStore
+from scrapeyard.telemetry.events import get_log
+from scrapeyard.worker.batch_records import BatchRecords
+from scrapeyard.worker.execute import Executor
+from scrapeyard.worker.item_services import Surroundings
+from scrapeyard.worker.items import Items, refused_outcome
+from scrapeyard.worker.pausing import Pausing
+from scrapeyard.worker.slots import Seat, Slots
+from scrapeyard.worker.steps import limits_of, refused
+from scrapeyard.worker.turns import Turns
+
+log = get_log("worker")
+AT_ONCE = 16
+"""Items of one batch that a built-in scraper runs at once; the job's concurrency may lower it."""
+
+
+class BatchParts(Struct, frozen=True, kw_only=True):
+    """What batches are run with."""
+
+    store: BatchStore
+    executor: Executor
+    sandbox: Sandbox
+    engine: HttpEngine
+    blobs: Blobs
+    builtins: dict[str, Builtin]
+    checker: InputChecker
+    sites: Sites
+
+
+class Batches:
+    """All that a worker holds. Each takes one slot."""
+
+    def __init__(self, parts: BatchParts, worker_id: str, lease_seconds: float) -> None:
+        self._parts = parts
+        self._worker_id = worker_id
+        self._lease = lease_seconds
+        self._turns = Turns()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._held: dict[str, _Held] = {}
+        self._draining = False
+        self.items_done = 0
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def begin(self, delivery: Delivery, share: Slots, seat: Seat) -> None:
+        """Take it in a slot of this share; a delivery that is here already is dropped."""
+        batch_id = delivery.run_id
+        if batch_id in self._tasks or self._draining:
+            return
+        share.hold(batch_id)
+        task = asyncio.create_task(self._handle(delivery, seat))
+        self._tasks[batch_id] = task
+        task.add_done_callback(lambda _: self._free(batch_id, share))
+
+    def kill_job(self, job_id: str) -> None:
+        """End its batches here: children are killed, what has no outcome goes back."""
+        for held in list(self._held.values()):
+            if held.job.id == job_id:
+                held.stop()
+
+    async def renew(self, lease_until: float) -> None:
+        """Prolong all, and stop those that the store says to. Raises StoreUnavailable."""
+        held = dict(self._held)
+        if not held:
+            return
+        lost = set(await self._parts.store.renew_batches(self._worker_id, list(held), lease_until))
+        for batch_id, one in held.items():
+            if batch_id in lost:
+                one.stop()
+            else:
+                one.records.lease_until = lease_until
+
+    def drain(self) -> None:
+        """Let each finish the items at hand and give the rest back."""
+        self._draining = True
+        for held in self._held.values():
+            held.draining = True
+
+    async def wait(self, seconds: float) -> None:
+        """Until all are done, at most so long."""
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=seconds)
+
+    async def stop(self) -> None:
+        """Kill what is left, record what it came to, give the rest back. May be called twice."""
+        self.drain()
+        tasks = list(self._tasks.values())
+        for held in list(self._held.values()):
+            held.stop()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _free(self, batch_id: str, share: Slots) -> None:
+        self._tasks.pop(batch_id, None)
+        share.free(batch_id)
+
+    async def _handle(self, delivery: Delivery, seat: Seat) -> None:
+        try:
+            taken = await self._take(delivery)
+            if taken is not None:
+                await self._run(*taken, seat)
+        except Exception as error:  # the batch is found again when its lease ends
+            log.error("batch.broken", batch=delivery.run_id, job=delivery.job_id, error=repr(error), exc_info=error)
+
+    async def _take(self, delivery: Delivery) -> tuple[Batch, Job, list[BatchItem], float] | None:
+        now = time.time()
+        try:
+            taken = await self._parts.store.take_batch(delivery.run_id, self._worker_id, now, now + self._lease)
+        except Unavailable as error:
+            log.warning("batch.take_lost", batch=delivery.run_id, error=error.message)
+            return None
+        return None if taken is None else (*taken, now + self._lease)
+
+    async def _run(self, batch: Batch, job: Job, items: list[BatchItem], lease_until: float, seat: Seat) -> None:
+        held = _Held(self._parts, self._turns, batch, job, items, lease_until)
+        held.draining = self._draining
+        self._held[batch.id] = held
+        try:
+            await held.run(seat)
+        finally:
+            del self._held[batch.id]
+            self.items_done += held.done
+
+
+class _Held:
+    """One batch that is ours."""
+
+    def __init__(  # noqa: PLR0917 - what the store gave, in its order
+        self,
+        parts: BatchParts,
+        turns: Turns,
+        batch: Batch,
+        job: Job,
+        items: Sequence[BatchItem],
+        lease_until: float,
+    ) -> None:
+        self.job = job
+        self.draining = False
+        self.done = 0
+        self.records = BatchRecords(parts.store, batch, lease_until, self.stop)
+        self._parts = parts
+        self._turns = turns
+        self._batch = batch
+        self._items = items
+        self._work: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Kill what runs; what is done is recorded and the rest given back. May be called twice."""
+        self._stopped = True
+        if self._work is not None:
+            self._work.cancel()
+
+    async def run(self, seat: Seat) -> None:
+        """To its end. Raises CancelledError only if cancelled itself."""
+        began = time.perf_counter()
+        recording = asyncio.create_task(self.records.run())
+        self._work = asyncio.create_task(self._run_items(seat))
+        if self._stopped:
+            self._work.cancel()
+        try:
+            await asyncio.wait((self._work,))
+        finally:
+            self._work.cancel()
+            recording.cancel()
+            await asyncio.wait((self._work, recording))
+            await self._settle()
+        seconds = round(time.perf_counter() - began, 3)
+        log.debug("batch.finished", batch=self._batch.id, job=self.job.id, items=self.done, seconds=seconds)
+        if not self._work.cancelled() and (error := self._work.exception()) is not None:
+            raise error
+
+    async def _settle(self) -> None:
+        await self.records.flush()
+        if self.records.refused or not self.records.left:
+            return
+        try:
+            await self._parts.store.give_back(self._batch.id, self._batch.worker_id, time.time())
+        except Unavailable as error:
+            log.warning("batch.not_given_back", batch=self._batch.id, left=self.records.left, error=error.message)
+
+    async def _run_items(self, seat: Seat) -> None:
+        pausing = Pausing(seat, math.inf)
+        try:
+            items = await self._prepare(seat, pausing)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must end the items, never the worker
+            await self._refuse(refused(self._batch.id, error))
+            return
+        try:
+            upcoming = self._upcoming()
+            async with asyncio.TaskGroup() as lanes:
+                for _ in range(self._at_once(items)):
+                    lanes.create_task(self._run_lane(items, upcoming))
+        finally:
+            items.close()
+            await pausing.close()
+
+    async def _prepare(self, seat: Seat, pausing: Pausing) -> Items:
+        job, parts = self.job, self._parts
+        prepared = await parts.executor.prepare(job.pinned, seat)
+        limits = limits_of(prepared.scraper, job.policy.timeout_seconds)
+        around = Surroundings(
+            job=job,
+            prepared=prepared,
+            policy=job.policy.fetching.over(prepared.scraper.policy.fetching),
+            wall_seconds=limits.wall_seconds,
+            engine=parts.engine,
+            blobs=parts.blobs,
+            pausing=pausing,
+        )
+        return Items(
+            around,
+            limits=limits,
+            sandbox=parts.sandbox,
+            builtins=parts.builtins,
+            checker=parts.checker,
+            sites=parts.sites,
+        )
+
+    def _at_once(self, items: Items) -> int:
+        """Scripts run one after another: a batch has one slot."""
+        if not items.is_builtin:
+            return 1
+        return max(1, min(AT_ONCE, self.job.policy.concurrency or AT_ONCE, len(self._items)))
+
+    def _upcoming(self) -> Iterator[BatchItem]:
+        for item in self._items:
+            if self.draining:
+                return
+            yield item
+
+    async def _run_lane(self, items: Items, upcoming: Iterator[BatchItem]) -> None:
+        for item in upcoming:
+            await self._turns.breathe()
+            await self.records.add(await items.run(item))
+            self.done += 1
+
+    async def _refuse(self, verdict: Verdict) -> None:
+        for item in self._upcoming():
+            await self._turns.breathe()
+            await self.records.add(refused_outcome(self.job, verdict, item, time.time()))
+            self.done += 1

@@ -1,0 +1,148 @@
+"""What one item of a job gets from its worker: pages, a place for artifacts, a short log. Little is made before it is
+asked for: most of a million items ask for next to nothing."""
+
+import time
+from collections.abc import AsyncIterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.engines.budget_ledger import Ledger, Spent
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import Artifact, ExitReason, FetchPolicy, LogLine
+from scrapeyard.model.job import BatchItem, Job
+from scrapeyard.repository.secrets import redact
+from scrapeyard.results import artifacts
+from scrapeyard.worker.pausing import Pausing, too_long
+from scrapeyard.worker.prepare import Prepared
+
+MAX_LOG = 4096
+"""Bytes of a failed item's log that are kept: the last ones."""
+_LINE_COST = 32
+_NOTHING = Spent()
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """The same for all items of a batch."""
+
+    job: Job
+    prepared: Prepared
+    policy: FetchPolicy
+    wall_seconds: float
+    engine: HttpEngine
+    blobs: Blobs
+    pausing: Pausing
+    """Of the whole batch: its slot is given up while every item that fetches waits."""
+
+
+class ItemServices:
+    """Serves one child, or one built-in, for the length of one item."""
+
+    def __init__(self, around: Surroundings, item: BatchItem) -> None:
+        self._around = around
+        self._item = item
+        self._ends = time.monotonic() + around.wall_seconds
+        self._caller: Caller | None = None
+        self._log_bytes = 0
+        self.logs: list[LogLine] = []
+        self.artifacts: dict[str, Artifact] = {}
+        self.fetches = 0
+        self.bytes_received = 0
+        self.page: FetchResponse | None = None
+        """The last page of text that was fetched, where pages are to be kept."""
+        self.come_back: float | None = None
+        """Seconds until the turn of the site that last had none in time; None: every site had."""
+
+    @property
+    def spent(self) -> Spent:
+        """What its fetches used up."""
+        return _NOTHING if self._caller is None else self._caller.ledger.spent
+
+    @property
+    def bytes_by_class(self) -> dict[str, int]:
+        """What it received, by what that came through."""
+        return {} if self._caller is None else dict(self._caller.ledger.bytes_by_class)
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        """Through the engine. Raises FetchFailed."""
+        self.fetches += 1
+        try:
+            async with self._around.pausing.fetching():
+                response = await self._around.engine.fetch(request, self._on_behalf())
+        except FetchFailed as error:
+            if error.reason is ExitReason.FETCH_RATE_LIMITED and error.site_status is None:
+                self.come_back = error.details.get("retry_after")
+            raise
+        self.bytes_received += response.bytes_received
+        if self._around.job.policy.keep_html and response.kept is None and _is_text(response):
+            self.page = response
+        return response
+
+    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
+        """As `fetch`; the page becomes an artifact as it comes. Raises FetchFailed or BlobsUnavailable."""
+
+        async def keep(pieces: AsyncIterator[bytes], content_type: str) -> int:
+            kind = content_type[:200] or "application/octet-stream"
+            around = self._around
+            kept = await artifacts.keep_stream(around.blobs, around.job.id, self._item.key, name, pieces, kind)
+            self.artifacts[name] = kept
+            return kept.size
+
+        page = await self.fetch(replace(request, keep=keep))
+        if page.kept is not None or not 200 <= page.status < 300:
+            return page
+        kept = await keep(_whole(page.body), dict(page.headers).get("content-type", ""))  # from an engine of recordings
+        return replace(page, body=b"", kept=kept)
+
+    async def artifact(self, name: str, content_type: str, data: bytes) -> None:
+        """Keep bytes. Raises BlobsUnavailable."""
+        around = self._around
+        self.artifacts[name] = await artifacts.keep(
+            around.blobs, around.job.id, self._item.key, name, data, content_type, script=True
+        )
+
+    def log(self, line: LogLine) -> None:
+        """A line of the script's, without the values of secrets; the first ones go when there are too many."""
+        hidden = self._around.prepared.hidden
+        if hidden:
+            line = replace(line, text=redact(line.text, hidden), fields=redact(line.fields, hidden))
+        line = replace(line, text=line.text[-MAX_LOG:])
+        self.logs.append(line)
+        self._log_bytes += _size(line)
+        while self._log_bytes > MAX_LOG and len(self.logs) > 1:
+            self._log_bytes -= _size(self.logs.pop(0))
+
+    async def pause(self, seconds: float) -> None:
+        """Wait for a site's turn. Raises FetchFailed at once when the item would be over by then."""
+        if seconds >= self._ends - time.monotonic():
+            raise too_long(seconds, "the site's turn comes after the item's time is over")
+        await self._around.pausing.pause(seconds)
+
+    def _on_behalf(self) -> Caller:
+        if self._caller is None:
+            around = self._around
+            self._caller = Caller(
+                scraper=around.prepared.scraper,
+                run_id=f"{around.job.id}/{self._item.key}",
+                job_id=around.job.id,
+                policy=around.policy,
+                job_budget=around.job.policy.budget,
+                ledger=Ledger(),
+                pause=self.pause,
+            )
+        return self._caller
+
+
+def _size(line: LogLine) -> int:
+    return len(line.text) + _LINE_COST + (len(str(line.fields)) if line.fields else 0)
+
+
+def _is_text(response: FetchResponse) -> bool:
+    media = next((value for key, value in response.headers if key.lower() == "content-type"), "text/html")
+    return media.startswith("text/") or "html" in media or "xml" in media
+
+
+async def _whole(body: bytes) -> AsyncIterator[bytes]:
+    yield body

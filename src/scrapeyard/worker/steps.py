@@ -1,0 +1,93 @@
+"""The steps that runs and the items of jobs have alike: how a built-in is called, a result checked, a refusal told."""
+
+import asyncio
+import time
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from scrapeyard.builtin import Builtin
+from scrapeyard.builtin.fetching import Fetch
+from scrapeyard.errors import BadRequest, FetchFailed, ScraperInvalid, ScraperNotFound, ScrapeyardError, Unavailable
+from scrapeyard.model import ExitReason, Limits, RunError, Scraper
+from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.secrets import redact
+from scrapeyard.sandbox.port import Verdict
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("worker")
+_REFUSALS: dict[type[ScrapeyardError], ExitReason] = {
+    ScraperNotFound: ExitReason.SCRAPER_NOT_FOUND,
+    BadRequest: ExitReason.SCRAPER_NOT_FOUND,
+    ScraperInvalid: ExitReason.SCRAPER_INVALID,
+}
+
+
+def refused(what: str, error: Exception) -> Verdict:
+    """Why `what` (a run, or a batch) could not begin, or could not go on through no fault of the script."""
+    if not isinstance(error, ScrapeyardError):
+        log.error("worker.fault", run=what, error=repr(error), exc_info=error)
+        message = f"a fault in the worker: {type(error).__name__}; its log has the rest"
+        return Verdict(exit_reason=ExitReason.INTERNAL_ERROR, error=RunError(message=message))
+    return Verdict(
+        exit_reason=_REFUSALS.get(type(error), ExitReason.INTERNAL_ERROR),
+        error=RunError(message=error.message),
+        retry_after=error.retry_after if isinstance(error, Unavailable) else None,
+    )
+
+
+def limits_of(scraper: Scraper, timeout_seconds: float | None) -> Limits:
+    """The scraper's own, shortened to what a call or a job allows."""
+    if timeout_seconds is None:
+        return scraper.limits
+    return replace(scraper.limits, wall_seconds=min(scraper.limits.wall_seconds, timeout_seconds))
+
+
+async def run_builtin(builtin: Builtin, fetch: Fetch, given: Raw, limits: Limits) -> Verdict:
+    """Call our own code in this process. Raises nothing that it is known to raise."""
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(limits.wall_seconds):
+            result = await builtin.run(fetch, msgspec.json.decode(given))
+    except TimeoutError:
+        error = RunError(message=f"the run took longer than {limits.wall_seconds:g} s")
+        return Verdict(exit_reason=ExitReason.TIMEOUT, error=error, wall_ms=since(began))
+    except FetchFailed as failure:
+        error = RunError(message=failure.message, type="FetchError", site_status=failure.site_status)
+        after = failure.details.get("retry_after")
+        return Verdict(exit_reason=failure.reason, error=error, wall_ms=since(began), retry_after=after)
+    raw = msgspec.json.encode(result)
+    return Verdict(exit_reason=ExitReason.SUCCEEDED, result=Raw(raw), wall_ms=since(began), output_bytes=len(raw))
+
+
+def checked(checker: InputChecker, scraper: Scraper, verdict: Verdict) -> Verdict:
+    """A result that breaks its scraper's own schema is not a success."""
+    if verdict.result is None or scraper.output_schema is None:
+        return verdict
+    faults = checker.output_errors(scraper, msgspec.json.decode(verdict.result))
+    if not faults:
+        return verdict
+    first = faults[0]
+    where = first["path"] or "the result"
+    error = RunError(
+        message=f"the result breaks the output schema: {where}: {first['message']}", details={"errors": faults}
+    )
+    return replace(verdict, exit_reason=ExitReason.BAD_RESULT, result=None, error=error)
+
+
+def without_secrets(error: RunError | None, hidden: tuple[str, ...]) -> RunError | None:
+    """The same without the values of secrets."""
+    if error is None or not hidden:
+        return error
+    return replace(
+        error,
+        message=redact(error.message, hidden),
+        traceback=redact(error.traceback, hidden),
+        details=redact(error.details, hidden),
+    )
+
+
+def since(start: float) -> float:
+    """Milliseconds."""
+    return (time.perf_counter() - start) * 1000
