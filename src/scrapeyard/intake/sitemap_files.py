@@ -13,6 +13,7 @@ from xml.parsers import expat
 from msgspec import Struct
 
 from scrapeyard.engines.target import MAX_URL
+from scrapeyard.intake.ampersands import Ampersands
 from scrapeyard.intake.rows import BadRow
 from scrapeyard.intake.url_rows import UrlParser
 
@@ -23,6 +24,10 @@ _RECORDS = {"urlset": "url", "sitemapindex": "sitemap", "rss": "item", "rdf": "i
 _ADDRESSES = {"url": "loc", "sitemap": "loc", "item": "link", "entry": "link"}
 _DATES = {"url": ("lastmod",), "sitemap": ("lastmod",), "item": ("pubdate",), "entry": ("updated", "modified")}
 _BLANK = " \t\r\n"
+_ENOUGH = 32
+"""Bytes that show what kind of file it is."""
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""Marks of UTF-16."""
 
 
 class SitemapBroken(Exception):
@@ -63,19 +68,28 @@ class SitemapFile:
         if self._reader is not None:
             return self._reader.feed(data)
         self._head += data
-        start = self._head.removeprefix(b"\xef\xbb\xbf").lstrip()
-        if not start:
-            self._head = b""
-            return Entries([], [])
-        is_xml = start[:1] == b"<" or self._head[:2] in (b"\xff\xfe", b"\xfe\xff")
-        self._reader = _Xml() if is_xml else _Plain()
-        return self._reader.feed(start if start[:1] == b"<" else self._head)
+        return self._begin() if len(self._begun()) >= _ENOUGH else Entries([], [])
 
     def finish(self) -> Entries:
         """There is no more."""
-        if self._reader is None:
+        if self._reader is not None:
+            return self._reader.finish()
+        if not self._begun():
             raise SitemapBroken("is empty")
-        return self._reader.finish()
+        first, last = self._begin(), self.finish()
+        return Entries(first.found + last.found, first.bad + last.bad)
+
+    def _begun(self) -> bytes:
+        """What there is, without the blank that some put before it; a mark at the start is no blank."""
+        self._head = self._head.removeprefix(b"\xef\xbb\xbf").lstrip()
+        return self._head
+
+    def _begin(self) -> Entries:
+        if self._head[:_ENOUGH].lower().startswith((b"<!doctype html", b"<html")):
+            raise SitemapBroken("is a web page, not a sitemap")
+        wide = self._head[:2] in _WIDE or b"\0" in self._head[:4]
+        self._reader = _Xml(mend=not wide) if wide or self._head[:1] == b"<" else _Plain()
+        return self._reader.feed(self._head)
 
 
 class _Plain:
@@ -100,7 +114,7 @@ class _Plain:
 
 
 class _Xml:
-    def __init__(self) -> None:
+    def __init__(self, *, mend: bool) -> None:
         self._parser = parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
@@ -109,6 +123,7 @@ class _Xml:
         parser.CharacterDataHandler = self._text
         parser.EntityDeclHandler = _refuse_entities
         parser.ExternalEntityRefHandler = _refuse_entities
+        self._ampersands = Ampersands() if mend else None
         self._found: list[Entry] = []
         self._fed = 0
         self._depth = 0
@@ -123,6 +138,8 @@ class _Xml:
         """Text of the entry at hand by field; of itself under the empty name."""
 
     def feed(self, data: bytes) -> Entries:
+        if self._ampersands is not None:
+            data = self._ampersands.feed(data)
         self._parse(data, final=False)
         self._fed += len(data)
         if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_TOKEN:
@@ -130,7 +147,7 @@ class _Xml:
         return self._taken()
 
     def finish(self) -> Entries:
-        self._parse(b"", final=True)
+        self._parse(b"" if self._ampersands is None else self._ampersands.feed(b"", final=True), final=True)
         return self._taken()
 
     def _parse(self, data: bytes, *, final: bool) -> None:
@@ -166,8 +183,7 @@ class _Xml:
 
     def _begin(self, root: str) -> None:
         if root not in _RECORDS:
-            what = "a web page" if root == "html" else f"<{root[:50]}>"
-            raise SitemapBroken(f"is {what}, not a sitemap")
+            raise SitemapBroken(f"is <{root[:50]}>, not a sitemap")
         self._record = _RECORDS[root]
 
     def _take_link(self, attributes: Mapping[str, str]) -> None:

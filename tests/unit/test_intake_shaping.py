@@ -1,0 +1,285 @@
+"""Rows as inputs: the places and types that the scraper wants, keys, and what is said of rows that do not fit."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrapeyard.builtin import BUILTINS, PAGE
+from scrapeyard.engines.sites.site import Sites
+from scrapeyard.errors import BadRequest
+from scrapeyard.intake.keys import canonical, is_key, key_of, key_of_url
+from scrapeyard.intake.links import Links
+from scrapeyard.intake.patterns import Chooser
+from scrapeyard.intake.rows import BadRow, ListRefused, ListUnreadable, Piece
+from scrapeyard.intake.shaping import Shaped, Shaper
+from scrapeyard.intake.source import Choice, FollowSource, Shape, SitemapSource, Source, as_table, source_of
+from scrapeyard.intake.spool import KEPT, Summary, Tally, read_spool, write_spool
+from scrapeyard.model import Scraper, ScraperRef
+from scrapeyard.model.job import MAX_ITEM_INPUT, Job, JobStatus, NewItem
+from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.store.job_port import ITEM_BLOCK
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "url": {"type": "string"},
+        "count": {"type": "integer"},
+        "price": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+        "fresh": {"type": ["boolean", "null"]},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "any": {},
+    },
+    "required": ["url"],
+    "additionalProperties": False,
+}
+
+
+def scraper(schema: dict[str, Any] = SCHEMA) -> Scraper:
+    return Scraper(ref=ScraperRef(id="shop/product", version="1.0.0"), folder=None, input_schema=schema)
+
+
+def shaped(
+    rows: list[Any], shape: Shape | None = None, *, text: bool = False, schema: dict[str, Any] = SCHEMA
+) -> Shaped:
+    shaper = Shaper(scraper(schema), InputChecker(), shape or Shape())
+    return shaper.shape(Piece(list(enumerate(rows, 2)), []), text=text)
+
+
+def inputs(found: Shaped) -> list[Any]:
+    assert not found.bad, found.bad
+    return [msgspec.json.decode(item.input) for item in found.items]
+
+
+def only_reason(found: Shaped) -> str:
+    assert not found.items
+    (bad,) = found.bad
+    assert bad.line == 2
+    return bad.reason
+
+
+def test_cells_become_what_the_schema_wants() -> None:
+    row = {"url": "u", "count": " 12", "price": "1.5", "fresh": "Yes", "tags": '["a"]', "any": "007"}
+    expected = {"url": "u", "count": 12, "price": 1.5, "fresh": True, "tags": ["a"], "any": "007"}
+    assert inputs(shaped([row], text=True)) == [expected]
+
+
+def test_empty_cells_are_left_out() -> None:
+    assert inputs(shaped([{"url": "u", "count": "", "price": ""}], text=True)) == [{"url": "u"}]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ({"count": "1.5"}, "count: '1.5' is not a whole number"),
+        ({"count": "9" * 30}, "whole number"),
+        ({"price": "1,50"}, "price: '1,50' is not a number such as 12.5"),
+        ({"price": "NaN"}, "is not a number"),
+        ({"fresh": "maybe"}, "true or false"),
+        ({"tags": "a, b"}, "JSON"),
+        ({"tags": "[NaN]"}, "JSON"),
+        ({"tags": "[1]"}, "tags/0"),
+        ({"item_id": "a/b"}, "cannot be an item_id"),
+    ],
+)
+def test_a_cell_that_does_not_fit_says_which_and_why(cells: dict[str, str], words: str) -> None:
+    assert words in only_reason(shaped([{"url": "u", **cells}], text=True))
+
+
+def test_columns_are_mapped_and_others_left_out() -> None:
+    shape = Shape(columns={"Link": "url", "Menge": "count"}, input={"fresh": True, "count": 1})
+    rows = [{"Link": "a", "Menge": "", "x": "1"}, {"Link": "b", "Menge": "2", "x": "1"}]
+    expected = [{"url": "a", "fresh": True, "count": 1}, {"url": "b", "fresh": True, "count": 2}]
+    assert inputs(shaped(rows, shape, text=True)) == expected
+
+
+def test_columns_that_do_not_fit_refuse_the_list_at_once() -> None:
+    with pytest.raises(ListUnreadable, match=r"colour is no input of shop/product@1.0.0, which takes url, count"):
+        shaped([{"url": "u", "colour": "red"}], text=True)
+    with pytest.raises(ListUnreadable, match="which the list has not; it has url"):
+        shaped([{"url": "u"}], Shape(columns={"Link": "url"}), text=True)
+
+
+def test_values_of_json_come_in_three_spellings() -> None:
+    rows = [
+        "u",
+        {"url": "u"},
+        {"input": {"url": "u"}},
+        {"item_id": "k", "input": {"url": "u"}},
+        {"item_id": 7, "url": "u"},
+    ]
+    found = shaped(rows)
+    assert inputs(found) == [{"url": "u"}] * 5
+    same = key_of(canonical({"url": "u"}))
+    assert [item.key for item in found.items] == [same, same, same, "k", "7"]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (7, "neither an object nor an address"),
+        (None, "neither"),
+        ({}, "required"),
+        ({"item_id": True, "url": "u"}, "item_id"),
+        ({"item_id": "", "url": "u"}, "empty"),
+        ({"item_id": "k", "input": 1}, "not an object"),
+        ({"url": "u", "count": "1"}, "count"),
+        ({"url": "x" * MAX_ITEM_INPUT}, "bytes of input"),
+        ({"url": "\ud800"}, "cannot be"),
+    ],
+)
+def test_a_value_that_does_not_fit_says_why(row: Any, words: str) -> None:
+    assert words in only_reason(shaped([row]))
+
+
+def test_a_field_that_the_scraper_calls_item_id_stays_a_field() -> None:
+    schema = {"type": "object", "properties": {"item_id": {"type": "string"}}, "required": ["item_id"]}
+    found = shaped([{"item_id": "a/b"}], schema=schema)
+    assert inputs(found) == [{"item_id": "a/b"}]
+    assert inputs(shaped([{"item_id": "a/b"}], text=True, schema=schema)) == [{"item_id": "a/b"}]
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers(0, 9) | st.text(max_size=5), max_size=5))
+def test_the_same_input_has_the_same_key(value: dict[str, Any]) -> None:
+    key = key_of(canonical(value))
+    assert key == key_of(canonical(dict(reversed(value.items()))))
+    assert is_key(key)
+
+
+def test_an_address_has_one_key_however_it_is_spelled() -> None:
+    keys = {
+        key_of_url(url) for url in ("http://SHOP.example:80/a#x", "http://shop.example/a", " http://shop.example./a")
+    }
+    assert len(keys) == 1
+    assert key_of_url("http://shop.example/A") not in keys
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "fits"),
+    [
+        ("https://shop.example/p/*", "https://shop.example/p/1", True),
+        ("https://shop.example/p/*", "https://shop.example/p/1/2", False),
+        ("https://shop.example/p/**", "https://shop.example/p/1/2?x=1", True),
+        ("/p/*", "https://shop.example/p/1", True),
+        ("/p/*", "https://shop.example/x/p/1", False),
+        ("/p?id=*", "https://shop.example/p?id=7", True),
+        ("**.pdf", "https://shop.example/a/b.pdf", True),
+        ("**.pdf", "https://shop.example/a/bxpdf", False),
+        (r"re:/p/\d+$", "https://shop.example/p/77", True),
+        (r"re:/p/\d+$", "https://shop.example/p/7a", False),
+    ],
+)
+def test_globs_and_expressions(pattern: str, url: str, fits: bool) -> None:
+    assert Chooser(Choice(include=(pattern,))).takes(url) is fits
+    assert Chooser(Choice(exclude=(pattern,))).takes(url) is not fits
+
+
+def test_one_pattern_of_several_is_enough_and_exclusion_wins() -> None:
+    chooser = Chooser(Choice(include=("/a/**", "/b/**"), exclude=("**.pdf",)))
+    wanted = [chooser.takes(f"http://x{path}") for path in ("/a/1", "/b/1", "/c/1", "/b/1.pdf")]
+    assert wanted == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "patterns", [("",), ("x" * 501,), ("re:(",), (r"re:(a)\1",), ("re:(?=a)",), ("x",) * 51, ("re:(a{999}){999}",)]
+)
+def test_a_pattern_that_cannot_be_used_is_refused(patterns: tuple[str, ...]) -> None:
+    with pytest.raises(BadRequest, match="exclude"):
+        Chooser(Choice(exclude=patterns))
+
+
+SOURCES: list[Source] = [
+    SitemapSource(url="https://x/", choice=Choice(include=("/a",)), modified_since=5.0, shape=Shape(bad_rows="skip")),
+    FollowSource(start=("https://x/",), depth=3),
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_source_survives_the_jobs_row(source: Source) -> None:
+    job = Job(id="job_1", status=JobStatus.CREATING, scraper="a/b", pinned="a/b@1.0.0", created_at=0.0)
+    table = msgspec.json.decode(msgspec.json.encode(as_table(source)))
+    assert source_of(msgspec.structs.replace(job, source=table)) == source
+    with pytest.raises(BadRequest, match="source"):
+        source_of(msgspec.structs.replace(job, source={"kind": "x"}))
+
+
+ITEMS = st.builds(
+    NewItem,
+    key=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,20}", fullmatch=True),
+    input=st.dictionaries(st.text(max_size=3), st.text(max_size=9), max_size=2).map(
+        lambda v: msgspec.Raw(canonical(v))
+    ),
+)
+
+
+@given(st.lists(st.lists(ITEMS, max_size=4), max_size=4), st.integers(1, 60))
+async def test_a_spooled_list_is_read_as_it_was_written(pieces: list[list[NewItem]], size: int) -> None:
+    async def some() -> Any:
+        for items in pieces:
+            yield Shaped(items, [BadRow(line=1, reason="x\ny")])
+
+    async def cut(data: bytes) -> Any:
+        for at in range(0, len(data), size):
+            yield data[at : at + size]
+
+    flat = [item for items in pieces for item in items]
+    tally = Tally(reject=False, may_be_empty=True)
+    if not flat and pieces:
+        with pytest.raises(ListUnreadable, match="none of its"):
+            _ = [piece async for piece in write_spool(some(), tally)]
+        return
+    data = b"".join([piece async for piece in write_spool(some(), tally)])
+    *blocks, summary = [found async for found in read_spool(cut(data))]
+    assert [(item.key, bytes(item.input)) for block in blocks for item in block] == [
+        (item.key, bytes(item.input)) for item in flat
+    ]
+    assert summary == Summary(rows=len(flat), bad=len(pieces), first=(BadRow(line=1, reason="x\ny"),) * len(pieces))
+
+
+async def test_blocks_are_full_but_for_the_last() -> None:
+    items = [NewItem(key=f"k{number}", input=msgspec.Raw(b"{}")) for number in range(2 * ITEM_BLOCK + 1)]
+
+    async def once() -> Any:
+        yield Shaped(items, [])
+
+    found = [found async for found in read_spool(write_spool(once(), Tally(reject=True)))]
+    assert [len(block) for block in found[:-1] if isinstance(block, list)] == [ITEM_BLOCK, ITEM_BLOCK, 1]
+
+
+def test_a_list_that_is_wanted_whole_is_refused_with_its_first_bad_rows() -> None:
+    tally = Tally(reject=True)
+    item = NewItem(key="k", input=msgspec.Raw(b"{}"))
+    tally.take(Shaped([item], [BadRow(line=number, reason="bad") for number in range(5)]))
+    assert tally.refused
+    with pytest.raises(ListRefused, match=r"5 rows cannot be used: line 0: bad; .* and 2 more; .*skip") as refused:
+        tally.end()
+    assert len(refused.value.details["rows"]) == 5
+    with pytest.raises(ListRefused):
+        tally.take(Shaped([], [BadRow(line=9, reason="bad")] * KEPT))
+
+
+def links_of(source: FollowSource) -> Links:
+    return Links(source, Shaper(BUILTINS[PAGE].scraper, InputChecker(), source.shape), Sites())
+
+
+def test_links_of_results_become_items_of_the_same_site_once() -> None:
+    source = FollowSource(
+        start=("https://www.shop.example/",),
+        choice=Choice(exclude=("**.pdf",)),
+        shape=Shape(input={"include": ["links"]}),
+    )
+    pages = [
+        b'{"links": ["https://img.shop.example/a#top", "https://img.shop.example/a", "mailto:x", "https://other.example/"]}',
+        b'[{"links": [{"url": "https://shop.example/b"}, {"url": 7}, null]}, {"links": null}, {}]',
+        b'{"links": "https://shop.example/c"}',
+        b'{"links": ["https://shop.example/d.pdf", "https://',
+        b"not json",
+        b"",
+    ]
+    found = [msgspec.json.decode(item.input) for item in links_of(source).follow(pages)]
+    expected = ["https://img.shop.example/a", "https://shop.example/b"]
+    assert found == [{"include": ["links"], "url": url} for url in expected]
+    anywhere = links_of(msgspec.structs.replace(source, same_site=False)).follow(pages)
+    assert len(anywhere) == 3
