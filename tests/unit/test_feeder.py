@@ -1,0 +1,485 @@
+"""Feeding jobs, on real embedded backends, with a clock moved by hand."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.dispatch.dispatcher import LEAD_SECONDS, Dispatcher
+from scrapeyard.dispatch.lost_batches import GRACE_SECONDS
+from scrapeyard.errors import BlobsUnavailable
+from scrapeyard.model import BudgetLimits, ExitReason, Priority, Usage
+from scrapeyard.model.job import BreakerPolicy, ItemOutcome, Job, JobStatus
+from scrapeyard.queues.memory import MemoryQueue
+from scrapeyard.settings import Settings
+from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.sql import SqlStore
+from tests.services.job_yard import Clock, JobYard, always_badly
+
+TICK = 0.05
+
+
+@pytest.fixture
+async def yard(tmp_path: Path) -> AsyncIterator[JobYard]:
+    clock, queue, store = Clock(), MemoryQueue(), SqlStore(f"sqlite:///{tmp_path}/jobs.sqlite")
+    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
+    async with AsyncExitStack() as stack:
+        for part in (store, queue):
+            await part.start()
+            stack.push_async_callback(part.stop)
+        dispatcher = Dispatcher(Settings(), store, queue, blobs, clock)
+        stack.push_async_callback(dispatcher.stop)
+        yield JobYard(clock=clock, queue=queue, store=store, dispatcher=dispatcher)
+
+
+async def feed(yard: JobYard) -> None:
+    yard.clock.now += TICK
+    await yard.dispatcher.feeder.feed()
+
+
+async def waiting(yard: JobYard, lane: str = "default") -> int:
+    return (await yard.queue.depth()).get((lane, Priority.LOW), 0)
+
+
+async def run_out(yard: JobYard, rounds: int = 1000, **how: Any) -> int:
+    """Feed and work until nothing is left; how many items were done."""
+    done = 0
+    for _ in range(rounds):
+        await feed(yard)
+        now_done = await yard.work(**how)
+        done += now_done
+        if not now_done:
+            break
+    return done
+
+
+async def kinds(yard: JobYard, job_id: str, kind: str) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(event.data) for event in await yard.store.events(job_id, 0, 5000) if event.kind == kind]
+
+
+async def test_a_small_window_waits_and_no_more(yard: JobYard) -> None:
+    await yard.beat(slots=16)
+    job_id = await yard.job(5000)
+    for _ in range(10):
+        await feed(yard)
+    assert await waiting(yard) == 6  # half of the twelve slots that are open to batches
+    counts = (await yard.got(job_id)).counts
+    assert (counts.queued, counts.pending) == (60, 4940)
+    await yard.take(2)
+    await feed(yard)
+    assert await waiting(yard) == 6
+
+
+async def test_without_a_worker_some_batches_wait_for_the_first(yard: JobYard) -> None:
+    await yard.job(5000)
+    for _ in range(3):
+        await feed(yard)
+    assert await waiting(yard) == 2
+
+
+async def test_every_item_is_handed_out_once_in_ever_larger_batches(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(20_000)
+    assert await run_out(yard, seconds=0.0001) == 20_000
+    sizes = [batch.last - batch.first + 1 for batch in yard.taken]
+    assert sum(sizes) == 20_000
+    assert max(sizes) == 1000
+    assert sorted(batch.first for batch in yard.taken) == [batch.first for batch in yard.taken]
+    assert (await yard.got(job_id)).counts.success == 20_000
+
+
+async def test_lanes_are_filled_each_for_itself(yard: JobYard) -> None:
+    await yard.beat(slots=8, lanes=("default",))
+    await yard.beat(slots=40, lanes=("bulk",), id="worker_2")
+    await yard.job(5000)
+    await yard.job(5000, lane="bulk")
+    await feed(yard)
+    assert (await waiting(yard), await waiting(yard, "bulk")) == (3, 15)
+
+
+async def test_jobs_of_different_size_share_evenly(yard: JobYard) -> None:
+    await yard.beat()
+    large = await yard.job(4000)
+    small = await yard.job(1000)
+    shared: Counter[str] = Counter()
+    while (await yard.got(small)).counts.pending:
+        await feed(yard)
+        await yard.work()
+    for job_id in (large, small):
+        shared[job_id] = (await yard.got(job_id)).counts.success
+    assert shared[large] == pytest.approx(shared[small], rel=0.15)
+
+
+async def test_a_rate_of_a_hundred_holds(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(3000, rate=100.0)
+    begun = yard.clock.now
+    for _ in range(200):
+        await feed(yard)
+        await yard.work(seconds=0.001)
+    done = (await yard.got(job_id)).counts.success
+    assert done / (yard.clock.now - begun) == pytest.approx(100, rel=0.05)
+    assert max(batch.last - batch.first + 1 for batch in yard.taken) <= 10
+
+
+async def test_with_a_rate_little_waits_though_no_worker_takes(yard: JobYard) -> None:
+    await yard.beat(slots=1000)
+    job_id = await yard.job(3000, rate=100.0)
+    for _ in range(200):
+        await feed(yard)
+    assert (await yard.got(job_id)).counts.queued <= 100
+
+
+async def test_concurrency_bounds_what_is_out(yard: JobYard) -> None:
+    await yard.beat(slots=100)
+    job_id = await yard.job(500, concurrency=7)
+    for _ in range(5):
+        await feed(yard)
+    counts = (await yard.got(job_id)).counts
+    assert counts.queued == 7
+    assert len(await yard.take()) == 7
+
+
+async def test_a_paused_job_is_handed_nothing_and_what_waited_is_put_back(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(1000)
+    await feed(yard)
+    await yard.store.set_paused(job_id, True, "by hand", yard.clock())
+    await feed(yard)
+    assert await yard.work() == 0
+    counts = (await yard.got(job_id)).counts
+    assert (counts.pending, counts.queued, counts.in_progress) == (1000, 0, 0)
+    await yard.store.set_paused(job_id, False, "", yard.clock())
+    assert await run_out(yard) == 1000
+
+
+async def test_a_breaker_pauses_probes_and_closes_by_itself(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(500, max_attempts=1)
+    await feed(yard)
+    assert await yard.work(3, ends=always_badly) == 30
+    await feed(yard)
+    job = await yard.got(job_id)
+    assert (job.status, job.pause_reason, job.breaker.state) == (JobStatus.PAUSED, "breaker", "open")
+    await yard.work()
+    yard.clock.now += 200
+    await feed(yard)
+    assert await waiting(yard) == 0
+    yard.clock.now += 101
+    await feed(yard)
+    job = await yard.got(job_id)
+    assert (job.status, job.breaker.state, job.counts.queued) == (JobStatus.RUNNING, "half_open", 3)
+    await feed(yard)
+    assert (await yard.got(job_id)).counts.queued == 3
+    await yard.work()
+    await feed(yard)
+    assert (await yard.got(job_id)).breaker.state == "closed"
+    assert (await yard.got(job_id)).counts.queued > 3
+    assert [told["state"] for told in await kinds(yard, job_id, "breaker")] == ["open", "half_open", "closed"]
+
+
+async def test_probes_that_fail_open_the_breaker_again(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(500, max_attempts=1)
+    for _ in range(2):
+        await feed(yard)
+        await yard.work(ends=always_badly)
+        await feed(yard)
+        assert (await yard.got(job_id)).status is JobStatus.PAUSED
+        yard.clock.now += 301
+    assert (await yard.got(job_id)).breaker.trips == 2
+
+
+async def test_another_leader_goes_on_with_an_open_breaker(yard: JobYard, tmp_path: Path) -> None:
+    await yard.beat()
+    job_id = await yard.job(500, max_attempts=1)
+    await feed(yard)
+    await yard.work(ends=always_badly)
+    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
+    other = Dispatcher(Settings(), yard.store, yard.queue, blobs, yard.clock)
+    await other.feeder.feed()
+    assert (await yard.got(job_id)).status is JobStatus.PAUSED
+    assert await waiting(yard) == 0
+
+
+async def test_probes_lost_with_their_worker_are_sent_again(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(500, max_attempts=2)
+    await feed(yard)
+    await yard.work(ends=always_badly)
+    await feed(yard)
+    yard.clock.now += 301
+    await feed(yard)
+    await yard.take()
+    yard.clock.now += 16
+    await yard.dispatcher.round()
+    await feed(yard)
+    job = await yard.got(job_id)
+    assert (job.breaker.state, job.counts.queued, job.counts.in_progress) == ("half_open", 3, 0)
+
+
+async def test_a_breaker_that_opens_with_the_last_items_does_not_hold_the_end(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(60, max_attempts=1)
+    await feed(yard)
+    first = await yard.take(1)
+    await yard.work(ends=always_badly)
+    for _ in range(5):
+        await feed(yard)
+        await yard.work(ends=always_badly)
+    assert first
+    yard.clock.now += 16
+    for _ in range(3):
+        await yard.dispatcher.round()
+        yard.clock.now += 301
+        await feed(yard)
+        await yard.work()
+    await settle(yard)
+    assert (await yard.got(job_id)).status is JobStatus.COMPLETED
+
+
+async def settle(yard: JobYard) -> None:
+    for _ in range(3):
+        await yard.dispatcher.round()
+        await yard.dispatcher.idle()
+
+
+async def test_a_breaker_switched_off_is_not_heeded(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(300, max_attempts=1, breaker=BreakerPolicy(enabled=False))
+    assert await run_out(yard, ends=always_badly) == 300
+    assert (await yard.got(job_id)).counts.error == 300
+
+
+async def test_a_budget_warns_once_then_pauses_until_it_is_raised(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(1000, budget=BudgetLimits(requests=100), concurrency=6)
+    for _ in range(200):
+        await feed(yard)
+        if not await yard.work(1, usage=Usage(requests=1)):
+            break
+    job = await yard.got(job_id)
+    assert (job.status, job.pause_reason) == (JobStatus.PAUSED, "budget")
+    told = await kinds(yard, job_id, "budget")
+    assert [(one["state"], one["budget"]) for one in told] == [("nearly_used", "requests"), ("used_up", "requests")]
+    await yard.store.set_paused(job_id, False, "", yard.clock())
+    await feed(yard)
+    assert (await yard.got(job_id)).status is JobStatus.PAUSED
+    assert len(await kinds(yard, job_id, "budget")) == 2
+
+
+async def test_bytes_through_dear_proxies_have_a_budget_of_their_own(yard: JobYard) -> None:
+    await yard.beat()
+    cheap = Usage(bytes_received=2**20, bytes_by_class={"datacenter": 2**20})
+    job_id = await yard.job(100, budget=BudgetLimits(residential_megabytes=20.0))
+    await feed(yard)
+    await yard.work(2, usage=cheap)
+    await feed(yard)
+    assert (await yard.got(job_id)).status is JobStatus.RUNNING
+    dear = Usage(bytes_received=2**20, bytes_by_class={"residential": 2**19, "unlocker": 2**19})
+    await yard.work(3, usage=dear)
+    await feed(yard)
+    assert (await yard.got(job_id)).status is JobStatus.PAUSED
+
+
+async def test_a_batch_that_was_cut_but_not_published_is_published_later(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(3)
+    await feed(yard)
+    lost = await yard.queue.take(["default"], 100, list(Priority), 0)
+    assert lost
+    await yard.dispatcher.round()
+    assert await waiting(yard) == 0
+    yard.clock.now += GRACE_SECONDS + 1
+    await yard.dispatcher.round()
+    await yard.dispatcher.round()
+    assert await waiting(yard) == len(lost)
+    await yard.queue.publish(lost)
+    assert await yard.work() == 3
+    assert (await yard.got(job_id)).counts.success == 3
+
+
+async def test_a_lost_worker_costs_an_attempt_and_then_the_item(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(3, max_attempts=2)
+    for _ in range(2):
+        await feed(yard)
+        assert await yard.take()
+        yard.clock.now += 16
+        await yard.dispatcher.round()
+    counts = (await yard.got(job_id)).counts
+    assert (counts.error, counts.pending, counts.in_progress) == (3, 0, 0)
+
+
+async def test_a_delayed_retry_is_handed_out_when_it_is_due(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(1)
+    await feed(yard)
+    (batch,) = await yard.take()
+    later = yard.clock() + 30
+    times = {"started_at": yard.clock(), "finished_at": yard.clock(), "not_before": later}
+    outcome = ItemOutcome(seq=0, attempt=1, exit_reason=ExitReason.RETRY, **times)
+    await yard.store.record(batch.id, "w1", 0, [outcome], yard.clock())
+    await feed(yard)
+    assert await waiting(yard) == 0
+    yard.clock.now += 30
+    attempts: list[int] = []
+    await feed(yard)
+    await yard.work(ends=lambda item: attempts.append(item.attempt) or ExitReason.SUCCEEDED)
+    assert attempts == [2]
+    assert (await yard.got(job_id)).counts.success == 1
+
+
+async def test_a_job_is_finished_once_its_files_are_written(tmp_path: Path, yard: JobYard) -> None:
+    written: list[str] = []
+    release = asyncio.Event()
+
+    async def finish(job: Job) -> None:
+        written.append(job.id)
+        await release.wait()
+
+    dispatcher = finisher(yard, tmp_path, finish)
+    job_id = await yard.job(3)
+    await run_out(yard)
+    await dispatcher.round()
+    await dispatcher.round()
+    assert (await yard.got(job_id)).status is JobStatus.FINISHING
+    release.set()
+    await dispatcher.idle()
+    job = await yard.got(job_id)
+    assert (job.status, job.finished_at) == (JobStatus.COMPLETED, yard.clock())
+    assert written == [job_id]
+    assert [told["status"] for told in await kinds(yard, job_id, "status")][-2:] == ["finishing", "completed"]
+    await dispatcher.stop()
+
+
+async def test_another_leader_writes_the_files_again(tmp_path: Path, yard: JobYard) -> None:
+    began, written = asyncio.Event(), []
+
+    async def stuck(_: Job) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async def finish(job: Job) -> None:
+        written.append(job.id)
+
+    job_id = await yard.job(3)
+    await run_out(yard)
+    first, second = finisher(yard, tmp_path, stuck), finisher(yard, tmp_path, finish)
+    await first.round()
+    await began.wait()
+    assert not await second.round()
+    yard.clock.now += LEAD_SECONDS + 1
+    assert await second.round()
+    assert not await first.round()  # it no longer leads, and ends what it writes
+    await first.idle()
+    await second.idle()
+    assert (await yard.got(job_id)).status is JobStatus.COMPLETED
+    assert written == [job_id]
+
+
+@pytest.mark.parametrize("fault", [BlobsUnavailable("away"), ValueError("ours")])
+async def test_files_that_cannot_be_written_are_tried_again(tmp_path: Path, yard: JobYard, fault: Exception) -> None:
+    faults = [fault]
+
+    async def finish(_: Job) -> None:
+        if faults:
+            raise faults.pop()
+
+    dispatcher = finisher(yard, tmp_path, finish)
+    job_id = await yard.job(3)
+    await run_out(yard)
+    await dispatcher.round()
+    await dispatcher.idle()
+    assert (await yard.got(job_id)).status is JobStatus.FINISHING
+    yard.clock.now += 2
+    await dispatcher.round()
+    await dispatcher.idle()
+    assert (await yard.got(job_id)).status is JobStatus.COMPLETED
+
+
+async def test_a_job_whose_files_can_never_be_written_is_completed_all_the_same(tmp_path: Path, yard: JobYard) -> None:
+    async def finish(_: Job) -> None:
+        raise ValueError("always")
+
+    dispatcher = finisher(yard, tmp_path, finish)
+    job_id = await yard.job(3)
+    await run_out(yard)
+    for _ in range(5):
+        await dispatcher.round()
+        await dispatcher.idle()
+        yard.clock.now += 61
+    assert (await yard.got(job_id)).status is JobStatus.COMPLETED
+
+
+def finisher(yard: JobYard, folder: Path, finish: Any) -> Dispatcher:
+    blobs = ObjectBlobs.in_folder(folder / "blobs")
+    return Dispatcher(Settings(), yard.store, yard.queue, blobs, yard.clock, finish=finish)
+
+
+async def test_a_cancelled_job_ends_when_its_batches_have(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(1000)
+    await feed(yard)
+    batches = await yard.take()
+    await yard.store.cancel_job(job_id, True, yard.clock())
+    await settle(yard)
+    assert (await yard.got(job_id)).status is JobStatus.CANCELLING
+    for batch in batches:
+        await yard.store.give_back(batch.id, "w1", yard.clock())
+    await settle(yard)
+    job = await yard.got(job_id)
+    assert (job.status, job.counts.cancelled) == (JobStatus.CANCELLED, 1000)
+
+
+async def test_a_cancelled_job_whose_queued_batches_were_lost_ends_too(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(1000)
+    await feed(yard)
+    await yard.queue.take(["default"], 100, list(Priority), 0)
+    await yard.store.cancel_job(job_id, False, yard.clock())
+    yard.clock.now += GRACE_SECONDS + 1
+    await yard.dispatcher.round()
+    await yard.work()
+    await settle(yard)
+    job = await yard.got(job_id)
+    assert job.status is JobStatus.CANCELLED
+    assert job.counts.success + job.counts.cancelled == 1000
+
+
+async def test_a_redriven_job_runs_and_ends_again(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(30, max_attempts=1)
+    await run_out(yard, ends=lambda item: ExitReason.FAILED if item.seq % 3 == 0 else ExitReason.SUCCEEDED)
+    await settle(yard)
+    assert (await yard.got(job_id)).status is JobStatus.COMPLETED
+    assert await yard.store.redrive(job_id, ItemFilter(), None, yard.clock()) == 10
+    assert await run_out(yard) == 10
+    await settle(yard)
+    assert (await yard.got(job_id)).counts.success == 30
+
+
+async def test_old_jobs_go_with_what_they_left(yard: JobYard, tmp_path: Path) -> None:
+    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
+    old = await yard.job(3)
+    await run_out(yard)
+    await settle(yard)
+    yard.clock.now += 29 * 86_400
+    fresh = await yard.job(3)
+    await run_out(yard)
+    await settle(yard)
+    for job_id in (old, fresh):
+        await blobs.put(keys.job_metadata(job_id), b"{}", "application/json")
+    yard.clock.now += 2 * 86_400
+    await yard.dispatcher.round()
+    assert await yard.store.job(old) is None
+    assert await blobs.size(keys.job_metadata(old)) is None
+    assert (await yard.got(fresh)).counts.success == 3
+    assert await blobs.size(keys.job_metadata(fresh)) is not None
