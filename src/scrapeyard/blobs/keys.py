@@ -32,8 +32,13 @@ def job_prefix(job_id: str) -> str:
     return f"{job_id}/"
 
 
+def list_prefix(job_id: str) -> str:
+    """What a job's list became before its items are in the store."""
+    return f"{job_id}/list/"
+
+
 def job_list(job_id: str) -> str:
-    """The items of its list, checked, in order, until they are in the store."""
+    """The items of its list, checked, in order."""
     return f"{job_id}/list/items"
 
 

@@ -109,6 +109,7 @@ class Intake:
             else:
                 if summary is not None:
                     await self._end(job, summary)
+            await self._tidy(job)
         return True
 
     async def _read(self, job: Job) -> None:
@@ -201,6 +202,16 @@ class Intake:
         log.info(
             "intake.read", job=job.id, items=summary.rows - summary.doubles, bad=summary.bad, twice=summary.doubles
         )
+
+    async def _tidy(self, job: Job) -> None:
+        """The file is not needed once the job is read; one that stays goes with the job."""
+        now = await self._store.job(job.id)
+        if now is not None and now.status is JobStatus.CREATING:
+            return
+        try:
+            await self._blobs.delete_prefix([keys.list_prefix(job.id)])
+        except BlobsUnavailable as error:
+            log.warning("intake.file_stays", job=job.id, error=error.message)
 
     async def _fail(self, job: Job, error: BadRequest | FetchFailed | NotFound | ScraperInvalid) -> None:
         log.warning("intake.failed", job=job.id, error=error.message)

@@ -200,6 +200,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The source of job {job} cannot be read: {error}",
         "ko": "작업 {job}의 원본을 읽을 수 없습니다: {error}",
     },
+    "intake.file_stays": {
+        "en": "The file of job {job}'s list stays until the job is removed: {error}",
+        "ko": "작업 {job}의 목록 파일은 작업이 삭제될 때까지 남습니다: {error}",
+    },
     "intake.later": {
         "en": "The source of job {job} is read later: {error}",
         "ko": "작업 {job}의 원본은 나중에 읽습니다: {error}",
