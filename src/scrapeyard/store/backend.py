@@ -1,12 +1,13 @@
 """What differs between the databases, declared. Everything else in this folder is common to both."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
-from sqlalchemy import Table
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from scrapeyard.store.script import T, Work
 
 
 class Engines(NamedTuple):
@@ -28,9 +29,8 @@ class Backend(Protocol):
     def open(self) -> Engines:
         """Engines that connect when first used."""
 
-    async def insert_all(self, connection: AsyncConnection, table: Table, rows: Sequence[tuple[Any, ...]]) -> int:
-        """Insert rows that hold a value for every column, in order, by the quickest way: no limit on their number, no
-        conversion of values. Rows that are there already are left out; how many were not."""
+    async def play(self, engines: Engines, work: Work[T]) -> T:
+        """Do a script in one transaction that may write."""
 
     def alone(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """A connection in a transaction of its own, while every other process that asks the same is held off. For

@@ -5,56 +5,49 @@ from typing import Any, Final
 
 from msgspec import json, structs
 from sqlalchemy import bindparam, delete, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import Usage
 from scrapeyard.model.breaker import heard, letters
 from scrapeyard.model.job import Counts, ItemOutcome
-from scrapeyard.store.backend import Backend
 from scrapeyard.store.job_batch_rows import Held
 from scrapeyard.store.job_locks import change_job, locked_number, moved
 from scrapeyard.store.job_outcome_rows import GOOD, outcome_row
 from scrapeyard.store.job_rows import Fields, to_breaker, to_policy, to_use
 from scrapeyard.store.job_tables import BATCHES, ITEMS, JOB_EVENTS, OUTCOMES, WAITING
+from scrapeyard.store.script import Ask, Put, Script
 
 FAILURES_TOLD: Final = 1000
 """Of one job, as events."""
 _GONE: Final = delete(BATCHES).where(BATCHES.c.id == bindparam("batch"))
-_KEYS: Final = select(ITEMS.c.seq, ITEMS.c.key).where(
-    ITEMS.c.job == bindparam("job"), ITEMS.c.seq.in_(bindparam("seqs", expanding=True))
-)
+_KEYS: Final = select(ITEMS.c.seq, ITEMS.c.key)
 _SUMMED: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("memory_mb", "bytes_by_class"))
 
 
-async def write_ends(
-    backend: Backend,
-    connection: AsyncConnection,
+def write_ends(
     job: int,
     ends: Sequence[ItemOutcome],
     waits: Sequence[tuple[Any, ...]],
-) -> None:
+) -> Script[None]:
     """The rows of items of one job, by its number."""
-    written = await backend.insert_all(connection, OUTCOMES, [outcome_row(job, outcome) for outcome in ends])
-    written += await backend.insert_all(connection, WAITING, waits)
+    written = yield Put(OUTCOMES, [outcome_row(job, outcome) for outcome in ends])
+    written += yield Put(WAITING, waits)
     if written != len(ends) + len(waits):
         raise RuntimeError(f"items of job {job} ended or wait already though a batch held them; nothing was written")
 
 
-async def drop_batch(connection: AsyncConnection, held: Held) -> None:
+def drop_batch(held: Held) -> Script[None]:
     """All of its items have a record, or somewhere else to be."""
-    await connection.execute(_GONE, {"batch": held.batch.id})
+    yield Ask(_GONE, {"batch": held.batch.id})
 
 
-async def account(
-    backend: Backend,
-    connection: AsyncConnection,
+def account(
     job: Fields,
     ends: Sequence[ItemOutcome],
     *,
     waits: int,
     now: float,
     told: Sequence[ItemOutcome] = (),
-) -> Counts:
+) -> Script[Counts]:
     """Change the row of a held job by items that were in progress. `told`: what a worker said, which of lost items
     nobody did."""
     bad = [outcome for outcome in ends if outcome.exit_reason not in GOOD]
@@ -64,34 +57,32 @@ async def account(
     if told:
         breaker = heard(to_policy(job).breaker, to_breaker(job), letters(told), now)
         values |= {"breaker": json.encode(breaker), "use": json.encode(_summed(to_use(job), told))}
-    values |= await _tell_failures(backend, connection, job, bad, now)
-    await change_job(connection, job, values)
+    values |= yield from _tell_failures(job, bad, now)
+    yield from change_job(job, values)
     return counts
 
 
-async def put_back(backend: Backend, connection: AsyncConnection, held: Held, now: float) -> None:
+def put_back(held: Held, now: float) -> Script[None]:
     """End a held batch: what has no record waits again at the same attempt, due now."""
     waits = [(held.job, seq, attempt, now) for seq, attempt in held.undone()]
-    await backend.insert_all(connection, WAITING, waits)
-    await drop_batch(connection, held)
-    job = await locked_number(connection, held.job)
+    yield Put(WAITING, waits)
+    yield from drop_batch(held)
+    job = yield from locked_number(held.job)
     state = "in_progress" if held.batch.state == "running" else "queued"
-    await change_job(connection, job, structs.asdict(moved(job, **{state: -len(waits), "pending": len(waits)})))
+    yield from change_job(job, structs.asdict(moved(job, **{state: -len(waits), "pending": len(waits)})))
 
 
-async def _tell_failures(
-    backend: Backend, connection: AsyncConnection, job: Fields, bad: Sequence[ItemOutcome], now: float
-) -> dict[str, int]:
+def _tell_failures(job: Fields, bad: Sequence[ItemOutcome], now: float) -> Script[dict[str, int]]:
     bad = bad[: max(0, FAILURES_TOLD - job["failures_told"])]
     if not bad:
         return {}
-    asked = {"job": job["number"], "seqs": [outcome.seq for outcome in bad]}
-    keys = dict((await connection.execute(_KEYS, asked)).tuples().all())
+    some = ITEMS.c.seq.in_([outcome.seq for outcome in bad])
+    keys = dict(tuple(row) for row in (yield Ask(_KEYS.where(ITEMS.c.job == job["number"], some))))
     rows = [
         (job["number"], number, now, "item_failed", _failure(outcome, keys[outcome.seq]))
         for number, outcome in enumerate(bad, job["events"] + 1)
     ]
-    await backend.insert_all(connection, JOB_EVENTS, rows)
+    yield Put(JOB_EVENTS, rows)
     return {"events": job["events"] + len(bad), "failures_told": job["failures_told"] + len(bad)}
 
 

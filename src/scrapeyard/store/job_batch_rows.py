@@ -1,17 +1,19 @@
 """A batch as a row, and which of its items have no record yet."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import json
-from sqlalchemy import RowMapping
 
 from scrapeyard.model import Priority
 from scrapeyard.model.job import Batch
+from scrapeyard.store.job_rows import Fields
 from scrapeyard.store.job_tables import BATCHES, JOBS
 
 WHOLE: Final = (*BATCHES.c, JOBS.c.id.label("job_id"))
 """What makes a Held: batches joined with their job."""
 
+_NAMES: Final = tuple(column.name for column in WHOLE)
 _AGAIN: Final = json.Decoder(tuple[tuple[int, int], ...])
 
 
@@ -19,7 +21,7 @@ class Held:
     """A batch as it stands in the store. `done` has a byte for each of its items, 1 once there is a record of it: an
     item that was recorded may wait or travel again already, so that its rows do not tell whose it is."""
 
-    def __init__(self, row: RowMapping) -> None:
+    def __init__(self, row: Fields) -> None:
         self.batch = to_batch(row)
         self.job: int = row["job"]
         self._done: bytes = row["done"]
@@ -44,9 +46,14 @@ class Held:
         return bytearray(self._done or size)
 
 
-def batch_row(batch: Batch, job: int) -> dict[str, Any]:
-    """A new batch of the job with this number."""
-    return {
+def as_fields(row: Sequence[Any]) -> Fields:
+    """A row of WHOLE with its names."""
+    return dict(zip(_NAMES, row, strict=True))
+
+
+def batch_row(batch: Batch, job: int) -> tuple[Any, ...]:
+    """A new batch of the job with this number, in the order of the columns."""
+    row = {
         "id": batch.id,
         "job": job,
         "state": "queued",
@@ -62,9 +69,10 @@ def batch_row(batch: Batch, job: int) -> dict[str, Any]:
         "worker_id": "",
         "lease_until": None,
     }
+    return tuple(row[column.name] for column in BATCHES.c)
 
 
-def to_batch(row: RowMapping) -> Batch:
+def to_batch(row: Fields) -> Batch:
     """A batch from the columns WHOLE."""
     return Batch(
         id=row["id"],

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Raw, structs
-from sqlalchemy import bindparam, delete, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import bindparam, delete, select, update
 
-from scrapeyard.model.job import Batch, BatchItem, Job, JobStatus
+from scrapeyard.model.job import Batch, BatchItem, Counts, Job, JobStatus
 from scrapeyard.store import job_batch_rows
 from scrapeyard.store.database import Database
 from scrapeyard.store.job_accounts import put_back
-from scrapeyard.store.job_batch_rows import Held, batch_row, items_of, to_batch
+from scrapeyard.store.job_batch_rows import Held, as_fields, batch_row, items_of, to_batch
 from scrapeyard.store.job_locks import change_job, locked_batch, locked_job, locked_number, moved
 from scrapeyard.store.job_port import ITEM_BLOCK
-from scrapeyard.store.job_rows import Fields, to_job
+from scrapeyard.store.job_rows import Fields, to_counts, to_job
 from scrapeyard.store.job_tables import BATCHES, ITEMS, JOBS, WAITING
 from scrapeyard.store.run_writes import is_id
+from scrapeyard.store.script import Ask, Put, Script
 
 _BATCHES: Final = select(*job_batch_rows.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 _ONE: Final = _BATCHES.where(BATCHES.c.id == bindparam("id"))
@@ -28,7 +28,11 @@ _DUE: Final = (
 )
 _INPUTS: Final = select(ITEMS.c.seq, ITEMS.c.key, ITEMS.c.input).where(ITEMS.c.job == bindparam("job"))
 _RANGE: Final = _INPUTS.where(ITEMS.c.seq.between(bindparam("first"), bindparam("last")))
-_SOME: Final = _INPUTS.where(ITEMS.c.seq.in_(bindparam("seqs", expanding=True)))
+_TAKE: Final = (
+    update(BATCHES)
+    .where(BATCHES.c.id == bindparam("batch"))
+    .values(state="running", worker_id=bindparam("worker"), lease_until=bindparam("until"))
+)
 _HANDS_OUT: Final = frozenset({JobStatus.CREATING, JobStatus.RUNNING})
 
 
@@ -40,19 +44,19 @@ class SqlJobBatches:
     async def cut(self, batch: Batch, now: float) -> Batch | None:
         """Hand out up to `batch.left` items: due waiting ones first, then fresh ones. None when there was nothing."""
 
-        async def work(connection: AsyncConnection) -> Batch | None:
-            written = (await connection.execute(_ONE, {"id": batch.id})).mappings().one_or_none()
-            if written is not None:
-                return to_batch(written)
-            job = await locked_job(connection, batch.job_id)
+        def work() -> Script[Batch | None]:
+            written = yield Ask(_ONE, {"id": batch.id})
+            if written:
+                return to_batch(as_fields(written[0]))
+            job = yield from locked_job(batch.job_id)
             if job is None or job["status"] not in _HANDS_OUT:
                 return None
-            filled = await _filled(connection, job, batch, now)
+            filled = yield from _filled(job, batch, now)
             if filled.left:
-                await _hand_out(connection, job, filled, now)
+                yield from _hand_out(job, filled, now)
             return filled if filled.left else None
 
-        return await self._database.write(work)
+        return await self._database.play(work)
 
     async def take_batch(
         self, batch_id: str, worker_id: str, now: float, lease_until: float
@@ -61,23 +65,23 @@ class SqlJobBatches:
         was paused or killed meanwhile is put back here, so it is gone."""
         tries = 0
 
-        async def work(connection: AsyncConnection) -> tuple[Batch, Job, list[BatchItem]] | None:
+        def work() -> Script[tuple[Batch, Job, list[BatchItem]] | None]:
             nonlocal tries
             tries += 1
-            held = await locked_batch(connection, batch_id)
+            held = yield from locked_batch(batch_id)
             mine = tries > 1 and held is not None and held.batch.worker_id == worker_id  # only the answer was lost
             if held is None or not (held.batch.state == "queued" or mine):
                 return None
-            items = await _items(connection, held)
-            job = await locked_number(connection, held.job)
+            items = yield from _items(held)
+            job = yield from locked_number(held.job)
             if not mine and (job["kill"] or job["status"] == JobStatus.PAUSED):
-                await put_back(self._database.backend, connection, held, now)
+                yield from put_back(held, now)
                 return None
-            counts = to_job(job).counts if mine else await _begin(connection, held, job, worker_id, lease_until)
+            counts = to_counts(job) if mine else (yield from _begin(held, job, worker_id, lease_until))
             batch = structs.replace(held.batch, state="running", worker_id=worker_id, lease_until=lease_until)
             return batch, structs.replace(to_job(job), counts=counts), items
 
-        return await self._database.write(work) if is_id(batch_id) else None
+        return await self._database.play(work) if is_id(batch_id) else None
 
     async def renew_batches(self, worker_id: str, batch_ids: Sequence[str], lease_until: float) -> list[str]:
         """Prolong. Returns those to stop: no longer this worker's, or their job is being killed."""
@@ -85,14 +89,14 @@ class SqlJobBatches:
         mine = select(BATCHES.c.id, JOBS.c.kill).join(JOBS, JOBS.c.number == BATCHES.c.job)
         mine = mine.where(BATCHES.c.id.in_(ids), BATCHES.c.worker_id == worker_id).order_by(BATCHES.c.id)
 
-        async def work(connection: AsyncConnection) -> list[str]:
-            rows = (await connection.execute(mine.with_for_update(of=BATCHES))).all()
-            going = {row.id for row in rows if not row.kill}
-            held = [row.id for row in rows]
-            await connection.execute(update(BATCHES).where(BATCHES.c.id.in_(held)).values(lease_until=lease_until))
+        def work() -> Script[list[str]]:
+            rows = yield Ask(mine.with_for_update(of=BATCHES))
+            going = {batch_id for batch_id, kill in rows if not kill}
+            held = [batch_id for batch_id, _ in rows]
+            yield Ask(update(BATCHES).where(BATCHES.c.id.in_(held)).values(lease_until=lease_until))
             return [batch_id for batch_id in batch_ids if batch_id not in going]
 
-        return await self._database.write(work) if ids else list(batch_ids)
+        return await self._database.play(work) if ids else list(batch_ids)
 
     async def queued_batches(self, queued_before: float, limit: int) -> list[Batch]:
         """Those that were published before then and not taken, the oldest first."""
@@ -104,12 +108,12 @@ class SqlJobBatches:
         ids = [batch_id for batch_id in batch_ids if is_id(batch_id)]
         queued = select(BATCHES.c.id).where(BATCHES.c.id.in_(ids), BATCHES.c.state == "queued").order_by(BATCHES.c.id)
 
-        async def work(connection: AsyncConnection) -> None:
-            held = (await connection.execute(queued.with_for_update())).scalars().all()
-            await connection.execute(update(BATCHES).where(BATCHES.c.id.in_(held)).values(queued_at=now))
+        def work() -> Script[None]:
+            held = [row[0] for row in (yield Ask(queued.with_for_update()))]
+            yield Ask(update(BATCHES).where(BATCHES.c.id.in_(held)).values(queued_at=now))
 
         if ids:
-            await self._database.write(work)
+            await self._database.play(work)
 
     async def batches_out(self, job_id: str) -> list[Batch]:
         """Handed out and not finished."""
@@ -117,50 +121,47 @@ class SqlJobBatches:
         return [to_batch(row) for row in await self._database.fetch(query)] if is_id(job_id) else []
 
 
-async def _filled(connection: AsyncConnection, job: Fields, batch: Batch, now: float) -> Batch:
+def _filled(job: Fields, batch: Batch, now: float) -> Script[Batch]:
     fresh = job["total"] - job["cursor"]
     if job["pending"] > fresh:
         asked = {"job": job["number"], "now": now, "most": batch.left}
-        due = tuple((seq, attempt) for seq, attempt in await connection.execute(_DUE, asked))
+        due = tuple((seq, attempt) for seq, attempt in (yield Ask(_DUE, asked)))
         if due:
             return structs.replace(batch, state="queued", part=0, first=0, last=-1, again=due, left=len(due))
     left, first = min(batch.left, fresh), job["cursor"]
     return structs.replace(batch, state="queued", part=0, first=first, last=first + left - 1, again=(), left=left)
 
 
-async def _hand_out(connection: AsyncConnection, job: Fields, batch: Batch, now: float) -> None:
+def _hand_out(job: Fields, batch: Batch, now: float) -> Script[None]:
     count = batch.left
     if batch.again:
         seqs = [seq for seq, _ in batch.again]
         for start in range(0, count, ITEM_BLOCK):
             some = WAITING.c.seq.in_(seqs[start : start + ITEM_BLOCK])
-            await connection.execute(delete(WAITING).where(WAITING.c.job == job["number"], some))
-    await connection.execute(insert(BATCHES), batch_row(batch, job["number"]))
+            yield Ask(delete(WAITING).where(WAITING.c.job == job["number"], some))
+    yield Put(BATCHES, [batch_row(batch, job["number"])])
     counts = moved(job, pending=-count, queued=count)
     values: dict[str, Any] = {"pending": counts.pending, "queued": counts.queued}
     values["cursor"] = job["cursor"] if batch.again else batch.last + 1
     values["started_at"] = now if job["started_at"] is None else job["started_at"]
-    await change_job(connection, job, values)
+    yield from change_job(job, values)
 
 
-async def _begin(connection: AsyncConnection, held: Held, job: Fields, worker_id: str, lease_until: float) -> Any:
-    values = {"state": "running", "worker_id": worker_id, "lease_until": lease_until}
-    await connection.execute(update(BATCHES).where(BATCHES.c.id == held.batch.id).values(values))
+def _begin(held: Held, job: Fields, worker_id: str, lease_until: float) -> Script[Counts]:
+    yield Ask(_TAKE, {"batch": held.batch.id, "worker": worker_id, "until": lease_until})
     counts = moved(job, queued=-held.batch.left, in_progress=held.batch.left)
-    await change_job(connection, job, {"queued": counts.queued, "in_progress": counts.in_progress})
+    yield from change_job(job, {"queued": counts.queued, "in_progress": counts.in_progress})
     return counts
 
 
-async def _items(connection: AsyncConnection, held: Held) -> list[BatchItem]:
+def _items(held: Held) -> Script[list[BatchItem]]:
     batch = held.batch
     if not batch.again:
-        rows = await connection.execute(_RANGE, {"job": held.job, "first": batch.first, "last": batch.last})
-        return [BatchItem(seq=seq, key=key, input=Raw(given)) for seq, key, given in rows.all()]
+        rows = yield Ask(_RANGE, {"job": held.job, "first": batch.first, "last": batch.last})
+        return [BatchItem(seq=seq, key=key, input=Raw(given)) for seq, key, given in rows]
     attempts = dict(items_of(batch))
     seqs, found = list(attempts), []
     for start in range(0, len(seqs), ITEM_BLOCK):
-        some = await connection.execute(_SOME, {"job": held.job, "seqs": seqs[start : start + ITEM_BLOCK]})
-        found += [
-            BatchItem(seq=seq, key=key, input=Raw(given), attempt=attempts[seq]) for seq, key, given in some.all()
-        ]
+        some = yield Ask(_INPUTS.where(ITEMS.c.seq.in_(seqs[start : start + ITEM_BLOCK])), {"job": held.job})
+        found += [BatchItem(seq=seq, key=key, input=Raw(given), attempt=attempts[seq]) for seq, key, given in some]
     return found

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec import json
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.breaker import closed
 from scrapeyard.model.job import BreakerState, Job, JobStatus
@@ -15,6 +14,7 @@ from scrapeyard.store.job_locks import change_job, locked_batch, locked_job, sta
 from scrapeyard.store.job_rows import Fields, to_breaker, to_job, to_policy
 from scrapeyard.store.job_tables import BATCHES, JOBS
 from scrapeyard.store.run_writes import is_id
+from scrapeyard.store.script import Script
 
 _GOING = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED, JobStatus.CANCELLING})
 
@@ -69,12 +69,12 @@ async def _withdraw(database: Database, job_id: str, now: float) -> None:
     query = query.where(JOBS.c.id == job_id, BATCHES.c.state == "queued")
     for row in await database.fetch(query):
 
-        async def work(connection: AsyncConnection, batch_id: str = row["id"]) -> None:
-            held = await locked_batch(connection, batch_id)
+        def work(batch_id: str = row["id"]) -> Script[None]:
+            held = yield from locked_batch(batch_id)
             if held is not None and held.batch.state == "queued":
-                await put_back(database.backend, connection, held, now)
+                yield from put_back(held, now)
 
-        await database.write(work)
+        await database.play(work)
 
 
 def _cancelled(job: Fields, kill: bool, now: float) -> dict[str, Any]:
@@ -89,13 +89,13 @@ def _cancelled(job: Fields, kill: bool, now: float) -> dict[str, Any]:
 async def _changed(database: Database, job_id: str, values: Callable[[Fields], dict[str, Any]]) -> Job | None:
     """The job after what `values` says of its held row was written; {} writes nothing. None means no such job."""
 
-    async def work(connection: AsyncConnection) -> Job | None:
-        job = await locked_job(connection, job_id)
+    def work() -> Script[Job | None]:
+        job = yield from locked_job(job_id)
         if job is None:
             return None
         written = values(job)
         if written:
-            await change_job(connection, job, written)
+            yield from change_job(job, written)
         return to_job(dict(job) | written)
 
-    return await database.write(work) if is_id(job_id) else None
+    return await database.play(work) if is_id(job_id) else None

@@ -6,7 +6,6 @@ from typing import Any, Final
 from msgspec import json
 from msgspec.structs import replace
 from sqlalchemy import ColumnElement, delete, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.job import FINAL_JOB, ItemStatus, Job, JobStatus
 from scrapeyard.store.database import Database
@@ -16,6 +15,7 @@ from scrapeyard.store.job_port import ItemFilter
 from scrapeyard.store.job_rows import Fields
 from scrapeyard.store.job_tables import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
 from scrapeyard.store.run_writes import is_id
+from scrapeyard.store.script import Ask, Put, Script
 
 _PIECE: Final = 5000
 """Items in one transaction: others write in between."""
@@ -50,8 +50,8 @@ class SqlJobEnds:
         number, total = rows[0]["number"], rows[0]["total"]
         await self._database.change(delete(BATCHES).where(BATCHES.c.job == number))
         for first in range(0, total, _PIECE):
-            await self._database.write(partial(_delete_piece, number=number, first=first))
-        await self._database.write(partial(_delete_rest, number=number))
+            await self._database.play(partial(_delete_piece, number, first))
+        await self._database.play(partial(_delete_rest, number))
         return True
 
 
@@ -67,55 +67,55 @@ class _Redrive:
 
     async def run(self) -> int | None:
         """How many items; None when the job is not to be redriven."""
-        count, after = 0, -1
-        while (piece := await self._database.write(partial(self._piece, after=after))) is not None:
+        count: int | None = None
+        after = self._where.first - 1
+        while (piece := await self._database.play(partial(self._piece, after))) is not None:
             redriven, last = piece
-            count += redriven
+            count = (count or 0) + redriven
             if last is None:
-                return count
+                break
             after = last
-        return None if after < 0 else count
+        return count
 
-    async def _piece(self, connection: AsyncConnection, after: int) -> tuple[int, int | None] | None:
+    def _piece(self, after: int) -> Script[tuple[int, int | None] | None]:
         """How many, and the number to go on after; None: that was all."""
-        job = await locked_job(connection, self._job_id)
+        job = yield from locked_job(self._job_id)
         if job is None or job["status"] not in _REDRIVEN or job["deleting"]:
             return None
         back = job["cancelled"]
-        good, bad, last = await self._reopen(connection, job, after)
+        good, bad, last = yield from self._reopen(job, after)
         if good + bad + back:
             counts = {"success": job["success"] - good, "error": job["error"] - bad, "cancelled": 0}
             counts["pending"] = job["pending"] + good + bad + back
-            await change_job(connection, job, counts | _runs_again(job, self._changes, self._now))
+            yield from change_job(job, counts | _runs_again(job, self._changes, self._now))
         return good + bad + back, last
 
-    async def _reopen(self, connection: AsyncConnection, job: Fields, after: int) -> tuple[int, int, int | None]:
+    def _reopen(self, job: Fields, after: int) -> Script[tuple[int, int, int | None]]:
         """Outcomes become waiting rows. How many were good, how many bad, and the last when there may be more."""
         number = job["number"]
-        matching = [OUTCOMES.c.job == number, *await self._conditions(connection, number)]
+        matching = [OUTCOMES.c.job == number, *(yield from self._conditions(number))]
         rest = select(OUTCOMES.c.seq).where(*matching, OUTCOMES.c.seq > after).order_by(OUTCOMES.c.seq).limit(_PIECE)
-        seqs = (await connection.execute(rest)).scalars().all()
+        seqs = [row[0] for row in (yield Ask(rest))]
         if not seqs:
             return 0, 0, None
         piece = delete(OUTCOMES).where(*matching, OUTCOMES.c.seq.between(seqs[0], seqs[-1]))
-        gone = (await connection.execute(piece.returning(OUTCOMES.c.seq, OUTCOMES.c.ok))).all()
-        waits = [(number, row.seq, 1, self._now) for row in gone]
-        await self._database.backend.insert_all(connection, WAITING, waits)
-        good = sum(row.ok for row in gone)
+        gone = yield Ask(piece.returning(OUTCOMES.c.seq, OUTCOMES.c.ok))
+        yield Put(WAITING, [(number, seq, 1, self._now) for seq, _ in gone])
+        good = sum(ok for _, ok in gone)
         return good, len(gone) - good, seqs[-1] if len(seqs) == _PIECE else None
 
-    async def _conditions(self, connection: AsyncConnection, number: int) -> list[ColumnElement[bool]]:
+    def _conditions(self, number: int) -> Script[list[ColumnElement[bool]]]:
         conditions = of_outcomes(self._where)
         if self._where.keys is not None:
-            seqs = (await connection.execute(keyed(number, self._where.keys))).scalars().all()
+            seqs = [row[0] for row in (yield Ask(keyed(number, self._where.keys)))]
             conditions.append(OUTCOMES.c.seq.in_(seqs))
         return conditions
 
 
-async def _delete_piece(connection: AsyncConnection, number: int, first: int) -> None:
+def _delete_piece(number: int, first: int) -> Script[None]:
     for table in (OUTCOMES, WAITING, ITEMS):
         some = table.c.seq.between(first, first + _PIECE - 1)
-        await connection.execute(delete(table).where(table.c.job == number, some))
+        yield Ask(delete(table).where(table.c.job == number, some))
 
 
 def _runs_again(job: Fields, changes: Job | None, now: float) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _runs_again(job: Fields, changes: Job | None, now: float) -> dict[str, Any]:
     return values
 
 
-async def _delete_rest(connection: AsyncConnection, number: int) -> None:
+def _delete_rest(number: int) -> Script[None]:
     for table in (BATCHES, BLOCKS, JOB_EVENTS):
-        await connection.execute(delete(table).where(table.c.job == number))
-    await connection.execute(delete(JOBS).where(JOBS.c.number == number))
+        yield Ask(delete(table).where(table.c.job == number))
+    yield Ask(delete(JOBS).where(JOBS.c.number == number))

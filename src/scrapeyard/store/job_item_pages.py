@@ -37,7 +37,7 @@ async def items_after(
     standing = await _whereabouts(database, job_id)
     if standing is None:
         return [], None
-    return await _Search(database, standing, where, data).page(after, min(limit, ITEM_BLOCK))
+    return await _Search(database, standing, where, data).page(max(after, where.first - 1), min(limit, ITEM_BLOCK))
 
 
 async def _whereabouts(database: Database, job_id: str) -> Whereabouts | None:

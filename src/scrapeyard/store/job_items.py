@@ -5,12 +5,11 @@ from typing import Final
 
 from msgspec import Raw
 from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.job import Counts, Item
 from scrapeyard.store import job_batch_rows
 from scrapeyard.store.database import Database
-from scrapeyard.store.job_batch_rows import Held
+from scrapeyard.store.job_batch_rows import Held, as_fields
 from scrapeyard.store.job_cursors import as_cursor, numbers
 from scrapeyard.store.job_item_pages import items_after
 from scrapeyard.store.job_item_queries import dead
@@ -20,6 +19,7 @@ from scrapeyard.store.job_port import ITEM_BLOCK, ItemFilter, ItemPage, JobEvent
 from scrapeyard.store.job_rows import Fields
 from scrapeyard.store.job_tables import BATCHES, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
 from scrapeyard.store.run_writes import is_id
+from scrapeyard.store.script import Ask, Put, Script
 
 _BATCHES: Final = select(*job_batch_rows.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 
@@ -62,17 +62,16 @@ class SqlJobItems:
     async def add_event(self, job_id: str, kind: str, data: Raw, now: float) -> None:
         """Append to the job's events; the same event of the same moment is one. Nothing for a job that is not there."""
 
-        async def work(connection: AsyncConnection) -> None:
-            job = await locked_job(connection, job_id)
-            if job is None or await _is_told(connection, job, kind, bytes(data), now):
+        def work() -> Script[None]:
+            job = yield from locked_job(job_id)
+            if job is None or (yield from _is_told(job, kind, bytes(data), now)):
                 return
             number = job["events"] + 1
-            row = {"job": job["number"], "number": number, "at": now, "kind": kind, "data": bytes(data)}
-            await connection.execute(JOB_EVENTS.insert(), row)
-            await change_job(connection, job, {"events": number})
+            yield Put(JOB_EVENTS, [(job["number"], number, now, kind, bytes(data))])
+            yield from change_job(job, {"events": number})
 
         if is_id(job_id):
-            await self._database.write(work)
+            await self._database.play(work)
 
     async def events(self, job_id: str, after: int, limit: int) -> list[JobEvent]:
         """Those numbered higher than `after`, in order."""
@@ -85,32 +84,32 @@ class SqlJobItems:
     async def recount(self, job_id: str) -> Counts:
         """Counted from the rows, slowly; a job that is not there has no items."""
 
-        async def work(connection: AsyncConnection) -> Counts:
-            job = await locked_job(connection, job_id)
-            return Counts() if job is None else await _counted(connection, job)
+        def work() -> Script[Counts]:
+            job = yield from locked_job(job_id)
+            return Counts() if job is None else (yield from _counted(job))
 
-        return await self._database.write(work) if is_id(job_id) else Counts()
+        return await self._database.play(work) if is_id(job_id) else Counts()
 
 
-async def _is_told(connection: AsyncConnection, job: Fields, kind: str, data: bytes, now: float) -> bool:
+def _is_told(job: Fields, kind: str, data: bytes, now: float) -> Script[bool]:
     same = select(JOB_EVENTS.c.number).where(JOB_EVENTS.c.job == job["number"], JOB_EVENTS.c.kind == kind)
     same = same.where(JOB_EVENTS.c.at == now, JOB_EVENTS.c.data == data).limit(1)
-    return (await connection.execute(same)).first() is not None
+    return bool((yield Ask(same)))
 
 
-async def _counted(connection: AsyncConnection, job: Fields) -> Counts:
+def _counted(job: Fields) -> Script[Counts]:
     number = job["number"]
-    total = await connection.scalar(select(func.count()).where(ITEMS.c.job == number))
-    fresh = await connection.scalar(select(func.count()).where(ITEMS.c.job == number, ITEMS.c.seq >= job["cursor"]))
-    waits = await connection.scalar(select(func.count()).where(WAITING.c.job == number))
-    ends = select(OUTCOMES.c.ok, func.count()).where(OUTCOMES.c.job == number).group_by(OUTCOMES.c.ok)
-    by_end = dict((await connection.execute(ends)).tuples().all())
-    rows = (await connection.execute(_BATCHES.where(BATCHES.c.job == number))).mappings().all()
-    out = {state: sum(len(held.undone()) for held in map(Held, rows) if held.batch.state == state) for state in _OUT}
-    idle = (fresh or 0) + (waits or 0)
+    total = yield Ask(select(func.count()).where(ITEMS.c.job == number))
+    fresh = yield Ask(select(func.count()).where(ITEMS.c.job == number, ITEMS.c.seq >= job["cursor"]))
+    waits = yield Ask(select(func.count()).where(WAITING.c.job == number))
+    ends = yield Ask(select(OUTCOMES.c.ok, func.count()).where(OUTCOMES.c.job == number).group_by(OUTCOMES.c.ok))
+    by_end = {bool(ok): count for ok, count in ends}
+    batches = [Held(as_fields(row)) for row in (yield Ask(_BATCHES.where(BATCHES.c.job == number)))]
+    out = {state: sum(len(held.undone()) for held in batches if held.batch.state == state) for state in _OUT}
+    idle = fresh[0][0] + waits[0][0]
     stopped = job["status"] in STOPPED
     return Counts(
-        total=total or 0,
+        total=total[0][0],
         pending=0 if stopped else idle,
         queued=out["queued"],
         in_progress=out["running"],

@@ -5,20 +5,24 @@ ends in the job's row, for its counters. So no two transactions wait for each ot
 row sees its items at rest. SQLite has one writer at a time and needs none of this.
 """
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from msgspec import structs
-from sqlalchemy import RowMapping, bindparam, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Update, bindparam, select, update
 
 from scrapeyard.model.job import FINAL_JOB, Counts, JobStatus
 from scrapeyard.store import job_batch_rows
-from scrapeyard.store.job_batch_rows import Held
+from scrapeyard.store.job_batch_rows import Held, as_fields
 from scrapeyard.store.job_rows import Fields, to_counts
 from scrapeyard.store.job_tables import BATCHES, JOBS
+from scrapeyard.store.script import Ask, Script
 
 STOPPED: Final = frozenset({JobStatus.CANCELLING, JobStatus.CANCELLED, JobStatus.FAILED})
 """Items that wait in such a job are counted as cancelled."""
+
+_JOB_COLUMNS: Final = tuple(JOBS.c.keys())
 
 # Not FOR UPDATE: that would wait for everyone who adds a row that refers to the job.
 _BY_ID: Final = select(JOBS).where(JOBS.c.id == bindparam("id")).with_for_update(key_share=True)
@@ -31,25 +35,33 @@ _BATCH: Final = (
 )
 
 
-async def locked_job(connection: AsyncConnection, job_id: str) -> RowMapping | None:
+def locked_job(job_id: str) -> Script[Fields | None]:
     """The row of a job, held. None means no such job."""
-    return (await connection.execute(_BY_ID, {"id": job_id})).mappings().one_or_none()
+    rows = yield Ask(_BY_ID, {"id": job_id})
+    return dict(zip(_JOB_COLUMNS, rows[0], strict=True)) if rows else None
 
 
-async def locked_number(connection: AsyncConnection, number: int) -> RowMapping:
+def locked_number(number: int) -> Script[Fields]:
     """The same by its number: of a batch, whose job is always there."""
-    return (await connection.execute(_BY_NUMBER, {"number": number})).mappings().one()
+    rows = yield Ask(_BY_NUMBER, {"number": number})
+    return dict(zip(_JOB_COLUMNS, rows[0], strict=True))
 
 
-async def locked_batch(connection: AsyncConnection, batch_id: str) -> Held | None:
+def locked_batch(batch_id: str) -> Script[Held | None]:
     """A batch, held. None means that it is gone."""
-    row = (await connection.execute(_BATCH, {"id": batch_id})).mappings().one_or_none()
-    return None if row is None else Held(row)
+    rows = yield Ask(_BATCH, {"id": batch_id})
+    return Held(as_fields(rows[0])) if rows else None
 
 
-async def change_job(connection: AsyncConnection, row: Fields, values: dict[str, Any]) -> None:
+def change_job(job: Fields, values: Mapping[str, Any]) -> Script[None]:
     """Write to a job's row that is held."""
-    await connection.execute(update(JOBS).where(JOBS.c.number == row["number"]).values(values))
+    yield Ask(_change(frozenset(values)), {"number_is": job["number"], **values})
+
+
+@cache
+def _change(names: frozenset[str]) -> Update:
+    values = {name: bindparam(name) for name in sorted(names)}
+    return update(JOBS).where(JOBS.c.number == bindparam("number_is")).values(values)
 
 
 def moved(row: Fields, /, **by: int) -> Counts:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from sqlalchemy import ColumnElement, and_, bindparam, exists, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.model.job import Job, JobStatus
@@ -15,6 +14,7 @@ from scrapeyard.store.job_port import JobFilter, JobPage
 from scrapeyard.store.job_rows import to_job
 from scrapeyard.store.job_tables import JOBS, WAITING
 from scrapeyard.store.run_writes import is_id
+from scrapeyard.store.script import Script
 
 _RUNNABLE: Final = 1000
 _OUT: Final = JOBS.c.queued + JOBS.c.in_progress
@@ -69,25 +69,25 @@ class SqlJobReads:
         """One step of the machine. False if the job stands elsewhere or has something to hand out again."""
         tries = 0
 
-        async def work(connection: AsyncConnection) -> bool:
+        def work() -> Script[bool]:
             nonlocal tries
             tries += 1
-            job = await locked_job(connection, job_id)
+            job = yield from locked_job(job_id)
             if job is None or (tries > 1 and job["status"] == to):  # only the answer was lost
                 return job is not None
             busy = job["pending"] + job["queued"] + job["in_progress"] or job["reading"]
             if job["status"] != leave or (to in _REST and busy):
                 return False
-            await change_job(connection, job, status_values(to, now) | {"breaker_until": None})
+            yield from change_job(job, status_values(to, now) | {"breaker_until": None})
             return True
 
-        return await self._database.write(work) if is_id(job_id) else False
+        return await self._database.play(work) if is_id(job_id) else False
 
 
 _REST: Final = frozenset({JobStatus.FINISHING, JobStatus.COMPLETED, JobStatus.CANCELLED})
 
 
-def _conditions(where: JobFilter) -> Iterator[ColumnElement[bool]]:
+def _conditions(where: JobFilter) -> Script[Iterator[ColumnElement[bool]]]:
     if where.statuses is not None:
         yield JOBS.c.status.in_([status.value for status in where.statuses])
     if where.scraper is not None:

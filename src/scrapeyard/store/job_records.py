@@ -4,10 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from sqlalchemy import bindparam, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.job import ItemOutcome
-from scrapeyard.store.backend import Backend
 from scrapeyard.store.database import Database
 from scrapeyard.store.job_accounts import account, drop_batch, put_back, write_ends
 from scrapeyard.store.job_batch_rows import Held
@@ -17,6 +15,7 @@ from scrapeyard.store.job_port import Recorded
 from scrapeyard.store.job_rows import to_counts, to_policy
 from scrapeyard.store.job_tables import BATCHES
 from scrapeyard.store.run_writes import is_id
+from scrapeyard.store.script import Ask, Script
 
 _GOES_ON: Final = (
     update(BATCHES)
@@ -37,30 +36,30 @@ class SqlJobRecords:
         that has a record already, is left out."""
         tries = 0
 
-        async def work(connection: AsyncConnection) -> Recorded | None:
+        def work() -> Script[Recorded | None]:
             nonlocal tries
             tries += 1
-            held = await locked_batch(connection, batch_id)
+            held = yield from locked_batch(batch_id)
             if held is None or held.batch.worker_id != worker_id:
                 return None
             if tries > 1 and held.batch.part == part + 1:  # only the answer was lost
-                return Recorded(counts=to_counts(await locked_number(connection, held.job)), left=held.batch.left)
+                return Recorded(counts=to_counts((yield from locked_number(held.job))), left=held.batch.left)
             if held.batch.part != part:
                 return None
-            return await _record(self._database.backend, connection, held, outcomes, now)
+            return (yield from _record(held, outcomes, now))
 
-        return await self._database.write(work) if is_id(batch_id) else None
+        return await self._database.play(work) if is_id(batch_id) else None
 
     async def give_back(self, batch_id: str, worker_id: str, now: float) -> None:
         """Unrecorded items wait again at the same attempt, due now."""
 
-        async def work(connection: AsyncConnection) -> None:
-            held = await locked_batch(connection, batch_id)
+        def work() -> Script[None]:
+            held = yield from locked_batch(batch_id)
             if held is not None and held.batch.worker_id == worker_id:
-                await put_back(self._database.backend, connection, held, now)
+                yield from put_back(held, now)
 
         if is_id(batch_id) and worker_id:
-            await self._database.write(work)
+            await self._database.play(work)
 
     async def expire_batches(self, now: float, limit: int) -> list[tuple[str, int, int]]:
         """Take batches from workers whose lease ended, each in a transaction of its own. (job id, waiting, ended)."""
@@ -70,36 +69,34 @@ class SqlJobRecords:
         return [one for one in expired if one is not None]
 
 
-async def _record(
-    backend: Backend, connection: AsyncConnection, held: Held, outcomes: Sequence[ItemOutcome], now: float
-) -> Recorded:
+def _record(held: Held, outcomes: Sequence[ItemOutcome], now: float) -> Script[Recorded]:
     marks = held.marks()
     mine = list(_first_of_each(held, outcomes, marks))
     ends = [outcome for outcome in mine if is_end(outcome)]
     waits = [waiting_row(held.job, outcome, now) for outcome in mine if not is_end(outcome)]
-    await write_ends(backend, connection, held.job, ends, waits)
+    yield from write_ends(held.job, ends, waits)
     left = held.batch.left - len(mine)
-    await _set_left(connection, held, left, marks)
-    job = await locked_number(connection, held.job)
-    counts = await account(backend, connection, job, ends, waits=len(waits), now=now, told=mine)
+    yield from _set_left(held, left, marks)
+    job = yield from locked_number(held.job)
+    counts = yield from account(job, ends, waits=len(waits), now=now, told=mine)
     return Recorded(counts=counts, left=left)
 
 
 async def _expire(database: Database, batch_id: str, now: float) -> tuple[str, int, int] | None:
-    async def work(connection: AsyncConnection) -> tuple[str, int, int] | None:
-        held = await locked_batch(connection, batch_id)
+    def work() -> Script[tuple[str, int, int] | None]:
+        held = yield from locked_batch(batch_id)
         if held is None or held.batch.lease_until is None or held.batch.lease_until >= now:
             return None
-        job = await locked_number(connection, held.job)
+        job = yield from locked_number(held.job)
         most, kill = to_policy(job).max_attempts, job["kill"]
         ends = [lost(seq, attempt, now) for seq, attempt in held.undone() if attempt >= most and not kill]
         waits = [(held.job, seq, attempt + (not kill), now) for seq, attempt in held.undone() if kill or attempt < most]
-        await write_ends(database.backend, connection, held.job, ends, waits)
-        await drop_batch(connection, held)
-        await account(database.backend, connection, job, ends, waits=len(waits), now=now)
+        yield from write_ends(held.job, ends, waits)
+        yield from drop_batch(held)
+        yield from account(job, ends, waits=len(waits), now=now)
         return held.batch.job_id, len(waits), len(ends)
 
-    return await database.write(work)
+    return await database.play(work)
 
 
 def _first_of_each(held: Held, outcomes: Iterable[ItemOutcome], marks: bytearray) -> Iterable[ItemOutcome]:
@@ -111,9 +108,9 @@ def _first_of_each(held: Held, outcomes: Iterable[ItemOutcome], marks: bytearray
             yield outcome
 
 
-async def _set_left(connection: AsyncConnection, held: Held, left: int, marks: bytearray) -> None:
+def _set_left(held: Held, left: int, marks: bytearray) -> Script[None]:
     if not left:
-        await drop_batch(connection, held)
+        yield from drop_batch(held)
         return
     values = {"now_left": left, "now_part": held.batch.part + 1, "now_done": bytes(marks)}
-    await connection.execute(_GOES_ON, values | {"batch": held.batch.id})
+    yield Ask(_GOES_ON, values | {"batch": held.batch.id})

@@ -26,11 +26,9 @@ _PLAIN: Final = (
     "created_at",
     "started_at",
     "finished_at",
-    "reading",
     "skipped_rows",
     "pause_reason",
     "schedule_id",
-    "kill",
 )
 """Fields that are columns as they are."""
 
@@ -73,6 +71,8 @@ def job_row(job: Job) -> Row:
         "scraper_id": job.scraper.partition("@")[0],
         "priority": job.priority.value,
         "cursor": 0,
+        "reading": job.reading,
+        "kill": False,
         "deleting": False,
         "breaker_until": None,
         "events": 0,
@@ -100,6 +100,8 @@ def to_job(row: Fields) -> Job:
         error=_ERROR.decode(row["fault"]) if row["fault"] else None,
         breaker=to_breaker(row),
         use=to_use(row),
+        reading=bool(row["reading"]),
+        kill=bool(row["kill"]),
         **{name: row[name] for name in _PLAIN},
     )
 

@@ -4,13 +4,14 @@ A connection is tried before it is lent, so that a server that was away works ag
 an end: to connect, to be answered, to get a connection from the pool.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import Table, text
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -18,10 +19,11 @@ from sqlalchemy.pool import NullPool
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.backend import Engines
+from scrapeyard.store.script import Ask, Phrasebook, Put, T, Work
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 20.0
-_DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
+_DIALECT: Final = asyncpg.dialect()  # type: ignore[no-untyped-call]
 _OPTIONS: Final = {"sslmode", "application_name", "host", "port"}
 _MIGRATION_LOCK: Final = 0x5C4A_9E7A_4D00
 """Any number that no other program takes for its own advisory lock."""
@@ -41,6 +43,7 @@ class Postgres:
         unknown = sorted(set(url.query) - _OPTIONS)
         if unknown:
             raise SettingsInvalid(f"database_url: unknown option {unknown[0]}; known are {', '.join(sorted(_OPTIONS))}")
+        self._phrases = Phrasebook(_DIALECT)
         self._settings: dict[str, Any] = {"application_name": url.query.get("application_name", "scrapeyard")}
         query = {name: value for name, value in url.query.items() if name in ("host", "port")}
         if "sslmode" in url.query:
@@ -53,12 +56,23 @@ class Postgres:
         single = engine.execution_options(isolation_level="AUTOCOMMIT")
         return Engines(single, engine, single)
 
-    async def insert_all(self, connection: AsyncConnection, table: Table, rows: Sequence[tuple[Any, ...]]) -> int:
-        """One statement with an array for each column."""
-        if not rows:
-            return 0
-        arrays = tuple(map(list, zip(*rows, strict=True)))
-        return (await connection.exec_driver_sql(_insert_arrays(table), arrays)).rowcount
+    async def play(self, engines: Engines, work: Work[T]) -> T:
+        """Statement by statement."""
+        async with engines.writer.begin() as connection:
+            script, answer = work(), None
+            while True:
+                try:
+                    step = script.send(answer)
+                except StopIteration as end:
+                    return end.value  # type: ignore[no-any-return]
+                answer = await self._do(connection, step)
+
+    async def _do(self, connection: AsyncConnection, step: Ask | Put) -> Any:
+        if isinstance(step, Put):
+            return await _put(connection, step)
+        words, values = self._phrases.phrase(step)
+        result = await connection.exec_driver_sql(words, values)
+        return result.all() if result.returns_rows else []
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[AsyncConnection]:
@@ -79,6 +93,14 @@ class Postgres:
     def _engine(self, **options: Any) -> AsyncEngine:
         arguments = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS, "server_settings": self._settings}
         return create_async_engine(self._url, connect_args=arguments, **options)
+
+
+async def _put(connection: AsyncConnection, put: Put) -> int:
+    """One statement with an array for each column."""
+    if not put.rows:
+        return 0
+    arrays = tuple(map(list, zip(*put.rows, strict=True)))
+    return (await connection.exec_driver_sql(_insert_arrays(put.table), arrays)).rowcount
 
 
 @cache

@@ -6,12 +6,13 @@ be refused at once.
 """
 
 import fcntl
-from collections.abc import AsyncIterator, Sequence
+import sqlite3
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, event
+from sqlalchemy import Connection, event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -20,6 +21,7 @@ from sqlalchemy.pool import NullPool
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.backend import Engines
+from scrapeyard.store.script import Ask, Phrasebook, Put, Script, T, Work
 
 BUSY_SECONDS: Final = 10.0
 _READERS: Final = 4
@@ -35,6 +37,7 @@ class Sqlite:
         if not url.database or url.database == ":memory:" or url.query:
             raise SettingsInvalid("database_url: name a file without options, as in sqlite:///scrapeyard.db")
         self._path = Path(url.database)
+        self._phrases = Phrasebook(sqlite.dialect(paramstyle="qmark"))
         self._url = url.set(drivername="sqlite+aiosqlite")
 
     def open(self) -> Engines:
@@ -44,13 +47,37 @@ class Sqlite:
         event.listen(writer.sync_engine, "begin", _begin_immediate)
         return Engines(reader, writer)
 
-    async def insert_all(self, connection: AsyncConnection, table: Table, rows: Sequence[tuple[Any, ...]]) -> int:
-        """One prepared statement, once for each row, within the driver."""
-        if not rows:
-            return 0
-        marks = ", ".join("?" * len(table.c))
-        statement = f"INSERT INTO {table.name} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608  our own names
-        return (await connection.exec_driver_sql(statement, list(rows))).rowcount
+    async def play(self, engines: Engines, work: Work[T]) -> T:
+        """In one visit to the writing connection's thread: going there takes longer than a statement."""
+        async with engines.writer.connect() as connection:
+            driver: Any = (await connection.get_raw_connection()).driver_connection
+            played: T = await driver._execute(self._play, driver._conn, work)
+            return played
+
+    def _play(self, connection: sqlite3.Connection, work: Work[T]) -> T:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                played = self._follow(connection, work())
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.commit()
+            return played
+        except sqlite3.Error as error:
+            raise DBAPIError.instance("a script", (), error, sqlite3.Error) from error
+
+    def _follow(self, connection: sqlite3.Connection, script: Script[T]) -> T:
+        answer: Any = None
+        while True:
+            try:
+                step = script.send(answer)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            if isinstance(step, Ask):
+                answer = connection.execute(*self._phrases.phrase(step)).fetchall()
+            else:
+                answer = _put(connection, step)
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[AsyncConnection]:
@@ -90,3 +117,11 @@ def _prepare(connection: Any, _record: object) -> None:
 
 def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _put(connection: sqlite3.Connection, put: Put) -> int:
+    if not put.rows:
+        return 0
+    marks = ", ".join("?" * len(put.table.c))
+    statement = f"INSERT INTO {put.table.name} VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608  our own names
+    return connection.executemany(statement, put.rows).rowcount
