@@ -13,6 +13,7 @@ from scrapeyard.results.exports.columns import Cell
 from scrapeyard_sdk.extract.prices import parse_price
 
 SEPARATOR: Final = "|"
+_INTEGERS: Final = range(-(2**63), 2**63)
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
@@ -21,7 +22,7 @@ def decode(data: bytes) -> Any:
     """JSON as Python's values; None for what is none. Half a surrogate pair, which no file can hold, becomes `?`."""
     try:
         return _decode(data)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         try:
             return _decode(json.dumps(json.loads(data), ensure_ascii=False).encode("utf-8", "replace"))
         except (ValueError, RecursionError):
@@ -30,7 +31,15 @@ def decode(data: bytes) -> Any:
 
 def as_json(value: object) -> str:
     """One line of JSON."""
-    return _encode(value).decode()
+    return to_json(value).decode()
+
+
+def to_json(value: object) -> bytes:
+    """The same as bytes. Whole numbers of any length are kept."""
+    try:
+        return _encode(value)
+    except OverflowError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def as_time(seconds: float | None) -> str | None:
@@ -86,8 +95,11 @@ def joined(values: list[Any]) -> str:
 
 
 def plain(value: Any) -> Cell:
-    """A leaf as a cell: text, numbers and booleans as they are, lists joined."""
-    return joined(value) if isinstance(value, list) else as_json(value) if isinstance(value, dict) else value
+    """A leaf as a cell: text, numbers and booleans as they are, lists joined. Whole numbers that no column of numbers
+    holds are text."""
+    if isinstance(value, (list, dict)):
+        return joined(value) if isinstance(value, list) else as_json(value)
+    return str(value) if type(value) is int and value not in _INTEGERS else value
 
 
 def each(values: object, name: str) -> Iterable[str]:

@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
+from scrapeyard.results.exports.cells import to_json
 from scrapeyard.results.exports.columns import Column, Row
 from scrapeyard.results.exports.files import Sink
-
-_encode = msgspec.json.Encoder().encode
 
 
 class JsonLines:
@@ -26,7 +23,7 @@ class JsonLines:
     def write(self, rows: Sequence[Row]) -> None:
         """Some rows, in order."""
         names = self._names
-        self.write_objects([_encode(dict(zip(names, row, strict=True))) for row in rows])
+        self.write_objects([to_json(dict(zip(names, row, strict=True))) for row in rows])
 
     def write_objects(self, objects: Sequence[bytes]) -> None:
         """Objects that are JSON already."""

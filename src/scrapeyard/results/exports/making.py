@@ -8,11 +8,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-import msgspec
 import zstandard
 
 from scrapeyard.model.job import ExportWish
-from scrapeyard.results.exports.cells import as_json
+from scrapeyard.results.exports.cells import as_json, to_json
 from scrapeyard.results.exports.columns import FIXED, Column, Row
 from scrapeyard.results.exports.csv_file import CsvFile
 from scrapeyard.results.exports.files import FileWriter, Sink
@@ -151,4 +150,4 @@ def _objects(line: Line) -> Iterator[bytes]:
         yield head + (b"," if line.result[1:].lstrip()[:1] != b"}" else b"") + line.result[1:]
         return
     for record in records_of(line):
-        yield msgspec.json.encode(record if ITEM in record else {ITEM: line.key, **record})
+        yield to_json(record if ITEM in record else {ITEM: line.key, **record})

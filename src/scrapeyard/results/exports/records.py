@@ -18,7 +18,6 @@ _OURS: Final = frozenset(name.lstrip("_") for name in (ITEM, MORE))
 MAX_COLUMNS: Final = 2000
 MAX_DEPTH: Final = 8
 """What is nested deeper is JSON in one cell."""
-_INTEGERS: Final = range(-(2**63), 2**63)
 
 
 def records_of(line: Line) -> Iterator[dict[str, Any]]:
@@ -121,7 +120,7 @@ def _kind(value: Cell) -> Kind:
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
-        return "integer" if value in _INTEGERS else "text"
+        return "integer"
     return "number"
 
 
