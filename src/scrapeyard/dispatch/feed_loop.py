@@ -15,8 +15,8 @@ log = get_log("dispatch")
 IDLE_SECONDS = 0.5
 """Between rounds while no job has anything to hand out, unless somebody says that one has."""
 FAILED_SECONDS = 1.0
-_REST = 3
-"""A round is followed by a rest of so many times its length: many jobs must not take all of a core."""
+_REST = 0.5
+"""A round is followed by a rest of at least this part of its length: many jobs must not take all of a core."""
 
 
 class FeedLoop:
@@ -51,9 +51,10 @@ class FeedLoop:
             self._woken.clear()
             began = time.perf_counter()
             rest = await self._round() if self._leads() else IDLE_SECONDS
-            least = max(self._tick, _REST * (time.perf_counter() - began))
+            took = time.perf_counter() - began
+            least = max(self._tick - took, _REST * took)
             await asyncio.sleep(least)
-            if rest > least:
+            if rest > self._tick:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._woken.wait(), rest - least)
 

@@ -115,8 +115,10 @@ class Feeder:
             one = able[claim.job_id]
             batch = await self._cut(one)
             if batch is not None:
-                share.charge(claim, one.known.pace.cost(batch.left, self._settings.batch_seconds))
                 await self._queue.publish([deliver_batch(batch, one.job)])
+                seconds = one.known.pace.cost(batch.left, self._settings.batch_seconds)
+                share.charge(claim, seconds)
+                self._lanes.added(lane, seconds)
             if batch is None or one.allowed <= 0:
                 del able[claim.job_id]
 

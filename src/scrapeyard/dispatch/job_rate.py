@@ -1,6 +1,6 @@
 """The rate of a job: a token for each item that is handed out."""
 
-SLACK_SECONDS = 0.25
+SLACK_SECONDS = 0.5
 """Tokens of so much time are kept beside the burst: the feeder comes by in steps, and now and then late."""
 
 

@@ -11,6 +11,9 @@ from scrapeyard.store.port import WorkerStore
 HEAR_SECONDS = 1.0
 LEAST_WAITING = 2
 """Also where no worker is heard yet: one that comes must not wait for us."""
+MOST_TIMES = 4.0
+"""So many times the window may wait where batches are short: slots must not run dry between two rounds."""
+_MEMORY = 0.8
 
 
 class Lanes:
@@ -22,6 +25,7 @@ class Lanes:
 
     def __init__(self, settings: Settings, store: WorkerStore, queue: Queue, clock: Callable[[], float]) -> None:
         self._window = settings.jobs.window
+        self._batch_seconds = settings.jobs.batch_seconds
         self._reserved = settings.worker.reserved_slots
         self._silent = settings.worker.lease_seconds
         self._store = store
@@ -30,6 +34,7 @@ class Lanes:
         self._slots: dict[str, int] = {}
         self._heard_at = -math.inf
         self._depth: dict[tuple[str, Priority], int] = {}
+        self._lengths: dict[str, float] = {}
 
     async def look(self) -> None:
         """Ask the queue, and now and then the store, how things stand."""
@@ -45,8 +50,15 @@ class Lanes:
 
     def room(self, lane: str) -> int:
         """How many batches may be added to what waits; none while it is full."""
-        wanted = max(LEAST_WAITING, math.ceil(self._window * self.slots(lane)))
+        length = self._lengths.get(lane, self._batch_seconds)
+        times = min(MOST_TIMES, max(1.0, self._batch_seconds / length))
+        wanted = max(LEAST_WAITING, math.ceil(times * self._window * self.slots(lane)))
         return max(0, wanted - self._depth.get((lane, Priority.LOW), 0))
+
+    def added(self, lane: str, seconds: float) -> None:
+        """A batch that is expected to take so long was added."""
+        before = self._lengths.get(lane, self._batch_seconds)
+        self._lengths[lane] = _MEMORY * before + (1 - _MEMORY) * seconds
 
     def _by_lane(self, workers: tuple[WorkerInfo, ...]) -> dict[str, int]:
         slots: dict[str, int] = {}
