@@ -146,11 +146,9 @@ def test_a_broken_file_says_how(text: str, words: str) -> None:
 
 
 def test_what_stands_before_the_break_was_found() -> None:
-    file = SitemapFile()
-    found = file.feed(b"<urlset><url><loc>http://x/1</loc></url>\n" + b" " * 50).found
     with pytest.raises(SitemapBroken) as broken:
-        file.feed(b"</oops>" + b" " * 50)
-    assert [entry.url for entry in found] == ["http://x/1"]
+        read(b"<urlset><url><loc>http://x/1</loc></url>\n</oops>" + b" " * 50)
+    assert [entry.url for entry in broken.value.found] == ["http://x/1"]
     assert broken.value.line == 2
 
 

@@ -31,11 +31,12 @@ _WIDE = (b"\xff\xfe", b"\xfe\xff")
 
 
 class SitemapBroken(Exception):
-    """The file cannot be read on; `line` is 0 where it cannot be read at all."""
+    """The file cannot be read on; `line` is 0 where it cannot be read at all. `found` stood before that."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
         super().__init__(reason)
         self.line = line
+        self.found: list[Entry] = []
 
 
 class Entry(Struct, frozen=True):
@@ -155,10 +156,14 @@ class _Xml:
             self._parser.Parse(data, final)
         except expat.ExpatError as error:
             said = expat.ErrorString(error.code)
-            raise SitemapBroken(f"is not well-formed XML ({said})", error.lineno) from None
+            raise self._broken(SitemapBroken(f"is not well-formed XML ({said})", error.lineno)) from None
         except SitemapBroken as broken:
-            broken.line = broken.line or self._parser.CurrentLineNumber
-            raise
+            raise self._broken(broken) from None
+
+    def _broken(self, broken: SitemapBroken) -> SitemapBroken:
+        broken.line = broken.line or self._parser.CurrentLineNumber
+        broken.found = self._found
+        return broken
 
     def _taken(self) -> Entries:
         found, self._found = self._found, []

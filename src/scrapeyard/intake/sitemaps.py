@@ -141,6 +141,7 @@ class Sitemaps:
                 yield _broken(file, failure.message)
                 return
             except SitemapBroken as broken:
+                yield self._sifted(file, Entries(broken.found, []))
                 yield _broken(file, str(broken), broken.line)
                 return
             except ListUnreadable as unreadable:

@@ -1,0 +1,202 @@
+"""Links that are followed: depth by depth, each page once, never beyond the limits, whatever crashes."""
+
+import gzip
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scrapeyard.errors import StoreUnavailable
+from scrapeyard.intake.following import Following
+from scrapeyard.intake.source import Choice, FollowSource, source_of
+from scrapeyard.model import ExitReason, new_id
+from scrapeyard.model.job import Batch, ItemOutcome, Job, JobStatus
+from tests.integration.intake_stand import Stand, a_stand
+
+HOME = "https://shop.example/"
+Web = dict[str, list[str]]
+
+
+@pytest.fixture
+async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
+    async with a_stand(tmp_path) as stand:
+        yield stand
+
+
+def reached(web: Web, depth: int) -> set[str]:
+    """Every page within so many links of the start."""
+    found, edge = {HOME}, [HOME]
+    for _ in range(depth):
+        edge = [link for page in edge for link in web.get(page, []) if link not in found]
+        found.update(edge)
+    return found
+
+
+async def crawl(stand: Stand, job: Job, web: Web, at_once: int = 1000, following: Following | None = None) -> Job:
+    following = following or stand.following()
+    for _ in range(200):
+        await following.work()
+        ran = await stand.run(job, lambda url: {"links": web.get(url, [])} if url in web else None, at_once)
+        now = await stand.job(job)
+        if not ran and not now.reading:
+            return now
+    raise AssertionError("it never ends")
+
+
+def pages(*names: str) -> list[str]:
+    return [HOME + name for name in names]
+
+
+WEB: Web = {
+    HOME: pages("a", "b"),
+    HOME + "a": pages("b", "c", ""),
+    HOME + "b": pages("d"),
+    HOME + "c": pages("e"),
+    HOME + "d": pages("e", "f"),
+    HOME + "e": [],
+    HOME + "f": pages("g"),
+}
+
+
+@pytest.mark.parametrize("depth", range(6))
+@pytest.mark.parametrize("at_once", [1, 1000])
+async def test_pages_are_found_to_their_depth_and_no_farther(stand: Stand, depth: int, at_once: int) -> None:
+    job = await stand.create(FollowSource(start=(HOME,), depth=depth))
+    now = await crawl(stand, job, WEB, at_once)
+    assert set(await stand.urls(job)) == reached(WEB, depth)
+    assert now.counts.total == len(reached(WEB, depth))
+    assert now.status is JobStatus.RUNNING
+    assert [settled.id for settled in await stand.store.settled(10)] == [job.id]
+
+
+async def test_a_job_that_follows_is_not_settled_before_its_links_are_read(stand: Stand) -> None:
+    job, following = await stand.create(FollowSource(start=(HOME,), depth=3)), stand.following()
+    await following.work()
+    await stand.run(job, lambda url: {"links": WEB[url]})
+    assert await stand.store.settled(10) == []
+    await following.work()
+    assert (await stand.job(job)).counts.pending == 2
+
+
+async def test_links_elsewhere_and_those_not_chosen_are_left(stand: Stand) -> None:
+    web = {
+        HOME: [
+            "https://www.shop.example/1",
+            "https://other.example/",
+            HOME + "x.pdf",
+            "mailto:x@shop.example",
+            "/",
+            "http://[",
+        ]
+    }
+    job = await stand.create(FollowSource(start=(HOME,), choice=Choice(exclude=("**.pdf",))))
+    await crawl(stand, job, web)
+    assert await stand.urls(job) == [HOME, "https://www.shop.example/1"]
+
+
+async def test_the_limit_is_never_passed(stand: Stand) -> None:
+    web = {HOME: pages(*(str(number) for number in range(3000)))}
+    job = await stand.create(FollowSource(start=(HOME,), depth=5, limit=1234))
+    assert (await crawl(stand, job, web)).counts.total == 1234
+
+
+async def test_a_page_of_many_links_gives_them_all(stand: Stand) -> None:
+    web = {HOME: pages(*(str(number) for number in range(4500)))}
+    job = await stand.create(FollowSource(start=(HOME,), limit=10_000))
+    assert (await crawl(stand, job, web)).counts.total == 4501
+
+
+async def test_a_paused_job_finds_and_a_cancelled_one_does_not(stand: Stand) -> None:
+    following = stand.following()
+    job = await stand.create(FollowSource(start=(HOME,), depth=2))
+    await following.work()
+    await stand.run(job, lambda url: {"links": WEB[url]})
+    await stand.store.set_paused(job.id, True, "by hand", stand.clock())
+    await following.work()
+    now = await stand.job(job)
+    assert (now.status, now.counts.total) == (JobStatus.PAUSED, 3)
+    await stand.store.cancel_job(job.id, False, stand.clock())
+    await following.work()
+    assert (await stand.job(job)).counts.total == 3
+
+
+async def test_links_in_large_results_are_followed_too(stand: Stand) -> None:
+    job, following = await stand.create(FollowSource(start=(HOME,))), stand.following()
+    await following.work()
+    packed = gzip.compress(msgspec.json.encode({"links": pages("a"), "text": "x" * 100_000}))
+    await stand.blobs.put("large/result.json", packed, "application/json")
+    now, batch = stand.clock(), Batch(id=new_id("batch"), job_id=job.id, left=1, queued_at=stand.clock())
+    assert await stand.store.cut(batch, now)
+    assert await stand.store.take_batch(batch.id, "w", now, now + 60)
+    outcome = ItemOutcome(
+        seq=0,
+        attempt=1,
+        exit_reason=ExitReason.SUCCEEDED,
+        result_key="large/result.json",
+        started_at=now,
+        finished_at=now,
+    )
+    assert await stand.store.record(batch.id, "w", 0, [outcome], now)
+    await following.work()
+    assert await stand.urls(job) == [HOME, HOME + "a"]
+
+
+class Crashing:
+    """A store that fails a chosen call, before or after it was done; everything else is the real one's."""
+
+    def __init__(self, store: Any, crashes: list[int], *, after: bool) -> None:
+        self._store = store
+        self._crashes = crashes
+        self._after = after
+        self._calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if name not in ("add_items", "set_source", "end_reading", "items"):
+            return found
+
+        async def call(*args: Any, **more: Any) -> Any:
+            self._calls += 1
+            crash = self._calls in self._crashes
+            if crash and not self._after:
+                raise StoreUnavailable("gone")
+            answer = await found(*args, **more)
+            if crash:
+                raise StoreUnavailable("gone")
+            return answer
+
+        return call
+
+
+NODES = st.integers(0, 12)
+WEBS = st.dictionaries(NODES, st.lists(NODES, max_size=4), max_size=13)
+
+
+@given(WEBS, st.integers(0, 4), st.lists(st.integers(1, 25), max_size=8), st.booleans(), st.sampled_from([1, 3, 1000]))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_whatever_crashes_the_same_pages_are_found(
+    stand: Stand, graph: dict[int, list[int]], depth: int, crashes: list[int], after: bool, at_once: int
+) -> None:
+    def name(node: int) -> str:
+        return HOME if node == 0 else f"{HOME}{node}"
+
+    web = {name(node): [name(link) for link in links] for node, links in graph.items()}
+    job = await stand.create(FollowSource(start=(HOME,), depth=depth))
+    crashing = Crashing(stand.store, crashes, after=after)
+
+    class Anew:
+        """A process that starts again for every round, and so remembers nothing."""
+
+        async def work(self) -> None:
+            await stand.following(crashing).work()
+
+    now = await crawl(stand, job, web, at_once, Anew())  # type: ignore[arg-type]
+    assert set(await stand.urls(job)) == reached(web, depth)
+    assert now.counts.total == len(reached(web, depth))
+    source = source_of(now)
+    assert isinstance(source, FollowSource)
+    await stand.store.cancel_job(job.id, True, stand.clock())

@@ -1,0 +1,201 @@
+"""Jobs from sitemaps of a real server: what they lead to, what is broken, and the bounds that nothing passes."""
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from scrapeyard.intake.sitemaps import SitemapBounds
+from scrapeyard.intake.source import Choice, Shape, SitemapSource
+from scrapeyard.model.job import Job, JobStatus
+from tests.integration.intake_stand import Stand, a_stand
+from tests.sites.site import Asked, Site, chunks, page, reset
+
+SKIP = Shape(bad_rows="skip")
+
+
+@pytest.fixture
+async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
+    async with a_stand(tmp_path) as stand:
+        yield stand
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with Site() as site:
+        yield site
+
+
+def urlset(*entries: str | tuple[str, str]) -> bytes:
+    inner = ""
+    for entry in entries:
+        url, modified = (entry, "") if isinstance(entry, str) else entry
+        inner += f"<url><loc>{url}</loc>{f'<lastmod>{modified}</lastmod>' if modified else ''}</url>\n"
+    return f"<urlset>{inner}</urlset>".encode()
+
+
+def index(*entries: str | tuple[str, str]) -> bytes:
+    return (
+        urlset(*entries)
+        .replace(b"url>", b"sitemap>")
+        .replace(b"urlset>", b"sitemapindex>")
+        .replace(b"sitemapset", b"sitemapindex")
+    )
+
+
+async def read(stand: Stand, source: SitemapSource, bounds: SitemapBounds | None = None) -> Job:
+    job = await stand.create(source)
+    assert await stand.intake(bounds=bounds).fill(job)
+    return await stand.job(job)
+
+
+async def test_everything_that_a_sitemap_leads_to(stand: Stand, site: Site) -> None:
+    site.routes |= {
+        "/robots.txt": page(
+            f"User-agent: *\nDisallow: /x\nSITEMAP: {site.url('/all.xml')} # ours\nSitemap: /b.txt\n".encode()
+        ),
+        "/all.xml": page(index(site.url("/a.xml.gz"), site.url("/deep.xml"), site.url("/all.xml"))),
+        "/deep.xml": page(index(site.url("/c.xml"))),
+        "/a.xml.gz": page(gzip.compress(urlset("https://a.example/1", "https://a.example/2"))),
+        "/b.txt": page(b"https://b.example/1\nhttps://a.example/2\n"),
+        "/c.xml": page(gzip.compress(urlset("/relative")), content_encoding="gzip"),
+    }
+    expected = {"https://a.example/1", "https://a.example/2", "https://b.example/1", site.url("/relative")}
+    for path in ("/robots.txt", "/"):
+        job = await read(stand, SitemapSource(url=site.url(path), shape=SKIP))
+        assert job.status is JobStatus.RUNNING
+        assert set(await stand.urls(job)) == expected
+        assert (job.counts.total, job.skipped_rows) == (4, 1)
+    asked = [asked.path for asked in site.asked]
+    assert sorted(asked[: len(asked) // 2]) == sorted(site.routes)
+
+
+async def test_a_site_without_robots_has_its_sitemap_at_the_usual_place(stand: Stand, site: Site) -> None:
+    site.routes["/sitemap.xml"] = page(urlset("https://a.example/1"))
+    job = await read(stand, SitemapSource(url=site.url("/"), shape=Shape(input={"include": ["links"]})))
+    (item,) = await stand.items(job)
+    assert bytes(item.input) == b'{"include":["links"],"url":"https://a.example/1"}'
+
+
+async def test_only_what_is_wanted_is_taken(stand: Stand, site: Site) -> None:
+    site.routes |= {
+        "/all.xml": page(index((site.url("/old.xml"), "2020-01-01"), site.url("/new.xml"))),
+        "/old.xml": page(urlset("https://a.example/p/0")),
+        "/new.xml": page(
+            urlset(
+                ("https://a.example/p/1", "2023-12-31T23:59:59Z"),
+                ("https://a.example/p/2", "2024-01-01"),
+                "https://a.example/p/3",
+                "https://a.example/p/4.pdf",
+                "https://a.example/q/5",
+                ("https://a.example/p/6", "soon"),
+                "https://a.example/p/7",
+            )
+        ),
+    }
+    source = SitemapSource(
+        url=site.url("/all.xml"),
+        choice=Choice(include=("/p/*",), exclude=(r"re:\.pdf$",)),
+        modified_since=1704067200.0,
+        limit=3,
+    )
+    job = await read(stand, source)
+    assert [url[-1] for url in await stand.urls(job)] == ["2", "3", "6"]
+    assert "/old.xml" not in [asked.path for asked in site.asked]
+
+
+async def test_an_empty_sitemap_is_a_job_without_items(stand: Stand, site: Site) -> None:
+    site.routes["/all.xml"] = page(urlset())
+    job = await read(stand, SitemapSource(url=site.url("/all.xml")))
+    assert (job.status, job.counts.total) == (JobStatus.RUNNING, 0)
+
+
+async def test_broken_files_are_left_out_and_told_or_refuse_the_job(stand: Stand, site: Site) -> None:
+    names = ("good", "gone", "page", "cut", "torn", "laughs", "gzip")
+    site.routes |= {
+        "/all.xml": page(index(*(site.url(f"/{name}.xml") for name in names), "ftp://x/y", "javascript:1")),
+        "/good.xml": page(urlset("https://a.example/1", "http://", "https://a.example/2")),
+        "/page.xml": page(b"<!doctype html><title>hm</title>"),
+        "/cut.xml": page(urlset("https://a.example/3")[:-9]),
+        "/torn.xml": reset,
+        "/laughs.xml": page(b'<!DOCTYPE x [<!ENTITY a "b">]><urlset/>'),
+        "/gzip.xml": page(gzip.compress(urlset("https://a.example/4"))[:-6]),
+    }
+    job = await read(stand, SitemapSource(url=site.url("/all.xml"), shape=SKIP))
+    assert job.status is JobStatus.RUNNING
+    assert {"https://a.example/1", "https://a.example/2", "https://a.example/3"} <= set(await stand.urls(job))
+    (told,) = await stand.events(job, "rows_skipped")
+    reasons = {row["file"].rpartition("/")[2]: row["reason"] for row in told["first"]}
+    assert reasons.keys() == {
+        "good.xml",
+        "gone.xml",
+        "page.xml",
+        "cut.xml",
+        "torn.xml",
+        "laughs.xml",
+        "gzip.xml",
+        "y",
+        "javascript:1",
+    }
+    for name, words in {"gone": "404", "page": "web page", "cut": "well-formed", "laughs": "entities"}.items():
+        assert words in reasons[f"{name}.xml"]
+    assert len(stand.waits) == 2
+
+    whole = await read(stand, SitemapSource(url=site.url("/all.xml"), shape=Shape(bad_rows="reject")))
+    assert (whole.status, whole.counts.total) == (JobStatus.FAILED, 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"), [("/gone.xml", "404"), ("/robots.txt", "names no sitemap"), ("/page", "web page"), ("/", "404")]
+)
+async def test_no_sitemap_at_all_fails_the_job(stand: Stand, site: Site, path: str, words: str) -> None:
+    site.routes |= {"/robots.txt": page(b"User-agent: *\n"), "/page": page(b"<html></html>")}
+    job = await read(stand, SitemapSource(url=site.url(path), shape=SKIP))
+    assert job.status is JobStatus.FAILED
+    assert job.error is not None
+    assert words in job.error.message
+
+
+@pytest.mark.security
+async def test_nothing_passes_the_bounds(stand: Stand, site: Site) -> None:
+    async def endless(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        number = int(asked.path.rpartition("/")[2])
+        await page(index(*(site.url(f"/more/{number * 10 + more}") for more in range(10))))(asked, writer)
+
+    site.otherwise = endless
+    source = SitemapSource(url=site.url("/more/1"), shape=SKIP)
+    job = await read(stand, source, SitemapBounds(files=30, depth=9))
+    assert job.status is JobStatus.FAILED
+    assert len(site.asked) == 30
+    site.asked.clear()
+    await read(stand, source, SitemapBounds(depth=1))
+    assert len(site.asked) == 11
+
+
+@pytest.mark.security
+async def test_large_files_and_many_addresses_are_cut_off(stand: Stand, site: Site) -> None:
+    line = b"https://a.example/%d\n"
+    site.routes |= {
+        "/all.xml": page(index(site.url("/bomb.txt"), site.url("/long.txt"), site.url("/late.txt"))),
+        "/bomb.txt": page(gzip.compress(b"https://a.example/\n" * 100_000)),
+        "/long.txt": chunks(b"".join(line % number for number in range(500)), 1000),
+        "/late.txt": page(b"https://b.example/\n"),
+    }
+    bounds = SitemapBounds(file_bytes=300_000, bytes=650_000)
+    job = await read(stand, SitemapSource(url=site.url("/all.xml"), shape=SKIP), bounds)
+    (told,) = await stand.events(job, "rows_skipped")
+    assert {row["file"].rpartition("/")[2] for row in told["first"]} >= {"bomb.txt", "long.txt"}
+    few = await read(stand, SitemapSource(url=site.url("/long.txt"), limit=7), bounds)
+    assert few.counts.total == 7
+    assert (await read(stand, SitemapSource(url=site.url("/long.txt")), SitemapBounds(urls=9))).counts.total == 9
+
+
+@pytest.mark.security
+async def test_a_sitemap_cannot_lead_to_a_private_address(tmp_path: Path, site: Site) -> None:
+    site.routes["/all.xml"] = page(index(site.url("/secret.xml", host="localhost")))
+    async with a_stand(tmp_path, allow_private=False, allow_hosts=("127.0.0.2",)) as stand:
+        job = await read(stand, SitemapSource(url=site.url("/all.xml"), shape=SKIP))
+    assert job.status is JobStatus.FAILED
+    assert not site.asked
