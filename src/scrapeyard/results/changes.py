@@ -157,10 +157,10 @@ def _not_seen(
 
 
 def _missing(before: PageState, policy: SnapshotPolicy) -> tuple[PageState, ChangeType]:
-    missing = before.missing + 1
-    if missing >= policy.confirm:
+    crawls = before.missing + 1
+    if crawls >= policy.confirm:
         return replace(before, gone=True, missing=0, pending="", pending_crawls=0), ChangeType.REMOVED
-    return replace(before, missing=missing), ChangeType.UNCHANGED
+    return replace(before, missing=crawls, pending="", pending_crawls=0), ChangeType.UNCHANGED
 
 
 def _fields(line: Line, data: dict[str, Any], ignore: Sequence[str]) -> dict[str, Any]:
