@@ -1,5 +1,6 @@
 """Rows as inputs: the places and types that the scraper wants, keys, and what is said of rows that do not fit."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -10,12 +11,23 @@ from hypothesis import strategies as st
 from scrapeyard.builtin import BUILTINS, PAGE
 from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import BadRequest
+from scrapeyard.intake.checking import check_source
 from scrapeyard.intake.keys import canonical, is_key, key_of, key_of_url
 from scrapeyard.intake.links import Links
 from scrapeyard.intake.patterns import Chooser
 from scrapeyard.intake.rows import BadRow, ListRefused, ListUnreadable, Piece
 from scrapeyard.intake.shaping import Shaped, Shaper
-from scrapeyard.intake.source import Choice, FollowSource, Shape, SitemapSource, Source, as_table, source_of
+from scrapeyard.intake.source import (
+    Choice,
+    FollowSource,
+    ListSource,
+    Shape,
+    SitemapSource,
+    Source,
+    UrlSource,
+    as_table,
+    source_of,
+)
 from scrapeyard.intake.spool import KEPT, Summary, Tally, read_spool, write_spool
 from scrapeyard.model import Scraper, ScraperRef
 from scrapeyard.model.job import MAX_ITEM_INPUT, Job, JobStatus, NewItem
@@ -283,3 +295,27 @@ def test_links_of_results_become_items_of_the_same_site_once() -> None:
     assert found == [{"include": ["links"], "url": url} for url in expected]
     anywhere = links_of(msgspec.structs.replace(source, same_site=False)).follow(pages)
     assert len(anywhere) == 3
+
+
+CHECKED: list[tuple[Source, str]] = [
+    (UrlSource(url="shop.example/list"), "items_url: the URL"),
+    (SitemapSource(url="ftp://x/"), "sitemap_url: the URL"),
+    (SitemapSource(url="https://x/", choice=Choice(include=("re:(",))), "include"),
+    (SitemapSource(url="https://x/", limit=-1), "limit: -1"),
+    (SitemapSource(url="https://x/", shape=Shape(input={"colour": "red"})), "does not take such inputs"),
+    (FollowSource(start=()), "start: 0"),
+    (FollowSource(start=("https://x/", "x")), "start: the URL 'x'"),
+    (FollowSource(start=("https://x/",), depth=101), "depth: 101"),
+    (FollowSource(start=("https://x/", "https://y/"), limit=1), "limit: 1"),
+]
+
+
+@pytest.mark.parametrize(("source", "words"), CHECKED)
+def test_a_source_that_cannot_be_read_is_refused_at_the_door(source: Source, words: str) -> None:
+    with pytest.raises(BadRequest, match=re.escape(words)):
+        check_source(source, BUILTINS[PAGE].scraper, InputChecker())
+
+
+@pytest.mark.parametrize("source", [*SOURCES[1:], UrlSource(url="https://x/list"), ListSource()])
+def test_a_good_source_passes_the_door(source: Source) -> None:
+    check_source(source, BUILTINS[PAGE].scraper, InputChecker())

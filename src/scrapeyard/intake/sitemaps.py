@@ -20,7 +20,7 @@ from scrapeyard.intake.fetched import FetchedAgain, stream_file
 from scrapeyard.intake.patterns import Chooser
 from scrapeyard.intake.rows import MAX_REASON, BadRow, ListUnreadable, Piece
 from scrapeyard.intake.sitemap_files import Entries, Entry, SitemapBroken, SitemapFile
-from scrapeyard.intake.source import SitemapSource
+from scrapeyard.intake.source import MAX_ITEMS, SitemapSource
 from scrapeyard.intake.text import unpacked
 from scrapeyard.model import may_help_later
 
@@ -38,7 +38,7 @@ class SitemapBounds(Struct, frozen=True, kw_only=True):
     """Of one file, unpacked; the protocol allows 50 MB."""
     bytes: int = 20 * 1024**3
     """Of all files, unpacked."""
-    urls: int = 50_000_000
+    urls: int = MAX_ITEMS
 
 
 class _File(Struct, frozen=True):

@@ -10,6 +10,9 @@ from scrapeyard.model.job import Job, JobStatus
 
 MAX_PATTERNS = 50
 MAX_START = 1000
+MAX_DEPTH = 100
+"""Links from a start."""
+MAX_ITEMS = 50_000_000
 FOLLOWED = "follow"
 """The kind of source whose links are followed."""
 Format = Literal["auto", "csv", "jsonl", "json", "urls"]
