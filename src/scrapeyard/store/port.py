@@ -12,6 +12,8 @@ from msgspec import Struct
 from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunError, RunStatus, WorkerInfo
 from scrapeyard.model.fetching import RobotsMode
 from scrapeyard.store.job_port import BatchStore, ItemStore, JobStore
+from scrapeyard.store.schedule_port import ScheduleStore
+from scrapeyard.store.webhook_port import WebhookStore
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -342,6 +344,8 @@ class Store(
     JobStore,
     BatchStore,
     ItemStore,
+    ScheduleStore,
+    WebhookStore,
     Protocol,
 ):
     """All of it, as the wiring hands it out. Services ask for the small port they need."""

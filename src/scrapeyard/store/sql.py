@@ -17,9 +17,12 @@ from scrapeyard.store.proxies import SqlProxies
 from scrapeyard.store.run_reads import SqlRunReads
 from scrapeyard.store.run_statements import RunStatements
 from scrapeyard.store.run_writes import SqlRunWrites
+from scrapeyard.store.schedules import SqlSchedules
 from scrapeyard.store.sessions import SqlSessions
 from scrapeyard.store.sites import SqlSites
 from scrapeyard.store.snapshots import SqlSnapshots
+from scrapeyard.store.webhook_deliveries import SqlWebhookDeliveries
+from scrapeyard.store.webhooks import SqlWebhooks
 from scrapeyard.store.workers import SqlWorkers
 
 
@@ -43,6 +46,9 @@ class SqlStore(
     SqlJobItems,
     SqlExports,
     SqlSnapshots,
+    SqlSchedules,
+    SqlWebhooks,
+    SqlWebhookDeliveries,
 ):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 

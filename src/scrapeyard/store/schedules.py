@@ -1,0 +1,185 @@
+"""Schedules in the store."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Raw
+from sqlalchemy import ColumnElement, RowMapping, delete, func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from scrapeyard.model.schedule import Firing, FiringState, Schedule
+from scrapeyard.store.database import Database
+from scrapeyard.store.job_cursors import as_cursor, from_cursor
+from scrapeyard.store.run_writes import is_id
+from scrapeyard.store.schedule_port import HISTORY, SchedulePage
+from scrapeyard.store.schedule_tables import FIRINGS, SCHEDULES
+
+_LEFT_BY_FIRINGS: Final = frozenset({"id", "created_at", "last_due", "last_subject"})
+_WAITS: Final = FIRINGS.c.state == FiringState.WAITING.value
+
+
+class SqlSchedules:
+    """The ScheduleStore."""
+
+    _database: Database
+
+    async def add_schedule(self, schedule: Schedule, most: int) -> bool:
+        """Write a new one. False when there are `most` already. Two at once may together go over that by one."""
+
+        async def work(connection: AsyncConnection) -> bool:
+            count = await connection.scalar(select(func.count()).select_from(SCHEDULES)) or 0
+            if count >= most:
+                return False
+            await connection.execute(self._database.insert(SCHEDULES).values(_row(schedule)).on_conflict_do_nothing())
+            return True
+
+        return await self._database.write(work)
+
+    async def schedule(self, schedule_id: str) -> Schedule | None:
+        """None means no such schedule."""
+        if not is_id(schedule_id):
+            return None
+        rows = await self._database.fetch(select(SCHEDULES).where(SCHEDULES.c.id == schedule_id))
+        return _schedule(rows[0]) if rows else None
+
+    async def schedules(self, cursor: str | None, limit: int) -> SchedulePage:
+        """Newest first. Raises BadRequest when the cursor is not one of ours."""
+        query = select(SCHEDULES).order_by(SCHEDULES.c.id.desc()).limit(limit + 1)
+        if cursor is not None:
+            query = query.where(SCHEDULES.c.id < from_cursor(cursor))
+        found = tuple(_schedule(row) for row in await self._database.fetch(query))
+        more = len(found) > limit
+        return SchedulePage(schedules=found[:limit], next_cursor=as_cursor(found[limit - 1].id) if more else None)
+
+    async def change_schedule(self, schedule: Schedule) -> Schedule | None:
+        """Write it whole, if it still is at the version before. None: it is gone or was changed meanwhile."""
+        values = {name: value for name, value in _row(schedule).items() if name not in _LEFT_BY_FIRINGS}
+        before = SCHEDULES.c.version == schedule.version - 1
+        statement = update(SCHEDULES).where(SCHEDULES.c.id == schedule.id, before).values(values)
+        rows = await self._database.change(statement.returning(*SCHEDULES.c))
+        return _schedule(rows[0]) if rows else None
+
+    async def delete_schedule(self, schedule_id: str) -> bool:
+        """Remove it with its history. False when there is none."""
+        if not is_id(schedule_id):
+            return False
+        statement = delete(SCHEDULES).where(SCHEDULES.c.id == schedule_id).returning(SCHEDULES.c.id)
+        return bool(await self._database.change(statement))
+
+    async def due_schedules(self, now: float, limit: int) -> list[Schedule]:
+        """Those whose next time has come, the longest due first."""
+        query = select(SCHEDULES).where(SCHEDULES.c.next_at <= now).order_by(SCHEDULES.c.next_at).limit(limit)
+        return [_schedule(row) for row in await self._database.fetch(query)]
+
+    async def fire(
+        self, schedule: Schedule, firings: Sequence[Firing], next_due: float | None, next_at: float | None
+    ) -> bool:
+        """Move a schedule on and write the firings, all or nothing. False: another did, or it was changed."""
+        here = (
+            (SCHEDULES.c.id == schedule.id)
+            & (SCHEDULES.c.version == schedule.version)
+            & (SCHEDULES.c.next_due == schedule.next_due)
+        )
+        last = max((firing.due_at for firing in firings), default=schedule.last_due)
+        moved = update(SCHEDULES).where(here).values(next_due=next_due, next_at=next_at, last_due=last)
+
+        async def work(connection: AsyncConnection) -> bool:
+            if (await connection.execute(moved.returning(SCHEDULES.c.id))).first() is None:
+                return False
+            for firing in firings:
+                insert = self._database.insert(FIRINGS).values(_firing_row(firing))
+                await connection.execute(insert.on_conflict_do_nothing())
+            await _bound(connection, schedule.id)
+            return True
+
+        return await self._database.write(work)
+
+    async def add_firing(self, firing: Firing) -> bool:
+        """Write one that waits. False when there is no such schedule or too many of its firings wait already."""
+
+        async def work(connection: AsyncConnection) -> bool:
+            held = select(SCHEDULES.c.id).where(SCHEDULES.c.id == firing.schedule_id).with_for_update()
+            if await connection.scalar(held) is None or await _waiting(connection, firing.schedule_id) >= HISTORY:
+                return False
+            insert = self._database.insert(FIRINGS).values(_firing_row(firing))
+            await connection.execute(insert.on_conflict_do_nothing())
+            return True
+
+        return await self._database.write(work)
+
+    async def waiting_firings(self, now: float, limit: int) -> list[Firing]:
+        """Of every schedule the oldest that waits and that nobody is at."""
+        oldest = select(FIRINGS.c.schedule_id, func.min(FIRINGS.c.due_at).label("due_at")).where(_WAITS)
+        first = oldest.group_by(FIRINGS.c.schedule_id).subquery()
+        same = (FIRINGS.c.schedule_id == first.c.schedule_id) & (FIRINGS.c.due_at == first.c.due_at)
+        query = select(FIRINGS).join(first, same).where(_free(now)).order_by(FIRINGS.c.due_at).limit(limit)
+        return [_firing(row) for row in await self._database.fetch(query)]
+
+    async def claim_firing(self, firing: Firing, holder: str, now: float, lease_until: float) -> bool:
+        """Be the one who decides it. False: another is at it, or it is decided."""
+        mine = (FIRINGS.c.holder == holder) & (FIRINGS.c.lease_until == lease_until)
+        statement = update(FIRINGS).where(_is(firing), _WAITS, _free(now) | mine)
+        statement = statement.values(holder=holder, lease_until=lease_until)
+        return bool(await self._database.change(statement.returning(FIRINGS.c.due_at)))
+
+    async def settle_firing(self, firing: Firing) -> bool:
+        """Write what became of a claimed one. False: it is not this holder's any more."""
+        values = {name: getattr(firing, name) for name in ("subject", "reason", "settled_at")}
+        values |= {"state": firing.state.value, "holder": "", "lease_until": None}
+        settled = update(FIRINGS).where(_is(firing), _WAITS, FIRINGS.c.holder == firing.holder).values(values)
+        started = update(SCHEDULES).where(SCHEDULES.c.id == firing.schedule_id).values(last_subject=firing.subject)
+
+        async def work(connection: AsyncConnection) -> bool:
+            if (await connection.execute(settled.returning(FIRINGS.c.due_at))).first() is None:
+                return False
+            if firing.state is FiringState.STARTED:
+                await connection.execute(started)
+            await _bound(connection, firing.schedule_id)
+            return True
+
+        return await self._database.write(work)
+
+    async def firings(self, schedule_id: str, limit: int) -> list[Firing]:
+        """Newest first."""
+        query = select(FIRINGS).where(FIRINGS.c.schedule_id == schedule_id).order_by(FIRINGS.c.due_at.desc())
+        return [_firing(row) for row in await self._database.fetch(query.limit(limit))] if is_id(schedule_id) else []
+
+
+async def _waiting(connection: AsyncConnection, schedule_id: str) -> int:
+    query = select(func.count()).select_from(FIRINGS).where(FIRINGS.c.schedule_id == schedule_id, _WAITS)
+    return await connection.scalar(query) or 0
+
+
+async def _bound(connection: AsyncConnection, schedule_id: str) -> None:
+    """Drop settled firings beyond HISTORY. Those that wait have a bound of their own."""
+    settled = (FIRINGS.c.schedule_id == schedule_id) & ~_WAITS
+    newest = select(FIRINGS.c.due_at).where(settled).order_by(FIRINGS.c.due_at.desc()).offset(HISTORY).limit(1)
+    too_old = await connection.scalar(newest)
+    if too_old is not None:
+        await connection.execute(delete(FIRINGS).where(settled, FIRINGS.c.due_at <= too_old))
+
+
+def _is(firing: Firing) -> ColumnElement[bool]:
+    return (FIRINGS.c.schedule_id == firing.schedule_id) & (FIRINGS.c.due_at == firing.due_at)
+
+
+def _free(now: float) -> ColumnElement[bool]:
+    return FIRINGS.c.lease_until.is_(None) | (FIRINGS.c.lease_until <= now)
+
+
+def _row(schedule: Schedule) -> dict[str, Any]:
+    row = {name: getattr(schedule, name) for name in schedule.__struct_fields__}
+    return row | {"template": bytes(schedule.template)}
+
+
+def _schedule(row: RowMapping) -> Schedule:
+    return Schedule(**(dict(row) | {"template": Raw(row["template"]), "paused": bool(row["paused"])}))
+
+
+def _firing_row(firing: Firing) -> dict[str, Any]:
+    row = {name: getattr(firing, name) for name in firing.__struct_fields__}
+    return row | {"state": firing.state.value}
+
+
+def _firing(row: RowMapping) -> Firing:
+    return Firing(**(dict(row) | {"state": FiringState(row["state"])}))
