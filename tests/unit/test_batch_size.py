@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from scrapeyard.dispatch.batch_size import FIRST_ITEMS, Pace, batch_items
 from scrapeyard.dispatch.job_rate import SLACK_SECONDS, TokenBucket
@@ -72,6 +73,14 @@ def test_a_redriven_job_is_measured_on() -> None:
 def test_the_last_items_are_spread_over_the_slots() -> None:
     assert size(paced(0.01), pending=60, slots=6) == 5
     assert size(paced(0.01), pending=3, slots=6) == 5  # 50 ms: less would cost more than it takes
+
+
+def test_built_in_scrapers_run_many_items_of_a_batch_at_once() -> None:
+    pace = Pace()
+    for done in range(0, 20_000, 2000):
+        job = replace(a_job(done=done, wall_ms=done * 500.0), pinned="builtin/page@1.0.0")
+        pace.hear(job, 1000)
+    assert size(pace) == 32
 
 
 def test_rate_and_concurrency_bound_a_batch() -> None:

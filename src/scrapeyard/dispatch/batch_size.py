@@ -11,19 +11,22 @@ RATE_SECONDS = 0.1
 """A batch is at most what the job's rate allows in so long."""
 LEAST_SECONDS = 0.05
 """Smaller batches would cost more than they take; towards the end of a job they are not split further."""
+ABREAST = 16
+"""Items of one batch that a worker runs at once where the scraper is built in; others run one after another."""
+_BUILTIN = "builtin/"
 _MEMORY = 0.7
 
 
 class Pace:
-    """How long an item of one job takes, from what its counters gained since the last look.
+    """How much of a slot's time an item of one job takes, from what its counters gained since the last look.
 
-    Time is summed over all attempts and divided by items that ended, so retries make items look slower, and built-ins
-    that run several items of a batch at once are faster than they look: batches then take less than was aimed at.
+    Time is summed over all attempts and divided by items that ended, so retries make items look slower: batches then
+    take less than was aimed at.
     """
 
     def __init__(self) -> None:
         self.seconds: float | None = None
-        """Of one item; None before the first has ended."""
+        """For one item; None before the first has ended."""
         self.most = FIRST_ITEMS
         """Grows only as items end: a first few quick ones must not lock a thousand slow ones into one slot."""
         self._done = 0
@@ -39,7 +42,7 @@ class Pace:
         if gained <= 0:
             return
         self._done, self._wall_ms = done, job.use.wall_ms
-        sample = max(0.0, wall_ms) / 1000 / gained
+        sample = max(0.0, wall_ms) / 1000 / gained / _abreast(job)
         self.seconds = sample if self.seconds is None else _MEMORY * self.seconds + (1 - _MEMORY) * sample
         self._unproven -= gained
         if self._unproven <= 0:
@@ -64,6 +67,12 @@ def batch_items(job: Job, pace: Pace, *, pending: int, slots: int, batch_seconds
     if job.policy.concurrency is not None:
         size = min(size, job.policy.concurrency / slots)
     return max(1, int(size))
+
+
+def _abreast(job: Job) -> int:
+    if not job.pinned.startswith(_BUILTIN):
+        return 1
+    return ABREAST if job.policy.concurrency is None else max(1, min(ABREAST, job.policy.concurrency))
 
 
 def _by_time(seconds: float | None, pending: int, slots: int, batch_seconds: float) -> float:

@@ -28,35 +28,40 @@ class FeedLoop:
         self._tick = tick_seconds
         self._leads = leads
         self._woken = asyncio.Event()
+        self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin in the background. May be called twice."""
         if not self._tasks:
+            self._stopping.clear()
             self._tasks = [asyncio.create_task(work(), name="feeder") for work in (self._run, self._hear)]
 
     async def stop(self) -> None:
-        """A batch that is being cut or published then is found by LostBatches. May be called twice."""
+        """End after the round at hand, so that nothing is cut and not published. May be called twice."""
         tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if not tasks:
+            return
+        self._stopping.set()
+        self._woken.set()
+        feeding, hearing = tasks
+        hearing.cancel()
+        await asyncio.gather(feeding, hearing, return_exceptions=True)
 
     def wake(self) -> None:
         """There may be something to hand out."""
         self._woken.set()
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopping.is_set():
             self._woken.clear()
             began = time.perf_counter()
             rest = await self._round() if self._leads() else IDLE_SECONDS
             took = time.perf_counter() - began
             least = max(self._tick - took, _REST * took)
-            await asyncio.sleep(least)
+            await _pass(self._stopping, least)
             if rest > self._tick:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), rest - least)
+                await _pass(self._woken, rest - least)
 
     async def _round(self) -> float:
         """How long to rest afterwards."""
@@ -72,3 +77,9 @@ class FeedLoop:
         async with self._queue.listen(channels.FEED) as messages:
             async for _ in messages:
                 self.wake()
+
+
+async def _pass(unless: asyncio.Event, seconds: float) -> None:
+    """So long, unless that happens before."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(unless.wait(), seconds)

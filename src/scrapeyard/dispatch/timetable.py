@@ -1,0 +1,122 @@
+"""When a schedule is due. Pure: times in, times out, all in Unix seconds.
+
+By cron, in the schedule's time zone, as Debian's cron has it (docs/schedules.md tells it for people):
+
+- clocks go forward: a time that does not exist that day is due at the first minute after the gap;
+- clocks go back: a time that comes twice is due the first time only;
+- an expression whose minute or hour begins with `*` counts real minutes and hours instead: through the gap nothing is
+  due, and the hour that comes twice is due twice.
+
+By interval: every so many seconds from the anchor, whatever clocks do.
+"""
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice, takewhile
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from scrapeyard.errors import BadRequest
+from scrapeyard.model.schedule import Schedule, jitter_of
+
+ALIASES: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+MAX_CRON: Final = 200
+_MARGIN: Final = 3 * 3600
+"""Seconds. Going back from within the second of two equal hours, what was due in the first would be passed over."""
+_FIELDS: Final = "write five fields (minute hour day month weekday), such as `30 3 * * mon-fri`, or " + ", ".join(ALIASES)
+
+
+def read_cron(text: str) -> str:
+    """The five fields, with single spaces. Raises BadRequest that says which is wrong, or that it is never due."""
+    plain = " ".join(text.split()) if len(text) <= MAX_CRON else ""
+    cron = ALIASES.get(plain.lower(), plain)
+    if len(cron.split(" ")) != 5 or not cron.isascii():
+        raise BadRequest(f"cron: {text[:60]!r} is no expression; {_FIELDS}")
+    try:
+        next(CronSim(cron, datetime(2024, 1, 1, tzinfo=UTC)))
+    except CronSimError as error:
+        raise BadRequest(f"cron: {cron!r}: {str(error).lower()}; {_FIELDS}") from None
+    except StopIteration:
+        raise BadRequest(f"cron: {cron!r} is not due within fifty years; correct its day, month and weekday") from None
+    return cron
+
+
+def read_zone(name: str) -> str:
+    """The name of a time zone, as it was given. Raises BadRequest."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise BadRequest(f"time_zone: {name[:60]!r} is not known; write a name such as Europe/Berlin, or UTC") from None
+    return name
+
+
+def next_due(schedule: Schedule, after: float) -> float | None:
+    """The first time after this one; None when there is none."""
+    return next(times_after(schedule, after), None)
+
+
+def at(schedule: Schedule, due: float) -> float:
+    """When a time is acted upon: with its jitter."""
+    return due + jitter_of(schedule.id, due, schedule.jitter_seconds)
+
+
+def coming(schedule: Schedule, after: float, count: int) -> list[float]:
+    """The next times, of a schedule that is paused too."""
+    return list(islice(times_after(schedule, after), count))
+
+
+def passed(schedule: Schedule, now: float, most: int) -> list[float]:
+    """The last times from `next_due` on that have come, the oldest first; of more than `most` the newest. Their jitter
+    is over, too."""
+    first = schedule.next_due
+    if first is None:
+        return []
+    back = takewhile(lambda due: due >= first, _times_before(schedule, now))
+    come = (due for due in back if at(schedule, due) <= now)
+    return list(islice(come, most))[::-1]
+
+
+def times_after(schedule: Schedule, after: float) -> Iterator[float]:
+    """All times after this one."""
+    if schedule.every_seconds is not None:
+        return _by_interval(schedule.anchor, schedule.every_seconds, after)
+    return _by_cron(schedule, after)
+
+
+def _by_interval(anchor: float, every: float, after: float) -> Iterator[float]:
+    number = max(1, math.floor((after - anchor) / every))
+    while True:
+        due = anchor + number * every
+        if due > after:
+            yield due
+        number += 1
+
+
+def _by_cron(schedule: Schedule, after: float) -> Iterator[float]:
+    zone = ZoneInfo(schedule.time_zone)
+    for due in CronSim(schedule.cron, datetime.fromtimestamp(math.floor(after), zone)):
+        # In the second of two equal hours cron's own clock stands in the first, which is over.
+        if (seconds := due.timestamp()) > after:
+            yield seconds
+
+
+def _times_before(schedule: Schedule, until: float) -> Iterator[float]:
+    """Times up to this one, the newest first."""
+    if schedule.every_seconds is not None:
+        number = math.floor((until - schedule.anchor) / schedule.every_seconds) + 1
+        due = (schedule.anchor + at * schedule.every_seconds for at in range(number, 0, -1))
+        return (seconds for seconds in due if seconds <= until)
+    zone = ZoneInfo(schedule.time_zone)
+    back = CronSim(schedule.cron, datetime.fromtimestamp(math.floor(until) + _MARGIN, zone), reverse=True)
+    return (seconds for due in back if (seconds := due.timestamp()) <= until)
