@@ -207,6 +207,20 @@ async def test_a_list_that_cannot_be_read_fails_its_job_with_the_reason(
     assert words in now.error.message
 
 
+async def test_a_job_that_begins_paused_is_read_and_stays_paused(stand: Stand, site: Site) -> None:
+    site.routes["/list"] = page(b"https://a.example/\n")
+    job = await stand.create(UrlSource(url=site.url("/list")), status=JobStatus.PAUSED)
+    lost = await stand.create(UrlSource(url=site.url("/gone")), status=JobStatus.PAUSED)
+    reading = stand.reading()
+    await reading.work()
+    await reading.idle()
+    now = await stand.job(job)
+    assert (now.status, now.reading, now.counts.pending) == (JobStatus.PAUSED, False, 1)
+    now = await stand.job(lost)
+    assert (now.status, now.reading) == (JobStatus.CANCELLED, False)
+    assert "answers 404" in now.source["problem"]
+
+
 async def test_a_job_with_a_source_nobody_knows_fails(stand: Stand) -> None:
     job = await stand.create(ListSource(), source={"kind": "telepathy"})
     await stand.intake().fill(job)

@@ -1,6 +1,7 @@
 """Rows as inputs: the places and types that the scraper wants, keys, and what is said of rows that do not fit."""
 
 import re
+import time
 from typing import Any
 
 import msgspec
@@ -200,6 +201,14 @@ def test_one_pattern_of_several_is_enough_and_exclusion_wins() -> None:
 def test_a_pattern_that_cannot_be_used_is_refused(patterns: tuple[str, ...]) -> None:
     with pytest.raises(BadRequest, match="exclude"):
         Chooser(Choice(exclude=patterns))
+
+
+@pytest.mark.security
+@pytest.mark.parametrize("pattern", ["re:(a+)+$", "re:(a|aa)*$", "re:(.*)(.*)(.*)(.*)x$", "**" * 100 + "x"])
+def test_no_pattern_takes_for_ever(pattern: str) -> None:
+    chooser, began = Chooser(Choice(include=(pattern,))), time.process_time()
+    assert not chooser.takes("https://shop.example/" + "a" * 8000 + "!")
+    assert time.process_time() - began < 1
 
 
 SOURCES: list[Source] = [

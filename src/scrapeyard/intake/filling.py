@@ -25,7 +25,7 @@ from scrapeyard.intake.lists import MAX_LIST, read_list
 from scrapeyard.intake.rows import Piece
 from scrapeyard.intake.shaping import Shaped, Shaper
 from scrapeyard.intake.sitemaps import SitemapBounds, Sitemaps
-from scrapeyard.intake.source import FOLLOWED, Shape, SitemapSource, UrlSource, source_of
+from scrapeyard.intake.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of
 from scrapeyard.intake.spool import Summary, Tally, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later
 from scrapeyard.model.job import Job, JobStatus
@@ -91,12 +91,13 @@ class Intake:
         return Shaper(scraper, self._checker, shape).shape(Piece(list(enumerate(values, 1)), []))
 
     async def fill(self, job: Job) -> bool:
-        """Read a job's source to its end. A source that cannot be read fails the job, with the reason in its error.
+        """Read a job's source to its end. A source that cannot be read fails the job, with the reason in its error; one
+        that was made to begin paused is cancelled, with the reason in its source as `problem`.
 
         False: there is nothing to do here, since another reads it, it is not being read, or it follows links. Raises
         Unavailable when store or blobs are away; called again, it goes on.
         """
-        if job.status is not JobStatus.CREATING or job.source.get("kind") == FOLLOWED:
+        if not job.reading or job.status not in READ_IN or job.source.get("kind") == FOLLOWED:
             return False
         async with self._leases.hold(job.id) as lease:
             if not lease.held:
@@ -206,7 +207,7 @@ class Intake:
     async def _tidy(self, job: Job) -> None:
         """The file is not needed once the job is read; one that stays goes with the job."""
         now = await self._store.job(job.id)
-        if now is not None and now.status is JobStatus.CREATING:
+        if now is not None and now.reading and now.status in READ_IN:
             return
         try:
             await self._blobs.delete_prefix([keys.list_prefix(job.id)])
@@ -218,6 +219,9 @@ class Intake:
         if rows := error.details.get("rows"):
             told = Raw(msgspec.json.encode({"count": error.details.get("count", len(rows)), "first": rows}))
             await self._store.add_event(job.id, "rows_refused", told, self._clock())
+        if job.status is not JobStatus.CREATING:  # made to begin paused: only CREATING can fail
+            await self._store.set_source(job.id, {**job.source, "problem": error.message})
+            await self._store.cancel_job(job.id, True, self._clock())
         await self._store.end_reading(job.id, 0, error.message, self._clock())
 
 

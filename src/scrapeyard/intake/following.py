@@ -19,8 +19,8 @@ from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import NotFound, ScrapeyardError
 from scrapeyard.intake.links import Links, raw_bytes, unpacked_result
 from scrapeyard.intake.shaping import Shaper
-from scrapeyard.intake.source import FOLLOWED, FollowSource, Progress, as_table, source_of
-from scrapeyard.model.job import Item, ItemStatus, Job, JobStatus, NewItem
+from scrapeyard.intake.source import FOLLOWED, READ_IN, FollowSource, Progress, as_table, source_of
+from scrapeyard.model.job import Item, ItemStatus, Job, NewItem
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.store.job_port import ITEM_BLOCK, ItemFilter, ItemStore, JobFilter, JobStore
@@ -34,7 +34,6 @@ PAGES = 50
 SLICE_SECONDS = 0.3
 """For one job in one round."""
 JOBS = 200
-_GOING = (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED)
 _FINAL = frozenset({ItemStatus.SUCCESS, ItemStatus.ERROR})
 
 
@@ -78,7 +77,7 @@ class Following:
                 log.warning("intake.not_followed", job=job.id, error=error.message)
 
     async def _followed(self) -> list[Job]:
-        page = await self._store.jobs(JobFilter(statuses=_GOING, reading=True), None, JOBS)
+        page = await self._store.jobs(JobFilter(statuses=READ_IN, reading=True), None, JOBS)
         return [job for job in page.jobs if job.reading and job.source.get("kind") == FOLLOWED]
 
     async def _follow(self, job: Job) -> None:

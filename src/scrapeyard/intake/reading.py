@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.intake.filling import Intake
-from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.intake.source import FOLLOWED, READ_IN
+from scrapeyard.model.job import Job
 from scrapeyard.store.job_port import JobFilter, JobStore
 from scrapeyard.telemetry.events import get_log
 
@@ -74,8 +75,8 @@ class Reading:
         found: list[Job] = []
         cursor: str | None = None
         for _ in range(PAGES):
-            page = await self._store.jobs(JobFilter(statuses=(JobStatus.CREATING,)), cursor, PAGE)
-            found += page.jobs
+            page = await self._store.jobs(JobFilter(statuses=READ_IN, reading=True), cursor, PAGE)
+            found += [job for job in page.jobs if job.source.get("kind") != FOLLOWED]
             cursor = page.next_cursor
             if cursor is None:
                 break

@@ -15,6 +15,8 @@ MAX_DEPTH = 100
 MAX_ITEMS = 50_000_000
 FOLLOWED = "follow"
 """The kind of source whose links are followed."""
+READ_IN = (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED)
+"""Where a job that is being read stands: not CREATING where it follows links, or was made to begin paused."""
 Format = Literal["auto", "csv", "jsonl", "json", "urls"]
 
 
