@@ -110,14 +110,12 @@ def row_of(url: str, before: PageState | None, now: PageState, change: ChangeTyp
     """In the order of the columns of `diff`."""
     old = before.fields if before is not None and change is not ChangeType.ADDED else {}
     new = {} if change is ChangeType.REMOVED else now.fields
-    changed = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
-    names = ";".join(changed[:MAX_NAMES]) if change is ChangeType.MODIFIED else None
     return [
         url,
         as_time(before.crawled_at) if before is not None else None,
         as_time(at),
         change.value,
-        names,
+        _changed(old, new) if change is ChangeType.MODIFIED else None,
         as_number(old.get("price")),
         as_number(new.get("price")),
         as_text(old.get("availability")),
@@ -125,6 +123,11 @@ def row_of(url: str, before: PageState | None, now: PageState, change: ChangeTyp
         as_text(old.get("title")),
         as_text(new.get("title")),
     ]
+
+
+def _changed(old: dict[str, Any], new: dict[str, Any]) -> str:
+    names = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+    return ";".join(names[:MAX_NAMES])
 
 
 def _before(known: Snapshot | None, job_id: str) -> PageState | None:

@@ -4,6 +4,7 @@ Block by block: the pages of a block are looked up, compared, told in parts of c
 written before a crash gives the same when it is compared again, as each page keeps what was known before this job.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from itertools import count
 from typing import Final, Protocol
@@ -15,7 +16,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound
 from scrapeyard.model.job import Item, Job, SnapshotPolicy
 from scrapeyard.results import artifacts
-from scrapeyard.results.changes import ChangesMetadata, compare, miss, see
+from scrapeyard.results.changes import ChangesMetadata, Sight, compare, miss, see
 from scrapeyard.results.exports.columns import DIFF, Row
 from scrapeyard.results.exports.lines import line_of
 from scrapeyard.results.feeding import results_of
@@ -76,20 +77,11 @@ class Snapshots:
 
     async def _compare(self, scope: str, job_id: str, items: Sequence[Item], policy: SnapshotPolicy) -> list[Row]:
         results = await results_of(self._blobs, items)
-        sights = [
-            see(line_of(item, result), item.seq, policy.ignore) for item, result in zip(items, results, strict=True)
-        ]
+        sights = await asyncio.to_thread(_sights, items, results, policy)
         known = await self._store.snapshots(scope, [sight.page for sight in sights])
-        rows: list[Row] = []
-        changed: dict[str, Snapshot] = {}
-        for sight in sights:
-            after, row = compare(known.get(sight.page), sight, job_id, policy)
-            if after is not None:
-                known[sight.page] = changed[sight.page] = after
-            if row is not None:
-                rows.append(row)
+        changed, rows = await asyncio.to_thread(_judged, known, sights, job_id, policy)
         if changed:
-            await self._store.put_snapshots(scope, list(changed.values()))
+            await self._store.put_snapshots(scope, changed)
         return rows
 
     async def _missing(self, scope: str, job_id: str, at: float, policy: SnapshotPolicy) -> AsyncIterator[list[Row]]:
@@ -105,6 +97,27 @@ class Snapshots:
             if gone:
                 await self._store.drop_snapshots(scope, gone)
             yield [row for _, _, row in judged if row is not None]
+
+
+def _sights(items: Sequence[Item], results: Sequence[bytes | None], policy: SnapshotPolicy) -> list[Sight]:
+    pairs = zip(items, results, strict=True)
+    return [see(line_of(item, result), item.seq, policy.ignore) for item, result in pairs]
+
+
+def _judged(
+    known: dict[str, Snapshot], sights: Sequence[Sight], job_id: str, policy: SnapshotPolicy
+) -> tuple[list[Snapshot], list[Row]]:
+    """What is to be written, and what is to be told."""
+    rows: list[Row] = []
+    changed: dict[str, Snapshot] = {}
+    for sight in sights:
+        before = changed.get(sight.page) or known.get(sight.page)
+        after, row = compare(before, sight, job_id, policy)
+        if after is not None and after != before:
+            changed[sight.page] = after
+        if row is not None:
+            rows.append(row)
+    return list(changed.values()), rows
 
 
 class _Parts:
