@@ -1,6 +1,7 @@
 """The way of a batch's outcomes to the store: in parts, in order, each once, and again while the store is away."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 
@@ -42,10 +43,12 @@ class BatchRecords:
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
-        self._recording = asyncio.Lock()
+        self._ending = False
 
     async def add(self, outcome: ItemOutcome) -> None:
-        """Returns at once, unless too much waits."""
+        """Returns at once, unless too much waits. What comes after a refusal is dropped."""
+        if self.refused:
+            return
         self._waiting.append(outcome)
         self._bytes += _weight(outcome)
         if len(self._waiting) >= PART:
@@ -56,25 +59,34 @@ class BatchRecords:
             await self._room.wait()
 
     async def run(self) -> None:
-        """Record what comes, until cancelled."""
-        while True:
-            try:
-                async with asyncio.timeout(EVERY_SECONDS):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
-            self._wake.clear()
-            await self.flush()
+        """Record what comes, until `end` was called and all is recorded, or never can be, which is told in the log.
 
-    async def flush(self) -> None:
-        """Record what waits. Returns when it is recorded, or never can be, which is told in the log."""
-        async with self._recording:
-            while self._waiting and not self.refused:
-                part = self._waiting[:PART]
-                await self._record(part)
-                del self._waiting[: len(part)]
-                self._bytes -= sum(map(_weight, part))
-                self._room.set()
+        Must not be cancelled: nobody would know whether the part under way was written.
+        """
+        try:
+            while not (self._ending and (self.refused or not self._waiting)):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(EVERY_SECONDS):
+                        await self._wake.wait()
+                if not self._ending:
+                    self._wake.clear()
+                await self._flush()
+        except BaseException as error:
+            self._give_up(len(self._waiting), repr(error))
+            raise
+
+    def end(self) -> None:
+        """Nothing more is added."""
+        self._ending = True
+        self._wake.set()
+
+    async def _flush(self) -> None:
+        while self._waiting and not self.refused:
+            part = self._waiting[:PART]
+            await self._record(part)
+            del self._waiting[: len(part)]
+            self._bytes -= sum(map(_weight, part))
+            self._room.set()
 
     async def _record(self, part: Sequence[ItemOutcome]) -> None:
         """What the database cannot take is found by halves and recorded as a fault of ours."""

@@ -180,16 +180,18 @@ class _Held:
             await asyncio.wait((self._work,))
         finally:
             self._work.cancel()
-            recording.cancel()
-            await asyncio.wait((self._work, recording))
-            await self._settle()
+            await asyncio.wait((self._work,))
+            self.records.end()
+            await asyncio.wait((recording,))
+            await self._give_back()
         seconds = round(time.perf_counter() - began, 3)
         log.debug("batch.finished", batch=self._batch.id, job=self.job.id, items=self.done, seconds=seconds)
-        if not self._work.cancelled() and (error := self._work.exception()) is not None:
-            raise error
+        for task in (self._work, recording):
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise error
 
-    async def _settle(self) -> None:
-        await self.records.flush()
+    async def _give_back(self) -> None:
+        """What has no outcome, if it is still ours."""
         if self.records.refused or not self.records.left:
             return
         try:

@@ -1,0 +1,230 @@
+"""Jobs run by the whole platform on its embedded backends: what becomes of their items."""
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.model import Backoff, BudgetLimits, CancelJob, ExitReason
+from scrapeyard.model.job import BreakerPolicy, ItemStatus, JobStatus
+from scrapeyard.queues import channels
+from scrapeyard.results import artifacts
+from tests.contract.sandboxes import descendants, eventually
+from tests.services.batch_yard import ECHO, BatchYard, batch_yard, soon
+from tests.sites.site import Site, page
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+NO_BREAKER = BreakerPolicy(enabled=False)
+SOON = Backoff(kind="linear", first_seconds=0.05, cap_seconds=0.05)
+
+CASES = """
+import os, time
+from scrapeyard_sdk import Fail, Retry, Skip
+seen = 0
+def run(ctx, case, n=0, url=''):
+    global seen
+    seen += 1
+    if case == 'who': return [os.getpid(), seen]
+    if case == 'raise': print('before'); raise ValueError('no')
+    if case == 'talk': print('x' * 9000); raise ValueError('y' * 9000)
+    if case == 'quiet': print('not kept'); return n
+    if case == 'fail': raise Fail('no')
+    if case == 'skip': raise Skip('nothing here')
+    if case == 'twice':
+        if ctx.attempt == 1: raise Retry('again', after=0.05)
+        return ctx.attempt
+    if case == 'never': raise Retry('again')
+    if case == 'crash': os.kill(os.getpid(), 11)
+    if case == 'large': return 'x' * 20_000
+    if case == 'artifact': ctx.artifact('a.txt', 'kept ' * 500); return n
+    if case == 'page': return ctx.fetch(url).text('title')
+    if case == 'wait': time.sleep(60)
+    return n
+"""
+SCRIPTS = {"test/cases": CASES, "test/broken": "raise ValueError('at import')\n"}
+CASE = "test/cases@1.0.0"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def yard(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchYard]:
+    folder = tmp_path_factory.mktemp("batches")
+    for place in (folder, folder.parent):
+        place.chmod(0o755)
+    async with batch_yard(folder, SCRIPTS) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def site() -> AsyncIterator[Site]:
+    async with Site() as made:
+        made.routes["/"] = page(b"<title>hello</title>", content_type="text/html")
+        yield made
+
+
+def value(item: Any) -> Any:
+    assert item.exit_reason is ExitReason.SUCCEEDED, item
+    return msgspec.json.decode(item.result)
+
+
+async def test_every_item_of_a_builtin_ends_with_its_own_result(yard: BatchYard) -> None:
+    inputs = [{"n": n, "url": f"http://www.shop{n % 3}.example/p"} for n in range(3000)]
+    items = await yard.run(ECHO, inputs)
+    assert [value(item) for item in items] == inputs
+    assert {item.site for item in items} == {f"shop{n}.example" for n in range(3)}
+    assert {item.attempt for item in items} == {1}
+    assert all(item.usage.output_bytes == item.result_bytes > 0 for item in items)
+
+
+@pytest.mark.parametrize("isolation", ["run", "job"])
+async def test_how_items_of_a_script_end(yard: BatchYard, isolation: str) -> None:
+    cases = ["", "raise", "skip", "fail", "twice", "never", "crash", "quiet"]
+    inputs = [{"case": case, "n": n} for n, case in enumerate(cases)]
+    policy = {"isolation": isolation, "max_attempts": 2, "breaker": NO_BREAKER, "backoff": SOON}
+    items = await yard.run(CASE, inputs, **policy)
+    by_case = dict(zip(cases, items, strict=True))
+    reasons = {case: item.exit_reason.value for case, item in by_case.items()}
+    assert reasons == {
+        "": "succeeded", "raise": "script_error", "skip": "skipped", "fail": "failed", "twice": "succeeded",
+        "never": "retry", "crash": "crashed", "quiet": "succeeded",
+    }  # fmt: skip
+    assert (value(by_case["twice"]), by_case["twice"].attempt) == (2, 2)
+    assert by_case["never"].attempt == 2
+    assert [line.text for line in by_case["raise"].logs] == ["before"]
+    assert by_case["raise"].error.type == "ValueError"
+    assert by_case["quiet"].logs == ()
+    assert by_case["skip"].status is ItemStatus.SUCCESS
+
+
+async def test_items_of_a_job_share_a_child_only_where_its_policy_says(yard: BatchYard) -> None:
+    told = {}
+    for isolation in ("run", "job"):
+        items = await yard.run(CASE, [{"case": "who"}] * 30, isolation=isolation)
+        told[isolation] = [value(item) for item in items]
+    assert {seen for _, seen in told["run"]} == {1}
+    assert max(seen for _, seen in told["job"]) > 1
+
+
+async def test_words_of_a_failed_item_are_cut(yard: BatchYard) -> None:
+    (item,) = await yard.run(CASE, [{"case": "talk"}])
+    assert sum(len(line.text) for line in item.logs) <= 4096
+    assert len(item.error.message) <= 4096
+    assert len(item.error.traceback) <= 4096
+
+
+async def test_inputs_are_checked_before_they_run(yard: BatchYard) -> None:
+    items = await yard.run(f"builtin/page@{ECHO.partition('@')[2]}", [{"url": 7}, {}, {"url": "ftp://a.test/"}])
+    assert {item.exit_reason for item in items} == {ExitReason.BAD_INPUT}
+    assert all("the input does not fit" in item.error.message for item in items)
+
+
+@pytest.mark.parametrize(
+    ("pinned", "reason"),
+    [
+        ("test/gone@1.0.0", ExitReason.SCRAPER_NOT_FOUND),
+        ("test/cases@9.9.9", ExitReason.SCRAPER_NOT_FOUND),
+        ("test/broken@1.0.0", ExitReason.SCRAPER_INVALID),
+    ],
+)
+async def test_items_of_a_scraper_that_cannot_run_end_with_the_reason(
+    yard: BatchYard, pinned: str, reason: ExitReason
+) -> None:
+    items = await yard.run(pinned, [{"case": ""}] * 3, isolation="job", breaker=NO_BREAKER)
+    assert {item.exit_reason for item in items} == {reason}
+
+
+async def test_large_results_and_artifacts_are_objects(yard: BatchYard) -> None:
+    blobs = ObjectBlobs.in_folder(yard.data_dir / "blobs")
+    large, kept = await yard.run(CASE, [{"case": "large"}, {"case": "artifact", "n": 5}])
+    assert large.result is None
+    assert large.result_bytes == 20_002
+    assert large.result_key.endswith("/items/k0/data.json")
+    assert msgspec.json.decode(await artifacts.read(blobs, large.result_key)) == "x" * 20_000
+    assert value(kept) == 5
+    (artifact,) = kept.artifacts
+    assert artifact.key.endswith("/items/k1/artifacts/a.txt")
+    assert await artifacts.read(blobs, artifact.key) == b"kept " * 500
+
+
+async def test_a_job_may_keep_each_item_as_objects_with_its_page(yard: BatchYard, site: Site) -> None:
+    blobs = ObjectBlobs.in_folder(yard.data_dir / "blobs")
+    url = site.url()
+    good, bad = await yard.run(
+        CASE, [{"case": "page", "url": url}, {"case": "fail"}], results="objects", keep_html=True, max_attempts=1
+    )
+    told = {artifact.name: artifact.key for artifact in good.artifacts}
+    assert set(told) == {"html.html", "metadata.json"}
+    assert b"<" in await artifacts.read(blobs, told["html.html"])
+    metadata = msgspec.json.decode(await artifacts.read(blobs, told["metadata.json"]))
+    assert (metadata["key"], metadata["exit_reason"], metadata["usage"]["fetches"]) == ("k0", "succeeded", 1)
+    assert good.result_key.endswith("/items/k0/data.json")
+    assert [artifact.name for artifact in bad.artifacts] == ["metadata.json"]
+    assert good.usage.requests == 1
+
+
+async def test_what_a_job_may_fetch_is_counted_over_its_items(yard: BatchYard, site: Site) -> None:
+    inputs = [{"case": "page", "url": site.url()}] * 6
+    items = await yard.run(CASE, inputs, budget=BudgetLimits(requests=4), max_attempts=1, breaker=NO_BREAKER)
+    assert Counter(item.exit_reason for item in items) == {ExitReason.SUCCEEDED: 4, ExitReason.FETCH_BUDGET: 2}
+
+
+async def test_a_killed_job_leaves_no_child_and_loses_no_item(yard: BatchYard) -> None:
+    before = set(descendants(os.getpid()))
+    inputs = [{"case": ""}, *[{"case": "wait"}] * 3]
+    job_id = await yard.job(CASE, inputs, isolation="job")
+    await soon(lambda: yard.store.job(job_id), lambda job: job.counts.in_progress > 0)
+    worker = yard.platform.worker
+    assert worker is not None
+    began = time.monotonic()
+    await yard.store.cancel_job(job_id, True, time.time())
+    await worker._queue.send(channels.SIGNALS, channels.encode(CancelJob(job_id=job_id)))
+    job = await soon(lambda: yard.store.job(job_id), lambda job: job.status is JobStatus.CANCELLED)
+    assert time.monotonic() - began < 15
+    assert job.counts.success + job.counts.cancelled == 4
+    assert job.counts == await yard.store.recount(job_id)
+    await eventually(lambda: len(worker._batches) == 0)
+    await eventually(lambda: not _sleepers() - before, lambda: f"{_sleepers() - before}")
+
+
+def _sleepers() -> set[int]:
+    """Children of scripts that have a run; those forked ahead for the next one may stay."""
+    return set(descendants(os.getpid()))
+
+
+async def test_a_worker_that_stops_records_what_is_done_and_gives_the_rest_back(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("draining")
+    for place in (folder, folder.parent):
+        place.chmod(0o755)
+    worker = {"slots": 2, "reserved_slots": 0, "heartbeat_seconds": 0.2, "drain_seconds": 1}
+    async with batch_yard(folder, SCRIPTS, worker=worker) as made:
+        job_id = await made.job(CASE, [{"case": "", "n": 1}, *[{"case": "wait"}] * 5], isolation="job")
+        await soon(lambda: made.store.job(job_id), lambda job: job.counts.success == 1 and job.counts.in_progress > 0)
+        assert made.platform.worker is not None
+        await made.platform.worker.stop()
+        job = await made.store.job(job_id)
+        assert job is not None
+        assert (job.counts.success, job.counts.in_progress, job.counts.error) == (1, 0, 0)
+        assert job.counts == await made.store.recount(job_id)
+
+
+async def test_calls_are_answered_while_a_job_runs(yard: BatchYard) -> None:
+    """Turns are shared: nothing else in this process waits longer than a moment."""
+    job_id = await yard.job(ECHO, [{"n": n} for n in range(20_000)])
+    late = []
+    job = await yard.store.job(job_id)
+    while job is not None and job.counts.done < job.counts.total:
+        began = time.perf_counter()
+        await asyncio.sleep(0)
+        late.append(time.perf_counter() - began)
+        await asyncio.sleep(0.005)
+        job = await yard.store.job(job_id)
+    late.sort()
+    assert late[len(late) // 2] < 0.02
