@@ -25,11 +25,13 @@ class SqlJobControl:
     _database: Database
 
     async def set_paused(self, job_id: str, paused: bool, reason: str, now: float) -> Job | None:
-        """Halt or go on; a job that is neither running nor paused stays as it is. Resuming also closes its breaker. A
-        job that the breaker paused is from now on paused by whoever asks."""
+        """Halt or go on; a job that is neither being made nor running nor paused stays as it is. Resuming also closes
+        its breaker. A job that the breaker paused is from now on paused by whoever asks."""
 
         def values(job: Fields) -> dict[str, Any]:
-            if job["status"] not in (JobStatus.RUNNING, JobStatus.PAUSED):
+            if job["status"] not in (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED):
+                return {}
+            if job["status"] == JobStatus.CREATING and not paused:
                 return {}
             if paused:
                 return status_values(JobStatus.PAUSED, now) | {"pause_reason": reason, "breaker_until": None}

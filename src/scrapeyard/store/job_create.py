@@ -75,16 +75,18 @@ class SqlJobCreate:
         return await self._database.play(work) if is_id(job_id) else None
 
     async def end_reading(self, job_id: str, skipped_rows: int, failed: str, now: float) -> Job | None:
-        """Its source has ended: CREATING becomes RUNNING, or FAILED with its pending items cancelled and its batches
-        killed. None means no such job."""
+        """Its source has ended: CREATING becomes RUNNING, PAUSED stays so; with `failed` either becomes FAILED, its
+        pending items cancelled and its batches killed. None means no such job."""
 
         def work() -> Script[Job | None]:
             job = yield from locked_job(job_id)
             if job is None:
                 return None
             values: dict[str, Any] = {"reading": False, "skipped_rows": skipped_rows}
-            if job["status"] == JobStatus.CREATING:
-                values |= _failed(job, failed, now) if failed else status_values(JobStatus.RUNNING, now)
+            if failed and job["reading"] and job["status"] in _TAKES_ITEMS:
+                values |= _failed(job, failed, now)
+            elif job["status"] == JobStatus.CREATING:
+                values |= status_values(JobStatus.RUNNING, now)
             yield from change_job(job, values)
             return to_job(dict(job) | values)
 
@@ -114,4 +116,5 @@ def _rows(job: Fields, items: Sequence[NewItem]) -> list[tuple[Any, ...]]:
 def _failed(job: Fields, message: str, now: float) -> dict[str, Any]:
     counts = {"pending": 0, "cancelled": job["cancelled"] + job["pending"]}
     fault = json.encode(RunError(message=message))
-    return status_values(JobStatus.FAILED, now) | counts | {"fault": fault, "kill": True}
+    halted = {"kill": True, "pause_reason": "", "breaker_until": None}
+    return status_values(JobStatus.FAILED, now) | counts | halted | {"fault": fault}

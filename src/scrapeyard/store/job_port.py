@@ -105,14 +105,15 @@ class JobStore(Protocol):
         """
 
     async def end_reading(self, job_id: str, skipped_rows: int, failed: str, now: float) -> Job | None:
-        """Its source has ended: CREATING becomes RUNNING (or FAILED with `failed` as its error, its pending items
-        cancelled). None means no such job."""
+        """Its source has ended: CREATING becomes RUNNING, a job that was paused meanwhile stays so; with `failed` it
+        is FAILED with that as its error, its pending items cancelled. None means no such job."""
 
     async def set_source(self, job_id: str, source: dict[str, Any]) -> bool:
         """Write where its items come from and how far that was read. False when there is no such job."""
 
     async def set_paused(self, job_id: str, paused: bool, reason: str, now: float) -> Job | None:
-        """Halt or go on; a job that is neither running nor paused stays as it is. Resuming also closes its breaker."""
+        """Halt or go on, also while its source is read; a job that is neither being made nor running nor paused stays
+        as it is. Resuming also closes its breaker."""
 
     async def cancel_job(self, job_id: str, kill: bool, now: float) -> Job | None:
         """Pending items are counted as cancelled; CANCELLING while batches are out, else CANCELLED. Final jobs stay."""
