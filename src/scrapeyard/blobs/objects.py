@@ -110,17 +110,20 @@ class ObjectBlobs:
         except NotFound:
             return None
 
-    async def stream(self, key: str) -> AsyncIterator[bytes]:
-        """The object in pieces of some 256 KB. Raises NotFound on the first piece when there is none."""
+    async def stream(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        """The object, or some of it, in pieces of some 256 KB. Raises NotFound on the first when there is none."""
         with _translated(key, self._remedy):
             if self._window is None:
-                found = await obstore.get_async(self._store, _checked(key))
+                some: GetOptions | None = {"range": {"offset": start} if end is None else (start, end)}
+                some = some if start or end is not None else None  # an empty object has no range
+                found = await obstore.get_async(self._store, _checked(key), options=some)
                 async for piece in found.stream(min_chunk_size=_PIECE):
                     yield bytes(piece)
                 return
             meta = await obstore.head_async(self._store, _checked(key))
-            for first in range(0, meta["size"], self._window):
-                last = min(first + self._window, meta["size"])
+            until = meta["size"] if end is None else min(end, meta["size"])
+            for first in range(start, until, self._window):
+                last = min(first + self._window, until)
                 options: GetOptions = {"range": (first, last), "if_match": meta["e_tag"]}
                 found = await obstore.get_async(self._store, key, options=options)
                 async for piece in found.stream(min_chunk_size=_PIECE):

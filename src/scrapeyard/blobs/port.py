@@ -25,8 +25,9 @@ class Blobs(Protocol):
     async def size(self, key: str) -> int | None:
         """Bytes, or None when there is no such object."""
 
-    def stream(self, key: str) -> AsyncIterator[bytes]:
-        """The object in pieces. Raises NotFound on the first piece when there is none."""
+    def stream(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        """The object in pieces, or its bytes from `start` up to `end`, which is not among them; both lie within it.
+        Raises NotFound on the first piece when there is none."""
 
     async def get(self, key: str) -> bytes:
         """The whole object; for small ones. Raises NotFound."""
