@@ -26,8 +26,10 @@ _DUE: Final = (
     .order_by(WAITING.c.not_before, WAITING.c.seq)
     .limit(bindparam("most"))
 )
-_INPUTS: Final = select(ITEMS.c.seq, ITEMS.c.key, ITEMS.c.input).where(ITEMS.c.job == bindparam("job"))
-_RANGE: Final = _INPUTS.where(ITEMS.c.seq.between(bindparam("first"), bindparam("last")))
+_INPUTS: Final = select(ITEMS.c.seq, ITEMS.c.key, ITEMS.c.input)
+_RANGE: Final = _INPUTS.where(
+    ITEMS.c.job == bindparam("job"), ITEMS.c.seq.between(bindparam("first"), bindparam("last"))
+)
 _TAKE: Final = (
     update(BATCHES)
     .where(BATCHES.c.id == bindparam("batch"))
@@ -162,6 +164,7 @@ def _items(held: Held) -> Script[list[BatchItem]]:
     attempts = dict(items_of(batch))
     seqs, found = list(attempts), []
     for start in range(0, len(seqs), ITEM_BLOCK):
-        some = yield Ask(_INPUTS.where(ITEMS.c.seq.in_(seqs[start : start + ITEM_BLOCK])), {"job": held.job})
+        numbers = ITEMS.c.seq.in_(seqs[start : start + ITEM_BLOCK])
+        some = yield Ask(_INPUTS.where(ITEMS.c.job == held.job, numbers).order_by(ITEMS.c.seq))
         found += [BatchItem(seq=seq, key=key, input=Raw(given), attempt=attempts[seq]) for seq, key, given in some]
     return found
