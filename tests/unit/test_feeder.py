@@ -419,6 +419,29 @@ async def test_a_job_whose_files_can_never_be_written_is_completed_all_the_same(
     assert (await yard.got(job_id)).status is JobStatus.COMPLETED
 
 
+async def test_a_duty_that_takes_long_holds_up_neither_the_others_nor_the_lead(tmp_path: Path, yard: JobYard) -> None:
+    class Slow:
+        name, waits_after_outage = "slow", False
+        began = asyncio.Event()
+
+        async def work(self) -> None:
+            self.began.set()
+            await asyncio.Event().wait()
+
+    slow = Slow()
+    job_id = await yard.job(3)
+    await run_out(yard)
+    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
+    dispatcher = Dispatcher(Settings(), yard.store, yard.queue, blobs, yard.clock, more=[slow])
+    await dispatcher.start()
+    await slow.began.wait()
+    while (await yard.got(job_id)).status is not JobStatus.COMPLETED:
+        await asyncio.sleep(0.01)
+    assert dispatcher.leads
+    await dispatcher.stop()
+    assert await yard.dispatcher.round()
+
+
 def finisher(yard: JobYard, folder: Path, finish: Any) -> Dispatcher:
     blobs = ObjectBlobs.in_folder(folder / "blobs")
     return Dispatcher(Settings(), yard.store, yard.queue, blobs, yard.clock, finish=finish)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from scrapeyard.blobs.port import Blobs
@@ -28,6 +29,8 @@ ROLE = "dispatcher"
 ROUND_SECONDS = 1.0
 LEAD_SECONDS = 5.0
 """A leader that was silent so long is replaced."""
+STOP_SECONDS = 5.0
+"""How long a duty at hand may go on when we stop; each may be cut off anywhere."""
 
 
 class Duty(Protocol):
@@ -76,13 +79,15 @@ class Dispatcher:
             JobRetention(settings, store, blobs, clock),
             *more,
         )
-        self._feeding = FeedLoop(self.feeder, queue, settings.jobs.tick_seconds, self._may_feed)
+        self._feeding = FeedLoop(self.feeder, queue, settings.jobs.tick_seconds, self._surely_leads)
         self._leads = False
         self._leads_until = 0.0
         self._store_away = False
         self._quiet_until = 0.0
         self._stopping = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._called = asyncio.Event()
+        """Set while there is something for the duties to do: we lead, or stop."""
+        self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def leads(self) -> bool:
@@ -90,29 +95,33 @@ class Dispatcher:
         return self._leads
 
     async def start(self) -> None:
-        """Begin in the background. May be called twice."""
-        if self._task is None:
+        """Begin in the background. May be called twice.
+
+        Every duty has a loop of its own: one that takes long, such as removing a job of millions, holds up neither the
+        others nor our being leader.
+        """
+        if not self._tasks:
             self._stopping.clear()
-            self._task = asyncio.create_task(self._run(), name="dispatcher")
+            loops = [self._keep_leading(), *(self._keep_doing(duty) for duty in self._duties)]
+            self._tasks = [asyncio.create_task(loop, name="dispatcher") for loop in loops]
             await self._feeding.start()
 
     async def stop(self) -> None:
-        """End after the duty at hand, and let another lead at once. May be called twice."""
-        task, self._task = self._task, None
-        if task is None:
-            return
-        self._stopping.set()
-        await self._feeding.stop()
-        await task
+        """End after the duties at hand, and let another lead at once. May be called twice."""
+        tasks, self._tasks = self._tasks, []
+        if tasks:
+            self._stopping.set()
+            self._called.set()
+            await self._feeding.stop()
+            await _end(tasks)
+            self._called.clear()
         await self._finishing.stop()
-        await self._resign()
+        if tasks:
+            await self._resign()
 
     async def round(self) -> bool:
         """Lead if possible and do every duty once. False when another leads or the store is away."""
-        leads = await self._lead()
-        if leads != self._leads:
-            log.info("dispatch.leads" if leads else "dispatch.follows", dispatcher=self.id)
-            await self._changed(leads)
+        leads = await self._look()
         if leads:
             for duty in self._duties:
                 await self._do(duty)
@@ -122,22 +131,40 @@ class Dispatcher:
         """Wait until nothing is written for finished jobs."""
         await self._finishing.idle()
 
-    async def _run(self) -> None:
+    async def _keep_leading(self) -> None:
         while not self._stopping.is_set():
-            await self.round()
-            try:
-                await asyncio.wait_for(self._stopping.wait(), ROUND_SECONDS)
-            except TimeoutError:
-                continue
+            await self._look()
+            await self._rest()
+
+    async def _keep_doing(self, duty: Duty) -> None:
+        while not self._stopping.is_set():
+            await self._called.wait()
+            if self._surely_leads():
+                await self._do(duty)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), ROUND_SECONDS)
+
+    async def _look(self) -> bool:
+        """Lead if possible."""
+        leads = await self._lead()
+        if leads != self._leads:
+            log.info("dispatch.leads" if leads else "dispatch.follows", dispatcher=self.id)
+            await self._changed(leads)
+        return leads
 
     async def _changed(self, leads: bool) -> None:
         self._leads = leads
         if leads:
+            self._called.set()
             self._feeding.wake()
         else:
+            self._called.clear()
             await self._finishing.stop()
 
-    def _may_feed(self) -> bool:
+    def _surely_leads(self) -> bool:
         """A leader that stood still for long may have been replaced: it must first ask the store."""
         return self._leads and self._clock() < self._leads_until
 
@@ -155,7 +182,8 @@ class Dispatcher:
         return leads
 
     async def _do(self, duty: Duty) -> None:
-        if self._stopping.is_set() or (duty.waits_after_outage and self._clock() < self._quiet_until):
+        quiet = self._store_away or self._clock() < self._quiet_until
+        if self._stopping.is_set() or (duty.waits_after_outage and quiet):
             return
         try:
             await duty.work()
@@ -175,3 +203,11 @@ class Dispatcher:
             await self._store.resign(ROLE, self.id)
         except ScrapeyardError as error:
             self._failed("resign", error)
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Wait for them, but not for long."""
+    _, slow = await asyncio.wait(tasks, timeout=STOP_SECONDS)
+    for task in slow:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

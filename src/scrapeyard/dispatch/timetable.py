@@ -34,7 +34,9 @@ ALIASES: Final = {
 MAX_CRON: Final = 200
 _MARGIN: Final = 3 * 3600
 """Seconds. Going back from within the second of two equal hours, what was due in the first would be passed over."""
-_FIELDS: Final = "write five fields (minute hour day month weekday), such as `30 3 * * mon-fri`, or " + ", ".join(ALIASES)
+_FIELDS: Final = "write five fields (minute hour day month weekday), such as `30 3 * * mon-fri`, or " + ", ".join(
+    ALIASES
+)
 
 
 def read_cron(text: str) -> str:
@@ -77,14 +79,20 @@ def coming(schedule: Schedule, after: float, count: int) -> list[float]:
 
 
 def passed(schedule: Schedule, now: float, most: int) -> list[float]:
-    """The last times from `next_due` on that have come, the oldest first; of more than `most` the newest. Their jitter
-    is over, too."""
+    """The times from `next_due` on that have come, the oldest first; of more than `most` the newest. They come in their
+    order: one whose jitter is not over holds up those after it."""
     first = schedule.next_due
     if first is None:
         return []
-    back = takewhile(lambda due: due >= first, _times_before(schedule, now))
-    come = (due for due in back if at(schedule, due) <= now)
-    return list(islice(come, most))[::-1]
+    come: list[float] = []
+    for due in takewhile(lambda due: due >= first, _times_before(schedule, now)):
+        if at(schedule, due) > now:
+            come.clear()
+        else:
+            come.append(due)
+        if len(come) >= most and due < now - schedule.jitter_seconds:
+            break
+    return come[:most][::-1]
 
 
 def times_after(schedule: Schedule, after: float) -> Iterator[float]:

@@ -1,0 +1,196 @@
+"""Starting what schedules ask for, once for each time that comes.
+
+    fire     a time has come: firings are written and the schedule moves on, one transaction
+    decide   a firing waits: under a lease it is started, skipped, failed, or let go to wait for the last one to end
+
+What is started has an id that follows from the firing, so that whoever is killed between starting and writing so, or
+decides after its lease has ended, starts nothing twice.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from msgspec.structs import replace
+
+from scrapeyard.dispatch.timetable import at, next_due, passed
+from scrapeyard.errors import ScrapeyardError, Unavailable
+from scrapeyard.model.schedule import Firing, FiringState, Schedule, Target, subject_id
+from scrapeyard.store.schedule_port import ScheduleStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("schedules")
+BATCH: Final = 100
+AT_ONCE: Final = 4
+"""Firings decided at the same time by one process; making a job may take a while."""
+LEASE_SECONDS: Final = 60.0
+GRACE_SECONDS: Final = 60.0
+"""A time that nobody acted upon for so long is missed."""
+MOST_MISSED: Final = 100
+"""Times that are caught up on at once by `run_all`; older ones are only counted."""
+MAX_REASON: Final = 500
+
+
+class Starter(Protocol):
+    """Makes jobs and runs of templates."""
+
+    async def start(self, schedule: Schedule, subject: str) -> None:
+        """Make what the template says, under this id, durably; nothing if it is there already. Raises Unavailable to be
+        asked again, any other of our errors when it cannot be made."""
+
+    async def going(self, target: Target, subject: str) -> bool | None:
+        """Whether it has not ended yet. None means no such job or run."""
+
+    async def cancel(self, target: Target, subject: str) -> None:
+        """Ask it to end. May be repeated."""
+
+
+class Schedules:
+    """A Duty. Decides in the background, so that the other duties go on; `stop` breaks off, and another goes on when
+    the lease has ended."""
+
+    name = "schedules"
+    waits_after_outage = False
+
+    def __init__(self, store: ScheduleStore, starter: Starter, clock: Callable[[], float], holder: str) -> None:
+        self._store = store
+        self._starter = starter
+        self._clock = clock
+        self._holder = holder
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self) -> None:
+        """Ready; the first round begins."""
+
+    async def stop(self) -> None:
+        """Break off what is under way. May be called twice."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def idle(self) -> None:
+        """Wait until nothing is being decided here."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    async def work(self) -> None:
+        """One round."""
+        for schedule in await self._store.due_schedules(self._clock(), BATCH):
+            await self._fire(schedule)
+        for firing in await self._store.waiting_firings(self._clock(), BATCH):
+            if len(self._tasks) >= AT_ONCE:
+                return
+            if firing.schedule_id not in self._tasks:
+                self._begin(firing)
+
+    async def _fire(self, schedule: Schedule) -> None:
+        now = self._clock()
+        times = passed(schedule, now, MOST_MISSED + 1)
+        if not times:
+            return
+        due = next_due(schedule, times[-1])
+        firings = firings_of(schedule, times, now)
+        if await self._store.fire(schedule, firings, due, None if due is None else at(schedule, due)):
+            missed = next((firing.reason for firing in firings if firing.state is FiringState.MISSED), "")
+            if missed:
+                log.warning("schedules.missed", schedule=schedule.id, reason=missed)
+
+    def _begin(self, firing: Firing) -> None:
+        task = self._tasks[firing.schedule_id] = asyncio.create_task(
+            self._decide(firing), name=f"schedule {firing.schedule_id}"
+        )
+        task.add_done_callback(lambda _: self._tasks.pop(firing.schedule_id, None))
+
+    async def _decide(self, firing: Firing) -> None:
+        try:
+            schedule = await self._store.schedule(firing.schedule_id)
+            if schedule is None or await self._waits_on(schedule, firing):
+                return
+            now = self._clock()
+            if await self._store.claim_firing(firing, self._holder, now, now + LEASE_SECONDS):
+                end = await self._end(schedule, replace(firing, holder=self._holder))
+                await self._settle(schedule, end)
+        except ScrapeyardError as error:
+            log.warning("dispatch.duty_failed", duty=self.name, error=error.message)
+        except Exception as error:
+            log.error("dispatch.duty_broken", duty=self.name, error=repr(error), exc_info=error)
+
+    async def _waits_on(self, schedule: Schedule, firing: Firing) -> bool:
+        """Whether it was let go to wait for the last one, and that still goes on: nothing to write."""
+        if not firing.reason or firing.reason != _goes_on(schedule):
+            return False
+        return bool(await self._starter.going(schedule.target, schedule.last_subject))
+
+    async def _end(self, schedule: Schedule, firing: Firing) -> Firing:
+        """What becomes of a claimed firing."""
+        try:
+            return await self._started(schedule, firing)
+        except Unavailable as error:
+            return replace(firing, reason=error.message[:MAX_REASON])
+        except ScrapeyardError as error:
+            return self._settled(firing, FiringState.FAILED, error.message)
+        except Exception as error:
+            log.error("dispatch.duty_broken", duty=self.name, error=repr(error), exc_info=error)
+            return self._settled(firing, FiringState.FAILED, "a fault of ours; the dispatcher's log has it")
+
+    async def _started(self, schedule: Schedule, firing: Firing) -> Firing:
+        target, last = schedule.target, schedule.last_subject
+        subject = subject_id(target, schedule.id, firing.due_at)
+        if await self._starter.going(target, subject) is None:
+            if last and await self._starter.going(target, last):
+                return await self._overlapping(schedule, firing)
+            await self._starter.start(schedule, subject)
+        return replace(self._settled(firing, FiringState.STARTED, ""), subject=subject)
+
+    async def _overlapping(self, schedule: Schedule, firing: Firing) -> Firing:
+        reason = _goes_on(schedule)
+        if schedule.overlap == "skip":
+            return self._settled(firing, FiringState.SKIPPED, reason)
+        if schedule.overlap == "cancel_previous":
+            await self._starter.cancel(schedule.target, schedule.last_subject)
+        return replace(firing, reason=reason)
+
+    def _settled(self, firing: Firing, state: FiringState, reason: str) -> Firing:
+        return replace(firing, state=state, reason=reason[:MAX_REASON], settled_at=self._clock())
+
+    async def _settle(self, schedule: Schedule, firing: Firing) -> None:
+        if not await self._store.settle_firing(firing) or firing.state is FiringState.WAITING:
+            return
+        if firing.state is FiringState.STARTED:
+            log.info("schedules.started", schedule=schedule.id, subject=firing.subject)
+        else:
+            log.warning("schedules.not_started", schedule=schedule.id, state=firing.state.value, reason=firing.reason)
+
+
+def firings_of(schedule: Schedule, times: list[float], now: float) -> list[Firing]:
+    """What is written of times that have come, the oldest first: those to be acted upon by the missed-run policy, and
+    one that stands for all others."""
+    newest = times[-1]
+    if schedule.missed == "run_all":
+        acted = times[-MOST_MISSED:]
+    elif schedule.missed == "skip" and now - at(schedule, newest) > GRACE_SECONDS:
+        acted = []
+    else:
+        acted = [newest]
+    missed = times[: len(times) - len(acted)]
+    firings = [Firing(schedule_id=schedule.id, due_at=due, created_at=now) for due in acted]
+    return [_missed(schedule, missed, now, more=len(times) > MOST_MISSED), *firings] if missed else firings
+
+
+def _missed(schedule: Schedule, times: list[float], now: float, *, more: bool) -> Firing:
+    count = f"{len(times)} or more" if more else str(len(times))
+    return Firing(
+        schedule_id=schedule.id,
+        due_at=times[-1],
+        state=FiringState.MISSED,
+        reason=f"{count} missed: nobody was there to start what was due",
+        created_at=now,
+        settled_at=now,
+    )
+
+
+def _goes_on(schedule: Schedule) -> str:
+    if schedule.overlap == "cancel_previous":
+        return f"{schedule.last_subject} was asked to end"
+    return f"{schedule.last_subject} still goes on"

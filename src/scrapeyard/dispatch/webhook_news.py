@@ -1,0 +1,164 @@
+"""From what happened to jobs and runs to messages for receivers. Pure.
+
+A job's news are its events, in their order, and where it stands. An event may be lost with whoever was killed between
+the step and telling of it, so a status is also told when the job is found elsewhere than what was told last; and one
+that was found so is not told again when its event comes late.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from scrapeyard.model import Run
+from scrapeyard.model.job import FINAL_JOB, Job, JobStatus
+from scrapeyard.model.webhook import Webhook, WebhookDelivery, delivery_id
+from scrapeyard.store.job_port import JobEvent
+from scrapeyard.store.webhook_port import JobNewsItem, Mark
+
+_WEBHOOK: Final = msgspec.json.Decoder(Webhook)
+_DATA: Final = msgspec.json.Decoder(dict[str, Any])
+_FOUND: Final = 0
+"""Number of what no event told; events count from 1."""
+
+
+class _News(Struct, frozen=True, kw_only=True):
+    """Something that happened; a name that is empty is nobody's business."""
+
+    name: str
+    number: int
+    at: float
+    data: Raw = Raw(b"{}")
+
+
+class Outbox:
+    """Makes deliveries. `give_up_seconds`: how long each is tried."""
+
+    def __init__(self, give_up_seconds: float) -> None:
+        self._give_up = give_up_seconds
+
+    def of_job(self, item: JobNewsItem, now: float) -> tuple[Mark, list[WebhookDelivery]]:
+        """What to write of a job's news, and how far that goes. The status is compared only when no event is left:
+        the row may be older than its events."""
+        webhook, mark = _webhook_of(item.job), item.mark
+        news: list[_News] = []
+        for event in item.events:
+            mark, name = _after_event(mark, event)
+            news.append(_News(name=name, number=event.number, at=event.at, data=event.data))
+        if not item.events:
+            mark, name = _found(mark, item.job)
+            news.append(_News(name=name, number=_FOUND, at=item.job.finished_at or now, data=Raw(b"{}")))
+        job = Raw(msgspec.json.encode(job_document(item.job)))
+        chosen = [one for one in news if one.name in webhook.events]
+        return mark, [self._made(item.job.id, webhook, one, {"job": job, "data": one.data}) for one in chosen]
+
+    def of_run(self, run: Run, webhook: Webhook) -> list[WebhookDelivery]:
+        """What to write of a run that has ended."""
+        one = _News(name=f"run.{run.status.value}", number=_FOUND, at=run.finished_at or run.created_at)
+        return [self._made(run.id, webhook, one, {"run": run_document(run)})] if one.name in webhook.events else []
+
+    def _made(self, subject: str, webhook: Webhook, news: _News, more: dict[str, Any]) -> WebhookDelivery:
+        made = delivery_id(subject, news.name, news.number, news.at)
+        body = {"id": made, "event": news.name, "created_at": instant(news.at), **more}
+        return WebhookDelivery(
+            id=made,
+            subject=subject,
+            event=news.name,
+            url=webhook.url,
+            host=(urlsplit(webhook.url).hostname or "")[:253],
+            secret=webhook.secret or "",
+            body=msgspec.json.encode(body),
+            created_at=news.at,
+            next_at=news.at,
+            give_up_at=news.at + self._give_up,
+        )
+
+
+def _webhook_of(job: Job) -> Webhook:
+    """One that cannot be read tells nobody anything, and holds up no other."""
+    try:
+        return _WEBHOOK.decode(job.webhook or b"")
+    except msgspec.MsgspecError:
+        return Webhook(url="", events=())
+
+
+def _after_event(mark: Mark, event: JobEvent) -> tuple[Mark, str]:
+    """The mark after an event, and what it is called; empty: nobody is told."""
+    mark = replace(mark, events=event.number)
+    data = _DATA.decode(event.data)
+    if event.kind == "item_failed":
+        return mark, "item.failed"
+    if event.kind == "breaker":
+        return mark, "breaker"
+    if event.kind == "export":
+        return mark, "export.ready" if data.get("state") == "done" else ""
+    status = str(data.get("status", ""))
+    if event.kind != "status" or status == mark.status:
+        return mark, ""
+    return replace(mark, status=status, finished_at=None), _status_name(mark.status, status)
+
+
+def _found(mark: Mark, job: Job) -> tuple[Mark, str]:
+    """The same for where a job stands."""
+    status = job.status.value
+    after = replace(mark, status=status, finished_at=job.finished_at)
+    if status == mark.status:
+        ended_again = mark.finished_at is not None and job.finished_at not in (None, mark.finished_at)
+        return after, _status_name("", status) if ended_again else ""
+    if not mark.status and job.status not in FINAL_JOB:
+        return after, ""
+    return after, _status_name(mark.status, status)
+
+
+def _status_name(before: str, status: str) -> str:
+    if status in FINAL_JOB or status == JobStatus.PAUSED:
+        return f"job.{status}"
+    again = before in FINAL_JOB or before == JobStatus.PAUSED
+    return "job.resumed" if status == JobStatus.RUNNING and again else ""
+
+
+def job_document(job: Job) -> dict[str, Any]:
+    """A job as its receivers see it, as it stood when the message was made."""
+    return {
+        "id": job.id,
+        "status": job.status,
+        "name": job.name,
+        "scraper": job.pinned,
+        "counts": job.counts,
+        "pause_reason": job.pause_reason,
+        "error": job.error.message if job.error else None,
+        "schedule_id": job.schedule_id or None,
+        "created_at": instant(job.created_at),
+        "started_at": instant(job.started_at),
+        "finished_at": instant(job.finished_at),
+        "links": {"self": f"/api/jobs/{job.id}", "results": f"/api/jobs/{job.id}/results"},
+    }
+
+
+def run_document(run: Run) -> dict[str, Any]:
+    """A run as its receivers see it. A result that lies in the blob store is not sent along: `links.self` has it."""
+    ran = run.resolved
+    return {
+        "id": run.id,
+        "status": run.status,
+        "scraper": run.scraper.partition("@")[0],
+        "version": ran.version if ran else None,
+        "exit_reason": run.exit_reason,
+        "error": {"message": run.error.message, "site_status": run.error.site_status} if run.error else None,
+        "attempt": run.attempt,
+        "created_at": instant(run.created_at),
+        "finished_at": instant(run.finished_at),
+        "result": run.result if run.result is not None else Raw(b"null"),
+        "result_bytes": run.result_bytes,
+        "links": {"self": f"/api/scrape/{run.id}"},
+    }
+
+
+def instant(seconds: float | None) -> str | None:
+    """Unix seconds as ISO 8601 in UTC, to the millisecond."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,124 @@
+"""One message to one receiver: signed, sent once, and judged."""
+
+import hashlib
+import hmac
+import random
+import time
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from scrapeyard import __version__
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason, FetchPolicy
+from scrapeyard.model.webhook import Attempt, DeliveryState, WebhookDelivery
+from scrapeyard.settings import WebhookSettings
+
+SIGNATURE: Final = "Scrapeyard-Signature"
+MAX_ANSWER: Final = 64 * 1024
+MAX_LOG: Final = 30
+"""Attempts that a delivery's log keeps, the newest."""
+MAX_ERROR: Final = 500
+_HOPELESS: Final = frozenset({ExitReason.FETCH_PRIVATE_ADDRESS, ExitReason.FETCH_NOT_ALLOWED, ExitReason.FETCH_BAD_URL})
+_GONE: Final = 410
+_NO_SECRET: Final = "there is no secret to sign with; set webhooks.secret, and replay"  # noqa: S105  words
+_POLICY: Final = FetchPolicy(robots="ignore", escalate=False, cache="off", proxy="none")
+
+
+def sign(secret: str, body: bytes, now: float) -> str:
+    """The header: `t=<Unix seconds>,v1=<HMAC-SHA256 of "t.body", in hex>`."""
+    stamp = str(int(now))
+    digest = hmac.new(secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return f"t={stamp},v1={digest}"
+
+
+class Sender:
+    """Sends by an engine of its own, which refuses private addresses unless the operator allows them. Redirects are
+    not followed: a receiver that moved must be named anew. `spread` gives the random part of a wait, 0 to 1."""
+
+    def __init__(
+        self,
+        settings: WebhookSettings,
+        engine: HttpEngine,
+        clock: Callable[[], float],
+        spread: Callable[[], float] = random.random,
+    ) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._clock = clock
+        self._spread = spread
+
+    async def send(self, delivery: WebhookDelivery) -> WebhookDelivery:
+        """Send it once; the delivery as it stands then. Raises nothing of the receiver's."""
+        secret = delivery.secret or self._settings.secret.get_secret_value()
+        if not secret:
+            return self._over(delivery, Attempt(at=self._clock(), error=_NO_SECRET), DeliveryState.FAILED)
+        began, at = time.perf_counter(), self._clock()
+        try:
+            answer = await self._engine.fetch(self._request(delivery, secret, at), Caller(policy=_POLICY))
+        except FetchFailed as failure:
+            ms = (time.perf_counter() - began) * 1000
+            return self._unanswered(delivery, failure, Attempt(at=at, ms=ms, error=failure.message[:MAX_ERROR]))
+        return self._answered(delivery, answer, Attempt(at=at, status=answer.status, ms=answer.elapsed_ms))
+
+    def _request(self, delivery: WebhookDelivery, secret: str, now: float) -> FetchRequest:
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"Scrapeyard-Webhooks/{__version__}",
+            "Scrapeyard-Event": delivery.event,
+            "Scrapeyard-Delivery": delivery.id,
+            "Scrapeyard-Attempt": str(delivery.attempts),
+            SIGNATURE: sign(secret, delivery.body, now),
+        }
+        return FetchRequest(
+            url=delivery.url,
+            method="POST",
+            headers=headers,
+            body=delivery.body,
+            timeout_seconds=self._settings.timeout_seconds,
+            follow_redirects=False,
+            max_bytes=MAX_ANSWER,
+            engine="http",
+        )
+
+    def _unanswered(self, delivery: WebhookDelivery, failure: FetchFailed, attempt: Attempt) -> WebhookDelivery:
+        """An answer that was too long to read, or garbled, still has a status, and that decides."""
+        if failure.site_status is not None and 200 <= failure.site_status < 300:
+            taken = replace(attempt, status=failure.site_status, error="")
+            return self._over(delivery, taken, DeliveryState.DELIVERED)
+        attempt = replace(attempt, status=failure.site_status)
+        if failure.reason in _HOPELESS:
+            return self._over(delivery, attempt, DeliveryState.FAILED)
+        return self._later(delivery, attempt, 0.0)
+
+    def _answered(self, delivery: WebhookDelivery, answer: FetchResponse, attempt: Attempt) -> WebhookDelivery:
+        if 200 <= answer.status < 300:
+            return self._over(delivery, attempt, DeliveryState.DELIVERED)
+        moved = "; redirects are not followed" if 300 <= answer.status < 400 else ""
+        attempt = replace(attempt, error=f"the receiver answered {answer.status}{moved}")
+        if answer.status == _GONE:
+            return self._over(delivery, attempt, DeliveryState.FAILED)
+        return self._later(delivery, attempt, _asked_to_wait(answer))
+
+    def _later(self, delivery: WebhookDelivery, attempt: Attempt, asked: float) -> WebhookDelivery:
+        """Try again after a wait that doubles, with a fifth of it at random; not after `give_up_at`."""
+        doubled = self._settings.first_seconds * 2.0 ** min(delivery.attempts - 1, 30)
+        wait = min(max(doubled, asked), self._settings.cap_seconds) * (1 + 0.2 * self._spread())
+        due = self._clock() + wait
+        if due > delivery.give_up_at:
+            return self._over(delivery, attempt, DeliveryState.FAILED)
+        return replace(delivery, next_at=due, log=_logged(delivery, attempt))
+
+    def _over(self, delivery: WebhookDelivery, attempt: Attempt, state: DeliveryState) -> WebhookDelivery:
+        return replace(delivery, state=state, next_at=None, finished_at=self._clock(), log=_logged(delivery, attempt))
+
+
+def _logged(delivery: WebhookDelivery, attempt: Attempt) -> tuple[Attempt, ...]:
+    return (*delivery.log, replace(attempt, ms=round(attempt.ms, 1)))[-MAX_LOG:]
+
+
+def _asked_to_wait(answer: FetchResponse) -> float:
+    given = next((value for name, value in answer.headers if name.lower() == "retry-after"), "")
+    return float(given) if given.isdecimal() and len(given) <= 6 else 0.0

@@ -1,0 +1,155 @@
+"""Telling receivers what happened to jobs and runs, at least once.
+
+    derive   news of jobs and ends of runs become deliveries, and are marked as told, one transaction each
+    send     a delivery is taken under a lease, sent, and its end or its next time written
+
+A kill between sending and writing sends it again when the lease has ended: receivers know it by its id.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from scrapeyard.dispatch.webhook_news import Outbox
+from scrapeyard.dispatch.webhook_sending import Sender
+from scrapeyard.errors import ScrapeyardError
+from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
+from scrapeyard.settings import Settings
+from scrapeyard.store.job_port import ItemStore
+from scrapeyard.store.webhook_port import WebhookStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("webhooks")
+JOBS: Final = 100
+EVENTS: Final = 200
+"""Of one job that are read at once."""
+TURNS: Final = 10
+RUNS: Final = 100
+AT_ONE_HOST: Final = 4
+"""Deliveries on their way to one receiver: a slow one must not take the place of others."""
+TIDY_SECONDS: Final = 60.0
+TIDY_ROWS: Final = 1000
+HOUR: Final = 3600.0
+DAY: Final = 24 * HOUR
+
+
+class OutboxStore(WebhookStore, ItemStore, Protocol):
+    """What is needed of the store."""
+
+
+class Webhooks:
+    """A Duty. Sends in the background; `stop` breaks off, and what was on its way is sent again when its lease ends."""
+
+    name = "webhooks"
+    waits_after_outage = False
+
+    def __init__(
+        self, settings: Settings, store: OutboxStore, sender: Sender, clock: Callable[[], float], holder: str
+    ) -> None:
+        self._store = store
+        self._sender = sender
+        self._clock = clock
+        self._holder = holder
+        self._outbox = Outbox(settings.webhooks.give_up_hours * HOUR)
+        self._most = settings.webhooks.concurrency
+        self._lease = 2 * settings.webhooks.timeout_seconds + 20
+        self._keep = settings.retention.webhooks_days * DAY
+        self._watched = settings.retention.runs_days * DAY
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._hosts: Counter[str] = Counter()
+        self._tidied = float("-inf")
+
+    async def start(self) -> None:
+        """Ready; sending begins with the first round."""
+
+    async def stop(self) -> None:
+        """Break off what is under way. May be called twice."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def idle(self) -> None:
+        """Wait until nothing is being sent."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def work(self) -> None:
+        """One round."""
+        for _ in range(TURNS):
+            if not await self._derive_jobs():
+                break
+        await self._derive_runs()
+        await self._tidy()
+        self._send_more()
+
+    async def _derive_jobs(self) -> bool:
+        """Whether there may be more."""
+        found = await self._store.untold_jobs(JOBS, EVENTS)
+        for item in found:
+            mark, deliveries = self._outbox.of_job(item, self._clock())
+            await self._store.tell_job(item.job.id, item.mark, mark, deliveries)
+        return any(item.events for item in found) or len(found) == JOBS
+
+    async def _derive_runs(self) -> None:
+        for run, webhook in await self._store.ended_runs(RUNS):
+            await self._store.tell_run(run.id, self._outbox.of_run(run, webhook))
+
+    async def _tidy(self) -> None:
+        now = self._clock()
+        if now - self._tidied < TIDY_SECONDS:
+            return
+        self._tidied = now
+        await self._store.forget_deliveries_before(now - self._keep, TIDY_ROWS)
+        await self._store.forget_watches_before(now - self._watched)
+
+    def _send_more(self) -> None:
+        if len(self._tasks) < self._most:
+            task = asyncio.create_task(self._send_all(), name="webhooks")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _send_all(self) -> None:
+        """Until nothing is due. Whoever found something calls another to help."""
+        try:
+            while (delivery := await self._claim()) is not None:
+                self._send_more()
+                await self._send(delivery)
+        except ScrapeyardError as error:
+            log.warning("dispatch.duty_failed", duty=self.name, error=error.message)
+        except Exception as error:  # one delivery's fault must not stop the others
+            log.error("dispatch.duty_broken", duty=self.name, error=repr(error), exc_info=error)
+
+    async def _claim(self) -> WebhookDelivery | None:
+        now = self._clock()
+        busy = [host for host, count in self._hosts.items() if count >= AT_ONE_HOST]
+        delivery = await self._store.claim_delivery(self._holder, now, now + self._lease, busy)
+        if delivery is not None:
+            self._hosts[delivery.host] += 1
+        return delivery
+
+    async def _send(self, delivery: WebhookDelivery) -> None:
+        try:
+            ended = await self._sender.send(delivery)
+            if await self._store.end_attempt(ended):
+                await self._tell(ended)
+        finally:
+            self._hosts[delivery.host] -= 1
+            if not self._hosts[delivery.host]:
+                del self._hosts[delivery.host]
+
+    async def _tell(self, delivery: WebhookDelivery) -> None:
+        last = delivery.log[-1]
+        facts = {"delivery": delivery.id, "event_name": delivery.event, "subject": delivery.subject}
+        if delivery.state is DeliveryState.DELIVERED:
+            log.debug("webhooks.delivered", **facts, status=last.status, ms=last.ms)
+        elif delivery.state is DeliveryState.WAITING:
+            log.info("webhooks.later", **facts, error=last.error, attempts=delivery.attempts)
+        else:
+            log.warning("webhooks.given_up", **facts, error=last.error, attempts=delivery.attempts)
+            told = {"delivery": delivery.id, "event": delivery.event, "state": "failed", "error": last.error}
+            await self._store.add_event(delivery.subject, "webhook", Raw(msgspec.json.encode(told)), self._clock())
