@@ -1,0 +1,224 @@
+"""Anything may be done to a job in any order, twice, or by a worker that lost it: the store and a plain model agree."""
+
+import asyncio
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from scrapeyard.model.job import Batch, BreakerPolicy, ItemOutcome, ItemStatus, JobPolicy, JobStatus
+from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.sql import SqlStore
+from tests.contract.job_model import MAX_ATTEMPTS, ModelJob, items_of
+from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items
+from tests.contract.nouns import NOW
+
+WORKERS = st.sampled_from(["worker-1", "worker-2"])
+KINDS = st.sampled_from(["success", "error", "retry", "later", "postponed", "strange"])
+LEASE = 10.0
+
+
+class Machine(RuleBasedStateMachine):
+    """One job of a store that other examples share."""
+
+    store: SqlStore
+    runner: asyncio.Runner
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = ModelJob()
+        self.job = a_job(policy=JobPolicy(max_attempts=MAX_ATTEMPTS, breaker=BreakerPolicy(failures=2)))
+        self.now = NOW
+        self.block = 0
+        self.seen: list[Batch] = []
+        assert self.do(self.store.create_job(self.job))
+
+    def do(self, work: Any) -> Any:
+        return self.runner.run(work)
+
+    @rule(count=st.integers(0, 5), first=st.integers(0, 12), twice=st.booleans())
+    def add(self, count: int, first: int, twice: bool) -> None:
+        items = new_items(count, first) + new_items(1, first)
+        added = self.model.add([item.key for item in items])
+        for _ in range(1 + twice):
+            assert self.do(self.store.add_items(self.job.id, items, self.block, self.now)) == added
+        self.block += added is not None
+
+    @rule(left=st.integers(1, 4), twice=st.booleans())
+    def cut(self, left: int, twice: bool) -> None:
+        wanted = a_batch(self.job, left)
+        expected = self.model.cut(wanted.id, left, self.now)
+        for _ in range(1 + twice):
+            batch = self.do(self.store.cut(wanted, self.now))
+            assert (batch and items_of(batch)) == expected
+        if batch:
+            assert batch.left == len(expected or ())
+            self.seen.append(batch)
+
+    @precondition(lambda self: self.seen)
+    @rule(data=st.data(), worker=WORKERS)
+    def take(self, data: st.DataObject, worker: str) -> None:
+        batch = data.draw(st.sampled_from(self.seen))
+        there = self.model.batches.get(batch.id)
+        taken = self.do(self.store.take_batch(batch.id, worker, self.now, self.now + LEASE))
+        if there is None or there.worker:
+            assert taken is None
+        elif self.model.kill or self.model.status is JobStatus.PAUSED:
+            assert taken is None
+            self.model.put_back(batch.id, self.now)
+        else:
+            there.worker, there.lease = worker, self.now + LEASE
+            assert {item.seq: item.attempt for item in taken[2]} == there.items
+            assert [item.key for item in taken[2]] == [self.model.keys[item.seq] for item in taken[2]]
+            assert taken[1].counts == self.model.counts()
+
+    @precondition(lambda self: self.seen)
+    @rule(data=st.data(), worker=WORKERS, part=st.integers(-1, 1), twice=st.booleans())
+    def record(self, data: st.DataObject, worker: str, part: int, twice: bool) -> None:
+        batch = data.draw(st.sampled_from(self.seen))
+        there = self.model.batches.get(batch.id)
+        part = max(0, (there.part if there else 0) + part)
+        seqs = data.draw(st.lists(st.sampled_from(sorted(items_of(batch))), max_size=4))
+        outcomes = [self.an_outcome(data.draw(KINDS), seq, items_of(batch)[seq]) for seq in seqs]
+        mine = there is not None and there.worker == worker and there.part == part
+        left = self.model.record(batch.id, outcomes) if mine else None
+        told = self.do(self.store.record(batch.id, worker, part, outcomes, self.now))
+        assert (told and told.left) == left
+        assert told is None or told.counts == self.model.counts()
+        assert not twice or self.do(self.store.record(batch.id, worker, part, outcomes, self.now)) is None
+
+    def an_outcome(self, kind: str, seq: int, attempt: int) -> ItemOutcome:
+        if kind == "success":
+            return a_success(seq, attempt=attempt)
+        if kind == "error":
+            return an_error(seq, attempt=attempt)
+        if kind == "strange":
+            return a_success(seq + 1000, attempt=attempt)
+        at = self.now + (5.0 if kind == "later" else 0.0)
+        return a_retry(seq, attempt=attempt, not_before=at, postponed=kind == "postponed")
+
+    @precondition(lambda self: self.seen)
+    @rule(data=st.data(), worker=WORKERS, twice=st.booleans())
+    def give_back(self, data: st.DataObject, worker: str, twice: bool) -> None:
+        batch = data.draw(st.sampled_from(self.seen))
+        there = self.model.batches.get(batch.id)
+        for _ in range(1 + twice):
+            self.do(self.store.give_back(batch.id, worker, self.now))
+        if there is not None and there.worker == worker:
+            self.model.put_back(batch.id, self.now)
+
+    @precondition(lambda self: self.seen)
+    @rule(worker=WORKERS)
+    def renew(self, worker: str) -> None:
+        ids = [batch.id for batch in self.seen]
+        stop = self.do(self.store.renew_batches(worker, ids, self.now + LEASE))
+        mine = {name: one for name, one in self.model.batches.items() if one.worker == worker}
+        for one in mine.values():
+            one.lease = self.now + LEASE
+        assert set(stop) == {name for name in ids if name not in mine or self.model.kill}
+
+    @rule(seconds=st.sampled_from([1.0, 6.0, 11.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def expire(self) -> None:
+        expired = self.do(self.store.expire_batches(self.now, 100))
+        mine = [(waiting, ended) for job_id, waiting, ended in expired if job_id == self.job.id]
+        assert sorted(mine) == sorted(self.model.expire(self.now))
+
+    @rule(failed=st.sampled_from(["", "", "the list is not CSV"]))
+    def end_reading(self, failed: str) -> None:
+        job = self.do(self.store.end_reading(self.job.id, 0, failed, self.now))
+        going = (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED)
+        if failed and self.model.reading and self.model.status in going:
+            self.model.status, self.model.kill = JobStatus.FAILED, True
+        elif self.model.status is JobStatus.CREATING:
+            self.model.status = JobStatus.RUNNING
+        self.model.reading = False
+        assert job.status is self.model.status
+
+    @rule(paused=st.booleans())
+    def pause(self, paused: bool) -> None:
+        self.do(self.store.set_paused(self.job.id, paused, "a person", self.now))
+        if self.model.status in (JobStatus.RUNNING, JobStatus.PAUSED) or (
+            paused and self.model.status is JobStatus.CREATING
+        ):
+            self.model.status = JobStatus.PAUSED if paused else JobStatus.RUNNING
+
+    @rule(kill=st.booleans(), sure=st.integers(0, 2))
+    def cancel(self, kill: bool, sure: int) -> None:
+        if not sure:
+            self.do(self.store.cancel_job(self.job.id, kill, self.now))
+            self.model.cancel(kill, self.now)
+
+    @rule(wanted=st.sets(st.sampled_from([ItemStatus.SUCCESS, ItemStatus.ERROR]), min_size=1))
+    def redrive(self, wanted: set[ItemStatus]) -> None:
+        where = ItemFilter() if wanted == {ItemStatus.ERROR} else ItemFilter(statuses=tuple(wanted))
+        redriven = self.do(self.store.redrive(self.job.id, where, None, self.now))
+        assert redriven == self.model.redrive(wanted, self.now)
+
+    @rule(
+        step=st.sampled_from(
+            [
+                (JobStatus.RUNNING, JobStatus.FINISHING),
+                (JobStatus.FINISHING, JobStatus.COMPLETED),
+                (JobStatus.CANCELLING, JobStatus.CANCELLED),
+            ]
+        )
+    )
+    def move(self, step: tuple[JobStatus, JobStatus]) -> None:
+        settled = [job.id for job in self.do(self.store.settled(1000))]
+        moves = self.model.move(*step)
+        if moves and step[0] is not JobStatus.FINISHING:
+            assert self.job.id in settled
+        assert self.do(self.store.move_job(self.job.id, *step, self.now)) == moves
+
+    @invariant()
+    def counts_add_up(self) -> None:
+        job = self.do(self.store.job(self.job.id))
+        assert job.status is self.model.status
+        assert job.counts == self.do(self.store.recount(self.job.id)) == self.model.counts()
+        runs = self.model.status in (JobStatus.CREATING, JobStatus.RUNNING)
+        due = self.model.fresh or any(at <= self.now for _, at in self.model.waiting.values())
+        runnable = [job.id for job in self.do(self.store.runnable(self.now))]
+        assert (self.job.id in runnable) == bool(runs and due)
+
+    @invariant()
+    def every_item_is_somewhere_once(self) -> None:
+        items = self.do(self.store.items(self.job.id, ItemFilter(), None, 1000)).items
+        assert [item.key for item in items] == self.model.keys
+        assert [item.status for item in items] == self.model.statuses()
+        for status in ItemStatus:
+            some = self.do(self.store.items(self.job.id, ItemFilter(statuses=(status,)), None, 1000)).items
+            assert list(some) == [item for item in items if item.status is status]
+
+    def teardown(self) -> None:
+        self.now += 1000.0
+        self.do(self.store.cancel_job(self.job.id, True, self.now))
+        self.do(self.store.expire_batches(self.now, 1000))
+        self.do(self.store.move_job(self.job.id, JobStatus.CANCELLING, JobStatus.CANCELLED, self.now))
+        self.do(self.store.move_job(self.job.id, JobStatus.FINISHING, JobStatus.COMPLETED, self.now))
+        assert self.do(self.store.delete_job(self.job.id))
+        assert self.do(self.store.job(self.job.id)) is None
+
+
+def test_the_store_and_a_plain_model_agree(migrated_url: str) -> None:
+    with asyncio.Runner() as runner:
+        store = SqlStore(migrated_url)
+        runner.run(store.start())
+        machine = type("Machine", (Machine,), {"store": store, "runner": runner})
+        try:
+            run_state_machine_as_test(
+                machine,
+                settings=settings(
+                    max_examples=25,
+                    stateful_step_count=30,
+                    deadline=None,
+                    phases=[Phase.generate],
+                    suppress_health_check=list(HealthCheck),
+                ),
+            )
+        finally:
+            runner.run(store.stop())
