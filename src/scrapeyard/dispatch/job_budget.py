@@ -55,7 +55,7 @@ class JobBudgets:
 
     async def _end(self, job: Job, name: str, used: float, allowed: float) -> None:
         await self._tell(job, "used_up", name, used, allowed)
-        if job.status is JobStatus.RUNNING:
+        if job.status in (JobStatus.CREATING, JobStatus.RUNNING):
             await self._store.set_paused(job.id, True, REASON, self._clock())
 
     async def _tell(self, job: Job, state: str, name: str, used: float, allowed: float) -> None:
