@@ -137,6 +137,14 @@ async def test_one_reads_at_a_time_and_another_when_the_first_is_gone(stand: Sta
     assert (await stand.job(job)).counts.total == 3
 
 
+async def test_a_job_that_was_read_meanwhile_is_not_read_again(stand: Stand, site: Site) -> None:
+    site.routes["/list"] = page(b"https://a.example/\n")
+    job = await stand.create(UrlSource(url=site.url("/list")))
+    assert await stand.intake().fill(job)
+    assert not await stand.intake().fill(job)
+    assert len(site.asked) == 1
+
+
 async def test_a_list_that_never_came_fails_its_job_in_the_end(stand: Stand) -> None:
     job, reading = await stand.create(ListSource()), stand.reading()
     await reading.work()

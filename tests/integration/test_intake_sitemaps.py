@@ -112,10 +112,19 @@ async def test_an_empty_sitemap_is_a_job_without_items(stand: Stand, site: Site)
     assert (job.status, job.counts.total) == (JobStatus.RUNNING, 0)
 
 
+async def test_one_broken_file_gives_what_it_held(stand: Stand, site: Site) -> None:
+    site.routes |= {
+        "/robots.txt": page(f"Sitemap: {site.url('/all.xml')}\nSitemap: //[\n".encode()),
+        "/all.xml": page(urlset("https://a.example/1")[:-3]),
+    }
+    job = await read(stand, SitemapSource(url=site.url("/"), shape=SKIP))
+    assert (job.status, job.counts.total, job.skipped_rows) == (JobStatus.RUNNING, 1, 2)
+
+
 async def test_broken_files_are_left_out_and_told_or_refuse_the_job(stand: Stand, site: Site) -> None:
     names = ("good", "gone", "page", "cut", "torn", "laughs", "gzip")
     site.routes |= {
-        "/all.xml": page(index(*(site.url(f"/{name}.xml") for name in names), "ftp://x/y", "javascript:1")),
+        "/all.xml": page(index(*(site.url(f"/{name}.xml") for name in names), "ftp://x/y", "javascript:1", "//[")),
         "/good.xml": page(urlset("https://a.example/1", "http://", "https://a.example/2")),
         "/page.xml": page(b"<!doctype html><title>hm</title>"),
         "/cut.xml": page(urlset("https://a.example/3")[:-9]),
@@ -138,6 +147,7 @@ async def test_broken_files_are_left_out_and_told_or_refuse_the_job(stand: Stand
         "gzip.xml",
         "y",
         "javascript:1",
+        "[",
     }
     for name, words in {"gone": "404", "page": "web page", "cut": "well-formed", "laughs": "entities"}.items():
         assert words in reasons[f"{name}.xml"]

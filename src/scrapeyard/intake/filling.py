@@ -97,21 +97,25 @@ class Intake:
         False: there is nothing to do here, since another reads it, it is not being read, or it follows links. Raises
         Unavailable when store or blobs are away; called again, it goes on.
         """
-        if not job.reading or job.status not in READ_IN or job.source.get("kind") == FOLLOWED:
+        if not _is_read(job):
             return False
         async with self._leases.hold(job.id) as lease:
-            if not lease.held:
+            now = await self._store.job(job.id) if lease.held else None
+            if now is None or not _is_read(now):  # who held the lease before has read it
                 return False
-            try:
-                await self._read(job)
-                summary = await self._add(job, lease)
-            except (BadRequest, FetchFailed, NotFound, ScraperInvalid) as error:
-                await self._fail(job, error)
-            else:
-                if summary is not None:
-                    await self._end(job, summary)
-            await self._tidy(job)
+            await self._fill(now, lease)
         return True
+
+    async def _fill(self, job: Job, lease: Lease) -> None:
+        try:
+            await self._read(job)
+            summary = await self._add(job, lease)
+        except (BadRequest, FetchFailed, NotFound, ScraperInvalid) as error:
+            await self._fail(job, error)
+        else:
+            if summary is not None:
+                await self._end(job, summary)
+        await self._tidy(job)
 
     async def _read(self, job: Job) -> None:
         """Spool the source, unless that was done."""
@@ -207,7 +211,7 @@ class Intake:
     async def _tidy(self, job: Job) -> None:
         """The file is not needed once the job is read; one that stays goes with the job."""
         now = await self._store.job(job.id)
-        if now is not None and now.reading and now.status in READ_IN:
+        if now is not None and _is_read(now):
             return
         try:
             await self._blobs.delete_prefix([keys.list_prefix(job.id)])
@@ -223,6 +227,11 @@ class Intake:
             await self._store.set_source(job.id, {**job.source, "problem": error.message})
             await self._store.cancel_job(job.id, True, self._clock())
         await self._store.end_reading(job.id, 0, error.message, self._clock())
+
+
+def _is_read(job: Job) -> bool:
+    """Whether a job waits for its source to be read."""
+    return job.reading and job.status in READ_IN and job.source.get("kind") != FOLLOWED
 
 
 def _tally(shape: Shape) -> Tally:

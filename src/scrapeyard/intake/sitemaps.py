@@ -78,16 +78,16 @@ class Sitemaps:
 
         Raises FetchFailed or ListUnreadable when there is no sitemap at all.
         """
-        for url in await self._starts():
-            self._enqueue(_File(url, 0))
-        faults: list[BadRow] = []
+        refused = [self._enqueue(_File(url, 0)) for url in await self._starts()]
+        faults = [bad for bad in refused if bad is not None]
+        yield Piece([], faults)
         while self._waiting and self._taken < self._limit:
             file = self._waiting.popleft()
             async with aclosing(self._read(file)) as pieces:
                 async for piece in pieces:
                     faults = faults or piece.bad
                     yield piece
-        if not self.read and faults:
+        if not self.read and not self._taken and faults:
             raise ListUnreadable(f"the sitemap cannot be read: {faults[0]}")
 
     async def _starts(self) -> list[str]:
@@ -105,7 +105,7 @@ class Sitemaps:
         if not 200 <= response.status < 300:
             return []
         named = [line.value for line in tidy(response.body) if line.field == "sitemap" and line.value]
-        return [urljoin(response.url, value) for value in named[: self._bounds.files]]
+        return [_joined(response.url, value) for value in named[: self._bounds.files]]
 
     def _enqueue(self, file: _File) -> BadRow | None:
         """None, or why it is not read."""
@@ -166,7 +166,7 @@ class Sitemaps:
     def _sifted(self, file: _File, entries: Entries) -> Piece:
         piece = Piece([], [replace(bad, file=file.url) for bad in entries.bad])
         for entry in entries.found:
-            url = entry.url if "://" in entry.url else urljoin(file.url, entry.url)
+            url = _joined(file.url, entry.url)
             if not self._is_new_enough(entry):
                 continue
             if entry.is_sitemap:
@@ -188,6 +188,14 @@ class Sitemaps:
     def _is_new_enough(self, entry: Entry) -> bool:
         since = self._source.modified_since
         return since is None or entry.modified is None or entry.modified >= since
+
+
+def _joined(base: str, url: str) -> str:
+    """Absolute, as far as it can be made so."""
+    try:
+        return url if "://" in url else urljoin(base, url)
+    except ValueError:  # such as //[
+        return url
 
 
 def _broken(file: _File, reason: str, line: int = 0) -> Piece:
