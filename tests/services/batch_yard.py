@@ -56,7 +56,8 @@ class BatchYard:
             assert job is not None
             return job
 
-        return await soon(look, lambda job: job.counts.done == job.counts.total, seconds)
+        job: Job = await soon(look, lambda job: job.counts.done == job.counts.total, seconds)
+        return job
 
     async def items(self, job_id: str) -> list[Item]:
         """All of them, in order."""

@@ -1,0 +1,209 @@
+"""The outcomes of a batch on their way to a real store that is away, slow, or says no."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from scrapeyard.errors import StoreUnavailable
+from scrapeyard.model import ExitReason, new_id
+from scrapeyard.model.job import Batch, BatchItem, ItemOutcome, ItemStatus, Job, JobStatus, NewItem
+from scrapeyard.store.job_port import ItemFilter, Recorded
+from scrapeyard.store.sql import SqlStore
+from scrapeyard.worker import batch_records
+from scrapeyard.worker.batch_records import MOST_WAITING, PART, BatchRecords
+
+pytestmark = pytest.mark.timeout(60)
+WORKER = "worker_1"
+
+
+class Moody:
+    """A real store whose records may be refused an answer, before or after they were written."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self.store = store
+        self.away_before = 0
+        self.away_after = 0
+        self.unwritable: set[int] = set()
+        self.parts: list[int] = []
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def record(
+        self, batch_id: str, worker_id: str, part: int, outcomes: Sequence[ItemOutcome], now: float
+    ) -> Recorded | None:
+        await self.open.wait()
+        if self.away_before:
+            self.away_before -= 1
+            raise StoreUnavailable("away")
+        if any(o.seq in self.unwritable and o.exit_reason is ExitReason.SUCCEEDED for o in outcomes):
+            raise ValueError("the database does not take this")
+        self.parts.append(len(outcomes))
+        recorded = await self.store.record(batch_id, worker_id, part, outcomes, now)
+        if self.away_after:
+            self.away_after -= 1
+            raise StoreUnavailable("the answer was lost")
+        return recorded
+
+
+class Stand:
+    """One batch that was taken, and its records."""
+
+    def __init__(self, store: SqlStore, batch: Batch, items: list[BatchItem]) -> None:
+        self.store = store
+        self.batch = batch
+        self.items = items
+        self.moody = Moody(store)
+        self.refusals = 0
+        self.records = BatchRecords(self.moody, batch, time.time() + 30, self._refuse)  # type: ignore[arg-type]
+
+    def _refuse(self) -> None:
+        self.refusals += 1
+
+    def outcome(self, item: BatchItem, **given: Any) -> ItemOutcome:
+        plain = ItemOutcome(
+            seq=item.seq,
+            attempt=item.attempt,
+            exit_reason=ExitReason.SUCCEEDED,
+            result=Raw(b"1"),
+            result_bytes=1,
+            started_at=1.0,
+            finished_at=2.0,
+        )
+        return replace(plain, **given)
+
+    async def record_all(self) -> None:
+        running = asyncio.create_task(self.records.run())
+        for item in self.items:
+            await self.records.add(self.outcome(item))
+        self.records.end()
+        await running
+
+    async def statuses(self) -> dict[ItemStatus, int]:
+        counts: dict[ItemStatus, int] = {}
+        async for block in self.store.stream_items(self.batch.job_id, ItemFilter()):
+            for item in block:
+                counts[item.status] = counts.get(item.status, 0) + 1
+        return counts
+
+
+@pytest.fixture
+async def stand(tmp_path: Path) -> AsyncIterator[Any]:
+    store = SqlStore(f"sqlite:///{tmp_path / 'jobs.db'}")
+    await store.start()
+
+    async def make(count: int) -> Stand:
+        now = time.time()
+        job = Job(id=new_id("job"), status=JobStatus.CREATING, scraper="a/b", pinned="a/b@1.0.0", created_at=now)
+        assert await store.create_job(job)
+        items = [NewItem(key=f"k{n}", input=Raw(b"{}")) for n in range(count)]
+        for block in range(0, count, 1000):
+            await store.add_items(job.id, items[block : block + 1000], block // 1000, now)
+        await store.end_reading(job.id, 0, "", now)
+        batch = await store.cut(Batch(id=new_id("batch"), job_id=job.id, left=count, queued_at=now), now)
+        assert batch is not None
+        taken = await store.take_batch(batch.id, WORKER, now, now + 30)
+        assert taken is not None
+        return Stand(store, taken[0], taken[2])
+
+    yield make
+    await store.stop()
+
+
+async def test_outcomes_go_in_parts_and_none_is_left(stand: Any) -> None:
+    made = await stand(2 * PART + 3)
+    await made.record_all()
+    assert sum(made.moody.parts) == 2 * PART + 3
+    assert max(made.moody.parts) <= PART
+    assert made.records.left == 0
+    assert await made.statuses() == {ItemStatus.SUCCESS: 2 * PART + 3}
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 0), (0, 1), (2, 2)])
+async def test_a_store_that_is_away_is_asked_again_and_nothing_is_lost(
+    stand: Any, monkeypatch: pytest.MonkeyPatch, before: int, after: int
+) -> None:
+    monkeypatch.setattr(batch_records, "_FIRST_REST", 0.001)
+    made = await stand(PART + 10)
+    made.moody.away_before, made.moody.away_after = before, after
+    await made.record_all()
+    assert await made.statuses() == {ItemStatus.SUCCESS: PART + 10}
+    assert made.refusals == 0
+    assert made.records.left == 0
+
+
+async def test_a_store_that_is_away_for_longer_than_the_lease_voids_what_waits(stand: Any) -> None:
+    made = await stand(5)
+    made.moody.away_before = 1_000
+    made.records.lease_until = time.time() + 0.3
+    await made.record_all()
+    assert made.records.refused
+    assert made.refusals == 1
+    assert await made.statuses() == {ItemStatus.IN_PROGRESS: 5}
+
+
+async def test_a_batch_that_is_anothers_is_left_to_him(stand: Any) -> None:
+    made = await stand(5)
+    await made.store.give_back(made.batch.id, WORKER, time.time())
+    await made.record_all()
+    assert made.refusals == 1
+    assert await made.statuses() == {ItemStatus.PENDING: 5}
+    await made.records.add(made.outcome(made.items[0]))
+
+
+async def test_who_has_too_much_waiting_waits_with_it(stand: Any) -> None:
+    made = await stand(MOST_WAITING + 500)
+    made.moody.open.clear()
+    adding = asyncio.create_task(made.record_all())
+    done, _ = await asyncio.wait((adding,), timeout=0.3)
+    assert not done
+    assert len(made.records._waiting) == MOST_WAITING
+    made.moody.open.set()
+    await adding
+    assert await made.statuses() == {ItemStatus.SUCCESS: MOST_WAITING + 500}
+
+
+async def test_large_results_wait_in_a_bounded_number(stand: Any) -> None:
+    made = await stand(40)
+    made.moody.open.clear()
+    running = asyncio.create_task(made.records.run())
+
+    async def add() -> None:
+        for item in made.items:
+            await made.records.add(made.outcome(item, result_bytes=1024 * 1024))
+
+    adding = asyncio.create_task(add())
+    done, _ = await asyncio.wait((adding,), timeout=0.3)
+    assert not done
+    assert len(made.records._waiting) == 8
+    made.moody.open.set()
+    await adding
+    made.records.end()
+    await running
+    assert await made.statuses() == {ItemStatus.SUCCESS: 40}
+
+
+async def test_an_outcome_that_cannot_be_written_takes_no_other_along(stand: Any) -> None:
+    made = await stand(20)
+    made.moody.unwritable = {3, 17}
+    await made.record_all()
+    assert await made.statuses() == {ItemStatus.SUCCESS: 18, ItemStatus.ERROR: 2}
+    assert made.records.left == 0
+
+
+async def test_outcomes_do_not_wait_long_for_company(stand: Any) -> None:
+    made = await stand(3)
+    running = asyncio.create_task(made.records.run())
+    await made.records.add(made.outcome(made.items[0]))
+    async with asyncio.timeout(20):
+        while not made.moody.parts:
+            await asyncio.sleep(0.01)
+    made.records.end()
+    await running
+    assert made.moody.parts == [1]
+    assert made.records.left == 2

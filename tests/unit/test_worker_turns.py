@@ -1,0 +1,78 @@
+"""Work that never waits leaves the event loop to others."""
+
+import asyncio
+import time
+
+from scrapeyard.worker.turns import SLICE_SECONDS, Turns
+
+
+def spin(seconds: float) -> None:
+    ends = time.thread_time() + seconds
+    while time.thread_time() < ends:
+        pass
+
+
+async def test_others_have_a_turn_after_each_slice() -> None:
+    turns, rounds, stop = Turns(), 0, False
+
+    async def other() -> None:
+        nonlocal rounds
+        while not stop:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    async def busy() -> None:
+        for _ in range(100):
+            await turns.breathe()
+            spin(SLICE_SECONDS / 5)
+
+    watching = asyncio.create_task(other())
+    await asyncio.gather(*(busy() for _ in range(4)))
+    stop = True
+    await watching
+    assert rounds >= 4 * 100 / 5 / 2
+
+
+async def test_one_at_a_time_goes_on_between_two_rounds_of_the_loop() -> None:
+    turns, log = Turns(), []
+
+    async def busy(name: int) -> None:
+        for _ in range(20):
+            await turns.breathe()
+            log.append(name)
+            spin(SLICE_SECONDS)
+
+    async def tick() -> None:
+        while True:
+            log.append(-1)
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.gather(*(busy(name) for name in range(8)))
+    ticking.cancel()
+    longest = max(len(run) for run in "".join("t" if name < 0 else "b" for name in log).split("t"))
+    assert longest <= 2
+
+
+async def test_who_waits_is_served_in_order() -> None:
+    turns, log = Turns(), []
+
+    async def busy(name: int) -> None:
+        for _ in range(3):
+            await turns.breathe()
+            log.append(name)
+            spin(SLICE_SECONDS)
+
+    await asyncio.gather(*(busy(name) for name in range(5)))
+    assert log == [0, 1, 2, 3, 4] * 3
+
+
+async def test_one_who_gives_up_does_not_hold_the_others() -> None:
+    turns = Turns()
+    waiting = [asyncio.create_task(turns.breathe()) for _ in range(5)]
+    await asyncio.sleep(0)
+    for task in waiting[:3]:
+        task.cancel()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*waiting, return_exceptions=True)
+    await turns.breathe()
