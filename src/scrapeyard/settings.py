@@ -64,9 +64,11 @@ class GatewaySettings(Section):
     wait_seconds: float = Field(30, gt=0, le=300, description="How long a call waits when it does not say.")
     max_wait_seconds: float = Field(300, gt=0, le=3600, description="The longest a call may wait.")
     max_body_mb: float = Field(10, gt=0, le=1024, description="Larger request bodies are refused before they are read.")
+    max_upload_mb: float = Field(2048, gt=0, le=20_480, description="The same for lists of items that are uploaded.")
     max_urls: int = Field(1000, ge=1, le=100_000, description="URLs in one call.")
     max_backlog: int = Field(10_000, ge=1, description="Runs that may wait in one lane; beyond it calls get 503.")
     max_waiting: int = Field(2000, ge=1, description="Calls that may wait for an answer at once; beyond it 429.")
+    max_streams: int = Field(500, ge=1, description="Jobs that may be watched live at once; beyond it 429.")
     cors_origins: tuple[str, ...] = Field((), description="Origins that browsers may call from; `*` for any.")
 
 
@@ -262,6 +264,29 @@ class JobSettings(Section):
     window: float = Field(0.5, gt=0, le=100, description="Batches that wait in a lane for each slot of its workers.")
 
 
+class WebhookSettings(Section):
+    """Telling receivers what happened to jobs and runs."""
+
+    secret: SecretStr = Field(
+        SecretStr(""), description="Signs what is sent for calls that bring no secret of their own; empty: they must."
+    )
+    timeout_seconds: float = Field(10, gt=0, le=120, description="For one attempt, from connecting to the answer.")
+    first_seconds: float = Field(10, gt=0, le=3600, description="Before the second attempt; doubles with each.")
+    cap_seconds: float = Field(3600, gt=0, le=86_400, description="No wait between attempts is longer.")
+    give_up_hours: float = Field(24, ge=0, le=720, description="How long a message is tried.")
+    concurrency: int = Field(16, ge=1, le=256, description="Messages on their way at once, to all receivers.")
+    allow_hosts: tuple[str, ...] = Field(
+        (), description="Hosts or networks (CIDR) that may be told though private, beside http.allow_hosts."
+    )
+
+    @field_validator("secret")
+    @classmethod
+    def _is_long(cls, secret: SecretStr) -> SecretStr:
+        if 0 < len(secret.get_secret_value()) < 16:
+            raise ValueError("shorter than 16 characters can be guessed; take a longer one")
+        return secret
+
+
 class SourceSettings(Section):
     """One repository of scrapers."""
 
@@ -356,6 +381,7 @@ class RetentionSettings(Section):
     runs_days: float = Field(7, gt=0, description="Final runs with their logs, results and artifacts.")
     keys_hours: float = Field(24, gt=0, description="Idempotency keys.")
     jobs_days: float = Field(30, gt=0, description="Final jobs with their items, results, artifacts and exports.")
+    webhooks_days: float = Field(7, gt=0, description="Messages to receivers of webhooks, once taken or given up.")
     usage_days: float = Field(90, ge=31, description="What was received from sites and through proxies, by day.")
 
 
@@ -409,6 +435,7 @@ class Settings(Section):
     budget: BudgetSettings = BudgetSettings()
     escalation: EscalationSettings = EscalationSettings()
     jobs: JobSettings = JobSettings()
+    webhooks: WebhookSettings = WebhookSettings()
     repository: RepositorySettings = RepositorySettings()
     environments: EnvironmentSettings = EnvironmentSettings()
     retention: RetentionSettings = RetentionSettings()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec import Raw
+from msgspec.structs import replace
 from sqlalchemy import ColumnElement, RowMapping, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -86,8 +87,9 @@ class SqlSchedules:
         async def work(connection: AsyncConnection) -> bool:
             if (await connection.execute(moved.returning(SCHEDULES.c.id))).first() is None:
                 return False
-            for firing in firings:
-                insert = self._database.insert(FIRINGS).values(_firing_row(firing))
+            waiting = await _waiting(connection, schedule.id)
+            for place, firing in enumerate(firings, waiting):
+                insert = self._database.insert(FIRINGS).values(_firing_row(_if_room(firing, place)))
                 await connection.execute(insert.on_conflict_do_nothing())
             await _bound(connection, schedule.id)
             return True
@@ -157,6 +159,13 @@ async def _bound(connection: AsyncConnection, schedule_id: str) -> None:
     too_old = await connection.scalar(newest)
     if too_old is not None:
         await connection.execute(delete(FIRINGS).where(settled, FIRINGS.c.due_at <= too_old))
+
+
+def _if_room(firing: Firing, place: int) -> Firing:
+    if firing.state is not FiringState.WAITING or place < HISTORY:
+        return firing
+    reason = f"{HISTORY} earlier ones wait already"
+    return replace(firing, state=FiringState.SKIPPED, reason=reason, settled_at=firing.created_at)
 
 
 def _is(firing: Firing) -> ColumnElement[bool]:

@@ -192,6 +192,14 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "An unexpected error while answering {path}: {error}",
         "ko": "{path} 응답 중 예기치 않은 오류가 발생했습니다: {error}",
     },
+    "gateway.watch_broken": {
+        "en": "Looking at job {job} for those who watch it met a fault of ours: {error}",
+        "ko": "작업 {job}을(를) 조회하다 내부 오류가 발생했습니다: {error}",
+    },
+    "gateway.watch_failed": {
+        "en": "Job {job} cannot be looked at for those who watch it; it is tried again: {error}",
+        "ko": "작업 {job}을(를) 지켜보는 이들을 위해 조회할 수 없습니다. 다시 시도합니다: {error}",
+    },
     "intake.broken": {
         "en": "Reading the source of job {job} met a fault of ours: {error}",
         "ko": "작업 {job}의 원본을 읽는 중 내부 오류가 발생했습니다: {error}",
@@ -240,6 +248,14 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Job {job}: {used} of its budget of {allowed} {budget} ({state})",
         "ko": "작업 {job}: 예산 {budget} {allowed} 중 {used} 사용 ({state})",
     },
+    "jobs.created": {
+        "en": "Job {job} was made for {scraper}, its items come from: {source}",
+        "ko": "작업 {job}이(가) {scraper}(으)로 만들어졌습니다. 항목 출처: {source}",
+    },
+    "jobs.deleted": {
+        "en": "Job {job} was deleted by a call",
+        "ko": "호출에 따라 작업 {job}을(를) 삭제했습니다",
+    },
     "jobs.finishing_failed": {
         "en": "The files of job {job} could not be written (try {tries}): {error}",
         "ko": "작업 {job}의 파일을 쓰지 못했습니다({tries}번째 시도): {error}",
@@ -255,6 +271,14 @@ WORDS: dict[str, dict[str, str]] = {
     "jobs.moved": {
         "en": "Job {job} is {status}",
         "ko": "작업 {job}이(가) {status} 상태가 되었습니다",
+    },
+    "jobs.not_told": {
+        "en": "Others could not be told on {channel} and will find out by themselves: {error}",
+        "ko": "{channel}(으)로 알리지 못했습니다. 다른 프로세스가 스스로 알게 됩니다: {error}",
+    },
+    "jobs.redriven": {
+        "en": "{items} items of job {job} are run again",
+        "ko": "작업 {job}의 항목 {items}개를 다시 실행합니다",
     },
     "jobs.removed": {
         "en": "Job {job} was kept long enough and is removed",
@@ -436,6 +460,18 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "The zygote went away; the next run starts another",
         "ko": "자이고트 프로세스가 사라졌습니다. 다음 실행 때 새로 시작합니다",
     },
+    "schedules.missed": {
+        "en": "Schedule {schedule}: {reason}",
+        "ko": "일정 {schedule}: {reason}",
+    },
+    "schedules.not_started": {
+        "en": "Schedule {schedule} started nothing this time ({state}): {reason}",
+        "ko": "일정 {schedule}이(가) 이번에는 아무것도 시작하지 않았습니다({state}): {reason}",
+    },
+    "schedules.started": {
+        "en": "Schedule {schedule} started {subject}",
+        "ko": "일정 {schedule}이(가) {subject}을(를) 시작했습니다",
+    },
     "secrets.unreadable": {
         "en": "The secrets of scrapers cannot be read: {problem}",
         "ko": "스크래퍼의 비밀 값을 읽을 수 없습니다: {problem}",
@@ -527,6 +563,18 @@ WORDS: dict[str, dict[str, str]] = {
     "ways.unreadable": {
         "en": "A clearance of {site} cannot be read and is left out: {error}",
         "ko": "{site}의 통과 정보를 읽을 수 없어 제외합니다: {error}",
+    },
+    "webhooks.delivered": {
+        "en": "The receiver took {event_name} of {subject} ({delivery}): {status} in {ms} ms",
+        "ko": "수신자가 {subject}의 {event_name}을(를) 받았습니다({delivery}): {ms}ms, {status}",
+    },
+    "webhooks.given_up": {
+        "en": "{event_name} of {subject} was not taken in {attempts} attempts and is given up ({delivery}): {error}",
+        "ko": "{subject}의 {event_name}이(가) {attempts}번 시도에도 전달되지 않아 포기합니다({delivery}): {error}",
+    },
+    "webhooks.later": {
+        "en": "{event_name} of {subject} is sent again later, after attempt {attempts} ({delivery}): {error}",
+        "ko": "{subject}의 {event_name}을(를) {attempts}번째 시도 후 나중에 다시 보냅니다({delivery}): {error}",
     },
     "worker.beat_broken": {
         "en": "A heartbeat met a fault of ours: {error}",
