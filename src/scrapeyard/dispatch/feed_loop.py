@@ -16,7 +16,8 @@ IDLE_SECONDS = 0.5
 """Between rounds while no job has anything to hand out, unless somebody says that one has."""
 FAILED_SECONDS = 1.0
 _REST = 0.5
-"""A round is followed by a rest of at least this part of its length: many jobs must not take all of a core."""
+"""A round is followed by a rest of at least this part of its length, so that many jobs do not take all of a core; but
+never longer than a tick: a round that is long since the store is busy must not be followed by empty slots."""
 
 
 class FeedLoop:
@@ -58,7 +59,7 @@ class FeedLoop:
             began = time.perf_counter()
             rest = await self._round() if self._leads() else IDLE_SECONDS
             took = time.perf_counter() - began
-            least = max(self._tick - took, _REST * took)
+            least = max(self._tick - took, min(_REST * took, self._tick))
             await _pass(self._stopping, least)
             if rest > self._tick:
                 await _pass(self._woken, rest - least)
