@@ -187,6 +187,18 @@ async def test_deleting_leaves_no_empty_folders(tmp_path: Path) -> None:
     assert list((tmp_path / "blobs").rglob("*")) == []
 
 
+async def test_what_a_killed_write_left_goes_with_its_prefix(tmp_path: Path) -> None:
+    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
+    for job in ("job_1", "job_2"):
+        await blobs.put(f"{job}/exports/e/full.csv", b"x", "text/csv")
+        (tmp_path / "blobs" / job / "exports" / "e" / "full.csv#1").write_bytes(b"half")
+    await blobs.delete_prefix(["job_1/"])
+    kept = sorted(
+        str(path.relative_to(tmp_path / "blobs")) for path in (tmp_path / "blobs").rglob("*") if path.is_file()
+    )
+    assert kept == ["job_2/exports/e/full.csv", "job_2/exports/e/full.csv#1"]
+
+
 async def test_the_content_type_is_kept_where_the_store_can() -> None:
     store = MemoryStore()
     await ObjectBlobs(store, content_types=True).put("a/b", b"{}", "application/json")

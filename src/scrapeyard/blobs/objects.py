@@ -1,7 +1,9 @@
 """Blobs in an object store, by obstore: a local folder, S3 and its kin."""
 
+import asyncio
 import re
 import secrets
+import shutil
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -48,12 +50,15 @@ class ObjectBlobs:
         self._content_types = content_types
         self._remedy = remedy
         self._window = window
+        self._folder: Path | None = None
 
     @classmethod
     def in_folder(cls, folder: Path) -> Self:
         """Blobs in a folder, which is made when it is not there. Raises BlobsUnavailable when it cannot be."""
         with _translated("", _FOLDER_REMEDY):
-            return cls(LocalStore(folder, automatic_cleanup=True, mkdir=True), content_types=False)
+            blobs = cls(LocalStore(folder, automatic_cleanup=True, mkdir=True), content_types=False)
+            blobs._folder = folder
+            return blobs
 
     @classmethod
     def in_bucket(cls, settings: BlobSettings) -> Self:
@@ -165,6 +170,8 @@ class ObjectBlobs:
     async def _delete_under(self, prefix: str) -> None:
         async for found in obstore.list(self._store, prefix=prefix):
             await obstore.delete_async(self._store, [meta["path"] for meta in found])
+        if self._folder is not None:  # a write that was killed leaves a file that listings do not show
+            await asyncio.to_thread(shutil.rmtree, self._folder / prefix, ignore_errors=True)
 
 
 def _checked(key: str) -> str:
