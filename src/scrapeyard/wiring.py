@@ -14,9 +14,13 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS, make_builtins
 from scrapeyard.dispatch.dispatcher import Dispatcher
 from scrapeyard.engine_wiring import WebParts, start_engine
+from scrapeyard.engines.assembly import Engine
 from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.extract.processes import ProcessExtractor
+from scrapeyard.intake.filling import Intake
+from scrapeyard.intake.following import Following
+from scrapeyard.intake.reading import Reading
 from scrapeyard.model import new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
@@ -68,6 +72,10 @@ class _Base:
     blobs: ObjectBlobs
     catalogue: SourcedCatalogue
     web: WebParts
+    worker_id: str
+    """Empty: no worker is in this process."""
+    engine: Engine
+    intake: Intake
 
 
 class Platform:
@@ -105,31 +113,54 @@ class Platform:
         await self._up(recorder.start, recorder.stop)
         blobs = make_blobs(settings)
         catalogue = make_catalogue(settings)
-        if set(self.roles) & {"gateway", "worker"}:
-            await self._up(catalogue.start, catalogue.stop)
-        if "gateway" not in self.roles and "worker" in self.roles:  # a gateway follows moved channels by itself
+        await self._up(catalogue.start, catalogue.stop)
+        if "gateway" not in self.roles:  # which follows moved channels by itself
             moved = MovedChannels(store, queue, catalogue, "", time.time)
             await self._up(moved.start, moved.stop)
         web = WebParts(settings)
-        if set(self.roles) & {"gateway", "worker"}:
-            await web.start(self._up)
-        base = _Base(queue=queue, store=store, recorder=recorder, blobs=blobs, catalogue=catalogue, web=web)
+        await web.start(self._up)
+        worker_id = new_id("worker") if "worker" in self.roles else ""
+        engine = await start_engine(settings, web, store, queue, worker_id=worker_id, up=self._up)
+        base = _Base(
+            queue=queue,
+            store=store,
+            recorder=recorder,
+            blobs=blobs,
+            catalogue=catalogue,
+            web=web,
+            worker_id=worker_id,
+            engine=engine,
+            intake=_make_intake(store, blobs, engine, catalogue),
+        )
         if "worker" in self.roles:
             await self._start_worker(base)
         if "dispatcher" in self.roles:
-            exporter = Exporter(store, blobs, time.time)
-            await self._up(exporter.start, exporter.stop)
-            finisher = Finisher(store, blobs, exporter, time.time)
-            dispatcher = Dispatcher(settings, store, queue, blobs, finish=finisher.finish, more=(exporter,))
-            await self._up(dispatcher.start, dispatcher.stop)
+            await self._start_dispatcher(base)
         if "gateway" in self.roles:
             await self._start_gateway(base)
+
+    async def _start_dispatcher(self, base: "_Base") -> None:
+        settings, store, blobs = self.settings, base.store, base.blobs
+        exporter = Exporter(store, blobs, time.time)
+        await self._up(exporter.start, exporter.stop)
+        finisher = Finisher(store, blobs, exporter, time.time)
+        reading = Reading(store, base.intake, time.time)
+        await self._up(reading.start, reading.stop)
+        following = Following(
+            store=store,
+            blobs=blobs,
+            catalogue=base.catalogue,
+            checker=InputChecker(),
+            sites=Sites(settings.sites.whole_hosts),
+            clock=time.time,
+        )
+        more = (reading, following, exporter)
+        dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finisher.finish, more=more)
+        await self._up(dispatcher.start, dispatcher.stop)
 
     async def _start_worker(self, base: "_Base") -> None:
         settings = self.settings
         slots = settings.worker.slots or 4 * (os.cpu_count() or 1)
-        worker_id = new_id("worker")
-        engine = await start_engine(settings, base.web, base.store, base.queue, worker_id=worker_id, up=self._up)
         sandbox = ForkSandbox(settings.sandbox, settings.worker, slots)
         await self._up(sandbox.start, sandbox.stop)
         extractor = ProcessExtractor()
@@ -143,25 +174,25 @@ class Platform:
             catalogue=base.catalogue,
             preparer=Preparer(environments, secrets),
             sandbox=sandbox,
-            engine=engine,
+            engine=base.engine,
             blobs=base.blobs,
             queue=base.queue,
             builtins=builtins,
             checker=checker,
-            worker_id=worker_id,
+            worker_id=base.worker_id,
         )
         parts = BatchParts(
             store=base.store,
             executor=executor,
             sandbox=sandbox,
-            engine=engine,
+            engine=base.engine,
             blobs=base.blobs,
             builtins=builtins,
             checker=checker,
             sites=Sites(settings.sites.whole_hosts),
         )
         self.worker = Worker(
-            worker_id=worker_id,
+            worker_id=base.worker_id,
             settings=settings.worker,
             slots=slots,
             queue=base.queue,
@@ -170,7 +201,7 @@ class Platform:
             catalogue=base.catalogue,
             sandbox=sandbox,
             executor=executor,
-            batches=Batches(parts, worker_id, settings.worker.lease_seconds),
+            batches=Batches(parts, base.worker_id, settings.worker.lease_seconds),
             foresight=Foresight(base.catalogue, environments),
             traces=self._start_traces(),
         )
@@ -196,6 +227,7 @@ class Platform:
             recorder=base.recorder,
             blobs=base.blobs,
             catalogue=base.catalogue,
+            intake=base.intake,
             gateway_id=new_id("gateway"),
             pages=base.web.pages,
             gate=base.web.gate,
@@ -230,6 +262,12 @@ def make_blobs(settings: Settings) -> ObjectBlobs:
     if settings.blobs.url:
         return ObjectBlobs.in_bucket(settings.blobs)
     return ObjectBlobs.in_folder(settings.data_dir.resolve() / "blobs")
+
+
+def _make_intake(store: SqlStore, blobs: ObjectBlobs, engine: Engine, catalogue: SourcedCatalogue) -> Intake:
+    return Intake(
+        store=store, blobs=blobs, engine=engine, catalogue=catalogue, checker=InputChecker(), holder=new_id("intake")
+    )
 
 
 def make_environments(settings: Settings) -> Environments:

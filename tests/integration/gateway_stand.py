@@ -13,8 +13,10 @@ from fastapi import FastAPI
 from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.engines.http import WreqEngine
 from scrapeyard.gateway.app import GatewayServices, application
 from scrapeyard.gateway.services import Gateway
+from scrapeyard.intake.filling import Intake
 from scrapeyard.model import (
     Delivery,
     ExitReason,
@@ -33,6 +35,7 @@ from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.loading import Terms
+from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.sources.folder import FolderSource
 from scrapeyard.settings import Settings
 from scrapeyard.store.port import Ending
@@ -169,8 +172,12 @@ async def open_services(
         Upkeep(refresh_seconds=60),
     )
     store, queue = SqlStore(f"sqlite:///{folder}/runs.sqlite"), queue or MemoryQueue()
+    blobs, engine = ObjectBlobs.in_folder(folder / "blobs"), WreqEngine(settings.http, sessions=store)
+    intake = Intake(
+        store=store, blobs=blobs, engine=engine, catalogue=catalogue, checker=InputChecker(), holder=gateway_id
+    )
     async with AsyncExitStack() as stack:
-        for part in (store, queue, catalogue):
+        for part in (store, queue, catalogue, engine):
             await part.start()
             stack.push_async_callback(part.stop)
         recorder = await stack.enter_async_context(Recorder(store))
@@ -179,8 +186,9 @@ async def open_services(
             queue=queue,
             store=store,
             recorder=recorder,
-            blobs=ObjectBlobs.in_folder(folder / "blobs"),
+            blobs=blobs,
             catalogue=catalogue,
+            intake=intake,
             gateway_id=gateway_id,
         )
 

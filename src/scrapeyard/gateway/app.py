@@ -1,11 +1,12 @@
 """The HTTP API as an ASGI application."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import Scope
 
 from scrapeyard import __version__
 from scrapeyard.gateway import openapi, problems
@@ -16,24 +17,39 @@ from scrapeyard.gateway.routes import (
     artifacts,
     cache,
     channels,
+    dead_letters,
     events,
+    exports,
     health,
+    job_items,
+    job_results,
+    job_stream,
+    jobs,
     metrics,
     proxies,
     runs,
     scrape,
     scrapers,
     sites,
+    stats,
     workers,
 )
 from scrapeyard.gateway.services import Gateway, GatewayServices
+from scrapeyard.gateway.uploads import takes_upload
 from scrapeyard.settings import GatewaySettings
 
 __all__ = ["GatewayServices", "create_app"]
 
-FAMILIES = (scrape, runs, events, artifacts, workers, scrapers, channels, sites, proxies, cache, health, metrics)
+FAMILIES = (
+    *(scrape, runs, events, artifacts),
+    *(jobs, job_items, job_results, job_stream, exports, dead_letters, stats),
+    *(workers, scrapers, channels, sites, proxies, cache, health, metrics),
+)
 """Of routes, in the order in which they are described."""
-EXPOSED = ("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent")
+EXPOSED = (
+    *("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent"),
+    *("Content-Disposition", "Content-Range", "ETag"),
+)
 DESCRIPTION = (
     "Runs scrapers and answers in the same response. Errors are `application/problem+json` with a stable `code`, "
     "`retryable` and a `remedy`."
@@ -80,16 +96,26 @@ def _lifespan(gateway: Gateway) -> Any:
 
 
 def _wrap(app: FastAPI, settings: GatewaySettings) -> None:
-    app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20))
+    app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
     app.add_middleware(LastResort)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(settings.cors_origins),
             allow_methods=["GET", "POST", "PUT", "DELETE"],
-            allow_headers=["Content-Type", "Idempotency-Key", "Prefer", "traceparent"],
+            allow_headers=["Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer", "Range", "traceparent"],
             expose_headers=list(EXPOSED),
         )
+
+
+def _upload_limit(settings: GatewaySettings) -> Callable[[Scope], int | None]:
+    """Lists may be larger than other bodies, on the paths that take them."""
+    most = int(settings.max_upload_mb * 2**20)
+
+    def limit(scope: Scope) -> int | None:
+        return most if takes_upload(scope) else None
+
+    return limit
 
 
 def _document(app: FastAPI, settings: GatewaySettings) -> None:

@@ -15,7 +15,8 @@ from scrapeyard.gateway.schemas import ScrapeCall
 from scrapeyard.gateway.tracing import traceparent
 from scrapeyard.settings import GatewaySettings
 
-_KEY = re.compile(r"^[\x21-\x7e]{1,255}$")
+KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
+_KEY = re.compile(KEY_PATTERN)
 _JSON = re.compile(r"^application/(?:[a-z0-9.+-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
 _PREFER_WAIT = re.compile(r"^wait\s*=\s*\"?(\d{1,9})\"?$", re.IGNORECASE)
 
@@ -44,24 +45,30 @@ class Asked:
 async def read_call(request: Request, settings: GatewaySettings) -> Asked:
     """Understand a call. Raises BadRequest, Refusal (415) or pydantic's ValidationError."""
     headers = request.headers
-    if not _JSON.match(headers.get("content-type", "")):
+    if not is_json(headers.get("content-type", "")):
         raise Refusal("not_json", 415, "the body's Content-Type is not application/json")
-    body = _decode(await request.body())
+    body = decode_body(await request.body())
     call = ScrapeCall.model_validate(body)
     _bounded(call, settings)
     wait, preference = _wait(call, headers.getlist("prefer"), settings)
-    key = _key(headers.get("idempotency-key"))
+    key = idempotency_key(headers.get("idempotency-key"))
     return Asked(
         call=call,
         wait=wait,
         preference=preference,
         key=key,
-        digest=_digest(body) if key else "",
+        digest=digest_of(body) if key else "",
         traceparent=traceparent(headers.get("traceparent")),
     )
 
 
-def _decode(body: bytes) -> Any:
+def is_json(content_type: str) -> bool:
+    """Whether a body says that it is JSON."""
+    return _JSON.match(content_type) is not None
+
+
+def decode_body(body: bytes) -> Any:
+    """JSON. Raises Refusal (400)."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -93,11 +100,13 @@ def _wait(call: ScrapeCall, prefers: list[str], settings: GatewaySettings) -> tu
     return min(settings.wait_seconds, settings.max_wait_seconds), ""
 
 
-def _key(given: str | None) -> str | None:
+def idempotency_key(given: str | None) -> str | None:
+    """The header, checked. Raises BadRequest."""
     if given is not None and not _KEY.match(given):
         raise BadRequest("Idempotency-Key must be 1 to 255 visible ASCII characters")
     return given
 
 
-def _digest(body: Any) -> str:
+def digest_of(body: Any) -> str:
+    """Of a body, whatever the order of its keys."""
     return hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()

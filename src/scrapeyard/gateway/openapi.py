@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from scrapeyard.gateway import problems, schemas
+from scrapeyard.gateway import job_calls, problems, schemas
 from scrapeyard.settings import GatewaySettings
 
 Responses = dict[int | str, dict[str, Any]]
@@ -13,10 +13,12 @@ Responses = dict[int | str, dict[str, Any]]
 _MEANINGS = {
     400: "The request cannot be taken as it is; `detail` names the part.",
     401: "A Git host's hook that does not know the secret.",
+    403: "A web page from elsewhere; gateway.cors_origins names those that may call.",
     404: "There is no such thing.",
     409: "What is there does not allow it; `detail` says why.",
     413: "The body is too large.",
-    415: "The body is not declared as JSON.",
+    415: "The body is not declared as something that is taken here.",
+    416: "The range is not within the file.",
     422: "Some part is not valid; `errors` lists each place.",
     429: "Too many calls wait already; try again after Retry-After.",
     500: "A fault of ours.",
@@ -58,7 +60,7 @@ def describe(app: FastAPI, settings: GatewaySettings) -> dict[str, Any]:
     """The whole document, with this gateway's own bounds written into it."""
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     components = document.setdefault("components", {}).setdefault("schemas", {})
-    for model in (schemas.Problem, schemas.RunProblem, schemas.ScrapeCall):
+    for model in (schemas.Problem, schemas.RunProblem, schemas.ScrapeCall, job_calls.JobCall, job_calls.AppendCall):
         whole = model.model_json_schema(ref_template="#/components/schemas/{model}")
         components.update(whole.pop("$defs", {}))
         components[model.__name__] = whole

@@ -58,7 +58,7 @@ def from_error(error: ScrapeyardError) -> Response:
         retryable = error.retry_after is not None
         document = problem(error.refusal_code, error.status, error.message, retryable=retryable)
         return respond(document, _retry_after(error.retry_after))
-    more = {"errors": error.details["errors"]} if "errors" in error.details else {}
+    more = {name: error.details[name] for name in ("errors", "rows", "count") if name in error.details}
     document = problem(error.code, _status(error), error.message, retryable=error.retryable, **more)
     return respond(document, _retry_after(getattr(error, "retry_after", None)))
 

@@ -5,6 +5,12 @@ from scrapeyard.model import ExitReason
 PROBLEMS: dict[str, tuple[str, str]] = {
     "bad_request": ("The request cannot be taken", "Correct the part that `detail` names."),
     "bad_json": ("The body is not JSON", "Send one JSON object, encoded as UTF-8."),
+    "bad_list": ("The list cannot be read", "Correct what `detail` names, and send the list again."),
+    "bad_range": ("Nothing lies in that range", "Ask for a range within the file, or for all of it."),
+    "bad_rows": (
+        "Rows of the list cannot be used",
+        "Correct the rows in `rows`, or send `bad_rows: skip` to leave them out.",
+    ),
     "bad_input": (
         "The input does not fit the scraper's schema",
         "Correct the places listed in `errors`; GET /api/scrapers/{site}/{task} shows the schema.",
@@ -17,7 +23,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "This Idempotency-Key was used with another body",
         "Use a new key for a new request, or send the first body again.",
     ),
-    "not_found": ("Not found", "Check the id; runs are removed when their retention ends."),
+    "not_found": ("Not found", "Check the id; runs and jobs are removed when their retention ends."),
     "scraper_not_found": ("No such scraper", "GET /api/scrapers lists what there is."),
     "scraper_invalid": ("The scraper cannot be run", "Its author must correct the fault that `detail` names."),
     "conflict": ("That cannot be changed", "`detail` says why."),
@@ -26,7 +32,18 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "Give the Git host the same secret as repository.hook_secret.",
     ),
     "method_not_allowed": ("Method not allowed", "Use one of the methods in the Allow header."),
-    "too_large": ("The request body is too large", "Send less, or raise gateway.max_body_mb."),
+    "too_large": (
+        "The request body is too large",
+        "Send less, or raise gateway.max_body_mb, for uploads gateway.max_upload_mb.",
+    ),
+    "not_a_list": (
+        "The body is neither JSON nor a list",
+        "Send application/json, text/csv, application/x-ndjson, text/plain or multipart/form-data.",
+    ),
+    "origin_refused": (
+        "Pages from there may not call",
+        "The operator names the page's origin in gateway.cors_origins.",
+    ),
     "not_json": ("The body must be JSON", "Send `Content-Type: application/json`."),
     "unavailable": ("Something we depend on is away", "Try again after the seconds in Retry-After."),
     "overloaded": ("Too many runs wait", "Slow down and try again after Retry-After, or add workers."),

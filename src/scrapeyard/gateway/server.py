@@ -13,6 +13,8 @@ from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("gateway")
+MAX_HEARD = 4096
+"""Bytes of a message from a caller that watches; nothing is expected."""
 GRACE_SECONDS = 10
 """How long answers under way may take once the server stops."""
 
@@ -75,7 +77,8 @@ class GatewayServer:
             application(self._gateway),
             loop="none",
             http="httptools",
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=MAX_HEARD,
             lifespan="off",
             log_config=None,
             access_log=False,

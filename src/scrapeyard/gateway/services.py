@@ -15,17 +15,18 @@ from scrapeyard.engines.sites.site import Sites
 from scrapeyard.gateway.caching import Caching
 from scrapeyard.gateway.cancelling import Cancelling
 from scrapeyard.gateway.health import Health
+from scrapeyard.gateway.job_desk import DeskStore, JobDesk
 from scrapeyard.gateway.lookup import Lookup
 from scrapeyard.gateway.proxy_documents import UseOfSites
 from scrapeyard.gateway.refreshing import Refreshing
 from scrapeyard.gateway.scraping import Scraping
 from scrapeyard.gateway.site_desk import MoreOfSites, SiteDesk
 from scrapeyard.gateway.waiting import Waiters
+from scrapeyard.intake.filling import Intake
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.moves import MovedChannels
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
-from scrapeyard.store.port import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.metrics import GatewayMetrics, SourceReading
 
@@ -36,10 +37,11 @@ class GatewayServices:
 
     settings: Settings
     queue: Queue
-    store: Store
+    store: DeskStore
     recorder: Recorder
     blobs: Blobs
     catalogue: Catalogue
+    intake: Intake
     gateway_id: str
     pages: PageStore | None = None
     """The shared tier of the page cache; None: this gateway has no part in it."""
@@ -89,6 +91,15 @@ class Gateway:
         self.proxies = KeptPools(
             services.store, settings.proxies.pools, ProxyPools(settings.proxies.pools), clock=services.clock
         )
+        self.jobs = JobDesk(
+            settings=settings,
+            store=services.store,
+            queue=services.queue,
+            blobs=services.blobs,
+            catalogue=services.catalogue,
+            intake=services.intake,
+            clock=services.clock,
+        )
         self.caching = Caching(settings, services.queue, services.pages, self.scraping)
         self._site_policies = SitePolicies(settings.sites, services.store, services.queue, services.clock)
         self.sites = SiteDesk(
@@ -119,6 +130,7 @@ class Gateway:
         """Not ready any more; those who wait are answered now."""
         self._serving = False
         self.refreshing.close()
+        self.jobs.close()
         self.waiters.close()
 
     async def stop(self) -> None:

@@ -1,0 +1,67 @@
+"""Bytes that jobs left, as answers. They are never shown in our origin: always an attachment, never sniffed."""
+
+import re
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+from starlette.responses import Response, StreamingResponse
+
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.results import artifacts
+
+_CONTENT_TYPE = re.compile(
+    r"^[a-zA-Z0-9!#$&^_.+-]{1,100}/[a-zA-Z0-9!#$&^_.+-]{1,100}(\s*;\s*[a-zA-Z0-9-]{1,50}=[\w.-]{1,50})?$"
+)
+
+
+class AnyResponse(Response):
+    """Names the media type for the document."""
+
+    media_type = "*/*"
+
+
+def attachment(name: str) -> dict[str, str]:
+    """The headers of a download."""
+    return {
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+
+def safe_type(content_type: str) -> str:
+    """A content type that may stand in a header."""
+    return content_type if _CONTENT_TYPE.match(content_type) else "application/octet-stream"
+
+
+async def kept_object(blobs: Blobs, key: str, content_type: str, accepts: str, headers: dict[str, str]) -> Response:
+    """An object that items or manifests left, compressed as it lies where the caller takes that. Raises NotFound."""
+    stored = await artifacts.opened(blobs, key)
+    headers = headers | {"Vary": "Accept-Encoding"}
+    if stored.encoding and takes_gzip(accepts):
+        headers["Content-Encoding"] = stored.encoding
+        pieces = stored.pieces
+    else:
+        pieces = artifacts.decoded(stored)
+    return StreamingResponse(await begun(pieces), headers=headers, media_type=safe_type(content_type))
+
+
+def takes_gzip(accepts: str) -> bool:
+    """Whether `Accept-Encoding` allows gzip."""
+    for part in accepts.lower().split(","):
+        name, _, quality = part.partition(";")
+        if name.strip() in ("gzip", "x-gzip") and quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
+            return True
+    return False
+
+
+async def begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same pieces, the first at hand: a store that is away is then a 503, not a broken answer."""
+    first = await anext(pieces, b"")
+
+    async def chained() -> AsyncIterator[bytes]:
+        yield first
+        async for piece in pieces:
+            yield piece
+
+    return chained()
