@@ -109,7 +109,13 @@ def table_rows(page: str) -> Iterator[list[str]]:
 
 def http_codes(kind: type[errors.ScrapeyardError]) -> Iterator[str]:
     """Codes that a caller may see: what never leaves a worker or the command line is no problem document."""
-    never = (errors.ScrapeyardError, errors.FetchFailed, errors.SandboxError, errors.SettingsInvalid)
+    never = (
+        errors.ScrapeyardError,
+        errors.ExportFailed,
+        errors.FetchFailed,
+        errors.SandboxError,
+        errors.SettingsInvalid,
+    )
     for below in kind.__subclasses__():
         if below.__module__ == "scrapeyard.errors" and below not in never:
             yield below.code
