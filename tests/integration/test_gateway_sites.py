@@ -1,7 +1,6 @@
 """`/api/sites`: how each site is treated, and how it is doing."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from scrapeyard.settings import Settings, SiteSettings
 from tests.integration.gateway_stand import open_services, open_stand
 
 SITE = "/api/sites/shop.example"
+SOON = 30.0
 SETTINGS = Settings(sites=SiteSettings(rate=5, whole_hosts=("cdn.example",)))
 
 
@@ -42,7 +42,9 @@ async def ways(sites: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
 
 
 @pytest.fixture
-async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
+async def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stand]:
+    # the other process learns by the signal or not at all, however slow the machine is
+    monkeypatch.setattr("scrapeyard.engines.sites.policies.EVERY_SECONDS", 3600.0)
     gate = MemoryGate()
     async with open_services(tmp_path, SETTINGS) as backends:
         services = replace(backends, gate=gate, more_of_sites=(ways,))
@@ -80,16 +82,15 @@ async def test_a_site_that_nobody_knows_is_treated_as_the_settings_say(stand: St
     assert (await stand.client.get("/api/sites")).json() == {"sites": [], "next_cursor": None}
 
 
-async def test_rules_are_in_force_everywhere_within_a_second(stand: Stand) -> None:
-    began = time.monotonic()
+async def test_rules_are_in_force_everywhere_without_waiting_for_the_next_look(stand: Stand) -> None:
     answer = await stand.client.put(SITE, json={"rate": 50, "robots": "obey", "note": "그들의 부탁"})
     assert answer.status_code == 200
     shown = answer.json()
     assert (shown["limits"]["rate"], shown["limits"]["robots"], shown["limits"]["burst"]) == (50, "obey", 1)
     assert (shown["rules"]["rate"], shown["rules"]["burst"], shown["rules"]["note"]) == (50, None, "그들의 부탁")
-    while stand.other.limits("shop.example").rate != 50:
-        assert time.monotonic() - began < 1
-        await asyncio.sleep(0.005)
+    async with asyncio.timeout(SOON):
+        while stand.other.limits("shop.example").rate != 50:
+            await asyncio.sleep(0.005)
     await stand.client.put(SITE, json={"rate": 0})
     assert (await stand.client.get(SITE)).json()["limits"] | {"rate": 0, "robots": "ignore"} == (
         await stand.client.get(SITE)
