@@ -16,6 +16,7 @@ from wreq import Client
 from scrapeyard.engines.admission import check_certificate, first_hop, keep_limit, page_limit, time_limit
 from scrapeyard.engines.clients import Clients, Dress
 from scrapeyard.engines.cookies import Cookie, Jar
+from scrapeyard.engines.deadlines import Deadlines
 from scrapeyard.engines.guard import Guard
 from scrapeyard.engines.names import Names, Resolve, system_resolve
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
@@ -49,6 +50,7 @@ class WreqEngine:
         self._sessions = Sessions(sessions or MemorySessions(), settings.session_days)
         self._site_of = Sites().of  # a cookie's domain is the public suffix list's matter, not of our settings
         self._free = asyncio.Semaphore(settings.concurrency)
+        self._deadlines = Deadlines()
 
     async def start(self) -> None:
         """Ready to fetch. Connections are made when first needed."""
@@ -81,8 +83,9 @@ class WreqEngine:
 
     async def _walk(self, walk: Walk, hop: Hop, seconds: float | None) -> FetchResponse:
         try:
-            async with asyncio.timeout(seconds), self._free:
-                return await walk.go(hop)
+            with self._deadlines.within(seconds):
+                async with self._free:
+                    return await walk.go(hop)
         except TimeoutError:
             raise FetchFailed(
                 ExitReason.FETCH_TIMEOUT,
