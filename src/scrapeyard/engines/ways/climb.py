@@ -168,6 +168,7 @@ class Climb:
             if counts and (block is None or block.kind != "rate_limited"):
                 await self._note(remembered, ok=True, cost=cost)
             if not self._report.is_empty:
+                response = replace(response, tried=self._report.shown())
                 await self._blame()
             return response if self._request.keep is None else await self._handed_out(response, self._request.keep)
         self._report.blocked(name, remembered, cost, response, block)
