@@ -22,7 +22,9 @@ _TIMED_OUT = re.compile(r"timed ?out", re.IGNORECASE)
 _CUT_OFF = "code: SYSCALL"
 _THROUGH_PROXY = "is_proxied: true"
 _URI = re.compile(r"uri: [^,]*,")
-_CAUSE = re.compile(r'reason: "([^"]+)"|message: "([^"]+)"|error: ("[^"]+"|\w+)|Some\((?:netty::Error\()?([^{}"]+?)\)*,')
+_CAUSE = re.compile(
+    r'reason: "([^"]+)"|message: "([^"]+)"|error: ("[^"]+"|\w+)|Some\((?:netty::Error\()?([^{}"]+?)\)*,'
+)
 
 
 def explain(error: Exception, target: Target, proxy: str = "") -> FetchFailed:
