@@ -255,6 +255,19 @@ async def test_when_every_exit_fails_the_proxy_is_to_blame(site: Site) -> None:
     assert len(caught.value.details["tried"]) == 2
 
 
+async def test_a_dead_pool_does_not_take_the_solvers_place(
+    challenged: ChallengedSite, solver: FlareSolverrSite
+) -> None:
+    pools = (ProxyPool(name="racks", urls=("http://10.0.0.1:1", "http://10.0.0.2:1")),)
+    async with standing(solving(solver, max_ways=4), pools=pools) as stand:
+        for name in {stand.pools.choose("racks").name for _ in range(4)}:
+            stand.client.failing[name] = FetchFailed(ExitReason.FETCH_PROXY, "the proxy refused")
+        response = await stand.get(challenged.site.url("/page", "shop.test"))
+    assert (response.body, response.way) == (PAGE, "chrome131 with a clearance")
+    tried = [each["way"] for each in response.tried]
+    assert tried == ["chrome", "firefox", "chrome via racks", "chrome via racks"]
+
+
 async def test_what_must_not_be_sent_twice_is_not(site: Site) -> None:
     site.routes["/form"] = page(BLOCKED, status=403, **HTML)
     async with standing(EscalationSettings()) as stand:

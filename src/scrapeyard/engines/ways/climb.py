@@ -84,14 +84,14 @@ class Climb:
         rungs, left, rung = deque(ladder), self._gear.settings.max_ways - (tried is not None), tried
         again = set[Rung]()
         while left > 0 and self._goes_on():
-            # Another exit of the same pool is cheaper than the next pool.
+            # Another exit of the same pool is cheaper than the next pool, and no other way: it does not count.
             if rung is not None and rung not in again and self._may_repeat():
                 again.add(rung)
             elif rungs:
                 rung = rungs.popleft()
+                left -= 1
             else:
                 break
-            left -= 1
             page = await (self._solved(rung) if rung.kind == "solver" else self._plain(rung))
             if page is not None:
                 return page
