@@ -1,9 +1,9 @@
-"""The HTTP engine from the outermost door: `scrapeyard up` with one slot, real sites and proxies, a solver."""
+"""The HTTP engine from the outermost door: one worker with one slot, real sites and proxies, a solver."""
 
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,19 +12,20 @@ import httpx
 import pytest
 
 from tests.leaks import until
-from tests.programs import Embedded
+from tests.programs import Cluster, Embedded, Yard
 from tests.services.proxies import ProxyServer
 from tests.sites.flaresolverr import CHALLENGE, ChallengedSite, FlareSolverrSite
 from tests.sites.site import Site, page
 
 T = TypeVar("T")
+YARDS: dict[str, Callable[[Mapping[str, str]], Yard]] = {
+    "embedded": Embedded,
+    "cluster": lambda environment: Cluster(gateways=1, workers=1, environment=environment),
+}
 PAGE = page(b"<!doctype html><title>A page</title><p>Hello.</p>", content_type="text/html")
 WAIT_SECONDS = 3
 """The longest that a fetch of this yard waits for its turn."""
 CONFIG = """
-[worker]
-slots = 1
-
 [sites]
 wait_seconds = {wait}
 
@@ -97,7 +98,7 @@ class Stand:
         site.routes["/"] = PAGE
         return site
 
-    def connect(self, api: httpx.Client, yard: Embedded) -> None:
+    def connect(self, api: httpx.Client, yard: Yard) -> None:
         self.api = api
         self.yard = yard
 
@@ -139,8 +140,10 @@ class Stand:
         until(in_force, 10, "the limit is in force in the worker")
 
 
-@pytest.fixture(scope="module")
-def stand(nothing_left: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+@pytest.fixture(scope="module", params=YARDS)
+def stand(
+    request: pytest.FixtureRequest, nothing_left: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stand]:
     folder: Path = tmp_path_factory.mktemp("engine")
     with ExitStack() as stack:
         stand = Stand(stack.enter_context(Web()))
@@ -148,8 +151,8 @@ def stand(nothing_left: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
         stack.enter_context(stand.dead)
         stand.dead.stop()
         (folder / "scrapeyard.toml").write_text(stand.config())
-        yard = Embedded({"SCRAPEYARD_CONFIG": str(folder / "scrapeyard.toml"), "SCRAPEYARD_WORKER__SLOTS": "1"})
-        stack.enter_context(yard)
+        settings = {"SCRAPEYARD_CONFIG": str(folder / "scrapeyard.toml"), "SCRAPEYARD_WORKER__SLOTS": "1"}
+        yard = stack.enter_context(YARDS[request.param](settings))
         stand.connect(stack.enter_context(yard.client()), yard)
         for scraper in ("", "lab/keep"):
             stand.done(stand.site().url(), scraper)  # what starts with the first run makes no test's run late
