@@ -90,8 +90,9 @@ class Fetchers:
     """Processes that fetch."""
 
     def __init__(self, yard: Yard, demand: float, free: str) -> None:
-        wanted = {"redis": yard.redis_url, "database": yard.database, "limited": yard.urls[LIMITED], "free": free}
-        wanted |= {"demand": demand / PROCESSES, "free_demand": FREE_DEMAND / PROCESSES}
+        wanted: dict[str, Any] = {"redis": yard.redis_url, "database": yard.database}
+        wanted |= {"limited": yard.urls[LIMITED], "demand": demand / PROCESSES}
+        wanted |= {"free": free, "free_demand": FREE_DEMAND / PROCESSES}
         command = [sys.executable, "-m", "tests.integration.polite_fetcher", json.dumps(wanted)]
         pipe = subprocess.PIPE
         self.processes = [
