@@ -65,7 +65,8 @@ class Fetcher:
 
 async def main() -> None:
     wanted = json.loads(sys.argv[1])
-    store, queue, gate = SqlStore(wanted["database"]), RedisQueue(wanted["redis"]), RedisGate(wanted["redis"])
+    store, queue = SqlStore(wanted["database"]), RedisQueue(wanted["redis"])
+    gate = RedisGate(wanted["redis"], patience_seconds=5)  # a busy machine is no outage
     policies = SitePolicies(SiteSettings(), store, queue)
     engine = WreqEngine(HttpSettings(allow_private=True, profile="none"))
     async with AsyncExitStack() as stack:

@@ -116,7 +116,7 @@ class Fetchers:
         for process in ending:
             out, _ = await asyncio.to_thread(process.communicate, timeout=20)
             assert process.returncode == 0
-            ends.update(json.loads(out))
+            ends.update(json.loads(out.splitlines()[-1]))  # before it stands what was logged
         return ends
 
     def kill(self, count: int) -> None:
