@@ -24,7 +24,7 @@ from scrapeyard.engines.profiles import profile_of
 from scrapeyard.engines.redirects import Hop
 from scrapeyard.engines.sessions import MemorySessions, Sessions
 from scrapeyard.engines.sites.site import Sites
-from scrapeyard.engines.target import Address, Target
+from scrapeyard.engines.target import Target
 from scrapeyard.engines.walk import Terms, Walk
 from scrapeyard.engines.way import PLAIN, Way
 from scrapeyard.errors import FetchFailed
@@ -66,7 +66,8 @@ class WreqEngine:
         check_certificate(request, self._settings)
         terms = self._terms(request, caller, way)
         seconds = time_limit(request, self._settings)
-        jar = await self._open_jar(request, caller, way, hop.target)
+        has_cookies = request.session or way.cookies
+        jar = await self._open_jar(request, caller, way, hop.target) if has_cookies else Jar(self._site_of)
         try:
             return await self._walk(Walk(self, terms, jar), hop, seconds)
         finally:
@@ -75,7 +76,9 @@ class WreqEngine:
 
     async def client(self, target: Target, dress: Dress) -> Client:
         """A client to a target whose addresses have passed the guard. Raises FetchFailed."""
-        addresses = await self._addresses(target)
+        literal = target.literal
+        addresses = (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
+        self._guard.check(target.host, addresses)
         try:
             return self._clients.get(target.host, addresses, dress)
         except ValueError as error:
@@ -114,21 +117,11 @@ class WreqEngine:
         )
 
     async def _open_jar(self, request: FetchRequest, caller: Caller, way: Way, target: Target) -> Jar:
-        if not request.session and not way.cookies:
-            return Jar(self._site_of)
         kept = await self._sessions.open(_owner(caller), request.session, time.time()) if request.session else []
         jar = Jar(self._site_of, kept)
         for name, value in way.cookies:
             jar.put(Cookie(name=name, value=value, domain=self._site_of(target.host)))
         return jar
-
-    async def _addresses(self, target: Target) -> tuple[Address, ...]:
-        if target.literal is not None:
-            found: tuple[Address, ...] = (target.literal,)
-        else:
-            found = await self._names.addresses(target.host, target.port)
-        self._guard.check(target.host, found)
-        return found
 
 
 def _owner(caller: Caller) -> str:

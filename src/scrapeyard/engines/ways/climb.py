@@ -162,7 +162,7 @@ class Climb:
         self, response: FetchResponse, name: str, remembered: str, cost: float, *, counts: bool = True
     ) -> FetchResponse | None:
         """The response, if it is a page; None: it is a block and another way may help, or there is no doubt."""
-        response = replace(response, way=name)
+        response = response if response.way == name else replace(response, way=name)
         block = None if response.kept is not None else recognise(response)
         if block is None or not self._is_refusal(block):
             if counts and (block is None or block.kind != "rate_limited"):
