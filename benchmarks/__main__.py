@@ -13,7 +13,12 @@ from benchmarks.printing import as_json, machine, markdown, show
 from benchmarks.processes import adopt_orphans, interrupt_on_sigterm
 from benchmarks.report import Options, Report
 
-BENCHES = {"core": "benchmarks.core", "repository": "benchmarks.repository", "sandbox": "benchmarks.sandbox"}
+BENCHES = {
+    "core": "benchmarks.core",
+    "engine": "benchmarks.engine",
+    "repository": "benchmarks.repository",
+    "sandbox": "benchmarks.sandbox",
+}
 """Each module has PARTS, the names `--only` takes, and run(options, say) → Report."""
 _INTERRUPTED = 130
 

@@ -60,6 +60,10 @@ class NoServices:
         """Refused."""
         raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"a benchmark fetches nothing: {request.url}")
 
+    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
+        """Refused."""
+        raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"a benchmark keeps nothing: {name}, {request.url}")
+
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Dropped."""
 

@@ -9,6 +9,7 @@ ours; ours win. Unknown keys are refused.
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,6 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.model import Limits
+from scrapeyard.model.fetching import POOL
+from scrapeyard.model.proxies import read_endpoint, read_proxy_url
 
 PREFIX = "SCRAPEYARD_"
 CONFIG_FILE = "scrapeyard.toml"
@@ -123,6 +126,129 @@ class HttpSettings(Section):
     allow_private: bool = Field(False, description="Whether private and loopback addresses may be fetched.")
     allow_hosts: tuple[str, ...] = Field((), description="Hosts or networks (CIDR) that may be fetched though private.")
     user_agent: str = Field("", description="Overrides the profile's.")
+    read_seconds: float = Field(30, gt=0, description="Between two pieces of an answer.")
+    ca_bundle: Path | None = Field(None, description="PEM file of authorities trusted beside the usual ones.")
+    client_certificates: bool = Field(False, description="Whether scrapers may present client certificates.")
+    session_days: float = Field(7, gt=0, description="How long the cookies of a named session are kept.")
+
+
+class SiteSettings(Section):
+    """How every site is treated that has no settings of its own (`/api/sites` changes those while running)."""
+
+    rate: float = Field(0, ge=0, le=100_000, description="Requests a second to one site, of all workers; 0: no limit.")
+    burst: int = Field(1, ge=1, le=10_000, description="Requests that may come at once after a rest.")
+    concurrency: int = Field(0, ge=0, le=10_000, description="Requests in flight to one site, of all workers; 0: any.")
+    adapt: bool = Field(True, description="Whether 429, 503 and rising latency slow a site down.")
+    min_rate: float = Field(0.1, gt=0, description="Slowed down no further than this.")
+    wait_seconds: float = Field(60, ge=0, le=3600, description="The longest that a fetch waits for its turn.")
+    breaker_failures: int = Field(20, ge=1, description="Failures in a row that make us leave a site alone.")
+    breaker_ratio: float = Field(0.5, gt=0, le=1, description="Share of failures among the last ones that does, too.")
+    breaker_seconds: float = Field(300, gt=0, description="How long it is left alone before one request tries it.")
+    robots: Literal["ignore", "obey"] = Field("ignore", description="What robots.txt means unless policy says.")
+    robots_agent: str = Field("scrapeyard", description="Product name that robots.txt is read for.")
+    whole_hosts: tuple[str, ...] = Field((), description="Domains below which each host is a site of its own.")
+
+
+class CacheSettings(Section):
+    """Pages kept."""
+
+    mode: Literal["off", "through", "back", "around"] = Field(
+        "through", description="through: kept here and shared; back: shared a moment later; around: shared only."
+    )
+    max_age_seconds: float = Field(0, ge=0, description="How old a kept page may be unless policy says; 0: none.")
+    memory_mb: float = Field(64, ge=0, description="In each worker.")
+    shared_mb: float = Field(1024, ge=0, description="In Redis, or in the data directory without it.")
+    max_page_mb: float = Field(4, gt=0, description="Larger pages are not kept.")
+    ttl_seconds: tuple[str, ...] = Field(
+        ("text/html=3600", "image/*=86400", "*/*=3600"), description="How long pages are kept at most, by content type."
+    )
+
+
+class ProxyPool(Section):
+    """One pool of proxies; [[proxies.pools]] in the file."""
+
+    name: str = Field(..., pattern=POOL, description="How policies name it.")
+    kind: Literal["list", "brightdata"] = Field("list", description="A plain list, or a vendor's template.")
+    proxy_class: Literal["datacenter", "residential", "unlocker"] = Field("datacenter", description="What it costs.")
+    urls: tuple[SecretStr, ...] = Field(
+        (), max_length=10_000, description="http, https, socks5 or socks5h URLs, with credentials."
+    )
+    host: str = Field("", description="Vendor's endpoint, host:port; empty: its usual one.")
+    customer: str = Field("", pattern=r"^[A-Za-z0-9_]{0,64}$", description="Vendor's account.")
+    zone: str = Field("", pattern=r"^[A-Za-z0-9_]{0,64}$", description="Vendor's zone.")
+    password: SecretStr = Field(SecretStr(""), description="Vendor's password for the zone.")
+    country: str = Field(
+        "", pattern=r"^([A-Za-z]{2})?$", description="Exit country, as two letters; policies may name another."
+    )
+    rotation: Literal["request", "session", "site"] = Field("request", description="When another exit is taken.")
+    exits: int = Field(20, ge=1, le=1000, description="Exits of a vendor's zone that are used in turn.")
+    cooldown_seconds: float = Field(
+        60, gt=0, le=86_400, description="How long a proxy that failed rests; doubles while it goes on failing."
+    )
+    ca_file: Path | None = Field(
+        None, description="PEM file of authorities trusted through this pool beside the usual ones."
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.name == "none":
+            raise ValueError("name: `none` stands for no proxy; call the pool otherwise")
+        vendor = (self.customer, self.zone, self.password.get_secret_value())
+        if self.kind == "list":
+            self._check_list(any((*vendor, self.host)))
+        elif self.urls or not all(vendor):
+            raise ValueError("kind is brightdata: set customer, zone and password, and no urls")
+        elif self.host:
+            read_endpoint(self.host)
+        return self
+
+    def _check_list(self, names_vendor: bool) -> None:
+        if names_vendor or not self.urls:
+            raise ValueError("kind is list: set urls, and none of host, customer, zone and password")
+        for place, url in enumerate(self.urls):
+            try:
+                read_proxy_url(url.get_secret_value())
+            except ValueError as error:
+                raise ValueError(f"urls.{place}: {error}") from None
+
+
+class ProxySettings(Section):
+    """Proxies."""
+
+    pools: tuple[ProxyPool, ...] = Field((), description="In order of cost, the cheapest first: that is the tier.")
+    default: str = Field("none", description="Pool used unless policy says; `none`: no proxy.")
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Self:
+        names = [pool.name for pool in self.pools]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two pools are called {name}; give each a name of its own")
+        if re.match(POOL, self.default) is None:
+            raise ValueError("default: not the name of a pool; write one, or `none`")
+        return self
+
+
+class BudgetSettings(Section):
+    """What every run may use up unless policy says less. 0: no limit."""
+
+    requests: int = Field(0, ge=0, description="Requests to the web.")
+    megabytes: float = Field(0, ge=0, description="Received.")
+    residential_megabytes: float = Field(0, ge=0, description="Received through residential or unlocking proxies.")
+    seconds: float = Field(0, ge=0, description="Spent in fetches.")
+    warn_share: float = Field(0.8, gt=0, le=1, description="Share of a budget whose use is warned of.")
+
+
+class EscalationSettings(Section):
+    """What is tried when a site blocks us."""
+
+    enabled: bool = Field(True, description="Whether other ways are tried unless policy says.")
+    profiles: tuple[str, ...] = Field(("chrome", "firefox", "safari"), description="Browsers to look like, in turn.")
+    max_ways: int = Field(4, ge=1, le=20, description="Ways tried for one fetch.")
+    solver_url: str = Field("", description="FlareSolverr, e.g. http://127.0.0.1:8191/v1; empty: none.")
+    solver_seconds: float = Field(60, gt=0, le=600, description="How long it may take for one page.")
+    solver_concurrency: int = Field(2, ge=1, le=100, description="Pages it solves for one worker at once.")
+    remember_seconds: float = Field(86_400, gt=0, description="How long what worked at a site is remembered.")
 
 
 class SourceSettings(Section):
@@ -218,6 +344,7 @@ class RetentionSettings(Section):
 
     runs_days: float = Field(7, gt=0, description="Final runs with their logs, results and artifacts.")
     keys_hours: float = Field(24, gt=0, description="Idempotency keys.")
+    usage_days: float = Field(90, ge=31, description="What was received from sites and through proxies, by day.")
 
 
 class TelemetrySettings(Section):
@@ -239,6 +366,11 @@ class Settings(Section):
     sandbox: SandboxSettings = SandboxSettings()
     limits: LimitSettings = LimitSettings()
     http: HttpSettings = HttpSettings()
+    sites: SiteSettings = SiteSettings()
+    cache: CacheSettings = CacheSettings()
+    proxies: ProxySettings = ProxySettings()
+    budget: BudgetSettings = BudgetSettings()
+    escalation: EscalationSettings = EscalationSettings()
     repository: RepositorySettings = RepositorySettings()
     environments: EnvironmentSettings = EnvironmentSettings()
     retention: RetentionSettings = RetentionSettings()
@@ -259,6 +391,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "S3_ACCESS_KEY": ("repository", "source", "access_key"),
     "S3_SECRET_KEY": ("repository", "source", "secret_key"),
     "S3_PREFIX": ("repository", "source", "prefix"),
+    "FLARESOLVERR_URL": ("escalation", "solver_url"),
 }
 """Names other tools use, and the key each stands for."""
 

@@ -6,14 +6,16 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.builtin import BUILTINS
+from scrapeyard.builtin import BUILTINS, make_builtins
 from scrapeyard.dispatch.dispatcher import Dispatcher
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engine_wiring import WebParts, start_engine
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
+from scrapeyard.extract.processes import ProcessExtractor
 from scrapeyard.model import new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
@@ -50,6 +52,18 @@ log = get_log("wiring")
 Role = Literal["gateway", "worker", "dispatcher"]
 ALL_ROLES: tuple[Role, ...] = ("gateway", "worker", "dispatcher")
 _START_PATIENCE = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Base:
+    """What every role of a process stands on."""
+
+    queue: Queue
+    store: SqlStore
+    recorder: Recorder
+    blobs: ObjectBlobs
+    catalogue: SourcedCatalogue
+    web: WebParts
 
 
 class Platform:
@@ -92,36 +106,39 @@ class Platform:
         if "gateway" not in self.roles and "worker" in self.roles:  # a gateway follows moved channels by itself
             moved = MovedChannels(store, queue, catalogue, "", time.time)
             await self._up(moved.start, moved.stop)
+        web = WebParts(settings)
+        if set(self.roles) & {"gateway", "worker"}:
+            await web.start(self._up)
+        base = _Base(queue=queue, store=store, recorder=recorder, blobs=blobs, catalogue=catalogue, web=web)
         if "worker" in self.roles:
-            await self._start_worker(queue, store, recorder, blobs, catalogue)
+            await self._start_worker(base)
         if "dispatcher" in self.roles:
             dispatcher = Dispatcher(settings, store, queue, blobs)
             await self._up(dispatcher.start, dispatcher.stop)
         if "gateway" in self.roles:
-            await self._start_gateway(queue, store, recorder, blobs, catalogue)
+            await self._start_gateway(base)
 
-    async def _start_worker(
-        self, queue: Queue, store: SqlStore, recorder: Recorder, blobs: ObjectBlobs, catalogue: SourcedCatalogue
-    ) -> None:
+    async def _start_worker(self, base: "_Base") -> None:
         settings = self.settings
         slots = settings.worker.slots or 4 * (os.cpu_count() or 1)
         worker_id = new_id("worker")
-        engine = WreqEngine(settings.http)
-        await self._up(engine.start, engine.stop)
+        engine = await start_engine(settings, base.web, base.store, base.queue, worker_id=worker_id, up=self._up)
         sandbox = ForkSandbox(settings.sandbox, settings.worker, slots)
         await self._up(sandbox.start, sandbox.stop)
+        extractor = ProcessExtractor()
+        await self._up(extractor.start, extractor.stop)
         environments = make_environments(settings)
         await self._up(environments.start, environments.stop)
         secrets = Secrets(settings.repository.secrets_file)
         secrets.check()
         executor = Executor(
-            catalogue=catalogue,
+            catalogue=base.catalogue,
             preparer=Preparer(environments, secrets),
             sandbox=sandbox,
             engine=engine,
-            blobs=blobs,
-            queue=queue,
-            builtins=BUILTINS,
+            blobs=base.blobs,
+            queue=base.queue,
+            builtins=make_builtins(extractor),
             checker=InputChecker(),
             worker_id=worker_id,
         )
@@ -129,13 +146,13 @@ class Platform:
             worker_id=worker_id,
             settings=settings.worker,
             slots=slots,
-            queue=queue,
-            store=store,
-            recorder=recorder,
-            catalogue=catalogue,
+            queue=base.queue,
+            store=base.store,
+            recorder=base.recorder,
+            catalogue=base.catalogue,
             sandbox=sandbox,
             executor=executor,
-            foresight=Foresight(catalogue, environments),
+            foresight=Foresight(base.catalogue, environments),
             traces=self._start_traces(),
         )
         await self._up(self.worker.start, self.worker.stop)
@@ -149,20 +166,21 @@ class Platform:
         self._stack.push_async_callback(traces.stop)
         return traces
 
-    async def _start_gateway(
-        self, queue: Queue, store: SqlStore, recorder: Recorder, blobs: ObjectBlobs, catalogue: SourcedCatalogue
-    ) -> None:
+    async def _start_gateway(self, base: "_Base") -> None:
         from scrapeyard.gateway.server import GatewayServer  # noqa: PLC0415 - a worker alone needs no web framework
         from scrapeyard.gateway.services import GatewayServices  # noqa: PLC0415
 
         services = GatewayServices(
             settings=self.settings,
-            queue=queue,
-            store=store,
-            recorder=recorder,
-            blobs=blobs,
-            catalogue=catalogue,
+            queue=base.queue,
+            store=base.store,
+            recorder=base.recorder,
+            blobs=base.blobs,
+            catalogue=base.catalogue,
             gateway_id=new_id("gateway"),
+            pages=base.web.pages,
+            gate=base.web.gate,
+            more_of_sites=(base.web.ways_of,),
         )
         self.gateway = GatewayServer(services)
         await self._up(self.gateway.start, self.gateway.stop)

@@ -205,6 +205,7 @@ def explain(error: BaseException) -> dict[str, Any]:
         told["after"] = _number(error.after, 86400.0)
     if isinstance(error, FetchError):
         told["site_status"] = None if error.site_status is None else int(_number(error.site_status, 999.0))
+        told["after"] = None if error.retry_after is None else _number(error.retry_after, 86400.0)
     return told
 
 

@@ -4,12 +4,17 @@ import json
 import math
 import time
 from collections.abc import Iterable
-from typing import Any
-from urllib.parse import urlencode
+from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk.channel import Answer, Channel
+from scrapeyard_sdk.fetching import fetch_request
 from scrapeyard_sdk.outcomes import ArtifactError, FetchError
 from scrapeyard_sdk.page import Page
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from scrapeyard_sdk.fetching import FetchOptions
 
 _LEVELS = ("debug", "info", "warning", "error")
 MAX_LINE = 32 * 1024
@@ -66,18 +71,28 @@ class BaseContext:
 class Context(BaseContext):
     """For `async def` scripts: every engine call is awaited."""
 
-    async def fetch(self, url: str, **options: Any) -> Page:
+    async def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's HTTP engine. Any status is a page; raises FetchError when none came.
 
-        Options: method, headers, params, json, form, body, timeout (seconds), follow_redirects, max_bytes.
+        Options: method, params, headers, json, form, files, body, range, session, profile, proxy, engine, certificate,
+        max_age, timeout (seconds), follow_redirects, max_bytes; `scrapeyard_sdk.fetching.FetchOptions` says what each
+        means.
         """
-        return _page(await self._channel.request(*_fetch_request(url, options)))
+        return _page(await self._channel.request(*fetch_request(url, dict(options))))
 
-    async def fetch_all(self, urls: Iterable[str], **options: Any) -> list[Page]:
+    async def fetch_all(self, urls: Iterable[str], **options: "Unpack[FetchOptions]") -> list[Page]:
         """Get several pages at once, in the order asked. Raises the first FetchError."""
         import asyncio
 
         return list(await asyncio.gather(*(self.fetch(url, **options) for url in urls)))
+
+    async def download(self, url: str, name: str, **options: "Unpack[FetchOptions]") -> Page:
+        """Keep a page as an artifact without it ever being in memory here; for large files. Options as in `fetch`.
+
+        Returns the page without its body; `size` says how much was kept. Raises FetchError, also for a status that is
+        not 200 to 299, and ArtifactError when it cannot be kept. The limit is limits.artifact_mb or `max_bytes`.
+        """
+        return _downloaded(await self._channel.request(*fetch_request(url, dict(options), keep=artifact_name(name))))
 
     async def artifact(self, name: str, data: bytes | str, content_type: str = "") -> None:
         """Keep bytes from this run. Raises ArtifactError when they cannot be kept."""
@@ -87,15 +102,21 @@ class Context(BaseContext):
 class SyncContext(BaseContext):
     """For plain `def` scripts: every engine call waits."""
 
-    def fetch(self, url: str, **options: Any) -> Page:
+    def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's HTTP engine. Options and errors as in `Context.fetch`."""
-        return _page(self._channel.wait_for(self._channel.ask(*_fetch_request(url, options))))
+        return _page(self._channel.wait_for(self._channel.ask(*fetch_request(url, dict(options)))))
 
-    def fetch_all(self, urls: Iterable[str], **options: Any) -> list[Page]:
+    def fetch_all(self, urls: Iterable[str], **options: "Unpack[FetchOptions]") -> list[Page]:
         """Get several pages at once, in the order asked. Raises the first FetchError."""
-        numbers = [self._channel.ask(*_fetch_request(url, options)) for url in urls]
+        numbers = [self._channel.ask(*fetch_request(url, dict(options))) for url in urls]
         answers = [self._channel.wait_for(number) for number in numbers]
         return [_page(answer) for answer in answers]
+
+    def download(self, url: str, name: str, **options: "Unpack[FetchOptions]") -> Page:
+        """Keep a page as an artifact without it ever being in memory here. Options and errors as in
+        `Context.download`."""
+        number = self._channel.ask(*fetch_request(url, dict(options), keep=artifact_name(name)))
+        return _downloaded(self._channel.wait_for(number))
 
     def artifact(self, name: str, data: bytes | str, content_type: str = "") -> None:
         """Keep bytes from this run. Raises ArtifactError when they cannot be kept."""
@@ -138,74 +159,31 @@ class LogRoom:
         self._channel.send({**head, "cut": self._left <= 0})
 
 
-def _fetch_request(url: str, options: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    from scrapeyard_sdk.script import clean
-
-    params = options.pop("params", None)
-    if params:
-        url += ("&" if "?" in url else "?") + urlencode(params, doseq=True)
-    headers = {str(name): str(value) for name, value in (options.pop("headers", None) or {}).items()}
-    body = _body(options, headers)
-    method = str(options.pop("method", "POST" if body else "GET")).upper()
-    head = {
-        "t": "fetch",
-        "url": _short("url", clean(str(url)), 16 * 1024),
-        "method": _short("method", clean(method), 200),
-        "headers": {_short("header", clean(k), 200): _short(k, clean(v), 64 * 1024) for k, v in headers.items()},
-        "timeout_seconds": _within("timeout", options.pop("timeout", None), 3600.0, float),
-        "follow_redirects": bool(options.pop("follow_redirects", True)),
-        "max_bytes": _within("max_bytes", options.pop("max_bytes", None), 2**53, int),
-    }
-    if options:
-        raise TypeError(f"fetch() has no option {', '.join(sorted(options))}")
-    return head, body
-
-
-def _short(name: str, text: str, most: int) -> str:
-    if len(text) > most:
-        raise ValueError(f"fetch(): {name} has {len(text)} characters and may have {most}")
-    return text
-
-
-def _within(name: str, value: Any, most: float, kind: type) -> Any:
-    """None stays None; anything else must be a number above zero."""
-    if value is None:
-        return None
-    if not isinstance(value, (int, float)) or not 0 < value <= most:
-        raise ValueError(f"fetch(): {name} must be a number above 0 and at most {most:g}")
-    return kind(value)
-
-
-def _body(options: dict[str, Any], headers: dict[str, str]) -> bytes:
-    kinds = [kind for kind in ("json", "form", "body") if options.get(kind) is not None]
-    if len(kinds) > 1:
-        raise TypeError(f"fetch() takes one of json, form and body, not {' and '.join(kinds)}")
-    value: Any = options.pop(kinds[0]) if kinds else b""
-    for kind in ("json", "form", "body"):
-        options.pop(kind, None)
-    if kinds == ["json"]:
-        headers.setdefault("content-type", "application/json")
-        return json.dumps(value).encode()
-    if kinds == ["form"]:
-        headers.setdefault("content-type", "application/x-www-form-urlencoded")
-        return urlencode(value, doseq=True).encode()
-    return value.encode() if isinstance(value, str) else bytes(value)
-
-
 def _artifact_request(name: str, data: bytes | str, content_type: str) -> tuple[dict[str, Any], bytes]:
     from scrapeyard_sdk.script import clean
 
     raw = data.encode() if isinstance(data, str) else bytes(data)
     known = content_type or _TYPES.get(name.rpartition(".")[2].lower(), "application/octet-stream")
-    if len(name) > 128 or len(known) > 200:
-        raise ArtifactError("an artifact's name is at most 128 characters, its content type at most 200")
-    return {"t": "artifact", "name": clean(name), "content_type": clean(known)}, raw
+    if len(known) > 200:
+        raise ArtifactError("an artifact's content type has at most 200 characters")
+    return {"t": "artifact", "name": artifact_name(name), "content_type": clean(known)}, raw
+
+
+def artifact_name(name: str) -> str:
+    """The same name, if it is short enough to be sent. Raises ArtifactError."""
+    from scrapeyard_sdk.script import clean
+
+    if not 0 < len(name) <= 128:
+        raise ArtifactError("an artifact's name has 1 to 128 characters")
+    return clean(name)
 
 
 def _page(answer: Answer) -> Page:
     head, raw = answer
     if head["t"] == "page_error":
-        raise FetchError(head["reason"], head["message"], head.get("site_status"))
+        raise FetchError(head["reason"], head["message"], head.get("site_status"), head.get("retry_after"))
+    if head["t"] == "kept_error":
+        raise ArtifactError(head.get("message", "the page was not kept"))
     return Page(
         url=head["url"],
         status=head["status"],
@@ -214,7 +192,18 @@ def _page(answer: Answer) -> Page:
         encoding=head["encoding"],
         elapsed_ms=head["elapsed_ms"],
         redirects=head["redirects"],
+        age_seconds=head.get("age_seconds"),
+        way=head.get("way", ""),
+        size=head.get("kept"),
     )
+
+
+def _downloaded(answer: Answer) -> Page:
+    page = _page(answer)
+    if not page.ok:
+        page.raise_for_status()
+        raise FetchError("fetch_status", f"{page.url} answered {page.status}", site_status=page.status)
+    return page
 
 
 def _kept(answer: Answer) -> None:

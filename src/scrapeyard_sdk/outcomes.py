@@ -48,11 +48,15 @@ class FetchError(Exception):
     A script that does not catch it ends with that reason.
     """
 
-    def __init__(self, reason: str, message: str, site_status: int | None = None) -> None:
+    def __init__(
+        self, reason: str, message: str, site_status: int | None = None, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
         self.site_status = site_status
+        self.retry_after = retry_after
+        """Seconds after which the site wants to be asked again; None: it does not say."""
 
 
 class ArtifactError(Exception):

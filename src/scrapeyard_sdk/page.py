@@ -1,6 +1,7 @@
 """A page as a script sees it. Parsing waits until something is selected, and is done once."""
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,9 @@ class Page:
         encoding: str = "utf-8",
         elapsed_ms: float = 0.0,
         redirects: Iterable[str] = (),
+        age_seconds: float | None = None,
+        way: str = "",
+        size: int | None = None,
     ) -> None:
         self.url = url
         self.status = status
@@ -110,6 +114,12 @@ class Page:
         self.encoding = encoding
         self.elapsed_ms = elapsed_ms
         self.redirects = tuple(redirects)
+        self.age_seconds = age_seconds
+        """How long ago the page was fetched, when a kept one served; None: just now."""
+        self.way = way
+        """How it was had: profile, proxy, solver."""
+        self.size = len(body) if size is None else size
+        """Bytes of the page; for a download, what was kept."""
         self._html: str | None = None
         self._tree: LexborHTMLParser | None = None
         self._document: Any = None
@@ -179,16 +189,53 @@ class Page:
         found = (self._link(href) for href in self.attrs(selector, "href") if not href.strip().startswith("#"))
         return list(dict.fromkeys(link for link in found if link.startswith(("http://", "https://"))))
 
+    def meta(self) -> dict[str, Any]:
+        """What the head and the headers say: title, description, robots, Open Graph, canonical, languages, …"""
+        from scrapeyard_sdk.extract.meta import read_meta
+
+        headers = [("x-robots-tag", value) for value in self.headers.get_all("x-robots-tag")]
+        return read_meta(self._parsed(), self.url, headers)
+
+    def structured(self) -> dict[str, Any]:
+        """Items of JSON-LD, microdata and RDFa as lists, and the Open Graph table."""
+        from scrapeyard_sdk.extract.structured import read_structured
+
+        return read_structured(self._parsed(), self.url)
+
+    def product(self) -> dict[str, Any] | None:
+        """The product that the page is about: name, price, availability, codes, …; None when it shows none."""
+        from scrapeyard_sdk.extract.product import read_product
+
+        return read_product(self._parsed(), self.url)
+
+    def article(self) -> dict[str, Any] | None:
+        """The main text with author and date; None when there is none. Raises RuntimeError without trafilatura."""
+        from scrapeyard_sdk.extract.article import read_article
+
+        return read_article(self._parsed(), self.url)
+
     def url_join(self, href: str) -> str:
         """A link of this page as an absolute URL; the page's `<base>` counts. Raises ValueError if it cannot be one."""
         base = self.attr("base[href]", "href")
         return urljoin(urljoin(self.url, base.strip()) if base else self.url, href.strip())
 
     def raise_for_status(self) -> "Page":
-        """This page if its status is below 400. Raises FetchError (`fetch_status`) otherwise."""
+        """This page if its status is below 400. Raises FetchError (`fetch_status`) otherwise.
+
+        A run that ends so is tried again later where that may help: for 408, 429 and from 500 on.
+        """
         if self.status >= 400:
-            raise FetchError("fetch_status", f"{self.url} answered {self.status}", site_status=self.status)
+            message = f"{self.url} answered {self.status}"
+            raise FetchError("fetch_status", message, site_status=self.status, retry_after=self.retry_after())
         return self
+
+    def retry_after(self) -> float | None:
+        """Seconds until the site wants to be asked again (`Retry-After`), at most a day; None: it does not say."""
+        said = self.headers.get("retry-after", "").strip()
+        if said.isascii() and said.isdigit():
+            return min(float(said[:10]), 86_400.0)
+        moment = _moment(said) if said else None
+        return None if moment is None else min(max(0.0, moment - time.time()), 86_400.0)
 
     def _link(self, href: str) -> str:
         try:
@@ -200,6 +247,15 @@ class Page:
         if self._tree is None:
             self._tree = _lexbor_tree(self.html)
         return self._tree
+
+
+def _moment(text: str) -> float | None:
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None
 
 
 def _select(root: "LexborHTMLParser | LexborNode", selector: str) -> list[Node]:

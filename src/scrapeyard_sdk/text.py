@@ -1,5 +1,7 @@
 """The text a reader sees, from a parsed HTML tree. Works on selectolax nodes without importing selectolax."""
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 _BREAK = "\v"
@@ -54,12 +56,18 @@ _BLOCKS = frozenset(
 )
 
 
-def lines(node: Any) -> list[str]:
+def lines(node: Any, most: int | None = None) -> list[str]:
     """The text of a node and all below it, one entry for each block, white space folded, no empty entries.
 
-    Inline elements join as they stand (`J<b>o</b>hn` is one word); the text of scripts and styles is left out.
+    Inline elements join as they stand (`J<b>o</b>hn` is one word); the text of scripts and styles is left out. No more
+    than `most` nodes are looked at; None: all.
     """
-    pieces = "".join(_piece(each, node) for each in node.traverse(include_text=True))
+    return lines_in(islice(node.traverse(include_text=True), most), node)
+
+
+def lines_in(nodes: Iterable[Any], root: Any) -> list[str]:
+    """The same for nodes in order, of which `root` is the first."""
+    pieces = "".join(_piece(each, root) for each in nodes)
     folded = (" ".join(piece.split()) for piece in pieces.split(_BREAK))
     return [line for line in folded if line]
 

@@ -1,6 +1,7 @@
 """What every blob store promises: a folder, and memory as a second store that keeps content types."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import obstore
@@ -40,6 +41,37 @@ async def test_a_large_object_comes_in_pieces(blobs: Blobs) -> None:
         assert isinstance(piece, bytes)
         assert 0 < len(piece) <= 3_000_000
     assert len(await whole(blobs, "a/large")) == 3_000_000
+
+
+async def pieces(count: int, fails: bool = False) -> AsyncIterator[bytes]:
+    for number in range(count):
+        yield bytes([number % 256]) * 100_000
+    if fails:
+        raise LookupError("the source broke off")
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 120])
+async def test_what_comes_in_pieces_is_put_whole(blobs: Blobs, count: int) -> None:
+    assert await blobs.put_stream("a/piecewise", pieces(count), "text/plain") == count * 100_000
+    assert await blobs.get("a/piecewise") == b"".join([piece async for piece in pieces(count)])
+    await blobs.put_stream("a/piecewise", pieces(2), "text/plain")
+    assert await blobs.size("a/piecewise") == 200_000
+
+
+@pytest.mark.parametrize("count", [0, 1, 120])
+async def test_pieces_that_break_off_leave_what_was_there(blobs: Blobs, count: int) -> None:
+    with pytest.raises(LookupError):
+        await blobs.put_stream("a/broken", pieces(count, fails=True), "text/plain")
+    assert await blobs.size("a/broken") is None
+    await blobs.put("a/broken", b"whole", "text/plain")
+    with pytest.raises(LookupError):
+        await blobs.put_stream("a/broken", pieces(count, fails=True), "text/plain")
+    assert await blobs.get("a/broken") == b"whole"
+
+
+async def test_a_bad_key_for_pieces(blobs: Blobs) -> None:
+    with pytest.raises(BadRequest):
+        await blobs.put_stream("../x", pieces(1), "text/plain")
 
 
 async def test_what_is_not_there(blobs: Blobs) -> None:

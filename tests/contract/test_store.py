@@ -647,7 +647,7 @@ class TestStartAndStop:
 
     async def test_migrations_keep_what_is_checked(self, store: Store, migrated_url: str) -> None:
         names = {str(check.name) for table in METADATA.tables.values() for check in _checks(table)}
-        assert len(names) == 11
+        assert len(names) == 14
         assert names <= set(await _check_names(migrated_url))
 
     def test_head_is_the_newest_revision(self) -> None:
@@ -821,6 +821,6 @@ def _checks(table: Any) -> list[Any]:
 
 async def _check_names(url: str) -> list[str]:
     if url.startswith("sqlite"):
-        (row,) = await _execute(url, "SELECT sql FROM sqlite_master WHERE name = 'runs'")
-        return [words.split()[0] for words in row[0].split("CONSTRAINT ")[1:]]
+        rows = await _execute(url, "SELECT sql FROM sqlite_master WHERE type = 'table'")
+        return [words.split()[0] for row in rows for words in row[0].split("CONSTRAINT ")[1:]]
     return [row[0] for row in await _execute(url, "SELECT conname FROM pg_constraint WHERE contype = 'c'")]

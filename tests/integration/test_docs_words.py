@@ -146,7 +146,9 @@ def test_troubleshooting_page_names_every_bad_end_and_problem() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_stay_short(page: Path) -> None:
-    assert len(page.read_text("utf-8").splitlines()) <= 260
+    """The table of settings aside, which grows with them and is looked things up in."""
+    text = re.sub("<!-- table -->.*<!-- end of table -->", "", page.read_text("utf-8"), flags=re.DOTALL)
+    assert len(text.splitlines()) <= 260
 
 
 def write_settings_table() -> None:

@@ -194,6 +194,24 @@ async def test_explain_tells_where_the_time_went_and_what_to_do(stand: Stand) ->
     assert "limits.wall_seconds" in told
 
 
+async def test_explain_tells_what_came_through_proxies_and_what_is_left_of_the_budget(stand: Stand) -> None:
+    delivery = await submit(stand, scraper="shop/product", policy={"budget": {"requests": 4, "megabytes": 5}})
+    through = {"direct": 2**20, "residential": 3 * 2**20}
+    await stand.finish(
+        delivery,
+        usage=Usage(fetches=1, requests=3, bytes_received=4 * 2**20, bytes_by_class=through),
+        fetches=(FetchTrace(url=URL, status=200, bytes=10, ms=40),),
+    )
+    shown = (await stand.client.get(f"/api/scrape/{delivery.run_id}")).json()["usage"]
+    assert (shown["requests"], shown["bytes_by_class"]) == (3, through)
+    document = (await stand.client.get(f"/api/scrape/{delivery.run_id}/explain")).json()
+    assert (document["requests"], document["bytes_by_class"]) == (3, through)
+    words = "It took 3 requests and received 1.00 MB directly, 3.00 MB through residential proxies."
+    assert words in document["summary"]
+    limits = {limit["name"]: limit["percent"] for limit in document["limits"]}
+    assert (limits["budget.requests"], limits["budget.megabytes"]) == (75, 80)
+
+
 async def test_explain_of_a_run_that_waits(stand: Stand) -> None:
     delivery = await submit(stand)
     document = (await stand.client.get(f"/api/scrape/{delivery.run_id}/explain")).json()

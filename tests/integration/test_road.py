@@ -66,6 +66,19 @@ def test_a_plain_function_fetches_many_at_once(yard: Yard, api: httpx.Client) ->
     assert run["usage"]["fetches"] == 12
 
 
+def test_a_budget_warns_the_author_and_then_stops_the_run(yard: Yard, api: httpx.Client) -> None:
+    urls = [f"{yard.shop.url}/product/{number}" for number in range(1, 13)]
+    body = {"scraper": "shop/prices", "input": {"urls": urls}, "policy": {"budget": {"requests": 5}}}
+    answer = api.post("/api/scrape", json=body)
+    assert (answer.status_code, answer.json()["exit_reason"]) == (502, "fetch_budget")
+    assert not answer.json()["retryable"]
+    run = api.get(f"/api/scrape/{answer.json()['id']}").json()
+    assert (run["usage"]["requests"], run["attempt"]) == (5, 1)
+    assert run["usage"]["bytes_by_class"] == {"direct": run["usage"]["bytes_received"]}
+    lines = api.get(f"/api/scrape/{run['id']}/logs").json()["lines"]
+    assert "4 of the run's budget of 5 requests are used up" in [line["text"] for line in lines]
+
+
 def test_a_url_alone_is_read_by_the_built_in_scraper(yard: Yard, api: httpx.Client) -> None:
     run = _done(api, url=f"{yard.shop.url}/product/2")
     assert run["scraper"] == "builtin/page"

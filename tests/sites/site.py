@@ -30,7 +30,7 @@ Answer = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
 
 @dataclass(kw_only=True)
 class Site:
-    """Serves on a free loopback port until closed. A path without a route answers 404."""
+    """Serves on a free loopback port until closed. A path without a route answers `otherwise`."""
 
     host: str = "127.0.0.1"
     tls: ssl.SSLContext | None = None
@@ -38,6 +38,8 @@ class Site:
     """Takes connections and says nothing, not even in a TLS handshake."""
     routes: dict[str, Answer] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
+    otherwise: Answer | None = None
+    """None: 404."""
 
     def __post_init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -84,7 +86,8 @@ class Site:
     async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
         self.asked.append(asked)
         await self._note(opened=0)
-        await self.routes.get(asked.path.partition("?")[0], page(b"not here", status=404))(asked, writer)
+        otherwise = self.otherwise or page(b"not here", status=404)
+        await self.routes.get(asked.path.partition("?")[0], otherwise)(asked, writer)
         await writer.drain()
 
     async def _note(self, opened: int) -> None:

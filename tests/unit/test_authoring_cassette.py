@@ -11,12 +11,13 @@ from scrapeyard.authoring.cassette import Entry, Page, read_cassette, write_cass
 from scrapeyard.authoring.recording import RecordingEngine
 from scrapeyard.authoring.redaction import Veil, clean_url, kept_headers, without_secrets
 from scrapeyard.authoring.replay import MAX_UNKNOWN, ReplayEngine
-from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, ScraperInvalid
 from scrapeyard.model import ExitReason, Scraper, ScraperRef
 
 SITE = "http://shop.example"
 SCRAPER = Scraper(ref=ScraperRef(id="a/b", version="1.0.0"), folder=None, allowed_hosts=("shop.example",))
+CALLER = Caller(scraper=SCRAPER)
 
 
 class Web:
@@ -26,7 +27,7 @@ class Web:
 
     async def stop(self) -> None: ...
 
-    async def fetch(self, request: FetchRequest, scraper: Scraper | None) -> FetchResponse:
+    async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
         if request.url.endswith("/dead"):
             raise FetchFailed(ExitReason.FETCH_TIMEOUT, "too slow", site_status=None)
         return FetchResponse(
@@ -48,7 +49,7 @@ async def recorded(*requests: FetchRequest, secrets: dict[str, str] | None = Non
     engine = RecordingEngine(Web(), Veil(secrets or {}))
     for request in requests:
         try:
-            await engine.fetch(request, SCRAPER)
+            await engine.fetch(request, CALLER)
         except FetchFailed:
             continue
     return engine.pages()
@@ -58,16 +59,16 @@ async def test_what_was_fetched_comes_back_from_the_files(tmp_path: Path) -> Non
     requests = [get("/p?x=1"), get("/dead"), get("/from"), get("/p?x=1"), get("/", method="POST", body=b"q")]
     write_cassette(tmp_path, await recorded(*requests))
     engine = ReplayEngine(read_cassette(tmp_path))
-    page = await engine.fetch(requests[0], SCRAPER)
+    page = await engine.fetch(requests[0], CALLER)
     assert (page.status, page.body, page.encoding, page.elapsed_ms) == (200, b"<p>\xe4</p>", "cp1252", 0.0)
     with pytest.raises(FetchFailed, match="too slow") as failure:
-        await engine.fetch(requests[1], SCRAPER)
+        await engine.fetch(requests[1], CALLER)
     assert failure.value.reason is ExitReason.FETCH_TIMEOUT
-    moved = await engine.fetch(requests[2], SCRAPER)
+    moved = await engine.fetch(requests[2], CALLER)
     assert (moved.url, moved.redirects) == (f"{SITE}/to", (f"{SITE}/from",))
     assert str(engine.unused()[0]) == f"GET {SITE}/p?x=1"
-    await engine.fetch(requests[3], SCRAPER)
-    await engine.fetch(requests[4], SCRAPER)
+    await engine.fetch(requests[3], CALLER)
+    await engine.fetch(requests[4], CALLER)
     assert (engine.unused(), engine.unknown) == ((), [])
     assert sorted(path.name for path in (tmp_path / "pages").iterdir()) == [
         "001-p-x-1.html",
@@ -96,7 +97,7 @@ async def test_the_same_pages_make_the_same_files(tmp_path: Path) -> None:
 async def test_an_unknown_request_names_itself_and_the_nearest(request_: FetchRequest, said: str) -> None:
     engine = ReplayEngine(await recorded(get("/product/1"), get("/category/toys")))
     with pytest.raises(FetchFailed) as failure:
-        await engine.fetch(request_, SCRAPER)
+        await engine.fetch(request_, CALLER)
     assert failure.value.reason is ExitReason.FETCH_NOT_ALLOWED
     assert said in failure.value.message
     assert engine.unknown == [failure.value.message]
@@ -104,16 +105,16 @@ async def test_an_unknown_request_names_itself_and_the_nearest(request_: FetchRe
 
 async def test_a_page_is_given_as_often_as_it_was_recorded() -> None:
     engine = ReplayEngine(await recorded(get("/a")))
-    await engine.fetch(get("/a"), SCRAPER)
+    await engine.fetch(get("/a"), CALLER)
     with pytest.raises(FetchFailed, match="more often than the 1 time"):
-        await engine.fetch(get("/a"), SCRAPER)
+        await engine.fetch(get("/a"), CALLER)
 
 
 async def test_a_script_in_a_loop_does_not_fill_the_report() -> None:
     engine = ReplayEngine(())
     for number in range(3 * MAX_UNKNOWN):
         with pytest.raises(FetchFailed, match="which is empty"):
-            await engine.fetch(get(f"/{number}"), SCRAPER)
+            await engine.fetch(get(f"/{number}"), CALLER)
     assert len(engine.unknown) == MAX_UNKNOWN
 
 
@@ -123,7 +124,7 @@ async def test_what_the_engine_refuses_is_refused_alike_and_not_recorded(url: st
     reasons = []
     for engine in (recording, replay):
         with pytest.raises(FetchFailed) as failure:
-            await engine.fetch(FetchRequest(url=url), SCRAPER)
+            await engine.fetch(FetchRequest(url=url), CALLER)
         reasons.append(failure.value.reason)
     assert reasons[0] is reasons[1]
     assert (recording.pages(), replay.unknown) == ((), [])
@@ -132,7 +133,7 @@ async def test_what_the_engine_refuses_is_refused_alike_and_not_recorded(url: st
 async def test_a_page_larger_than_the_script_takes_fails_in_replay_too() -> None:
     engine = ReplayEngine(await recorded(get("/a")))
     with pytest.raises(FetchFailed) as failure:
-        await engine.fetch(get("/a", max_bytes=3), SCRAPER)
+        await engine.fetch(get("/a", max_bytes=3), CALLER)
     assert failure.value.reason is ExitReason.FETCH_TOO_LARGE
 
 
@@ -144,10 +145,10 @@ async def test_secrets_by_name_are_hidden_and_still_found() -> None:
     assert ("set-cookie", "sid=redacted") in page.entry.headers
     assert not {"server", "date"} & {name for name, _ in page.entry.headers}
     again = get("/login?token=other&x=1", method="POST", headers=form, body=b"user=me&password=another")
-    assert (await ReplayEngine((page,)).fetch(again, SCRAPER)).status == 200
+    assert (await ReplayEngine((page,)).fetch(again, CALLER)).status == 200
     changed = get("/login?token=other&x=1", method="POST", headers=form, body=b"user=you&password=another")
     with pytest.raises(FetchFailed):
-        await ReplayEngine((page,)).fetch(changed, SCRAPER)
+        await ReplayEngine((page,)).fetch(changed, CALLER)
 
 
 async def test_the_scrapers_own_secrets_become_placeholders_wherever_they_stand() -> None:
@@ -171,7 +172,7 @@ async def test_more_than_a_cassette_holds_is_refused_at_the_end(monkeypatch: pyt
     monkeypatch.setattr("scrapeyard.authoring.recording.MAX_BYTES", 20)
     engine = RecordingEngine(Web(), Veil({}))
     for _ in range(3):
-        await engine.fetch(get("/a"), SCRAPER)
+        await engine.fetch(get("/a"), CALLER)
     with pytest.raises(BadRequest, match="a cassette holds at most"):
         engine.pages()
 

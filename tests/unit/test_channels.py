@@ -6,11 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from scrapeyard.model import Cancel, ExitReason, FetchTrace, LogLine, Outcome, Refresh, RunError, ScraperRef, Signal
+from scrapeyard.model import (
+    Cancel,
+    ExitReason,
+    FetchTrace,
+    LogLine,
+    Outcome,
+    Refresh,
+    RunError,
+    ScraperRef,
+    Signal,
+    SitesChanged,
+)
 from scrapeyard.queues import channels
 
 
-@pytest.mark.parametrize("signal", [Cancel(run_id="run_1"), Refresh(), Refresh(scraper="shop/product")])
+@pytest.mark.parametrize(
+    "signal", [Cancel(run_id="run_1"), Refresh(), Refresh(scraper="shop/product"), SitesChanged(sender="sites_1")]
+)
 def test_a_signal_comes_out_as_it_went_in(signal: Signal) -> None:
     assert channels.decode_signal(channels.encode(signal)) == signal
 

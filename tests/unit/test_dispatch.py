@@ -15,11 +15,12 @@ from scrapeyard.dispatch.deliveries import deliver
 from scrapeyard.dispatch.dispatcher import LEAD_SECONDS, Dispatcher
 from scrapeyard.dispatch.lost import GRACE_SECONDS
 from scrapeyard.dispatch.submit import Order, build_runs
+from scrapeyard.engines.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Outcome, Priority, Run, RunStatus, new_id
 from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import Settings
-from scrapeyard.store.port import Ending, KeyedAnswer
+from scrapeyard.store.port import Ending, KeyedAnswer, Meter
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import worker
 
@@ -249,6 +250,18 @@ async def test_retention_removes_old_runs_with_their_blobs_keys_and_silent_worke
     assert await yard.store.workers(0) == ()
     again = KeyedAnswer(key="k", body_digest="other", run_ids=(), created_at=yard.clock.now)
     assert await yard.store.remember(again, []) == again
+
+
+async def test_retention_removes_old_meters_and_what_silent_workers_told_of_proxies(yard: Yard) -> None:
+    for day in (day_of(START), day_of(START + 80 * 86_400)):
+        names = {"writer": "w", "job_id": "", "site": "s", "pool": "", "proxy_class": ""}
+        await yard.store.put_meters([Meter(day=day, requests=1, failures=0, bytes=1, **names)])
+    await yard.store.put_standings("w1", (), START)
+    yard.clock.now += 91 * 86_400
+    await yard.store.put_standings("w2", (), yard.clock.now)
+    await yard.dispatcher.round()
+    assert [use.day for use in await yard.store.use(["day"], "2000")] == [day_of(START + 80 * 86_400)]
+    assert await yard.store.standings(0) == {"w2": ()}
 
 
 def test_an_order_becomes_a_queued_run_for_each_input() -> None:

@@ -1,16 +1,19 @@
 """A page as data, from good pages and bad ones."""
 
+import hashlib
 import json
 import os
 import time
+from urllib.parse import urldefrag, urljoin
 
 import jsonschema_rs
 import pytest
 
 from scrapeyard.builtin import BUILTINS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.extract.bounds import MAX_HTML, bounded
-from scrapeyard.extract.page import MAX_FIELD, MAX_LINKS, MAX_TEXT, extract_page
+from scrapeyard.extract.bounds import MAX_HTML, MAX_LIGHT, bounded, is_light
+from scrapeyard.extract.page import FIELDS, MAX_FIELD, MAX_LINKS, MAX_TEXT, PARTS, extract_page
+from scrapeyard_sdk.extract.meta import Joiner
 
 URL = "https://shop.example/dir/page"
 HTML = """<!doctype html>
@@ -44,9 +47,106 @@ def test_a_good_page() -> None:
 
 
 def test_only_what_is_asked_for() -> None:
-    assert set(extract_page(HTML, URL, formats=["text"])) == {
-        *("title", "description", "h1", "canonical", "language", "text")
+    assert set(extract_page(HTML, URL, include=[])) == set(FIELDS)
+    for part in PARTS:
+        assert set(extract_page(HTML, URL, include=[part])) == {*FIELDS, part}
+
+
+HEAD = """<html lang=de-CH><head><title>T</title><meta name=keywords content="tea, pots">
+<meta name=ROBOTS content="noindex, max-snippet:5">
+<link rel=alternate hreflang=fr href=/fr><link rel=alternate hreflang=x-default href=/>
+<link rel=alternate hreflang=bad href="mailto:x">
+<meta property=og:title content="Pots"><meta property=og:image content=/a><meta property=og:image content=/b>
+<meta name=twitter:card content=summary><meta name=viewport content="width=1"></head>
+<body><h1>One</h1><h1> </h1><h1>Two</h1><h2>Sub</h2>
+<a href=/in rel="nofollow ugc">In <b>here</b></a><a href=https://www.shop.example/www>W</a><a href=https://other.example/>Out</a>
+<img src=/i.png alt="A  pot"><img src=/deco.png alt=""><img data-src=/lazy.png></body>"""
+
+
+def test_what_the_head_says() -> None:
+    page = extract_page(
+        HEAD, URL, include=[], headers=[("X-Robots-Tag", "nofollow"), ("x-robots-tag", "otherbot: none")]
+    )
+    assert (page["language"], page["keywords"]) == ("de-CH", "tea, pots")
+    assert page["robots"] == {
+        "meta": "noindex, max-snippet:5",
+        "header": "nofollow, otherbot: none",
+        "index": False,
+        "follow": False,
     }
+    assert page["hreflang"] == [
+        {"language": "fr", "url": "https://shop.example/fr"},
+        {"language": "x-default", "url": "https://shop.example/"},
+    ]
+    assert page["opengraph"] == {"og:title": "Pots", "og:image": ["/a", "/b"]}
+    assert page["twitter"] == {"twitter:card": "summary"}
+    assert page["meta"]["viewport"] == "width=1"
+
+
+def test_a_page_that_says_nothing_to_robots_may_be_indexed() -> None:
+    assert extract_page("<p>x", URL)["robots"] == {"meta": None, "header": None, "index": True, "follow": True}
+    header = [("x-robots-tag", "googlebot: noindex")]
+    assert extract_page("<p>x", URL, headers=header)["robots"]["index"]
+    assert not extract_page('<meta name="robots" content="none">', URL)["robots"]["follow"]
+
+
+def test_headings_links_and_images() -> None:
+    page = extract_page(HEAD, URL, include=["anchors", "images"])
+    assert (page["h1"], page["headings"]) == ("One", {"h1": ["One", "Two"], "h2": ["Sub"]})
+    assert page["anchors"] == [
+        {"url": "https://shop.example/in", "text": "In here", "rel": ["nofollow", "ugc"], "internal": True},
+        {"url": "https://www.shop.example/www", "text": "W", "rel": [], "internal": True},
+        {"url": "https://other.example/", "text": "Out", "rel": [], "internal": False},
+    ]
+    assert page["images"] == [
+        {"url": "https://shop.example/i.png", "alt": "A pot"},
+        {"url": "https://shop.example/deco.png", "alt": ""},
+        {"url": "https://shop.example/lazy.png", "alt": None},
+    ]
+
+
+def test_the_text_hash_follows_the_words_and_not_the_markup() -> None:
+    def of(html: str) -> tuple[int, str | None]:
+        page = extract_page(html, URL, include=[])
+        return page["word_count"], page["text_hash"]
+
+    first = of("<title>a</title><p>Two  words</p><script>x</script>")
+    assert first == of("<title>b</title><div class=x>two\n<b>Words</b></div><style>y</style><p hidden>no</p>")
+    assert first[0] == 2
+    assert first[1] == hashlib.sha256(b"two words").hexdigest()
+    assert of("<p>Three other words")[1] != first[1]
+    assert of("<script>x</script>") == (0, None)
+
+
+def test_a_hidden_root_is_survived() -> None:
+    assert extract_page("<html hidden><body><p>x", URL)["title"] is None
+
+
+def test_the_article() -> None:
+    words = "The kiln was lit at dawn and the pots were glazed by noon, as they had been for years. "
+    paragraphs = "".join(f"<p>{words * 3}</p>" for _ in range(5))
+    html = f"<title>Kilns</title><nav>Home</nav><article><h1>Kilns</h1>{paragraphs}</article><footer>imprint</footer>"
+    article = extract_page(html, URL, include=["article"])["article"]
+    assert "lit at dawn" in article["text"]
+    assert "imprint" not in article["text"]
+    assert extract_page("<p></p>", URL, include=["article"])["article"] is None
+
+
+def test_a_broken_script_does_not_keep_the_article_busy() -> None:
+    began = time.process_time()
+    extract_page('<p>x<script type="application/ld+json">"' + '\\"' * 30_000, URL, include=["article"])
+    assert time.process_time() - began < 10
+
+
+def test_links_are_joined_the_short_way_as_the_long_way_does() -> None:
+    base = "https://shop.example:8443/a/b?c=d"
+    joiner = Joiner(base)
+    hrefs = ["/", "/x", "/x?y=1&z=%20", "/x/../y", "/./x", "//h.example/x", "/x#y", "/x?", "x", "?q", "https://h.example",
+             "https://h.example/x", "HTTPS://H.example/x", "https://h.example/x#y", "https://h.example/a/../b", "/a b",
+             "/\u00e9", "mailto:x@y.example", "http://[bad", "", "/x;p=1", "https://h.example/x?", "/x:y"]  # fmt: skip
+    for href in hrefs:
+        whole = urldefrag(urljoin(base, href)).url if href and "[" not in href else ""
+        assert joiner.absolute(href) == (whole if whole.startswith("http") else None), href
 
 
 def test_the_base_element_counts() -> None:
@@ -85,14 +185,22 @@ def test_binary_is_survived() -> None:
         "<p>" + "".join(f"<b id={i}>" for i in range(5000)) + "</p>" + "<p>x</p>" * 5000,
         "<div " + " ".join(f"a{i}" for i in range(200_000)) + ">",
         "<table>" * 20_000,
-        "<a href=x>" * 50_000,
-        "<li>" * 100_000,
+        "<a href=x>" * 25_000,
+        "<li>" * 50_000,
+        '<b class="price">$1.50</b>' * 50_000,
+        "<table>" + "<tr><th>SKU<td>A-12345" * 25_000,
+        '<div itemscope itemprop="a">' * 25_000,
+        "<script>" + "x={price:" * 100_000,
+        '<script type="application/ld+json">' + '{"@type":"Product","offers":' * 50_000,
     ],
-    ids=["deep", "deeper", "deep-and-wide", "reopened", "attributes", "tables", "links", "unclosed"],
+    ids=[
+        *("deep", "deeper", "deep-and-wide", "reopened", "attributes", "tables", "links", "unclosed"),
+        *("prices", "rows", "items", "states", "json"),
+    ],
 )
 def test_pages_made_to_choke_a_parser_are_cut_in_time(html: str) -> None:
     began = time.process_time()
-    page = extract_page("<title>found</title>" + html, URL)
+    page = extract_page("<title>found</title>" + html, URL, include=[part for part in PARTS if part != "article"])
     assert page["title"] == "found"
     assert time.process_time() - began < 10
 
@@ -102,6 +210,24 @@ def test_large_but_honest_pages_are_not_cut() -> None:
     html = "<table>" + row * 20_000 + "</table>"
     assert bounded(html) == html
     assert bounded("x" * (MAX_HTML + 5)) == "x" * MAX_HTML
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "x" * (MAX_LIGHT + 1),
+        "<p>" * 5000,
+        "<!-- </b> -->" + "<b>" * 900,
+        "<div " + "a " * 5000 + ">",
+    ],
+    ids=["long", "tags", "formatting", "attributes"],
+)
+def test_pages_that_may_be_trouble_are_not_light(html: str) -> None:
+    assert not is_light(html)
+
+
+def test_an_ordinary_page_is_light() -> None:
+    assert is_light("<li><a href=/x><b>word</b></a> words</li>" * 200)
 
 
 def test_caps() -> None:
@@ -147,8 +273,8 @@ async def test_builtin_page_of_html() -> None:
     assert result["markdown"]
 
 
-async def test_builtin_page_of_some_formats() -> None:
-    result = await run(answer(b"<p>x", "text/html"), formats=["text"])
+async def test_builtin_page_of_some_parts() -> None:
+    result = await run(answer(b"<p>x", "text/html"), include=["text"])
     assert (result["text"], result["links"], result["markdown"], result["language"]) == ("x", None, None, "de")
 
 
@@ -178,8 +304,8 @@ async def test_builtin_page_of_html_that_does_not_say_so() -> None:
         {"url": "x"},
         {"url": 1},
         {"url": "http://" + "a" * 9000},
-        {"url": URL, "formats": ["html"]},
-        {"url": URL, "formats": ["text", "text"]},
+        {"url": URL, "include": ["html"]},
+        {"url": URL, "include": ["text", "text"]},
         {"url": URL, "extra": 1},
     ],
 )

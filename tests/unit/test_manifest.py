@@ -1,13 +1,14 @@
 """scraper.toml: what is taken, and how each fault is named."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.model import Defaults, Limits
+from scrapeyard.model import Backoff, BudgetLimits, Defaults, FetchPolicy, Limits
 from scrapeyard.repository.manifest import MAX_BYTES, Manifest, read_manifest
 
 HEAD = 'id = "shop/product"\nversion = "1.4.2"\n'
@@ -202,3 +203,35 @@ def test_any_bytes_are_a_manifest_or_a_clear_fault(text: bytes) -> None:
             read_manifest(content, "scraper.toml")
         except ScraperInvalid as error:
             assert error.message.startswith("scraper.toml: ")  # noqa: PT017 - either way out is good
+
+
+def test_the_policy_of_fetches_stands_beside_the_rest() -> None:
+    manifest = read(
+        HEAD + '[policy]\nretries = 1\nproxy = "home"\ncountry = "us"\n'
+        'budget = { requests = 5 }\nbackoff = { kind = "linear", first_seconds = 2 }\n'
+    )
+    wanted = FetchPolicy(
+        proxy="home",
+        country="us",
+        budget=BudgetLimits(requests=5),
+        backoff=Backoff(kind="linear", first_seconds=2),
+    )
+    assert manifest.policy == Defaults(retries=1, fetching=wanted)
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "remedy"),
+    [
+        ("budgt = 1", "policy.budgt", "did you mean budget?"),
+        ("budget = { request = 1 }", "policy.budget.request", "did you mean requests?"),
+        ("budget = { requests = 0 }", "policy.budget.requests", "whole number from 1"),
+        ("budget = 7", "policy.budget", "[policy.budget]"),
+        ("max_age_seconds = nan", "policy.max_age_seconds", "number from 0"),
+        ('country = "usa"', "policy.country", "two letters"),
+        ('escalate = "yes"', "policy.escalate", "true or false"),
+    ],
+)
+def test_a_wrong_policy_is_refused_with_its_remedy(line: str, key: str, remedy: str) -> None:
+    with pytest.raises(ScraperInvalid, match=re.escape(remedy)) as refused:
+        read(HEAD + f"[policy]\n{line}\n")
+    assert refused.value.details["key"] == key

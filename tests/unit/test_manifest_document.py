@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.model import Defaults, Limits
+from scrapeyard.model import Backoff, BudgetLimits, Defaults, FetchPolicy, Limits
 from scrapeyard.repository import manifest
 from scrapeyard.repository.manifest import read_manifest
 from scrapeyard.repository.manifest_document import manifest_json_schema
+from scrapeyard.repository.manifest_policy import RULES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "manifest.md").read_text("utf-8")
@@ -48,8 +49,8 @@ def test_the_page_tells_every_key() -> None:
     rows = {line.split("|")[1].strip(): line for line in PAGE.splitlines() if line.startswith("| `")}
     for key in KEYS:
         assert f"`{key}`" in rows, f"docs/manifest.md does not tell of {key}"
-    for key in Defaults.__struct_fields__:
-        assert f"`{key}`" in rows
+    for key in RULES:
+        assert any(f"`{key}`" in first for first in rows), f"docs/manifest.md does not tell of policy.{key}"
     defaults = manifest.Manifest(id="a/b", version="1.0.0")
     for key in ("entry", "network", "lane"):
         assert f"| `{getattr(defaults, key)}` |" in rows[f"`{key}`"]
@@ -66,7 +67,11 @@ def test_the_schema_knows_every_key_and_limit() -> None:
     properties = manifest_json_schema()["properties"]
     assert set(properties) == KEYS
     assert set(properties["limits"]["properties"]) == set(Limits.__struct_fields__)
-    assert set(properties["policy"]["properties"]) == set(Defaults.__struct_fields__)
+    fields = {*Defaults.__struct_fields__, *FetchPolicy.__struct_fields__} - {"fetching"}
+    assert set(properties["policy"]["properties"]) == fields
+    for table in (BudgetLimits, Backoff):
+        name = table.__name__.removesuffix("Limits").lower()
+        assert set(properties["policy"]["properties"][name]["properties"]) == set(table.__struct_fields__)
 
 
 def test_the_published_schema_is_this_one() -> None:
@@ -88,6 +93,10 @@ def test_the_published_schema_is_this_one() -> None:
         {"input": "input.json"},
         {"config": {"a": {"secret": "x"}, "b": [1, 2.5, True]}},
         {"policy": {"retries": 0, "timeout_seconds": 0.5, "priority": "high"}},
+        {"policy": {"robots": "obey", "cache": "around", "max_age_seconds": 0, "profile": "none", "escalate": False}},
+        {"policy": {"proxy": "home", "country": "US", "state": "ny", "city": "New York"}},
+        {"policy": {"budget": {"requests": 1, "megabytes": 0.5, "residential_megabytes": 0, "seconds": 9}}},
+        {"policy": {"backoff": {"kind": "linear", "first_seconds": 0, "cap_seconds": 60}}},
         {"limits": {"wall_seconds": 1.5, "memory_mb": 64}},
     ],
 )
@@ -116,6 +125,21 @@ def test_both_take_what_is_good(more: dict[str, Any]) -> None:
         {"policy": {"retries": 21}},
         {"policy": {"retry": 1}},
         {"policy": {"priority": "urgent"}},
+        {"policy": {"robots": ""}},
+        {"policy": {"cache": "on"}},
+        {"policy": {"max_age_seconds": -1}},
+        {"policy": {"escalate": 1}},
+        {"policy": {"proxy": "Home"}},
+        {"policy": {"country": "usa"}},
+        {"policy": {"city": "x" * 61}},
+        {"policy": {"city": "paris_session"}},
+        {"policy": {"budget": 3}},
+        {"policy": {"budget": {"requests": 0}}},
+        {"policy": {"budget": {"requests": 1.5}}},
+        {"policy": {"budget": {"megabytes": 0}}},
+        {"policy": {"budget": {"gigabytes": 1}}},
+        {"policy": {"backoff": {"kind": "random"}}},
+        {"policy": {"backoff": {"first_seconds": True}}},
         {"limits": {"memory": 3}},
         {"limits": {"memory_mb": 3.5}},
         {"limits": {"wall_seconds": 0}},
@@ -134,7 +158,9 @@ _VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["retries", "priority", "memory_mb", "secret", "type", "x"]), inner, max_size=3
+            st.sampled_from(["retries", "priority", "budget", "requests", "memory_mb", "secret", "type", "x"]),
+            inner,
+            max_size=3,
         )
     ),
     max_leaves=5,

@@ -1,11 +1,12 @@
 """An engine that keeps what it fetched."""
 
+import msgspec
+
 from scrapeyard.authoring.cassette import MAX_BODY_BYTES, MAX_BYTES, MAX_PAGES, Entry, Page
 from scrapeyard.authoring.redaction import Veil, clean_url, kept_headers
 from scrapeyard.authoring.requests import Asked, asked_of
-from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import BadRequest, FetchFailed
-from scrapeyard.model import Scraper
 
 
 class RecordingEngine:
@@ -27,13 +28,14 @@ class RecordingEngine:
     async def stop(self) -> None:
         """Nothing to stop."""
 
-    async def fetch(self, request: FetchRequest, scraper: Scraper | None) -> FetchResponse:
+    async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
         """As the inner engine. Raises FetchFailed."""
-        asked = asked_of(request, scraper, self._veil)
+        asked = asked_of(request, caller.scraper, self._veil)
         self._asked += 1
         number = self._asked
         try:
-            response = await self._inner.fetch(request, scraper)
+            # What a script downloads is recorded like any page, so it is held here and handed on by whoever asked.
+            response = await self._inner.fetch(msgspec.structs.replace(request, keep=None), caller)
         except FetchFailed as failure:
             self._keep(number, Page(entry=_failed(asked, failure, self._veil)))
             raise

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from scrapeyard.authoring.cassette import Page
 from scrapeyard.authoring.redaction import Veil
 from scrapeyard.authoring.requests import Asked, asked_of, nearest
-from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import ExitReason, Scraper
+from scrapeyard.model import ExitReason
 
 MAX_UNKNOWN = 20
 """Unknown requests that are told; a script in a loop may ask thousands."""
@@ -35,9 +35,9 @@ class ReplayEngine:
     async def stop(self) -> None:
         """Nothing to stop."""
 
-    async def fetch(self, request: FetchRequest, scraper: Scraper | None) -> FetchResponse:
+    async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
         """The recorded answer, at once. Raises FetchFailed: as recorded, or because there is none."""
-        asked = asked_of(request, scraper, self._veil)
+        asked = asked_of(request, caller.scraper, self._veil)
         waiting = self._waiting.get(asked)
         if not waiting:
             raise self._refuse(asked)

@@ -18,6 +18,7 @@ _KEY: Final = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9._-]+(?:/[A-Za-z
 """Plain segments; none is `.` or `..`."""
 _MAX_KEY: Final = 1024
 _PIECE: Final = 256 * 1024
+_PARTS_AT_ONCE: Final = 2
 _PROBES: Final = "probes/"
 
 
@@ -43,6 +44,23 @@ class ObjectBlobs:
         attributes = {"Content-Type": content_type} if self._content_types else None
         with _translated(key):
             await obstore.put_async(self._store, _checked(key), data, attributes=attributes, use_multipart=False)
+
+    async def put_stream(self, key: str, pieces: AsyncIterator[bytes], content_type: str) -> int:
+        """Write an object from pieces, some 10 MB of them in memory at once; how many bytes it has."""
+        attributes = {"Content-Type": content_type} if self._content_types else None
+        size = 0
+
+        async def counted() -> AsyncIterator[bytes]:
+            nonlocal size
+            async for piece in pieces:
+                size += len(piece)
+                yield piece
+
+        with _translated(key):
+            await obstore.put_async(
+                self._store, _checked(key), counted(), attributes=attributes, max_concurrency=_PARTS_AT_ONCE
+            )
+        return size
 
     async def size(self, key: str) -> int | None:
         """Bytes, or None when there is no such object."""

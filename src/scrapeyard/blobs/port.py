@@ -10,6 +10,12 @@ class Blobs(Protocol):
     async def put(self, key: str, data: bytes, content_type: str) -> None:
         """Write an object whole: a reader sees all of it or nothing. An existing one is replaced."""
 
+    async def put_stream(self, key: str, pieces: AsyncIterator[bytes], content_type: str) -> int:
+        """Write an object from pieces, never holding all of them; how many bytes it has. An existing one is replaced.
+
+        A reader sees all of it or nothing. What `pieces` raises leaves as it is, and nothing is then written.
+        """
+
     async def size(self, key: str) -> int | None:
         """Bytes, or None when there is no such object."""
 

@@ -6,13 +6,17 @@ from typing import Any
 from msgspec import Struct
 
 from scrapeyard import __version__
-from scrapeyard.builtin.page import INPUT_SCHEMA, OUTPUT_SCHEMA, Fetch, run_page
+from scrapeyard.builtin import page, product
+from scrapeyard.builtin.fetching import Fetch
+from scrapeyard.extract.port import Extractor
+from scrapeyard.extract.threaded import ThreadExtractor
 from scrapeyard.model import Scraper, ScraperRef
 
-__all__ = ["BUILTINS", "PAGE", "Builtin"]
+__all__ = ["BUILTINS", "PAGE", "PRODUCT", "Builtin", "make_builtins"]
 
 PAGE = "builtin/page"
 """What runs when a call gives only a URL."""
+PRODUCT = "builtin/product"
 
 
 class Builtin(Struct, frozen=True, kw_only=True):
@@ -23,18 +27,35 @@ class Builtin(Struct, frozen=True, kw_only=True):
     """Takes a way to fetch and an input that fits the schema. Raises FetchFailed."""
 
 
-BUILTINS: dict[str, Builtin] = {
-    PAGE: Builtin(
-        scraper=Scraper(
-            ref=ScraperRef(id=PAGE, version=__version__),
-            folder=None,
-            entry="",
-            name="Page",
-            description="One page: title, description, h1, canonical, links, text and markdown.",
-            input_schema=INPUT_SCHEMA,
-            output_schema=OUTPUT_SCHEMA,
+def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
+    """By id. `folder` is None: there are no files to load."""
+    return {
+        PAGE: Builtin(
+            scraper=Scraper(
+                ref=ScraperRef(id=PAGE, version=__version__),
+                folder=None,
+                entry="",
+                name="Page",
+                description="One page: title, meta, headings, links, text, markdown, structured data, product.",
+                input_schema=page.INPUT_SCHEMA,
+                output_schema=page.OUTPUT_SCHEMA,
+            ),
+            run=page.PageScraper(extractor),
         ),
-        run=run_page,
-    )
-}
-"""By id. `folder` is None: there are no files to load."""
+        PRODUCT: Builtin(
+            scraper=Scraper(
+                ref=ScraperRef(id=PRODUCT, version=__version__),
+                folder=None,
+                entry="",
+                name="Product",
+                description="One product: name, price, availability, codes, brand, category, images, attributes.",
+                input_schema=product.INPUT_SCHEMA,
+                output_schema=product.OUTPUT_SCHEMA,
+            ),
+            run=product.ProductScraper(extractor),
+        ),
+    }
+
+
+BUILTINS: dict[str, Builtin] = make_builtins(ThreadExtractor())
+"""Those that read pages in a thread; a worker makes its own, which read in processes."""

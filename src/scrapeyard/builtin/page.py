@@ -1,32 +1,25 @@
-"""The scraper `builtin/page`: one page as title, text, links and markdown. Used when a call gives only a URL.
+"""The scraper `builtin/page`: one page as data. Used when a call gives only a URL.
 
-An error status is data here, in `status`; only a page that cannot be fetched at all fails the run.
+An error status is data here, in `status`; only a page that cannot be fetched or read at all fails the run.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
+from scrapeyard.builtin.fetching import URL, Fetch, envelope, header, is_html, media_type, read
+from scrapeyard.builtin.schemas import ENVELOPE, PRODUCT, TABLE, TEXT, TEXTS, optional, told
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.extract.page import FORMATS, MAX_TEXT, extract_page
-
-Fetch = Callable[[FetchRequest], Awaitable[FetchResponse]]
+from scrapeyard.extract.page import DEFAULT, FIELDS, MAX_TEXT, PARTS
+from scrapeyard.extract.port import Extractor
 
 INPUT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "url": {
-            "type": "string",
-            "format": "uri",
-            "pattern": "^https?://",
-            "maxLength": 8192,
-            "description": "The page to fetch.",
-        },
-        "formats": {
+        "url": URL,
+        "include": {
             "type": "array",
-            "items": {"type": "string", "enum": list(FORMATS)},
+            "items": {"type": "string", "enum": list(PARTS)},
             "uniqueItems": True,
-            "default": list(FORMATS),
+            "default": list(DEFAULT),
             "description": "Which of the large fields to return; the others are null.",
         },
     },
@@ -34,71 +27,66 @@ INPUT_SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-_TEXT = {"type": ["string", "null"]}
+_PARTS: dict[str, Any] = {
+    "links": optional(told(TEXTS, "Where the page's links lead, each once.")),
+    "text": told(TEXT, "What a reader sees, one line for each block."),
+    "markdown": told(TEXT, "The main part of the page."),
+    "anchors": optional(told({"type": "array", "items": TABLE}, "Links with `text`, `rel` and `internal`.")),
+    "images": optional(told({"type": "array", "items": TABLE}, "`url` and `alt`.")),
+    "structured": optional(told(TABLE, "`json_ld`, `microdata` and `rdfa` as lists of items, `opengraph` as a table.")),
+    "product": {"anyOf": [PRODUCT, {"type": "null"}], "description": "Null also when the page shows no product."},
+    "article": optional(told(TABLE, "The main text with author, date and language.")),
+}
 OUTPUT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "status": {"type": "integer", "description": "What the site answered; any status is a result."},
-        "url": {"type": "string", "description": "As asked."},
-        "final_url": {"type": "string", "description": "After redirects."},
-        "content_type": _TEXT,
-        "title": _TEXT,
-        "description": _TEXT,
-        "h1": _TEXT,
-        "canonical": _TEXT,
-        "language": _TEXT,
-        "links": {"type": ["array", "null"], "items": {"type": "string"}},
-        "text": _TEXT,
-        "markdown": _TEXT,
+        **ENVELOPE,
+        "title": TEXT,
+        "description": TEXT,
+        "h1": told(TEXT, "The first; `headings` has all."),
+        "canonical": TEXT,
+        "language": TEXT,
+        "keywords": TEXT,
+        "robots": optional(told(TABLE, "`meta` and `header` as they are, `index` and `follow` as they are meant.")),
+        "hreflang": optional(told({"type": "array", "items": TABLE}, "`language` and `url` of each alternate.")),
+        "opengraph": optional(TABLE),
+        "twitter": optional(TABLE),
+        "meta": optional(told(TABLE, "All other `<meta>` elements by their name.")),
+        "headings": optional(told(TABLE, "`h1` and `h2`, in order.")),
+        "word_count": {"type": ["integer", "null"]},
+        "text_hash": told(TEXT, "SHA-256 of the visible words; changes when they do, not when the markup does."),
+        **_PARTS,
     },
 }
 OUTPUT_SCHEMA["required"] = list(OUTPUT_SCHEMA["properties"])
 
-_EMPTY = dict.fromkeys(("title", "description", "h1", "canonical", "language", *FORMATS))
+_EMPTY = dict.fromkeys((*FIELDS, *PARTS))
 
 
-async def run_page(fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the word of the manifest
-    """Fetch and extract. `input` fits INPUT_SCHEMA. Raises FetchFailed.
+class PageScraper:
+    """Fetches and extracts."""
 
-    Extraction runs in a thread: a large page takes seconds, and the worker's loop must not wait for it.
-    """
-    response = await fetch(FetchRequest(url=input["url"]))
-    content_type = _header(response, "content-type")
-    page = await asyncio.to_thread(_extract, response, content_type or "", input.get("formats", FORMATS))
-    language = page["language"] or _first(_header(response, "content-language"))
-    return {
-        "status": response.status,
-        "url": input["url"],
-        "final_url": response.url,
-        "content_type": content_type,
-        **_EMPTY,
-        **page,
-        "language": language,
-    }
+    def __init__(self, extractor: Extractor) -> None:
+        self._extractor = extractor
+
+    async def __call__(self, fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the manifest's word
+        """`input` fits INPUT_SCHEMA. Raises FetchFailed."""
+        response = await fetch(FetchRequest(url=input["url"]))
+        include = tuple(input.get("include", DEFAULT))
+        page = await read(self._extractor, response, include) if is_html(response) else _plain(response, include)
+        page["language"] = page.get("language") or _first(header(response, "content-language"))
+        return {**envelope(input["url"], response), **_EMPTY, **page}
 
 
-def _extract(response: FetchResponse, content_type: str, formats: list[str]) -> dict[str, Any]:
-    media = content_type.split(";", 1)[0].strip().lower()
-    if _is_html(media, response.body):
-        return extract_page(response.body, response.url, encoding=response.encoding, formats=formats)
-    page: dict[str, Any] = dict(_EMPTY)
-    if "text" in formats and _is_text(media):
-        page["text"] = response.body.decode(response.encoding, "replace").replace("\0", "")[:MAX_TEXT]
-    return page
-
-
-def _is_html(media: str, body: bytes) -> bool:
-    if media:
-        return media in ("text/html", "application/xhtml+xml")
-    return body[:512].lstrip().lower().startswith((b"<!doctype html", b"<html"))
+def _plain(response: FetchResponse, include: tuple[str, ...]) -> dict[str, Any]:
+    """What is not HTML has no fields, but perhaps a text."""
+    if "text" not in include or not _is_text(media_type(response)):
+        return {}
+    return {"text": response.body.decode(response.encoding, "replace").replace("\0", "")[:MAX_TEXT]}
 
 
 def _is_text(media: str) -> bool:
     return media.startswith("text/") or media in ("application/json", "application/xml") or media.endswith("+xml")
-
-
-def _header(response: FetchResponse, name: str) -> str | None:
-    return next((value for key, value in response.headers if key.lower() == name), None)
 
 
 def _first(language: str | None) -> str | None:

@@ -110,6 +110,7 @@ class LocalYard:
             created_at=now,
             queued_at=now,
             timeout_seconds=timeout,
+            fetching=scraper.policy.fetching,
         )
         outcome = await self._executor(scraper, hear, engine or self._engine).execute(delivery)
         return _run_of(delivery, outcome), outcome
@@ -229,6 +230,9 @@ class _HeardServices:
     async def fetch(self, request: FetchRequest) -> FetchResponse:
         return await self._inner.fetch(request)
 
+    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
+        return await self._inner.download(request, name)
+
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         await self._inner.artifact(name, content_type, data)
 
@@ -249,5 +253,6 @@ def _run_of(delivery: Delivery, outcome: Outcome) -> Run:
         timeout_seconds=delivery.timeout_seconds,
         created_at=delivery.created_at,
         queued_at=delivery.queued_at,
+        fetching=delivery.fetching,
     )
     return settle(run, outcome)

@@ -10,6 +10,7 @@ import typer
 
 from scrapeyard import __version__
 from scrapeyard.cli import (
+    cache,
     certify,
     config,
     demo,
@@ -23,6 +24,7 @@ from scrapeyard.cli import (
     scrapers,
     serve,
     signing,
+    sites,
     test,
     validate,
     workers,
@@ -43,6 +45,8 @@ for group in (
     runs,
     scrapers,
     workers,
+    sites,
+    cache,
     new,
     validate,
     record,

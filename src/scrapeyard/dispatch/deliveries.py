@@ -21,5 +21,6 @@ def deliver(run: Run, redelivered: bool = False) -> Delivery:
         timeout_seconds=run.timeout_seconds,
         reply_to=run.reply_to,
         traceparent=run.traceparent,
+        fetching=run.fetching,
         redelivered=redelivered,
     )

@@ -1,9 +1,10 @@
-"""What has been kept long enough goes: runs with their blobs, idempotency keys, silent workers."""
+"""What has been kept long enough goes: runs with their blobs, idempotency keys, sessions, meters, silent workers."""
 
 from collections.abc import Callable
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.engines.meters import day_of
 from scrapeyard.settings import Settings
 from scrapeyard.store.port import Store
 from scrapeyard.telemetry.events import get_log
@@ -40,7 +41,11 @@ class Retention:
         await self._remove_blobs()
         full = await self._remove_runs(now)
         await self._store.forget_keys_before(now - self._settings.retention.keys_hours * 3600)
-        await self._store.forget_before(now - 10 * self._settings.worker.lease_seconds)
+        await self._store.forget_sessions_before(now - self._settings.http.session_days * DAY)
+        silent = now - 10 * self._settings.worker.lease_seconds
+        await self._store.forget_before(silent)
+        await self._store.forget_standings_before(silent)
+        await self._store.forget_meters_before(day_of(now - self._settings.retention.usage_days * DAY))
         self._next = now if full else now + EVERY_SECONDS
 
     async def _remove_runs(self, now: float) -> bool:

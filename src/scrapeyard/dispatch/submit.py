@@ -2,7 +2,7 @@
 
 from msgspec import Raw, Struct
 
-from scrapeyard.model import Priority, Run, RunStatus, new_id
+from scrapeyard.model import FetchPolicy, Priority, Run, RunStatus, new_id
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -19,6 +19,7 @@ class Order(Struct, frozen=True, kw_only=True):
     reply_to: str = ""
     """The gateway that waits; empty when nobody does."""
     traceparent: str = ""
+    fetching: FetchPolicy = FetchPolicy()
 
 
 def build_runs(order: Order, now: float) -> tuple[Run, ...]:
@@ -40,4 +41,5 @@ def _run(order: Order, given: Raw, now: float) -> Run:
         queued_at=now,
         reply_to=order.reply_to,
         traceparent=order.traceparent,
+        fetching=order.fetching,
     )

@@ -35,6 +35,8 @@ def first_hop(request: FetchRequest) -> Hop:
 
 
 def _check_headers(headers: dict[str, str]) -> None:
+    if not headers:
+        return
     if (
         len(headers) > _MAX_HEADERS
         or sum(len(name) + len(value) for name, value in headers.items()) > _MAX_HEADER_BYTES
@@ -47,20 +49,28 @@ def _check_headers(headers: dict[str, str]) -> None:
             raise _not_allowed(f"the header {name!r} is set by the engine; leave it out")
 
 
-def time_limit(request: FetchRequest, settings: HttpSettings) -> float:
-    """Seconds for the whole fetch: what was asked, never more than the setting."""
+def time_limit(request: FetchRequest, settings: HttpSettings) -> float | None:
+    """Seconds for the whole fetch: what was asked, never more than the setting.
+
+    A page that is kept as it comes may take as long as the run does, for it is large: None where nothing was asked.
+    """
     asked = request.timeout_seconds
-    if asked is None:
-        return settings.total_seconds
-    if not asked > 0:
+    if asked is not None and not asked > 0:
         raise _not_allowed("timeout_seconds must be above zero")
-    return min(asked, settings.total_seconds)
+    if request.keep is not None:
+        return asked
+    return settings.total_seconds if asked is None else min(asked, settings.total_seconds)
 
 
 def page_limit(request: FetchRequest, settings: HttpSettings) -> int:
-    """Bytes of one page: what was asked, never more than the setting."""
+    """Bytes of one page in memory: what was asked, never more than the setting."""
     ceiling = int(settings.max_body_mb * 1024 * 1024)
     return ceiling if request.max_bytes is None else max(0, min(request.max_bytes, ceiling))
+
+
+def keep_limit(request: FetchRequest, settings: HttpSettings) -> int:
+    """Bytes of one page that is kept as it comes: what was asked, which whoever keeps it has bounded."""
+    return page_limit(request, settings) if request.max_bytes is None else max(0, request.max_bytes)
 
 
 @lru_cache(maxsize=256)
@@ -76,6 +86,12 @@ def check_allowed(target: Target, allowed_hosts: tuple[str, ...]) -> None:
     except ValueError as error:
         raise _not_allowed(f"the scraper's allowed_hosts cannot be used: {error}") from None
     raise _not_allowed(f"{target.host} is not among the scraper's allowed_hosts; add it to the manifest")
+
+
+def check_certificate(request: FetchRequest, settings: HttpSettings) -> None:
+    """Raises FetchFailed (fetch_not_allowed) for a client certificate where the operator allows none."""
+    if request.certificate and not settings.client_certificates:
+        raise _not_allowed("client certificates are off here; an operator allows them with http.client_certificates")
 
 
 def _not_allowed(message: str) -> FetchFailed:

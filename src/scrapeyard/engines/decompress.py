@@ -1,7 +1,8 @@
-"""Content-Encoding undone, never beyond a limit: a few kilobytes can hold gigabytes of zeros."""
+"""Content-Encoding undone piece by piece, never beyond a limit: a few kilobytes can hold gigabytes of zeros."""
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import brotli  # type: ignore[import-untyped]  # it ships no types
 import zstandard
@@ -10,6 +11,10 @@ MAX_LAYERS = 3
 MAX_MEMBERS = 256
 """Parts of one gzip or zstd body. Each costs time whether or not it holds anything."""
 
+_BITE = 64 * 1024
+"""Bytes undone at once: what a decoder could not take yet is copied, so bites must be small."""
+_PIECE = 256 * 1024
+_BREAKS_OFF = "the compressed data breaks off"
 _ZSTD_WINDOW = 8 * 1024 * 1024
 """Bytes; RFC 9659 allows no more on the web."""
 
@@ -30,105 +35,199 @@ def encodings_of(header: str) -> tuple[str, ...]:
     if not header:
         return ()
     named = [name.strip().lower() for name in header.split(",")]
-    return tuple(name for name in reversed(named) if name in _DECODERS)
+    return tuple(name for name in reversed(named) if name in _LAYERS)
 
 
 def decompress(body: bytes, encodings: tuple[str, ...], limit: int) -> bytes:
     """Undo every encoding. Raises Corrupt, or OverLimit as soon as `limit` bytes are passed."""
-    if len(encodings) > MAX_LAYERS:
-        raise Corrupt(f"{len(encodings)} layers of encoding; at most {MAX_LAYERS} are undone")
-    for name in encodings:
-        if body:  # answers to HEAD and 304 name an encoding and have no body
-            body = _DECODERS[name](body, limit)
-    return body
+    unpacking = Unpacking(encodings, limit)
+    pieces = list(unpacking.feed(body))
+    unpacking.finish()
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def _gzip(body: bytes, limit: int) -> bytes:
-    pages: list[bytes] = []
-    room = limit
-    for _ in range(MAX_MEMBERS):
-        decoder = zlib.decompressobj(wbits=31)
-        page, body = _inflate(decoder, body, room)
-        pages.append(page)
-        room -= len(page)
-        if not body.startswith(b"\x1f\x8b"):  # padding after the last member is common
-            return b"".join(pages)
-    raise Corrupt(f"gzip with more than {MAX_MEMBERS} members")
+class Unpacking:
+    """Undoes encodings of a body that comes in parts. Without any, the parts pass as they are, counted."""
+
+    def __init__(self, encodings: tuple[str, ...], limit: int) -> None:
+        """Raises Corrupt when there are too many layers."""
+        if len(encodings) > MAX_LAYERS:
+            raise Corrupt(f"{len(encodings)} layers of encoding; at most {MAX_LAYERS} are undone")
+        self._layers = [_Counted(_LAYERS[name](), limit) for name in encodings] or [_Counted(_Plain(), limit)]
+        self._fed = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What has become of `data`, in pieces of some 256 KB. Raises Corrupt, or OverLimit in any layer."""
+        self._fed = self._fed or bool(data)
+        for start in range(0, len(data), _BITE):
+            yield from _through(self._layers, data[start : start + _BITE])
+
+    def finish(self) -> None:
+        """There is no more. Raises Corrupt when a layer expected more; answers to HEAD and 304 name an encoding and
+        have no body at all, which is no fault."""
+        if self._fed:
+            for layer in self._layers:
+                layer.finish()
 
 
-def _deflate(body: bytes, limit: int) -> bytes:
-    # The standard says zlib; some servers send bare deflate.
-    bare = (body[0] & 0x0F) != 8 or int.from_bytes(body[:2], "big") % 31 != 0
-    return _inflate(zlib.decompressobj(wbits=-15 if bare else 15), body, limit)[0]
+class _Layer(Protocol):
+    def feed(self, data: bytes) -> Iterator[bytes]: ...
+
+    def finish(self) -> None: ...
 
 
-def _inflate(decoder: "zlib._Decompress", body: bytes, limit: int) -> tuple[bytes, bytes]:
-    try:
-        page = decoder.decompress(body, limit + 1)
-    except zlib.error as error:
-        raise Corrupt(str(error)) from None
-    if len(page) > limit:
-        raise OverLimit
-    if not decoder.eof:
-        raise Corrupt("the compressed data breaks off")
-    return page, decoder.unused_data
+class _Counted:
+    def __init__(self, inner: _Layer, limit: int) -> None:
+        self._inner = inner
+        self._room = limit
+        self._fed = False
 
-
-def _brotli(body: bytes, limit: int) -> bytes:
-    decoder = brotli.Decompressor()
-    pages: list[bytes] = []
-    size = 0
-    try:
-        while not decoder.is_finished():
-            page: bytes = decoder.process(body, output_buffer_limit=limit + 1 - size)
-            pages.append(page)
-            size += len(page)
-            if size > limit:
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        self._fed = True
+        for piece in self._inner.feed(data):
+            self._room -= len(piece)
+            if self._room < 0:
                 raise OverLimit
-            if not page and not decoder.is_finished():
-                raise Corrupt("the compressed data breaks off")
-            body = b""
-    except brotli.error as error:
-        raise Corrupt(str(error)) from None
-    return b"".join(pages)
+            if piece:
+                yield piece
+
+    def finish(self) -> None:
+        if self._fed:
+            self._inner.finish()
 
 
-def _zstd(body: bytes, limit: int) -> bytes:
-    frames = _ZstdFrames()
-    pages: list[bytes] = []
-    size = 0
-    try:
-        for start in range(0, len(body), _ZSTD_BITE):
-            pages.append(frames.feed(body[start : start + _ZSTD_BITE]))
-            size += len(pages[-1])
-            if size > limit:
-                raise OverLimit
-    except zstandard.ZstdError as error:
-        raise Corrupt(str(error)) from None
-    if frames.is_open:
-        raise Corrupt("the compressed data breaks off")
-    return b"".join(pages)
+def _through(layers: Sequence[_Counted], data: bytes) -> Iterator[bytes]:
+    first, *others = layers
+    for piece in first.feed(data):
+        if others:
+            yield from _through(others, piece)
+        else:
+            yield piece
 
 
-class _ZstdFrames:
+class _Plain:
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+    def finish(self) -> None: ...
+
+
+class _Gzip:
+    """Members one after another; padding after the last is common and left alone."""
+
+    def __init__(self) -> None:
+        self._decoder: zlib._Decompress | None = zlib.decompressobj(wbits=31)
+        self._rest = b""
+        self._members = 1
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        data, self._rest = self._rest + data, b""
+        while data and self._decoder is not None:
+            yield from _inflate(self._decoder, data)
+            if not self._decoder.eof:
+                return
+            data = self._decoder.unused_data
+            if len(data) < 2:  # too little to tell another member from padding
+                self._rest, data = data, b""
+            else:
+                self._next_member(data)
+
+    def _next_member(self, data: bytes) -> None:
+        if not data.startswith(b"\x1f\x8b"):
+            self._decoder = None
+            return
+        self._members += 1
+        if self._members > MAX_MEMBERS:
+            raise Corrupt(f"gzip with more than {MAX_MEMBERS} members")
+        self._decoder = zlib.decompressobj(wbits=31)
+
+    def finish(self) -> None:
+        if self._decoder is not None and not self._decoder.eof:
+            raise Corrupt(_BREAKS_OFF)
+
+
+class _Deflate:
+    """The standard says zlib; some servers send bare deflate."""
+
+    def __init__(self) -> None:
+        self._decoder: zlib._Decompress | None = None
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if self._decoder is None:
+            data = self._rest + data
+            if len(data) < 2:
+                self._rest = data
+                return
+            bare = (data[0] & 0x0F) != 8 or int.from_bytes(data[:2], "big") % 31 != 0
+            self._decoder = zlib.decompressobj(wbits=-15 if bare else 15)
+        if not self._decoder.eof:
+            yield from _inflate(self._decoder, data)
+
+    def finish(self) -> None:
+        if self._decoder is None or not self._decoder.eof:
+            raise Corrupt(_BREAKS_OFF)
+
+
+def _inflate(decoder: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    """Until the data is used up or the member ends."""
+    while True:
+        try:
+            piece = decoder.decompress(data, _PIECE)
+        except zlib.error as error:
+            raise Corrupt(str(error)) from None
+        yield piece
+        data = decoder.unconsumed_tail
+        if decoder.eof or (not data and len(piece) < _PIECE):
+            return
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._decoder = brotli.Decompressor()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        try:
+            while not self._decoder.is_finished():
+                piece: bytes = self._decoder.process(data, output_buffer_limit=_PIECE)
+                yield piece
+                data = b""
+                if not piece and self._decoder.can_accept_more_data():
+                    return
+        except brotli.error as error:
+            raise Corrupt(str(error)) from None
+
+    def finish(self) -> None:
+        if not self._decoder.is_finished():
+            raise Corrupt(_BREAKS_OFF)
+
+
+class _Zstd:
+    """Frames one after another."""
+
     def __init__(self) -> None:
         self._decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._left = MAX_MEMBERS
 
-    @property
-    def is_open(self) -> bool:
-        return self._frame is not None
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for start in range(0, len(data), _ZSTD_BITE):
+            yield from self._frames(data[start : start + _ZSTD_BITE])
 
-    def feed(self, bite: bytes) -> bytes:
-        pages: list[bytes] = []
+    def finish(self) -> None:
+        if self._frame is not None:
+            raise Corrupt(_BREAKS_OFF)
+
+    def _frames(self, bite: bytes) -> Iterator[bytes]:
         while bite:
             frame = self._frame = self._frame or self._next_frame()
-            pages.append(frame.decompress(bite))
+            try:
+                yield frame.decompress(bite)
+            except zstandard.ZstdError as error:
+                raise Corrupt(str(error)) from None
             bite = frame.unused_data if frame.eof else b""
             if frame.eof:
                 self._frame = None
-        return b"".join(pages)
 
     def _next_frame(self) -> "zstandard.ZstdDecompressionObj":
         self._left -= 1
@@ -137,10 +236,10 @@ class _ZstdFrames:
         return self._decoder.decompressobj()
 
 
-_DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
-    "gzip": _gzip,
-    "x-gzip": _gzip,
-    "deflate": _deflate,
-    "br": _brotli,
-    "zstd": _zstd,
+_LAYERS: dict[str, Callable[[], _Layer]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
+    "br": _Brotli,
+    "zstd": _Zstd,
 }

@@ -1,14 +1,21 @@
 """An engine obtains a page. The child asks by message; policy is enforced here."""
 
-from typing import Protocol
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
-from scrapeyard.model import Scraper
+from scrapeyard.engines.budget_ledger import Ledger
+from scrapeyard.model import BudgetLimits, FetchPolicy, Scraper
+
+Keep = Callable[[AsyncIterator[bytes], str], Awaitable[int]]
+"""Takes a page's pieces and its content type, and returns how many bytes it has kept. It is called again when the page
+is fetched again, and what it kept before is then void."""
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True):
-    """One request, as a script asks for it. Checked at the edge where it arrives."""
+    """One request, as a script asks for it. Checked at the edge where it arrives. Empty and None: as policy says."""
 
     url: str
     method: str = "GET"
@@ -17,6 +24,21 @@ class FetchRequest(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     follow_redirects: bool = True
     max_bytes: int | None = None
+    max_age_seconds: float | None = None
+    """A kept page not older than this serves; 0: none."""
+    session: str = ""
+    """Cookies are kept under this name, for the scraper, across fetches and runs."""
+    profile: str = ""
+    """Browser to look like."""
+    proxy: str = ""
+    """Name of a pool; `none` for no proxy."""
+    engine: Literal["auto", "http", "solver"] = "auto"
+    """`http`: never more than plain HTTP; `solver`: at once."""
+    certificate: str = ""
+    """PEM of a client certificate and its key, where the operator lets scrapers present one."""
+    keep: Keep | None = None
+    """A page of a good status goes here piece by piece, as it comes, and not into `body`. Such a request is nobody
+    else's: it is neither kept for others nor answered from what was kept."""
 
 
 class FetchResponse(Struct, frozen=True, kw_only=True):
@@ -33,10 +55,44 @@ class FetchResponse(Struct, frozen=True, kw_only=True):
     elapsed_ms: float
     redirects: tuple[str, ...] = ()
     bytes_received: int = 0
+    """On the wire; 0 for a kept page."""
+    age_seconds: float | None = None
+    """How long ago it was fetched; None: just now."""
+    way: str = ""
+    """How it was had, for `explain`: profile, proxy class, solver."""
+    tried: tuple[dict[str, Any], ...] = ()
+    """Ways that were tried before, for `explain`."""
+    proxy_class: str = ""
+    """What its bytes count as: empty (no proxy), `datacenter`, `residential`, `unlocker`."""
+    kept: int | None = None
+    """Bytes that went to `request.keep`; None: the page is in `body`."""
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """On whose behalf a page is fetched."""
+
+    scraper: Scraper | None = None
+    """Limits the hosts; None: no limit but the platform's own."""
+    run_id: str = ""
+    job_id: str = ""
+    policy: FetchPolicy = FetchPolicy()
+    job_budget: BudgetLimits = BudgetLimits()
+    """What all runs of the job may use up together."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """Where what its fetches use up is written down."""
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits so many seconds for the site's turn. A run's own pause gives its slot to others meanwhile."""
+
+
+class Fetch(Protocol):
+    """One stage on the way to a page, or all of them: stages wrap one another and have this shape alike."""
+
+    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+        """Get a page. Raises FetchFailed, whose `reason` is the exit reason if the script lets it through."""
 
 
 class HttpEngine(Protocol):
-    """Plain HTTP."""
+    """Plain HTTP, with everything that policy asks for around it."""
 
     async def start(self) -> None:
         """Ready to fetch."""
@@ -44,8 +100,5 @@ class HttpEngine(Protocol):
     async def stop(self) -> None:
         """Close connections. May be called twice."""
 
-    async def fetch(self, request: FetchRequest, scraper: Scraper | None) -> FetchResponse:
-        """Get a page. Raises FetchFailed, whose `reason` is the exit reason if the script lets it through.
-
-        `scraper` limits the hosts; None means no limit but the platform's own.
-        """
+    async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+        """As `Fetch`."""

@@ -6,6 +6,7 @@ user names, zone ids), write the rest in its plainest form, and hand exactly tha
 """
 
 import re
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import quote, urljoin
 
@@ -55,8 +56,12 @@ class Target(Struct, frozen=True, kw_only=True):
         return f"{self.scheme}://{host}{port}{self.resource}"
 
 
+@lru_cache(maxsize=512)
 def parse_target(url: str) -> Target:
-    """Take a URL apart. Raises FetchFailed (fetch_bad_url) for anything odd, with what to write instead."""
+    """Take a URL apart. Raises FetchFailed (fetch_bad_url) for anything odd, with what to write instead.
+
+    Several stages ask for the same URL one after another, so the last ones are remembered.
+    """
     url = url.strip(" \t\r\n\f")
     if len(url) > MAX_URL:
         raise _bad(url[:80], f"is longer than {MAX_URL} characters; send the data in the body instead")
@@ -69,7 +74,10 @@ def parse_target(url: str) -> Target:
     scheme = scheme.lower()
     if scheme not in _PORTS:
         raise _bad(url, f"has the scheme {scheme}; only http and https are fetched")
-    host, literal, port = _take_authority(url, authority)
+    try:
+        host, literal, port = _take_authority(authority)
+    except _Odd as odd:
+        raise _bad(url, str(odd)) from None
     resource = f"{path or '/'}?{query}" if query else path or "/"
     if not _PLAIN.fullmatch(resource):
         resource = quote(resource, safe=_SAFE)
@@ -94,41 +102,47 @@ def canonical_host(host: str) -> str:
     return host
 
 
-def _take_authority(url: str, authority: str) -> tuple[str, Address | None, int]:
+class _Odd(Exception):
+    """What is wrong with an authority."""
+
+
+@lru_cache(maxsize=1024)
+def _take_authority(authority: str) -> tuple[str, Address | None, int]:
+    """Raises _Odd. The pages of a site differ in what follows, so the last ones are remembered."""
     if "@" in authority:
-        raise _bad(url, "carries a user name; send credentials in an Authorization header")
+        raise _Odd("carries a user name; send credentials in an Authorization header")
     if "%" in authority:
-        raise _bad(url, "has a percent sign in its host; write the host plainly")
+        raise _Odd("has a percent sign in its host; write the host plainly")
     parts = _AUTHORITY.fullmatch(authority)
     if parts is None:
-        raise _bad(url, "has no host that can be read")
+        raise _Odd("has no host that can be read")
     host, digits = parts.groups()
     port = int(digits or 0)
     if port > 65535 or (digits and port == 0):
-        raise _bad(url, f"has the port {digits}; ports are 1 to 65535")
-    name, literal = _take_address(url, host) if host.startswith("[") else _take_name(url, host)
+        raise _Odd(f"has the port {digits}; ports are 1 to 65535")
+    name, literal = _take_address(host) if host.startswith("[") else _take_name(host)
     return name, literal, port
 
 
-def _take_address(url: str, host: str) -> tuple[str, Address]:
+def _take_address(host: str) -> tuple[str, Address]:
     try:
         literal = IPv6Address(host[1:-1])
     except AddressValueError:
-        raise _bad(url, "has brackets around something that is not an IPv6 address") from None
+        raise _Odd("has brackets around something that is not an IPv6 address") from None
     return str(literal), literal
 
 
-def _take_name(url: str, host: str) -> tuple[str, Address | None]:
+def _take_name(host: str) -> tuple[str, Address | None]:
     try:
         name = canonical_host(host)
     except (ValueError, UnicodeError):
-        raise _bad(url, "has a host that is not a valid name") from None
+        raise _Odd("has a host that is not a valid name") from None
     if not _NUMBER.fullmatch(name.rpartition(".")[2]):
         return name, None
     try:
         return name, IPv4Address(name)
     except AddressValueError:
-        raise _bad(url, "has a number for a host; write an address as four plain decimal numbers") from None
+        raise _Odd("has a number for a host; write an address as four plain decimal numbers") from None
 
 
 def _bad(url: str, what: str) -> FetchFailed:

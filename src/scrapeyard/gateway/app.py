@@ -12,12 +12,27 @@ from scrapeyard.gateway import openapi, problems
 from scrapeyard.gateway.body_limit import BodyLimit
 from scrapeyard.gateway.hot_path import HotPath
 from scrapeyard.gateway.last_resort import LastResort
-from scrapeyard.gateway.routes import artifacts, channels, events, health, metrics, runs, scrape, scrapers, workers
+from scrapeyard.gateway.routes import (
+    artifacts,
+    cache,
+    channels,
+    events,
+    health,
+    metrics,
+    proxies,
+    runs,
+    scrape,
+    scrapers,
+    sites,
+    workers,
+)
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.settings import GatewaySettings
 
 __all__ = ["GatewayServices", "create_app"]
 
+FAMILIES = (scrape, runs, events, artifacts, workers, scrapers, channels, sites, proxies, cache, health, metrics)
+"""Of routes, in the order in which they are described."""
 EXPOSED = ("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent")
 DESCRIPTION = (
     "Runs scrapers and answers in the same response. Errors are `application/problem+json` with a stable `code`, "
@@ -43,7 +58,7 @@ def application(gateway: Gateway) -> FastAPI:
         redirect_slashes=False,
         lifespan=_lifespan(gateway),
     )
-    for family in (scrape, runs, events, artifacts, workers, scrapers, channels, health, metrics):
+    for family in FAMILIES:
         app.include_router(family.routes(gateway))
     problems.install(app)
     app.add_middleware(HotPath, path=scrape.PATH, answer=scrape.answerer(gateway))

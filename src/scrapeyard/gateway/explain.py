@@ -1,9 +1,11 @@
 """Where a run's time went, what it used of what it was allowed, and what to do about it."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from scrapeyard.gateway.documents import instant
 from scrapeyard.gateway.remedies import EXITS
-from scrapeyard.model import Limits, Run, RunStatus, Timing, Usage
+from scrapeyard.model import BudgetLimits, FetchTrace, Limits, Run, RunStatus, Timing, Usage, may_help_later
 
 SLOW_QUEUE_MS = 500.0
 TIGHT_PERCENT = 80.0
@@ -13,14 +15,14 @@ def explain(run: Run, allowed: Limits, now: float) -> dict[str, Any]:
     """The document. `allowed` are the limits in force for this run; `now` ends the total of a run that goes on."""
     total = 1000 * max(0.0, (run.finished_at or now) - run.created_at)
     phases = _phases(run.timing or Timing(), total)
-    limits = _limits(run.usage or Usage(), allowed)
+    limits = _limits(run.usage or Usage(), allowed, run.fetching.budget)
     return {
         "id": run.id,
         "status": run.status,
         "scraper": run.scraper.partition("@")[0],
         "version": run.resolved.version if run.resolved else None,
         "exit_reason": run.exit_reason,
-        "retryable": run.exit_reason.retryable if run.exit_reason else False,
+        "retryable": _may_help_later(run),
         "attempt": run.attempt,
         "max_attempts": run.max_attempts,
         "worker": run.worker_id or None,
@@ -28,10 +30,16 @@ def explain(run: Run, allowed: Limits, now: float) -> dict[str, Any]:
         "phases": phases,
         "forked_ahead": run.timing.forked_ahead if run.timing else False,
         "fetches": run.fetches,
+        "requests": run.usage.requests if run.usage else 0,
+        "bytes_by_class": run.usage.bytes_by_class if run.usage else {},
         "limits": limits,
         "error": run.error,
         "summary": [*_where(run, total, phases), *_fetching(run), *_tight(limits), *_ending(run)],
     }
+
+
+def _may_help_later(run: Run) -> bool:
+    return run.exit_reason is not None and may_help_later(run.exit_reason, run.error.site_status if run.error else None)
 
 
 def _phases(timing: Timing, total: float) -> list[dict[str, Any]]:
@@ -49,18 +57,21 @@ def _phases(timing: Timing, total: float) -> list[dict[str, Any]]:
     return [{"name": name, "ms": round(ms, 3), "percent": _percent(ms, total)} for name, ms in spent.items()]
 
 
-def _limits(usage: Usage, allowed: Limits) -> list[dict[str, Any]]:
-    pairs = {
+def _limits(usage: Usage, allowed: Limits, budget: BudgetLimits) -> list[dict[str, Any]]:
+    pairs: dict[str, tuple[float, float | None]] = {
         "wall_seconds": (usage.wall_ms / 1000, allowed.wall_seconds),
         "cpu_seconds": (usage.cpu_ms / 1000, allowed.cpu_seconds),
         "memory_mb": (usage.memory_mb, allowed.memory_mb),
         "output_mb": (usage.output_bytes / 2**20, allowed.output_mb),
         "log_kb": (usage.log_bytes / 2**10, allowed.log_kb),
         "fetches": (usage.fetches, allowed.fetches),
+        "budget.requests": (usage.requests, budget.requests),
+        "budget.megabytes": (usage.bytes_received / 2**20, budget.megabytes),
     }
     return [
         {"name": name, "used": round(used, 3), "allowed": most, "percent": _percent(used, most)}
         for name, (used, most) in pairs.items()
+        if most is not None
     ]
 
 
@@ -69,6 +80,9 @@ def _percent(part: float, whole: float) -> float:
 
 
 def _where(run: Run, total: float, phases: list[dict[str, Any]]) -> list[str]:
+    if run.status is RunStatus.QUEUED and run.not_before is not None:
+        why = f": {run.error.message}" if run.error else ""
+        return [f"It is put back until {instant(run.not_before)}, when attempt {run.attempt} begins{why}"]
     if run.status is RunStatus.QUEUED:
         return [f"It has waited {total / 1000:.1f} s in lane {run.lane} at priority {run.priority.value}."]
     if run.status is RunStatus.RUNNING:
@@ -101,7 +115,37 @@ def _fetching(run: Run) -> list[str]:
     failed = sum(1 for fetch in run.fetches if fetch.error or (fetch.status or 0) >= 400)
     many = "1 fetch" if len(run.fetches) == 1 else f"{len(run.fetches)} fetches"
     words = f"{many}, {failed} of them without a good answer; the slowest took {slowest.ms:.0f} ms"
-    return [f"{words}: {slowest.url[:200]}."]
+    return [f"{words}: {slowest.url[:200]}.", *_refusals(run.fetches), *_received(run.usage)]
+
+
+def _refusals(fetches: Sequence[FetchTrace]) -> list[str]:
+    """Of the last fetch that took more than one way, or took one in vain."""
+    told = next((fetch for fetch in reversed(fetches) if fetch.tried), None)
+    if told is None:
+        return []
+    names = ", ".join(dict.fromkeys(str(each.get("way", "")) for each in told.tried))
+    why = told.tried[-1].get("reason", "")
+    end = f"{told.way} brought the page" if told.way and told.status not in _REFUSALS else "none brought the page"
+    return [f"Ways that were refused or failed: {names} ({why}); {end}."]
+
+
+_REFUSALS = (401, 403, 429, 503)
+
+
+def _received(usage: Usage | None) -> list[str]:
+    """Told where it is more than the fetches themselves tell."""
+    if usage is None or not usage.bytes_by_class.keys() - {"direct"}:
+        return []
+    parts = [f"{size / 2**20:.2f} MB {_THROUGH.get(name, name)}" for name, size in usage.bytes_by_class.items()]
+    return [f"It took {usage.requests} requests and received {', '.join(parts)}."]
+
+
+_THROUGH = {
+    "direct": "directly",
+    "datacenter": "through datacenter proxies",
+    "residential": "through residential proxies",
+    "unlocker": "through an unlocker",
+}
 
 
 def _tight(limits: list[dict[str, Any]]) -> list[str]:

@@ -107,6 +107,7 @@ class PolicyDefaults(BaseModel):
     retries: int | None
     timeout_seconds: float | None
     priority: str
+    fetching: dict[str, Any] = Field(description="The keys of a call's `policy` that are about fetching.")
 
 
 class VersionDocument(BaseModel):

@@ -87,5 +87,12 @@ EXITS: dict[ExitReason, str] = {
     ExitReason.FETCH_BAD_URL: "Correct the URL.",
     ExitReason.FETCH_PRIVATE_ADDRESS: "Private addresses are refused; the operator may allow them.",
     ExitReason.FETCH_NOT_ALLOWED: "Add the host to allowed_hosts in the scraper's manifest.",
+    ExitReason.FETCH_RATE_LIMITED: "The site wants fewer requests: lower its rate at /api/sites, or try again later.",
+    ExitReason.FETCH_SITE_DOWN: "The site failed too often and is left alone; GET /api/sites says until when.",
+    ExitReason.FETCH_BLOCKED: "The site takes us for a machine: allow another profile, proxy or the solver by policy.",
+    ExitReason.FETCH_CAPTCHA: "The site asks for a captcha: allow another proxy or the solver by policy.",
+    ExitReason.FETCH_PROXY: "The proxy failed, not the site: check its address, credentials and balance.",
+    ExitReason.FETCH_ROBOTS: "robots.txt forbids this page; policy.robots decides whether it counts.",
+    ExitReason.FETCH_BUDGET: "The run or job has used up its budget; raise policy.budget if it should go on.",
 }
 """The remedy for each exit reason."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from scrapeyard.gateway.policies import Policy
 from scrapeyard.model import ExitReason, Priority, RunStatus
 
 RUN_ID = r"^run_[0-9a-f]{32}$"
@@ -34,17 +35,6 @@ FORMS = {
 EXAMPLE_ID = "run_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
 Url = Annotated[str, Field(pattern=URL, max_length=8192)]
 Milliseconds = Annotated[float, Field(ge=0)]
-
-
-class Policy(BaseModel):
-    """How hard to try."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    timeout_seconds: float | None = Field(
-        None, gt=0, le=86_400, description="Shortens the scraper's own wall clock, never lengthens it."
-    )
-    retries: int = Field(1, ge=0, le=10, description="Further attempts after the first.")
 
 
 class ScrapeCall(BaseModel):
@@ -152,8 +142,12 @@ class UsageDocument(BaseModel):
     wall_ms: Milliseconds
     cpu_ms: Milliseconds
     memory_mb: float
-    fetches: int
-    bytes_received: int
+    fetches: int = Field(description="Pages that the script asked for.")
+    requests: int = Field(description="What that took of the web: other ways and redirects, but no kept pages.")
+    bytes_received: int = Field(description="On the wire, of all those requests.")
+    bytes_by_class: dict[str, int] = Field(
+        description="The same by what they came through: `direct`, `datacenter`, `residential`, `unlocker`."
+    )
     output_bytes: int
     log_bytes: int
     records: int
@@ -196,6 +190,9 @@ class Summary(BaseModel):
     timing: TimingDocument | None
     attempt: int
     created_at: str = Field(examples=["2026-01-31T09:30:00.125Z"])
+    starts_at: str | None = Field(
+        description="Of a queued run that was put back, for another attempt or until its site's turn: when it is due."
+    )
     started_at: str | None
     finished_at: str | None
     artifacts: list[ArtifactDocument]
@@ -264,6 +261,12 @@ class FetchDocument(BaseModel):
     ms: float
     started_ms: float
     error: str
+    way: str = Field(description="How the page was had: browser, pool, clearance, solver, `cache`; empty: not at all.")
+    age_seconds: float | None = Field(description="Of a kept page; null: it was fetched.")
+    tried: list[dict[str, Any]] = Field(
+        description="Ways that did not lead to a page, in order: `way`, `reason`, and `status`, `kind` and `vendor` of "
+        "a block, or the `message` of a failure."
+    )
 
 
 class LimitDocument(BaseModel):
@@ -291,6 +294,8 @@ class Explanation(BaseModel):
     phases: list[PhaseDocument]
     forked_ahead: bool
     fetches: list[FetchDocument]
+    requests: int = Field(description="What the fetches took of the web.")
+    bytes_by_class: dict[str, int] = Field(description="Received, by what it came through.")
     limits: list[LimitDocument]
     error: ErrorDocument | None
     summary: list[str] = Field(description="A few plain sentences: where the time went and what to do.")

@@ -28,10 +28,10 @@ from scrapeyard.gateway.cancelling import Cancelling
 from scrapeyard.gateway.inputs import InputChecks
 from scrapeyard.gateway.lanes import Lanes
 from scrapeyard.gateway.lookup import Lookup
+from scrapeyard.gateway.policies import Policy, fetching_of
 from scrapeyard.gateway.remedies import EXITS
-from scrapeyard.gateway.schemas import Policy
 from scrapeyard.gateway.waiting import Call, Waiters, Wake
-from scrapeyard.model import Priority, Run, RunStatus, Scraper
+from scrapeyard.model import Priority, Run, RunStatus, Scraper, may_help_later
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
@@ -121,6 +121,7 @@ class Scraping:
             timeout_seconds=defaults.timeout_seconds if timeout is None else timeout,
             reply_to=self._gateway_id if asked.wait else "",
             traceparent=asked.traceparent,
+            fetching=fetching_of(call.policy).over(defaults.fetching),
         )
 
     async def _waited(self, asked: Asked, runs: Sequence[Run], receive: Receive) -> Response:
@@ -251,7 +252,7 @@ def _bad_end(run: Run) -> dict[str, Any]:
         reason.value,
         504 if reason.is_time_limit else 502,
         run.error.message if run.error else f"the run ended: {reason.value}",
-        retryable=reason.retryable,
+        retryable=may_help_later(reason, run.error.site_status if run.error else None),
         title=f"The run ended badly: {reason.value}",
         remedy=EXITS[reason],
         id=run.id,

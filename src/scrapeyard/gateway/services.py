@@ -6,11 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.engines.cache.port import PageStore
+from scrapeyard.engines.proxies.kept import KeptPools
+from scrapeyard.engines.proxies.pools import ProxyPools
+from scrapeyard.engines.sites.policies import SitePolicies
+from scrapeyard.engines.sites.port import SiteGate
+from scrapeyard.engines.sites.site import Sites
+from scrapeyard.gateway.caching import Caching
 from scrapeyard.gateway.cancelling import Cancelling
 from scrapeyard.gateway.health import Health
 from scrapeyard.gateway.lookup import Lookup
+from scrapeyard.gateway.proxy_documents import UseOfSites
 from scrapeyard.gateway.refreshing import Refreshing
 from scrapeyard.gateway.scraping import Scraping
+from scrapeyard.gateway.site_desk import MoreOfSites, SiteDesk
 from scrapeyard.gateway.waiting import Waiters
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.moves import MovedChannels
@@ -32,6 +41,12 @@ class GatewayServices:
     blobs: Blobs
     catalogue: Catalogue
     gateway_id: str
+    pages: PageStore | None = None
+    """The shared tier of the page cache; None: this gateway has no part in it."""
+    gate: SiteGate | None = None
+    """Where the workers' requests to sites line up; None: how sites are doing is not known here."""
+    more_of_sites: tuple[MoreOfSites, ...] = ()
+    """What other parts tell of sites in `/api/sites`."""
     clock: Callable[[], float] = time.time
 
 
@@ -71,6 +86,17 @@ class Gateway:
             lookup=self.lookup,
             cancelling=self.cancelling,
         )
+        self.proxies = KeptPools(
+            services.store, settings.proxies.pools, ProxyPools(settings.proxies.pools), clock=services.clock
+        )
+        self.caching = Caching(settings, services.queue, services.pages, self.scraping)
+        self._site_policies = SitePolicies(settings.sites, services.store, services.queue, services.clock)
+        self.sites = SiteDesk(
+            self._site_policies,
+            services.gate,
+            Sites(settings.sites.whole_hosts),
+            (UseOfSites(services.store, services.clock), *services.more_of_sites),
+        )
         self._serving = False
 
     @property
@@ -80,7 +106,13 @@ class Gateway:
 
     async def start(self) -> None:
         """Begin to hear replies and signals. May be called twice."""
-        await asyncio.gather(self.waiters.start(), self.refreshing.start(), self.channels.start())
+        await asyncio.gather(
+            self.waiters.start(),
+            self.refreshing.start(),
+            self.channels.start(),
+            self._site_policies.start(),
+            self.proxies.start(),
+        )
         self._serving = True
 
     def close(self) -> None:
@@ -94,6 +126,8 @@ class Gateway:
         self.close()
         await self.refreshing.stop()
         await self.channels.stop()
+        await self.proxies.stop()
+        await self._site_policies.stop()
         await self.waiters.stop()
 
     def _read_sources(self) -> Iterator[SourceReading]:

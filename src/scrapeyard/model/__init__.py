@@ -1,7 +1,8 @@
 """The nouns and their state machines. Imports nothing of ours."""
 
 from scrapeyard.model.environment import Environment, EnvironmentState, EnvironmentStatus
-from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.exits import ExitReason, may_help_later
+from scrapeyard.model.fetching import Backoff, BudgetLimits, FetchPolicy
 from scrapeyard.model.ids import new_id
 from scrapeyard.model.run import (
     FINAL,
@@ -20,12 +21,14 @@ from scrapeyard.model.run import (
     status_of,
 )
 from scrapeyard.model.scraper import SCRAPER_ID, Defaults, Limits, Scraper, ScraperRef
-from scrapeyard.model.signals import Cancel, Refresh, Signal
+from scrapeyard.model.signals import Cancel, Invalidate, Refresh, Signal, SitesChanged
 
 __all__ = [
     "FINAL",
     "SCRAPER_ID",
     "Artifact",
+    "Backoff",
+    "BudgetLimits",
     "Cancel",
     "Defaults",
     "Delivery",
@@ -33,7 +36,9 @@ __all__ = [
     "EnvironmentState",
     "EnvironmentStatus",
     "ExitReason",
+    "FetchPolicy",
     "FetchTrace",
+    "Invalidate",
     "Limits",
     "LogLine",
     "Outcome",
@@ -45,9 +50,11 @@ __all__ = [
     "Scraper",
     "ScraperRef",
     "Signal",
+    "SitesChanged",
     "Timing",
     "Usage",
     "WorkerInfo",
+    "may_help_later",
     "new_id",
     "status_of",
 ]

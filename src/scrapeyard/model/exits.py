@@ -48,6 +48,13 @@ class ExitReason(StrEnum):
     FETCH_BAD_URL = "fetch_bad_url"
     FETCH_PRIVATE_ADDRESS = "fetch_private_address"
     FETCH_NOT_ALLOWED = "fetch_not_allowed"  # the manifest's allowed_hosts does not name this host
+    FETCH_RATE_LIMITED = "fetch_rate_limited"  # the site says 429, or its turn would come too late
+    FETCH_SITE_DOWN = "fetch_site_down"  # the site failed so often that it is left alone for a while
+    FETCH_BLOCKED = "fetch_blocked"  # the site knows us for a machine and nothing that policy allows helped
+    FETCH_CAPTCHA = "fetch_captcha"  # as blocked, by a captcha
+    FETCH_PROXY = "fetch_proxy"  # the proxy failed, not the site
+    FETCH_ROBOTS = "fetch_robots"  # robots.txt forbids it and policy obeys
+    FETCH_BUDGET = "fetch_budget"  # the run or job has used up what it may
 
     @property
     def retryable(self) -> bool:
@@ -55,9 +62,21 @@ class ExitReason(StrEnum):
         return self in _RETRYABLE
 
     @property
+    def is_fetch(self) -> bool:
+        """Whether the web ended the run, rather than the script or we."""
+        return self.value.startswith("fetch_")
+
+    @property
     def is_time_limit(self) -> bool:
         """Whether a limit on time ended the run: a waiting caller sees 504 rather than 502."""
         return self in (ExitReason.TIMEOUT, ExitReason.CPU_LIMIT)
+
+
+def may_help_later(reason: ExitReason, site_status: int | None) -> bool:
+    """As `retryable`; where the site's own status ended the run, it decides: 408, 425, 429 and from 500 on may pass."""
+    if reason is ExitReason.FETCH_STATUS:
+        return site_status is not None and (site_status in (408, 425, 429) or site_status >= 500)
+    return reason.retryable
 
 
 _RETRYABLE = frozenset(
@@ -72,5 +91,10 @@ _RETRYABLE = frozenset(
         ExitReason.FETCH_CONNECT,
         ExitReason.FETCH_TIMEOUT,
         ExitReason.FETCH_PROTOCOL,
+        ExitReason.FETCH_RATE_LIMITED,
+        ExitReason.FETCH_SITE_DOWN,
+        ExitReason.FETCH_BLOCKED,
+        ExitReason.FETCH_CAPTCHA,
+        ExitReason.FETCH_PROXY,
     }
 )

@@ -17,6 +17,7 @@ from msgspec import Raw, Struct, field
 
 from scrapeyard.model.environment import EnvironmentState
 from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.fetching import FetchPolicy
 from scrapeyard.model.scraper import ScraperRef
 
 
@@ -73,7 +74,13 @@ class Usage(Struct, frozen=True, kw_only=True):
     cpu_ms: float = 0.0
     memory_mb: float = 0.0
     fetches: int = 0
+    """Pages that the script asked for."""
+    requests: int = 0
+    """What that took of the web: other ways and redirects count, kept pages do not."""
     bytes_received: int = 0
+    """On the wire, of all those requests."""
+    bytes_by_class: dict[str, int] = field(default_factory=dict)
+    """The same by what they came through: `direct`, `datacenter`, `residential`, `unlocker`."""
     output_bytes: int = 0
     log_bytes: int = 0
     records: int = 0
@@ -107,6 +114,12 @@ class FetchTrace(Struct, frozen=True, kw_only=True):
     started_ms: float = 0.0
     """After the script began."""
     error: str = ""
+    way: str = ""
+    """How the page was had: `chrome`, `firefox via homes`, `cache`. Empty for a failure."""
+    age_seconds: float | None = None
+    """Of a kept page; None: it was fetched."""
+    tried: tuple[dict[str, Any], ...] = ()
+    """Ways that did not lead to a page, in order, each with the site's status and why it was taken for a block."""
 
 
 class LogLine(Struct, frozen=True, kw_only=True):
@@ -151,6 +164,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     reply_to: str = ""
     """The gateway that waits for the outcome; empty when nobody does."""
     traceparent: str = ""
+    fetching: FetchPolicy = FetchPolicy()
     redelivered: bool = False
     """Set when the dispatcher publishes a run again: the worker then claims it in the store before it runs."""
 
@@ -178,6 +192,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     finished_at: float = 0.0
     retry_after: float | None = None
     """Not None when this attempt is to be followed by another, that many seconds later: the run is not final."""
+    postponed: bool = False
+    """The other one then counts as this one: the run only waited for its turn."""
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -215,6 +231,7 @@ class Run(Struct, frozen=True, kw_only=True):
     cancel_requested: bool = False
     reply_to: str = ""
     traceparent: str = ""
+    fetching: FetchPolicy = FetchPolicy()
 
 
 class WorkerInfo(Struct, frozen=True, kw_only=True):

@@ -6,6 +6,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from scrapeyard.model.fetching import FetchPolicy
+
 SCRAPER_ID = re.compile(r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}$")
 
 
@@ -46,6 +48,8 @@ class Defaults(Struct, frozen=True, kw_only=True):
     retries: int | None = None
     timeout_seconds: float | None = None
     priority: str = ""
+    fetching: FetchPolicy = FetchPolicy()
+    """Its keys stand in `[policy]` beside the others."""
 
 
 class Scraper(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,5 @@
-"""Short messages every process hears: cancel this run, look at the repository again."""
+"""Short messages every process hears: cancel this run, look at the repository again, forget kept pages, read how
+a site is to be treated."""
 
 from msgspec import Struct
 
@@ -17,4 +18,18 @@ class Refresh(Struct, frozen=True, kw_only=True, tag="refresh"):
     """The gateway that has looked already, and need not do so again."""
 
 
-Signal = Cancel | Refresh
+class Invalidate(Struct, frozen=True, kw_only=True, tag="invalidate"):
+    """Forget kept pages: those of a URL (in its one spelling), those of a site, or with neither all of them."""
+
+    url: str = ""
+    site: str = ""
+
+
+class SitesChanged(Struct, frozen=True, kw_only=True, tag="sites"):
+    """Operators want a site treated in another way: read the store now."""
+
+    sender: str = ""
+    """The process that knows it already."""
+
+
+Signal = Cancel | Refresh | Invalidate | SitesChanged

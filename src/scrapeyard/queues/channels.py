@@ -5,10 +5,10 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.model import Cancel, Outcome, Refresh, Signal
+from scrapeyard.model import Cancel, Invalidate, Outcome, Refresh, Signal, SitesChanged
 
 SIGNALS = "signals"
-"""Everyone: Cancel, Refresh."""
+"""Everyone: Cancel, Refresh, Invalidate, SitesChanged."""
 
 
 class _SentOutcome(Outcome, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class _SentOutcome(Outcome, frozen=True, kw_only=True):
     result: Raw = Raw(b"null")
 
 
-_signal_decoder: msgspec.json.Decoder[Signal] = msgspec.json.Decoder(Cancel | Refresh)
+_signal_decoder: msgspec.json.Decoder[Signal] = msgspec.json.Decoder(Cancel | Refresh | Invalidate | SitesChanged)
 _outcome_decoder = msgspec.json.Decoder(_SentOutcome)
 _encoder = msgspec.json.Encoder()
 T = TypeVar("T")

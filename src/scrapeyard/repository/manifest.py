@@ -14,14 +14,13 @@
     [input]                         a JSON Schema, or schema = "input.json"; without it, the function's hints decide
     [output]                        likewise; without it, any result is good
     [config]                        what the script finds in ctx.config; { secret = "name" } stands for a secret
-    [policy]                        retries, timeout_seconds, priority: what a call that does not say gets
+    [policy]                        retries, timeout_seconds, proxy, budget, …: what a call that does not say gets
     [limits]                        wall_seconds, cpu_seconds, memory_mb, …; cut to the operator's ceiling
 
 Unknown keys are refused; `docs/manifest.md` tells each key whole. Every fault is a ScraperInvalid that names the file,
 the key and the remedy.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable
@@ -31,19 +30,18 @@ from typing import Any
 from msgspec import Struct, field
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.model import SCRAPER_ID, Defaults, Limits, Priority
+from scrapeyard.model import SCRAPER_ID, Defaults, Limits
+from scrapeyard.repository.manifest_policy import read_policy
 from scrapeyard.repository.manifest_requirements import check_requirement
 from scrapeyard.repository.manifest_schemas import ReadFile, read_schema
 from scrapeyard.repository.toml import parse_toml
-from scrapeyard.repository.values import WORD, Place, check_json, check_secrets
+from scrapeyard.repository.values import WORD, Place, check_json, check_secrets, meant
 from scrapeyard.repository.versions import is_version
 
 FILE_NAME = "scraper.toml"
 FORMAT = 1
 MAX_BYTES = 256 * 1024
 MAX_LIST = 200
-MAX_RETRIES = 20
-MAX_TIMEOUT = 86_400
 CAPABILITIES = ("http", "browser", "captcha", "ai")
 """What a scraper may need of a worker."""
 
@@ -93,7 +91,7 @@ def read_manifest(text: bytes, where: str, read_file: ReadFile | None = None) ->
     table = _parse(text, where)
     known = {"schema", "input", "output", *_READERS}
     for key in (key for key in table if key not in known):
-        raise Place(where, key[:100]).fault(f"no such key{_meant(key, known)}")
+        raise Place(where, key[:100]).fault(f"no such key{meant(key, known)}")
     for key in ("id", "version"):
         if key not in table:
             raise ScraperInvalid(f"{where}: {key}: missing; add it, e.g. {_EXAMPLES[key]}")
@@ -212,19 +210,6 @@ def _config(value: Any, place: Place) -> dict[str, Any]:
     return value
 
 
-def _policy(value: Any, place: Place) -> Defaults:
-    if not isinstance(value, dict):
-        raise place.fault("must be a table: write [policy] and the keys below it")
-    for name, wanted in value.items():
-        here = Place(place.where, f"policy.{name[:100]}")
-        if name not in _POLICY:
-            raise here.fault(f"no such key{_meant(name, _POLICY)}")
-        is_good, remedy = _POLICY[name]
-        if isinstance(wanted, bool) or not is_good(wanted):
-            raise here.fault(remedy)
-    return Defaults(**value)
-
-
 def _limits(value: Any, place: Place) -> Limits:
     if not isinstance(value, dict):
         raise place.fault("must be a table: write [limits] and the keys below it")
@@ -236,32 +221,13 @@ def _limits(value: Any, place: Place) -> Limits:
 def _check_limit(name: str, limit: Any, place: Place) -> None:
     defaults = Limits()
     if name not in Limits.__struct_fields__:
-        raise place.fault(f"no such limit{_meant(name, Limits.__struct_fields__)}")
+        raise place.fault(f"no such limit{meant(name, Limits.__struct_fields__)}")
     whole = isinstance(getattr(defaults, name), int)
     kinds = int if whole else (int, float)
     if isinstance(limit, bool) or not isinstance(limit, kinds) or not 0 < limit < 2**53:
         raise place.fault(f"must be a {'whole ' if whole else ''}number above 0")
 
 
-def _meant(word: str, known: Any) -> str:
-    close = difflib.get_close_matches(word[:100], list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(sorted(known))}"
-
-
-_POLICY: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "retries": (
-        lambda value: isinstance(value, int) and 0 <= value <= MAX_RETRIES,
-        f"must be a whole number from 0 to {MAX_RETRIES}",
-    ),
-    "timeout_seconds": (
-        lambda value: isinstance(value, (int, float)) and 0 < value <= MAX_TIMEOUT,
-        f"must be a number above 0, up to {MAX_TIMEOUT}",
-    ),
-    "priority": (
-        lambda value: isinstance(value, str) and value in tuple(Priority),
-        'must be "high", "normal" or "low"',
-    ),
-}
 _READERS: dict[str, Callable[[Any, Place], Any]] = {
     "id": _id,
     "version": _version,
@@ -274,7 +240,7 @@ _READERS: dict[str, Callable[[Any, Place], Any]] = {
     "network": _network,
     "lane": _word,
     "config": _config,
-    "policy": _policy,
+    "policy": read_policy,
     "limits": _limits,
 }
 _EXAMPLES = {"id": 'id = "shop/product"', "version": 'version = "1.0.0"'}

@@ -6,8 +6,9 @@ see whether a file is there.
 
 from typing import Any
 
-from scrapeyard.model import SCRAPER_ID, Limits, Priority
-from scrapeyard.repository.manifest import CAPABILITIES, FORMAT, MAX_LIST, MAX_RETRIES, MAX_TIMEOUT, Manifest
+from scrapeyard.model import SCRAPER_ID, Limits
+from scrapeyard.repository.manifest import CAPABILITIES, FORMAT, MAX_LIST, Manifest
+from scrapeyard.repository.manifest_policy import policy_schema
 from scrapeyard.repository.values import WORD
 
 _WORD = f"^{WORD.pattern}$"
@@ -55,7 +56,7 @@ def _properties(default: Manifest) -> dict[str, Any]:
         "input": {**_SCHEMA, "description": 'A JSON Schema of an object, or schema = "input.json".'},
         "output": {**_SCHEMA, "description": 'A JSON Schema, or schema = "output.json".'},
         "config": {**_TABLE, "description": 'What the script finds in ctx.config; { secret = "name" } for a secret.'},
-        "policy": _policy(),
+        "policy": policy_schema(),
         "limits": _limits(default.limits),
     }
 
@@ -63,19 +64,6 @@ def _properties(default: Manifest) -> dict[str, Any]:
 def _strings(description: str, **each: Any) -> dict[str, Any]:
     items = {"type": "string", "minLength": 1, "maxLength": 500, **each}
     return {"type": "array", "maxItems": MAX_LIST, "items": items, "description": description}
-
-
-def _policy() -> dict[str, Any]:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "description": "What a call that does not say gets.",
-        "properties": {
-            "retries": {"type": "integer", "minimum": 0, "maximum": MAX_RETRIES},
-            "timeout_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_TIMEOUT},
-            "priority": {"enum": [priority.value for priority in Priority]},
-        },
-    }
 
 
 def _limits(default: Limits) -> dict[str, Any]:

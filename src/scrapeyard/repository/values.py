@@ -1,7 +1,9 @@
 """Places in a manifest, and what a value there may be."""
 
+import difflib
 import math
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -25,6 +27,12 @@ class Place(Struct, frozen=True):
         """An error that names the file, the key and the remedy. A key that would play with a terminal is escaped."""
         key = self.key if self.key.isprintable() else ascii(self.key)
         return ScraperInvalid(f"{self.where}: {key}: {remedy}", file=self.where, key=key)
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """The rest of a sentence about an unknown word: the nearest known one, or all of them."""
+    close = difflib.get_close_matches(word[:100], list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(sorted(known))}"
 
 
 def check_json(value: Any, place: Place, depth: int = 0) -> None:

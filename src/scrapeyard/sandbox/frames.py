@@ -45,6 +45,14 @@ class Fetch(Struct, tag="fetch", tag_field="t"):
     timeout_seconds: Annotated[float, Meta(gt=0, le=3600)] | None = None
     follow_redirects: bool = True
     max_bytes: Number | None = None
+    max_age_seconds: Annotated[float, Meta(ge=0, le=1e9)] | None = None
+    session: Annotated[str, Meta(max_length=64)] = ""
+    profile: Annotated[str, Meta(max_length=64)] = ""
+    proxy: Annotated[str, Meta(max_length=64)] = ""
+    engine: Literal["auto", "http", "solver"] = "auto"
+    certificate: Text = ""
+    keep: Short = ""
+    """The artifact that the page goes to; empty: the page comes back."""
 
 
 class KeepArtifact(Struct, tag="artifact", tag_field="t"):

@@ -45,6 +45,12 @@ class ChildServices(Protocol):
     async def fetch(self, request: FetchRequest) -> FetchResponse:
         """Raises FetchFailed."""
 
+    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
+        """Keep a page of a good status as an artifact, as it comes, at most `request.max_bytes`; `kept` says how much.
+
+        Raises FetchFailed, or another ScrapeyardError when it cannot be kept. Then nothing is.
+        """
+
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Keep bytes. Raises ScrapeyardError when they cannot be kept; the script sees the message."""
 

@@ -8,15 +8,17 @@ import time
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.engines.port import FetchRequest
-from scrapeyard.errors import FetchFailed, ScrapeyardError
+from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError
 from scrapeyard.model import ExitReason, LogLine, RunError
+from scrapeyard.sandbox.asking import failure_head, page_head, request_of
 from scrapeyard.sandbox.child import Child, Exit
 from scrapeyard.sandbox.frames import Error, Fetch, Frame, KeepArtifact, Log, Ready, Record, Result
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
 from scrapeyard.sandbox.results import fault_of
 
 ARTIFACT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_BAD_NAME = "an artifact's name is letters, digits, dots, dashes; at most 128"
 _CLAIMABLE = frozenset(ExitReason) - {
     ExitReason.SUCCEEDED,
     ExitReason.TIMEOUT,
@@ -63,6 +65,7 @@ class Session:
         self._refusals = 0
         self._concluding = False
         self._gate = asyncio.Semaphore(_FETCHES_AT_ONCE)
+        self._downloading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._started = 0.0
 
@@ -185,20 +188,11 @@ class Session:
         self._fetches += 1
         refusal = self._fetch_refusal(len(raw))
         if refusal:
-            self._answer_fetch_error(frame.n, "fetch_not_allowed", refusal)
+            self._child.send(failure_head(frame.n, FetchFailed(ExitReason.FETCH_NOT_ALLOWED, refusal)))
             self._count_refusal()
             return
-        request = FetchRequest(
-            url=frame.url,
-            method=frame.method,
-            headers=frame.headers,
-            body=raw,
-            timeout_seconds=frame.timeout_seconds,
-            follow_redirects=frame.follow_redirects,
-            max_bytes=frame.max_bytes,
-        )
         self._waiting_bytes += len(raw)
-        self._spawn(self._fetch(frame.n, request))
+        self._spawn(self._answer(frame, request_of(frame, raw)))
 
     def _fetch_refusal(self, size: int) -> str:
         if self._fetches > self._limits.fetches:
@@ -213,42 +207,49 @@ class Session:
         if self._refusals > _MAX_REFUSALS:
             self.stop(ExitReason.PROTOCOL_ERROR, f"the child went on after {_MAX_REFUSALS} refused frames")
 
-    async def _fetch(self, number: int, request: FetchRequest) -> None:
-        async with self._gate:
-            try:
-                page = await self._services.fetch(request)
-            except FetchFailed as error:
-                self._answer_fetch_error(number, error.reason.value, error.message, error.site_status)
-                return
-            finally:
-                self._waiting_bytes -= len(request.body)
-            head = {
-                "t": "page",
-                "n": number,
-                "url": page.url,
-                "status": page.status,
-                "headers": list(page.headers),
-                "encoding": page.encoding,
-                "elapsed_ms": page.elapsed_ms,
-                "redirects": list(page.redirects),
-            }
-            try:
-                self._child.send(head, page.body)
-            except ValueError as error:
-                self._answer_fetch_error(number, "fetch_too_large", f"the page does not fit: {error}")
-            await self._child.drained()
+    async def _answer(self, frame: Fetch, request: FetchRequest) -> None:
+        try:
+            page = await (self._download(frame.keep, request) if frame.keep else self._fetch(request))
+            self._child.send(page_head(frame.n, page), page.body)
+        except FetchFailed as failure:
+            self._child.send(failure_head(frame.n, failure))
+        except ScrapeyardError as error:
+            self._refuse_artifact(frame.n, error.message)
+        except ValueError as error:
+            large = FetchFailed(ExitReason.FETCH_TOO_LARGE, f"the page does not fit: {error}")
+            self._child.send(failure_head(frame.n, large))
+        finally:
+            self._waiting_bytes -= len(request.body)
+        await self._child.drained()
 
-    def _answer_fetch_error(self, number: int, reason: str, message: str, site_status: int | None = None) -> None:
-        self._child.send(
-            {"t": "page_error", "n": number, "reason": reason, "message": message, "site_status": site_status}
-        )
+    async def _fetch(self, request: FetchRequest) -> FetchResponse:
+        async with self._gate:
+            return await self._services.fetch(request)
+
+    async def _download(self, name: str, request: FetchRequest) -> FetchResponse:
+        """One at a time: while it goes on, what it may take is set aside."""
+        if not ARTIFACT_NAME.fullmatch(name):
+            raise BadRequest(_BAD_NAME)
+        async with self._downloading:
+            room = int(self._limits.artifact_mb * _MB) - self._artifact_bytes
+            if room <= 0:
+                raise BadRequest(self._no_room())
+            taken = room if request.max_bytes is None else min(room, request.max_bytes)
+            self._artifact_bytes += taken
+            try:
+                page = await self._services.download(msgspec.structs.replace(request, max_bytes=taken), name)
+            except BaseException:
+                self._artifact_bytes += _ARTIFACT_COST - taken
+                raise
+            self._artifact_bytes += max(page.kept or 0, _ARTIFACT_COST) - taken
+            return page
 
     def _on_artifact(self, frame: KeepArtifact, raw: bytes) -> None:
         self._artifact_bytes += max(len(raw), _ARTIFACT_COST)
         if not ARTIFACT_NAME.fullmatch(frame.name):
-            self._refuse_artifact(frame.n, "an artifact's name is letters, digits, dots, dashes; at most 128")
+            self._refuse_artifact(frame.n, _BAD_NAME)
         elif self._artifact_bytes > self._limits.artifact_mb * _MB:
-            self._refuse_artifact(frame.n, f"artifacts may take {self._limits.artifact_mb:g} MB; limits.artifact_mb")
+            self._refuse_artifact(frame.n, self._no_room())
         else:
             self._spawn(self._keep(frame, raw))
 
@@ -259,6 +260,9 @@ class Session:
             self._refuse_artifact(frame.n, error.message)
         else:
             self._child.send({"t": "kept", "n": frame.n})
+
+    def _no_room(self) -> str:
+        return f"artifacts may take {self._limits.artifact_mb:g} MB; limits.artifact_mb"
 
     def _refuse_artifact(self, number: int, message: str) -> None:
         self._child.send({"t": "kept_error", "n": number, "message": message})
@@ -332,7 +336,7 @@ class Session:
                 error=error,
                 cpu_ms=frame.cpu_ms,
                 memory_mb=frame.peak_kb / 1024,
-                retry_after=frame.after if reason is ExitReason.RETRY else None,
+                retry_after=frame.after if reason is ExitReason.RETRY or reason.is_fetch else None,
             )
         )
 

@@ -1,15 +1,16 @@
-"""The store: the truth about every run, worker, key and moved channel.
+"""The store: the truth about every run, worker, key, moved channel and site.
 
 Several small ports, one implementation on SQLite and PostgreSQL. Every method raises StoreUnavailable when the
 database does not answer; nothing is then half done. Times are Unix seconds (float), given by the caller.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
 from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunError, RunStatus, WorkerInfo
+from scrapeyard.model.fetching import RobotsMode
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -53,7 +54,8 @@ class RunStore(Protocol):
 
         False means that the run is final already or has moved on to a later attempt: the outcome is dropped. A run that
         is not there yet is inserted in its final form. An outcome with `retry_after` set puts the run back to QUEUED at
-        the next attempt with `not_before`, unless a cancel was requested, which then ends it.
+        the next attempt (at the same one, if it is postponed) with `not_before`, unless a cancel was requested, which
+        then ends it.
         """
 
     async def claim(self, run_id: str, attempt: int, worker_id: str, now: float, lease_until: float) -> bool:
@@ -171,6 +173,151 @@ class ChannelStore(Protocol):
         """The moves of one scraper's channels, newest first."""
 
 
+class SiteRules(Struct, frozen=True, kw_only=True):
+    """How operators want one site to be treated. None: as the settings say for every site."""
+
+    site: str
+    rate: float | None = None
+    """Requests a second; 0: no limit."""
+    burst: int | None = None
+    concurrency: int | None = None
+    """Requests in flight; 0: any number."""
+    adapt: bool | None = None
+    min_rate: float | None = None
+    breaker_failures: int | None = None
+    breaker_ratio: float | None = None
+    breaker_seconds: float | None = None
+    robots: RobotsMode | None = None
+    note: str = ""
+    updated_at: float = 0.0
+
+
+class SiteStore(Protocol):
+    """Sites that operators want treated in their own way."""
+
+    async def site_rules(self) -> tuple[SiteRules, ...]:
+        """All of them, by site."""
+
+    async def site_rules_mark(self) -> str:
+        """Changes whenever any of them does, and costs little to ask."""
+
+    async def put_site_rules(self, rules: SiteRules) -> None:
+        """Write them, whole, over what was there."""
+
+    async def remove_site_rules(self, site: str) -> bool:
+        """The settings decide again. False when there were none."""
+
+
+class KeptPool(Struct, frozen=True, kw_only=True):
+    """A pool of proxies that an operator keeps by the API. Its `repr` does not tell the definition."""
+
+    name: str
+    definition: bytes
+    """As JSON, passwords included: stored as given."""
+    changed_at: float
+
+    def __repr__(self) -> str:
+        return f"KeptPool(name={self.name!r}, definition=***, changed_at={self.changed_at!r})"
+
+
+class PoolStanding(Struct, frozen=True, kw_only=True):
+    """How a pool does in one worker."""
+
+    pool: str
+    exits: int
+    resting: int
+    names: tuple[str, ...] = ()
+    """Of those that rest, at most some dozens."""
+
+
+class ProxyStore(Protocol):
+    """Pools of proxies beside those of the settings, and how all of them do."""
+
+    async def pools(self) -> tuple[KeptPool, ...]:
+        """Every pool, by name."""
+
+    async def put_pool(self, pool: KeptPool) -> None:
+        """Write a pool, over one of the same name."""
+
+    async def remove_pool(self, name: str) -> bool:
+        """True if it was there."""
+
+    async def put_standings(self, worker_id: str, standings: tuple[PoolStanding, ...], now: float) -> None:
+        """Write how a worker's pools do, over what it last told."""
+
+    async def standings(self, seen_after: float) -> dict[str, tuple[PoolStanding, ...]]:
+        """By worker, of those that told since then."""
+
+    async def forget_standings_before(self, seen_before: float) -> None:
+        """Drop what workers told that have long been silent."""
+
+
+class Meter(Struct, frozen=True, kw_only=True):
+    """What one process received in one day for one site and job through one pool. Empty: no job, no pool."""
+
+    day: str
+    """In UTC: 2026-01-31."""
+    writer: str
+    """The process; nobody else writes this row."""
+    job_id: str
+    site: str
+    pool: str
+    proxy_class: str
+    requests: int
+    failures: int
+    """Requests without an answer."""
+    bytes: int
+
+
+UseBy = Literal["day", "job_id", "site", "pool", "proxy_class"]
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """A sum of meters. What it is not broken down by is empty."""
+
+    day: str = ""
+    job_id: str = ""
+    site: str = ""
+    pool: str = ""
+    proxy_class: str = ""
+    requests: int
+    failures: int
+    bytes: int
+
+
+class MeterStore(Protocol):
+    """What was received, by day, site, job and proxy."""
+
+    async def put_meters(self, meters: Sequence[Meter]) -> None:
+        """Write numbers whole, over what the same writer wrote for the same key: doing it twice is harmless."""
+
+    async def use(
+        self, by: Sequence[UseBy], since: str, *, sites: Sequence[str] | None = None, limit: int = 1000
+    ) -> tuple[Use, ...]:
+        """Sums since a day, broken down by these, the most bytes first. `sites` (at most 1,000): of those alone; None:
+        of all."""
+
+    async def forget_meters_before(self, day: str) -> None:
+        """Drop the days before."""
+
+
+SessionChange = Callable[[bytes], bytes]
+"""From what is kept (empty: nothing) to what is to be kept (empty: nothing any more). It may be called twice."""
+
+
+class SessionStore(Protocol):
+    """Named sessions of scrapers, as the engine packs them."""
+
+    async def read_session(self, scraper_id: str, name: str, saved_after: float) -> bytes:
+        """What was kept since then; empty when nothing was."""
+
+    async def change_session(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
+        """Replace what is kept. Of two who change at once, the second is given what the first has kept."""
+
+    async def forget_sessions_before(self, saved_before: float) -> None:
+        """Drop sessions that were not changed since then."""
+
+
 class LeaderStore(Protocol):
     """One leader among dispatchers."""
 
@@ -181,7 +328,18 @@ class LeaderStore(Protocol):
         """Let another lead at once."""
 
 
-class Store(RunStore, WorkerStore, IdempotencyStore, ChannelStore, LeaderStore, Protocol):
+class Store(
+    RunStore,
+    WorkerStore,
+    IdempotencyStore,
+    ChannelStore,
+    SiteStore,
+    ProxyStore,
+    MeterStore,
+    SessionStore,
+    LeaderStore,
+    Protocol,
+):
     """All of it, as the wiring hands it out. Services ask for the small port they need."""
 
     async def start(self) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import RowMapping
 from scrapeyard.model import (
     Artifact,
     ExitReason,
+    FetchPolicy,
     FetchTrace,
     LogLine,
     Outcome,
@@ -63,6 +64,8 @@ LISTED: Final = tuple(column for column in WHOLE if column.name != "result")
 """The same without what may be large."""
 
 _NO_REPORT: Final = Report()
+_NO_POLICY: Final = FetchPolicy()
+_POLICY: Final = json.Decoder(FetchPolicy)
 _REPORT: Final = json.Decoder(Report)
 _ERROR: Final = json.Decoder(RunError)
 _REF: Final = json.Decoder(ScraperRef)
@@ -102,14 +105,15 @@ def ended_row(ending: Ending) -> Row:
 
 
 def retry_row(ending: Ending) -> Row:
-    """A run put back for its next attempt. It keeps what the last attempt met, so that it can be explained."""
+    """A run put back for its next attempt, or for the same one again. It keeps what the last one met, so that it can be
+    explained."""
     outcome = ending.outcome
     return (
         _row(ending.run)
         | _told(outcome)
         | {
             "status": RunStatus.QUEUED.value,
-            "attempt": outcome.attempt + 1,
+            "attempt": outcome.attempt if outcome.postponed else outcome.attempt + 1,
             "not_before": outcome.finished_at + (outcome.retry_after or 0.0),
         }
     )
@@ -137,6 +141,7 @@ def to_run(row: RowMapping) -> Run:
         timing=report.timing,
         fetches=report.fetches,
         artifacts=report.artifacts,
+        fetching=_POLICY.decode(row["fetching"]) if row["fetching"] else _NO_POLICY,
         **{name: row[name] for name in _PLAIN},
     )
 
@@ -177,6 +182,7 @@ def _row(run: Run) -> Row:
         "reply_to": run.reply_to,
         "traceparent": run.traceparent,
         "input": bytes(run.input),
+        "fetching": None if run.fetching == _NO_POLICY else packed(run.fetching),
     } | _BLANK
 
 

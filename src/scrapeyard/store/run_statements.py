@@ -25,6 +25,7 @@ class RunStatements:
         self.add = insert(RUNS).on_conflict_do_nothing()
         self.begin = self._upsert(_BEGUN)
         self.finish = self._upsert(_ENDED).returning(RUNS.c.id)
+        self.postpone = self._upsert(_ENDED, ~RUNS.c.cancel_requested).returning(RUNS.c.id)
         self.retry = self._upsert(_ENDED, ~RUNS.c.cancel_requested, earlier=1).returning(RUNS.c.id)
 
     def _upsert(self, columns: Iterable[str], *also: ColumnElement[bool], earlier: int = 0) -> Any:

@@ -28,7 +28,7 @@ from scrapeyard.store.run_statements import QUEUED, RUNNING, UNFINISHED, RunStat
 from scrapeyard.store.tables import RUNS
 
 _ROWS: Final = 500
-"""In one statement. SQLite and PostgreSQL allow some 32,000 values; a run has 29."""
+"""In one statement. SQLite and PostgreSQL allow some 32,000 values; a run has 30."""
 
 
 class SqlRunWrites:
@@ -124,9 +124,12 @@ class SqlRunWrites:
         stopped = await _asked_to_stop(connection, [ending.run.id for ending in again])
         finals = [ending for ending in endings if ending.outcome.retry_after is None]
         finals += [cancelled(ending) for ending in again if ending.run.id in stopped]
-        retries = [ending for ending in again if ending.run.id not in stopped]
+        going = [ending for ending in again if ending.run.id not in stopped]
+        retries = [ending for ending in going if not ending.outcome.postponed]
+        waiting = [ending for ending in going if ending.outcome.postponed]
         final = await self._record(connection, self._statements.finish, finals, ended_row)
-        return final | await self._record(connection, self._statements.retry, retries, retry_row)
+        put_back = await self._record(connection, self._statements.retry, retries, retry_row)
+        return final | put_back | await self._record(connection, self._statements.postpone, waiting, retry_row)
 
     async def _record(
         self, connection: AsyncConnection, statement: Any, endings: list[Ending], as_row: Callable[[Ending], Row]

@@ -4,13 +4,28 @@ from scrapeyard.store.channels import SqlChannels
 from scrapeyard.store.database import Database
 from scrapeyard.store.keys import SqlKeys
 from scrapeyard.store.leaders import SqlLeaders
+from scrapeyard.store.meters import SqlMeters
+from scrapeyard.store.proxies import SqlProxies
 from scrapeyard.store.run_reads import SqlRunReads
 from scrapeyard.store.run_statements import RunStatements
 from scrapeyard.store.run_writes import SqlRunWrites
+from scrapeyard.store.sessions import SqlSessions
+from scrapeyard.store.sites import SqlSites
 from scrapeyard.store.workers import SqlWorkers
 
 
-class SqlStore(SqlRunWrites, SqlRunReads, SqlWorkers, SqlKeys, SqlChannels, SqlLeaders):
+class SqlStore(
+    SqlRunWrites,
+    SqlRunReads,
+    SqlWorkers,
+    SqlKeys,
+    SqlChannels,
+    SqlSites,
+    SqlProxies,
+    SqlMeters,
+    SqlSessions,
+    SqlLeaders,
+):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 
     Several processes may share either. Raises SettingsInvalid for any other URL.

@@ -55,6 +55,7 @@ RUNS = Table(
     Column("result_bytes", BigInteger, nullable=False),
     Column("logs_cut", Boolean, nullable=False),
     Column("input", LargeBinary, nullable=False),
+    Column("fetching", LargeBinary),
     Column("resolved", LargeBinary),
     Column("error", LargeBinary),
     Column("report", LargeBinary),
@@ -138,6 +139,58 @@ CHANNEL_MOVES = Table(
     Column("after", Text, nullable=False),
     Column("moved_at", Double, nullable=False),
     Index("channel_moves_by_scraper", "scraper_id", "moved_at"),
+)
+
+SITES = Table(
+    "sites",
+    METADATA,
+    Column("site", ID, primary_key=True),
+    Column("rate", Double),
+    Column("burst", Integer),
+    Column("concurrency", Integer),
+    Column("adapt", Boolean),
+    Column("min_rate", Double),
+    Column("breaker_failures", Integer),
+    Column("breaker_ratio", Double),
+    Column("breaker_seconds", Double),
+    Column("robots", Text),
+    Column("note", Text, nullable=False),
+    Column("updated_at", Double, nullable=False),
+    CheckConstraint("rate >= 0 AND burst >= 1 AND concurrency >= 0 AND min_rate > 0", name="sites_limits"),
+    CheckConstraint("breaker_failures >= 1 AND breaker_ratio > 0 AND breaker_seconds > 0", name="sites_breaker"),
+    CheckConstraint("robots IN ('ignore', 'obey')", name="sites_robots"),
+)
+
+PROXY_POOLS = Table(
+    "proxy_pools",
+    METADATA,
+    Column("name", ID, primary_key=True),
+    Column("definition", LargeBinary, nullable=False),
+    Column("changed_at", Double, nullable=False),
+)
+
+PROXY_STANDINGS = Table(
+    "proxy_standings",
+    METADATA,
+    Column("worker_id", ID, primary_key=True),
+    Column("seen_at", Double, nullable=False),
+    Column("pools", LargeBinary, nullable=False),
+)
+
+FETCH_METERS = Table(
+    "fetch_meters",
+    METADATA,
+    Column("day", ID, primary_key=True),
+    Column("writer", ID, primary_key=True),
+    Column("job_id", ID, primary_key=True),
+    Column("site", ID, primary_key=True),
+    Column("pool", ID, primary_key=True),
+    Column("proxy_class", ID, primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("failures", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Index("fetch_meters_by_site", "site", "day"),
+    Index("fetch_meters_by_job", "job_id", "day"),
 )
 
 LEADERS = Table(

@@ -29,14 +29,15 @@ from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.secrets import redact
 from scrapeyard.sandbox.port import Sandbox, Verdict, Work
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.worker.pausing import Pausing
 from scrapeyard.worker.prepare import Prepared, Preparer
+from scrapeyard.worker.retrying import postponed, with_retry
 from scrapeyard.worker.services import RunServices
 from scrapeyard.worker.slots import Seat
 
 log = get_log("worker")
 INLINE_RESULT = 64 * 1024
 """A larger result goes to the blob store and streams back from there."""
-_INFRASTRUCTURE_RETRY_SECONDS = 0.5
 _REFUSALS: dict[type[ScrapeyardError], ExitReason] = {
     ScraperNotFound: ExitReason.SCRAPER_NOT_FOUND,
     BadRequest: ExitReason.SCRAPER_NOT_FOUND,
@@ -83,16 +84,24 @@ class Executor:
             prepared = await self._preparer.prepare(scraper, seat)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the run, never the worker
             return _ended(self._refused(outcome, error, delivery))
+        limits = _limits(delivery, scraper)
         services = RunServices(
-            delivery, prepared, self._engine, self._blobs, lambda message: self._tell(delivery.run_id, message)
+            delivery,
+            prepared,
+            engine=self._engine,
+            blobs=self._blobs,
+            tell=lambda message: self._tell(delivery.run_id, message),
+            pausing=Pausing(seat, limits.wall_seconds),
         )
         try:
-            verdict = await self._run(delivery, prepared, services)
+            verdict = await self._run(delivery, prepared, limits, services)
         finally:
             await services.close()
         outcome = _account(outcome, prepared, verdict, services)
         outcome = await self._keep_large(outcome)
-        return _ended(_with_retry(outcome, verdict.retry_after, delivery))
+        outcome = _ended(outcome)
+        later = postponed(outcome, delivery, services.come_back, outcome.finished_at) if seat else None
+        return later or with_retry(outcome, delivery, verdict.retry_after)
 
     async def _find(self, wanted: str, seat: Seat | None) -> Scraper:
         """From memory. A version that is not known here yet is asked for, outside the slot."""
@@ -121,15 +130,14 @@ class Executor:
             error = self._fault(delivery, error)
         reason = _REFUSALS.get(type(error), ExitReason.INTERNAL_ERROR)
         ended = replace(outcome, exit_reason=reason, error=RunError(message=error.message))
-        return _with_retry(ended, error.retry_after if isinstance(error, Unavailable) else None, delivery)
+        return with_retry(ended, delivery, error.retry_after if isinstance(error, Unavailable) else None)
 
     def _fault(self, delivery: Delivery, error: Exception) -> SandboxError:
         log.error("worker.fault", run=delivery.run_id, error=repr(error), exc_info=error)
         return SandboxError(f"a fault in the worker: {type(error).__name__}; its log has the rest")
 
-    async def _run(self, delivery: Delivery, prepared: Prepared, services: RunServices) -> Verdict:
+    async def _run(self, delivery: Delivery, prepared: Prepared, limits: Limits, services: RunServices) -> Verdict:
         scraper = prepared.scraper
-        limits = _limits(delivery, scraper)
         try:
             if scraper.is_builtin:
                 return await self._run_builtin(delivery, scraper, limits, services)
@@ -161,7 +169,8 @@ class Executor:
             return Verdict(exit_reason=ExitReason.TIMEOUT, error=error, wall_ms=_since(began))
         except FetchFailed as failure:
             error = RunError(message=failure.message, type="FetchError", site_status=failure.site_status)
-            return Verdict(exit_reason=failure.reason, error=error, wall_ms=_since(began))
+            after = failure.details.get("retry_after")
+            return Verdict(exit_reason=failure.reason, error=error, wall_ms=_since(began), retry_after=after)
         raw = msgspec.json.encode(result)
         return Verdict(exit_reason=ExitReason.SUCCEEDED, result=Raw(raw), wall_ms=_since(began), output_bytes=len(raw))
 
@@ -216,7 +225,10 @@ def _account(outcome: Outcome, prepared: Prepared, verdict: Verdict, services: R
         cpu_ms=round(verdict.cpu_ms, 2),
         memory_mb=round(verdict.memory_mb, 1),
         fetches=services.fetches,
-        bytes_received=services.bytes_received,
+        requests=services.ledger.spent.requests,
+        # An engine that replays recorded pages keeps no books.
+        bytes_received=max(services.ledger.spent.bytes, services.bytes_received),
+        bytes_by_class=dict(services.ledger.bytes_by_class),
         output_bytes=verdict.output_bytes,
         log_bytes=verdict.log_bytes,
         records=verdict.records,
@@ -254,17 +266,6 @@ def _told(error: RunError | None, hidden: tuple[str, ...]) -> RunError | None:
         traceback=redact(error.traceback, hidden),
         details=redact(error.details, hidden),
     )
-
-
-def _with_retry(outcome: Outcome, after: float | None, delivery: Delivery) -> Outcome:
-    """Another attempt, if one remains, when the script asked for it or the fault was ours."""
-    if delivery.attempt >= delivery.max_attempts:
-        return outcome
-    if outcome.exit_reason is ExitReason.RETRY:
-        return replace(outcome, retry_after=after or 0.0)
-    if outcome.exit_reason is ExitReason.INTERNAL_ERROR:
-        return replace(outcome, retry_after=after or _INFRASTRUCTURE_RETRY_SECONDS)
-    return outcome
 
 
 def _ended(outcome: Outcome) -> Outcome:

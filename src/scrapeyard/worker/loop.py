@@ -22,6 +22,7 @@ from scrapeyard.model import (
     Run,
     RunError,
     RunStatus,
+    Signal,
     WorkerInfo,
 )
 from scrapeyard.queues import channels
@@ -217,6 +218,7 @@ class Worker:
             lease_until=now + self._settings.lease_seconds,
             reply_to=delivery.reply_to,
             traceparent=delivery.traceparent,
+            fetching=delivery.fetching,
         )
 
     def _was_cancelled(self, delivery: Delivery, run: Run) -> Outcome:
@@ -265,11 +267,11 @@ class Worker:
                     continue
                 self._obey(signal)
 
-    def _obey(self, signal: Cancel | Refresh) -> None:
+    def _obey(self, signal: Signal) -> None:
         """At once: while a look at a slow repository goes on, cancels must be heard."""
         if isinstance(signal, Cancel):
             self._cancel_run(signal.run_id)
-        else:
+        elif isinstance(signal, Refresh):
             self._looks.begin()
 
     async def _look(self) -> None:

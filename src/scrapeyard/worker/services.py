@@ -2,20 +2,23 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
+from scrapeyard.engines.budget_ledger import Ledger
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import Artifact, Delivery, FetchTrace, LogLine
+from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine
 from scrapeyard.repository.secrets import redact
+from scrapeyard.worker.pausing import Pausing
 from scrapeyard.worker.prepare import Prepared
 
 MAX_TRACES = 200
+MAX_TRIED = 20
 """Fetches told in `explain`; the totals count all of them."""
 LIVE_AFTER = 0.1
 """A run that is shorter is not told live: nobody could have begun to listen."""
@@ -26,9 +29,26 @@ Tell = Callable[[dict[str, Any]], Awaitable[None]]
 class RunServices:
     """Serves one child, or one built-in, for the length of one run."""
 
-    def __init__(self, delivery: Delivery, prepared: Prepared, engine: HttpEngine, blobs: Blobs, tell: Tell) -> None:
+    def __init__(
+        self,
+        delivery: Delivery,
+        prepared: Prepared,
+        *,
+        engine: HttpEngine,
+        blobs: Blobs,
+        tell: Tell,
+        pausing: Pausing,
+    ) -> None:
         self._delivery = delivery
-        self._scraper = prepared.scraper
+        self._pausing = pausing
+        self.ledger = Ledger(self._warn)
+        self._caller = Caller(
+            scraper=prepared.scraper,
+            run_id=delivery.run_id,
+            policy=delivery.fetching,
+            pause=pausing.pause,
+            ledger=self.ledger,
+        )
         self._hidden = prepared.hidden
         self._engine = engine
         self._blobs = blobs
@@ -39,6 +59,8 @@ class RunServices:
         self.fetches = 0
         self.bytes_received = 0
         self.fetch_ms = 0.0
+        self.come_back: float | None = None
+        """Seconds until the turn of the site that last had none in time; None: every site had."""
         self._live = _Live(tell)
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
@@ -46,9 +68,13 @@ class RunServices:
         started = time.perf_counter()
         self.fetches += 1
         try:
-            response = await self._engine.fetch(request, self._scraper)
+            async with self._pausing.fetching():
+                response = await self._engine.fetch(request, self._caller)
         except FetchFailed as error:
-            self._trace(request, started, status=error.site_status, error=f"{error.reason}: {error.message}")
+            tried = error.details.get("tried", ())
+            self._trace(request, started, status=error.site_status, error=_words(error), tried=tried)
+            if error.reason is ExitReason.FETCH_RATE_LIMITED:
+                self.come_back = error.details.get("retry_after")
             raise
         self.bytes_received += response.bytes_received
         self._trace(
@@ -57,8 +83,27 @@ class RunServices:
             status=response.status,
             final_url=response.url if response.url != request.url else "",
             size=response.bytes_received,
+            way=response.way,
+            age_seconds=response.age_seconds,
+            tried=response.tried,
         )
         return response
+
+    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
+        """As `fetch`; the page becomes an artifact as it comes. Raises FetchFailed or BlobsUnavailable."""
+        key = keys.artifact(self._delivery.run_id, self._delivery.attempt, name)
+
+        async def keep(pieces: AsyncIterator[bytes], content_type: str) -> int:
+            kind = content_type[:200] or "application/octet-stream"
+            size = await self._blobs.put_stream(key, pieces, kind)
+            self.artifacts[name] = Artifact(name=name, content_type=kind, size=size, key=key)
+            return size
+
+        page = await self.fetch(msgspec.structs.replace(request, keep=keep))
+        if page.kept is not None or not 200 <= page.status < 300:
+            return page
+        kept = await keep(_whole(page.body), dict(page.headers).get("content-type", ""))  # from an engine of recordings
+        return msgspec.structs.replace(page, body=b"", kept=kept)
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Keep bytes. Raises BlobsUnavailable."""
@@ -74,8 +119,14 @@ class RunServices:
         self.logs.append(line)
         self._live.say({"type": "log", **msgspec.structs.asdict(line)})
 
+    def _warn(self, words: str) -> None:
+        """A line of ours among the script's."""
+        at_ms = round((time.perf_counter() - self._began) * 1000, 2)
+        self.log(LogLine(at_ms=at_ms, stream="log", text=words, level="warning", fields={"from": "budget"}))
+
     async def close(self) -> None:
-        """The run is over: nothing more is told."""
+        """The run is over: nothing more is told, and it waits no more."""
+        await self._pausing.close()
         await self._live.stop()
 
     def _trace(
@@ -87,6 +138,9 @@ class RunServices:
         final_url: str = "",
         size: int = 0,
         error: str = "",
+        way: str = "",
+        age_seconds: float | None = None,
+        tried: Sequence[dict[str, Any]] = (),
     ) -> None:
         ms = (time.perf_counter() - started) * 1000
         self.fetch_ms += ms
@@ -99,10 +153,25 @@ class RunServices:
             ms=round(ms, 2),
             started_ms=round((started - self._began) * 1000, 2),
             error=redact(error, self._hidden)[:1000],
+            way=way[:200],
+            age_seconds=None if age_seconds is None else round(age_seconds, 1),
+            tried=tuple(_bounded(redact(each, self._hidden)) for each in tried[:MAX_TRIED]),
         )
         if len(self.traces) < MAX_TRACES:
             self.traces.append(trace)
         self._live.say({"type": "fetch", **msgspec.structs.asdict(trace)})
+
+
+def _words(error: FetchFailed) -> str:
+    return f"{error.reason}: {error.message}"
+
+
+def _bounded(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: value[:500] if isinstance(value, str) else value for name, value in told.items()}
+
+
+async def _whole(body: bytes) -> AsyncIterator[bytes]:
+    yield body
 
 
 class _Live:

@@ -85,7 +85,7 @@ class Outside:
     def enter(self, run_id: str) -> None:
         """Raises Overloaded when there are too many."""
         if len(self._runs) >= self._most:
-            raise Overloaded(f"{self._most} runs of this worker wait for packages to be installed", retry_after=10)
+            raise Overloaded(f"{self._most} runs of this worker wait outside its slots", retry_after=10)
         self._runs.add(run_id)
 
     def leave(self, run_id: str) -> None:

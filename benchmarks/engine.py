@@ -1,0 +1,150 @@
+"""The HTTP engine beside wrk, Scrapy and Crawlee: one process each, the same page from nginx on loopback."""
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from benchmarks import web
+from benchmarks.processes import ROOT, StartFailed, clean_environment
+from benchmarks.quantiles import median
+from benchmarks.report import Goal, Options, Report, Table, figure, ratio
+
+PARTS = ("wrk", "bare", "engine", "fields", "child", "scrapy", "scrapy-fields", "crawlee", "crawlee-fields", "memory")
+_CONCURRENCY = 32
+_SECONDS = 3.0
+
+Say = Callable[[str], None]
+
+
+class Crawl(Struct, frozen=True, kw_only=True):
+    """One program of the comparison."""
+
+    part: str
+    name: str
+    module: str
+    pages: int
+    extract: bool = False
+
+
+CRAWLS = (
+    Crawl(part="bare", name="wreq alone", module="bare_crawl", pages=20_000),
+    Crawl(part="engine", name="Scrapeyard's engine", module="engine_crawl", pages=10_000),
+    Crawl(part="fields", name="Scrapeyard's engine, fields read", module="engine_crawl", pages=4_000, extract=True),
+    Crawl(part="child", name="Scrapeyard, `ctx.fetch` in a child", module="child_crawl", pages=2_000),
+    Crawl(part="scrapy", name="Scrapy", module="scrapy_crawl", pages=600),
+    Crawl(part="scrapy-fields", name="Scrapy, fields read", module="scrapy_crawl", pages=300, extract=True),
+    Crawl(part="crawlee", name="Crawlee", module="crawlee_crawl", pages=1_500),
+    Crawl(part="crawlee-fields", name="Crawlee, fields read", module="crawlee_crawl", pages=400, extract=True),
+)
+_FLAT_PAGES = 200_000
+
+
+class Figures:
+    """What the rounds have gathered."""
+
+    def __init__(self) -> None:
+        self.rates: dict[str, list[float]] = {}
+        self.latency: dict[str, list[float]] = {}
+        self.grown_mb = float("nan")
+        self.failures: dict[str, str] = {}
+
+    def rate(self, part: str) -> float:
+        """Pages a second, median of the rounds; NaN when not measured."""
+        return median(self.rates.get(part, ()))
+
+    def added_ms(self) -> float:
+        """What the stages add to one fetch after another."""
+        return median(self.latency.get("engine", ())) - median(self.latency.get("bare", ()))
+
+
+def run(options: Options, say: Say) -> Report:
+    """Measure what was asked for; programs take turns, so that a slow minute of the machine falls on all."""
+    figures = Figures()
+    with contextlib.ExitStack() as stack, _noting(figures, "nginx"):
+        url = stack.enter_context(_served())
+        for number in range(options.rounds):
+            say(f"round {number + 1} of {options.rounds}")
+            _round(figures, url, options, say)
+        if options.wants("memory"):
+            with _noting(figures, "memory"):
+                pages = int(_FLAT_PAGES * min(1.0, options.pace))
+                say(f"memory over {pages:,} fetches")
+                figures.grown_mb = _crawl("engine_crawl", url, pages=pages)["grown_mb"]
+    return _report(figures)
+
+
+@contextlib.contextmanager
+def _served() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="scrapeyard-bench-") as folder, web.site(Path(folder)) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def _noting(figures: Figures, part: str) -> Iterator[None]:
+    try:
+        yield
+    except StartFailed as error:
+        figures.failures[part] = str(error)
+
+
+def _round(figures: Figures, url: str, options: Options, say: Say) -> None:
+    if options.wants("wrk"):
+        say("wrk")
+        with _noting(figures, "wrk"):
+            rate = web.wrk(url, connections=_CONCURRENCY, seconds=_SECONDS * options.pace)
+            figures.rates.setdefault("wrk", []).append(rate)
+    for crawl in CRAWLS:
+        if options.wants(crawl.part) and crawl.part not in figures.failures:
+            say(crawl.name)
+            with _noting(figures, crawl.part):
+                told = _crawl(crawl.module, url, pages=max(100, int(crawl.pages * options.pace)), extract=crawl.extract)
+                figures.rates.setdefault(crawl.part, []).append(told["pages"] / told["seconds"])
+                if "p50_ms" in told:
+                    figures.latency.setdefault(crawl.part, []).append(told["p50_ms"])
+
+
+def _crawl(module: str, url: str, *, pages: int, extract: bool = False) -> dict[str, float]:
+    argv = [sys.executable, "-m", f"benchmarks.peers.{module}", url, "--pages", str(pages)]
+    argv += ["--concurrency", str(_CONCURRENCY), *(["--extract"] if extract else [])]
+    done = subprocess.run(
+        argv, capture_output=True, text=True, cwd=ROOT, env=clean_environment(), timeout=600, check=False
+    )
+    try:
+        told: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        raise StartFailed(f"{module} ended with {done.returncode}: {done.stderr[-800:]}") from None
+    if told["pages"] < pages:
+        raise StartFailed(f"{module} got {told['pages']:.0f} of {pages} pages: {done.stderr[-800:]}")
+    return told
+
+
+def _report(figures: Figures) -> Report:
+    names = {"wrk": "wrk, one thread", **{crawl.part: crawl.name for crawl in CRAWLS}}
+    rows = tuple((name, figure(figures.rate(part), "")) for part, name in names.items())
+    table = Table(
+        title="One page of 18 KB from nginx on loopback, 32 at once, one process",
+        columns=("program", "pages/s"),
+        rows=rows,
+        note=f"One after another, the engine's stages add {figure(figures.added_ms(), 'ms')} to wreq alone.",
+    )
+    return Report(bench="engine", tables=(table,), goals=tuple(_goals(figures)), failures=figures.failures)
+
+
+def _goals(figures: Figures) -> Iterator[Goal]:
+    rate = figures.rate
+    for name, top, bottom, bound in (
+        ("engine / wrk", "engine", "wrk", 0.4),
+        ("engine / Scrapy", "engine", "scrapy", 15),
+        ("engine / Crawlee", "engine", "crawlee", 15),
+        ("engine / Scrapy, fields read", "fields", "scrapy-fields", 8),
+        ("through a child / Scrapy", "child", "scrapy", 3),
+    ):
+        yield Goal(name=name, measured=ratio(rate(top), rate(bottom)), bound=bound, at_least=True)
+    yield Goal(name="added by the stages, p50", measured=figures.added_ms(), bound=0.3, at_least=False, unit="ms")
+    yield Goal(name="memory grown over 200,000 fetches", measured=figures.grown_mb, bound=20, at_least=False, unit="MB")

@@ -1,0 +1,58 @@
+"""Scrapeyard from inside: one script in one sandboxed child, whose every `ctx.fetch` goes through the worker."""
+
+import tempfile
+from pathlib import Path
+
+import uvloop
+
+from benchmarks.peers.crawl import Clock, Errand, errand
+from scrapeyard.cli.local import open_yard
+from scrapeyard.settings import HttpSettings, LimitSettings, LogSettings, Settings
+from scrapeyard.telemetry.events import configure
+
+SCRIPT = """
+import asyncio
+
+
+async def run(ctx, url: str, pages: int, concurrency: int) -> int:
+    numbers, done = iter(range(pages)), 0
+
+    async def one():
+        nonlocal done
+        for number in numbers:
+            page = await ctx.fetch(f"{url}?n={number}")
+            done += page.status == 200
+
+    await asyncio.gather(*(one() for _ in range(concurrency)))
+    return done
+"""
+MANIFEST = """
+id = "bench/crawl"
+version = "1.0.0"
+[limits]
+wall_seconds = 300
+cpu_seconds = 300
+fetches = 1000000
+"""
+
+
+async def main(work: Errand) -> None:
+    """One run; the time is the run's own."""
+    configure(LogSettings(level="error"))
+    settings = Settings(http=HttpSettings(allow_private=True), limits=LimitSettings(fetches=1_000_000))
+    with tempfile.TemporaryDirectory(prefix="scrapeyard-bench-") as folder:
+        Path(folder, "scraper.py").write_text(SCRIPT, "utf-8")
+        Path(folder, "scraper.toml").write_text(MANIFEST, "utf-8")
+        Path(folder).chmod(0o755)
+        async with open_yard(settings) as yard:
+            scraper = yard.load(Path(folder))
+            clock = Clock()
+            given = {"url": work.url, "pages": work.pages, "concurrency": work.concurrency}
+            _, outcome = await yard.run(scraper, given)
+            if outcome.error is not None:
+                raise SystemExit(outcome.error.message)
+            clock.tell(int(await yard.result(outcome)), seconds=outcome.usage.wall_ms / 1000)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(errand()))

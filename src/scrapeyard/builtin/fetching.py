@@ -1,0 +1,62 @@
+"""What the built-in scrapers share: fetching a page and having it read."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.errors import FetchFailed
+from scrapeyard.extract.port import Extractor, PageUnreadable, RawPage
+from scrapeyard.model import ExitReason
+
+Fetch = Callable[[FetchRequest], Awaitable[FetchResponse]]
+
+URL: dict[str, Any] = {
+    "type": "string",
+    "format": "uri",
+    "pattern": "^https?://",
+    "maxLength": 8192,
+    "description": "The page to fetch.",
+}
+
+
+async def read(extractor: Extractor, response: FetchResponse, include: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of an HTML page. Raises FetchFailed (`fetch_decode`) for one that cannot be read."""
+    page = RawPage(
+        url=response.url,
+        body=response.body,
+        encoding=response.encoding,
+        headers=tuple(pair for pair in response.headers if pair[0].lower() == "x-robots-tag"),
+        include=include,
+    )
+    try:
+        return await extractor.extract(page)
+    except PageUnreadable as error:
+        raise FetchFailed(ExitReason.FETCH_DECODE, error.message, site_status=response.status) from None
+
+
+def envelope(url: str, response: FetchResponse) -> dict[str, Any]:
+    """What every result begins with."""
+    return {
+        "status": response.status,
+        "url": url,
+        "final_url": response.url,
+        "content_type": header(response, "content-type"),
+    }
+
+
+def header(response: FetchResponse, name: str) -> str | None:
+    """The first value; None when there is none."""
+    return next((value for key, value in response.headers if key.lower() == name), None)
+
+
+def is_html(response: FetchResponse) -> bool:
+    """By its content type, or by how it begins when it has none."""
+    media = media_type(response)
+    if media:
+        return media in ("text/html", "application/xhtml+xml")
+    return response.body[:512].lstrip().lower().startswith((b"<!doctype html", b"<html"))
+
+
+def media_type(response: FetchResponse) -> str:
+    """In lower case, without parameters; empty when there is none."""
+    return (header(response, "content-type") or "").split(";", 1)[0].strip().lower()

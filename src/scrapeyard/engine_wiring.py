@@ -1,0 +1,108 @@
+"""Settings become what the HTTP engine shares: on Redis for many processes, in memory and on disk for one."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from scrapeyard.engines.assembly import Engine, Shared, assemble, near_pages
+from scrapeyard.engines.budget_jobs import OwnLedgers
+from scrapeyard.engines.budget_redis import RedisJobLedgers
+from scrapeyard.engines.cache.disk import DiskPages
+from scrapeyard.engines.cache.forgetting import Invalidations
+from scrapeyard.engines.cache.memory import MemoryPages
+from scrapeyard.engines.cache.port import PageStore
+from scrapeyard.engines.cache.redis import RedisPages
+from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.meters import Meters
+from scrapeyard.engines.proxies.kept import KeptPools
+from scrapeyard.engines.proxies.pools import ProxyPools
+from scrapeyard.engines.sites.memory import MemoryGate
+from scrapeyard.engines.sites.policies import SitePolicies
+from scrapeyard.engines.sites.port import SiteGate
+from scrapeyard.engines.sites.redis_gate import RedisGate
+from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.ways.memory import MemoryWays
+from scrapeyard.engines.ways.port import WayMemory
+from scrapeyard.engines.ways.redis import RedisWays
+from scrapeyard.gateway import way_documents
+from scrapeyard.queues.port import Queue
+from scrapeyard.settings import Settings
+from scrapeyard.store.port import Store
+
+_MEGABYTE = 2**20
+Up = Callable[[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]], Awaitable[None]]
+"""Starts something and remembers how to stop it."""
+
+
+class WebParts:
+    """What the gateway and the worker of one process both use of the engine. Everything in it is started by `start`."""
+
+    def __init__(self, settings: Settings) -> None:
+        url = settings.redis_url.get_secret_value()
+        self.near = near_pages(settings)
+        self.gate = _gate(url)
+        self.pages = _pages(settings, url, self.near)
+        self.ways = _ways(settings, url)
+
+    async def ways_of(self, sites: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What worked at sites, for `/api/sites`."""
+        found: dict[str, dict[str, Any]] = {}
+        for site in sites:
+            known = way_documents.ways(await self.ways.recall(site, fresh=True))
+            if any(known.values()):
+                found[site] = known
+        return found
+
+    async def start(self, up: Up) -> None:
+        """All of them, by `up`."""
+        for part in (self.gate, self.pages, self.ways):
+            await up(part.start, part.stop)
+
+
+async def start_engine(
+    settings: Settings, web: WebParts, store: Store, queue: Queue, *, worker_id: str, up: Up
+) -> Engine:
+    """The worker's engine with everything around it, each part started by `up`. Raises SettingsInvalid."""
+    sites = Sites(settings.sites.whole_hosts)
+    policies = SitePolicies(settings.sites, store, queue)
+    await up(policies.start, policies.stop)
+    pools = ProxyPools(settings.proxies.pools)
+    kept = KeptPools(store, settings.proxies.pools, pools, worker_id=worker_id)
+    await up(kept.start, kept.stop)
+    meters = Meters(store)
+    await up(meters.start, meters.stop)
+    url = settings.redis_url.get_secret_value()
+    jobs = RedisJobLedgers(url) if url else OwnLedgers()
+    await up(jobs.start, jobs.stop)
+    shared = Shared(
+        sites=sites,
+        policies=policies,
+        gate=web.gate,
+        pages=web.pages,
+        near=web.near,
+        ways=web.ways,
+        pools=pools,
+        meters=meters,
+        jobs=jobs,
+    )
+    engine = assemble(settings, shared, WreqEngine(settings.http, sessions=store))
+    await up(engine.start, engine.stop)
+    heard = Invalidations(queue, engine.invalidate)
+    await up(heard.start, heard.stop)
+    return engine
+
+
+def _gate(url: str) -> SiteGate:
+    return RedisGate(url) if url else MemoryGate()
+
+
+def _pages(settings: Settings, url: str, near: MemoryPages) -> PageStore:
+    limit, largest = int(settings.cache.shared_mb * _MEGABYTE), int(settings.cache.max_page_mb * _MEGABYTE)
+    if url:
+        return RedisPages(url, limit_bytes=limit, max_page_bytes=largest, on_return=near.drop_all)
+    folder = settings.data_dir.resolve() / "cache" / "pages"
+    return DiskPages(folder, limit_bytes=limit, max_page_bytes=largest)
+
+
+def _ways(settings: Settings, url: str) -> WayMemory:
+    seconds = settings.escalation.remember_seconds
+    return RedisWays(url, seconds) if url else MemoryWays(seconds)

@@ -1,0 +1,180 @@
+"""Whether an answer is a page or a refusal.
+
+The order is that of certainty: what the vendors write into headers and addresses, what only their pages contain, and
+last what the words say. A page with plenty of text and a good status is let go after a look at its headers and title,
+so an ordinary page costs next to nothing.
+
+Limits: a page that refuses in long sentences under a good status is taken for a page; so is a picture of a captcha
+without a word or a script that we know. An empty page is noted with little confidence, as some pages are empty.
+"""
+
+import re
+
+from scrapeyard.engines.blocks.answer import Answer
+from scrapeyard.engines.blocks.block import Block, BlockKind
+from scrapeyard.engines.blocks.rules import ADDRESSES, CLOUDFLARE_CODES, HEADERS, MARKUP, TITLES, HeaderMark, Mark
+from scrapeyard.engines.blocks.words import weigh
+from scrapeyard.engines.port import FetchResponse
+
+_AKAMAI = re.compile(
+    rb"reference\s{0,3}(?:#|&#35;|&#x23;)\s{0,3}[0-9a-f]{1,4}(?:\.|&#46;)[0-9a-f]{6,10}(?:\.|&#46;)[0-9]{8,}"
+)
+_CF_CODE = re.compile(rb"(?:cf-error-code\"?>|error code:?|error)\s{0,3}(1[01][0-9]{2})\b")
+_RELOADS = re.compile(rb"location\s{0,3}(?:\.(?:reload|replace|assign|href)|=)|http-equiv=\"?refresh")
+_ENOUGH = 1.0
+_ENOUGH_IN_A_LINE = 0.85
+_ENOUGH_IN_LONG = 1.6
+_ENOUGH_WHEN_REFUSED = 0.5
+_SURE = 1.6
+_OPENING = 700
+"""Characters in which a refusal that stands under a good status has come to its point."""
+_WITHIN = 16 * 1024
+"""Bytes in which a mark counts on a page that has something to read."""
+_PLAIN_MARKS = tuple(mark for mark in MARKUP if mark.holds == "always")
+
+_VENDORS_OWN = 0.9
+_MARKED = {name: tuple(mark for mark in HEADERS if mark.name == name) for name in {mark.name for mark in HEADERS}}
+_MARKED_ANYWAY = {name: marks for name, marks in _MARKED.items() if any(mark.holds != "refused" for mark in marks)}
+"""Headers that may tell a refusal under any status. Few answers have one; nearly all have one of the others."""
+
+Found = Block | None
+
+
+def recognise(response: FetchResponse) -> Block | None:
+    """The refusal that an answer is; None: it is a page, or a fault of another kind (404, 500, a missing key)."""
+    answer = Answer(response)
+    found = _by_header(answer)
+    if found is not None and found.certain:
+        return found
+    if found is None and answer.is_ordinary and _by_address(answer) is None and _by_title(answer) is None:
+        return None
+    for look in (_by_address, _by_title, _by_markup, _by_number, _by_words, _by_script):
+        better = look(answer)
+        if better is not None and (found is None or better.confidence > found.confidence):
+            found = better
+        if found is not None and found.certain:
+            return _patient(answer, found)
+    return found or _by_status(answer)
+
+
+def _by_header(answer: Answer) -> Found:
+    best: HeaderMark | None = None
+    marked = _MARKED if answer.refuses else _MARKED_ANYWAY
+    if not answer.names_any(marked):
+        return None
+    for name in answer.headers.keys() & marked.keys():
+        for mark in marked[name]:
+            if mark.needle in answer.headers[name] and answer.fits(mark.holds):
+                best = mark if best is None or mark.confidence > best.confidence else best
+    if best is None:
+        return None
+    # A limit on the rate is not a verdict on us, whoever enforces it.
+    kind: BlockKind = "rate_limited" if answer.status == 429 and best.confidence < _VENDORS_OWN else best.kind
+    return Block(kind=kind, vendor=best.vendor, reason=best.why, confidence=best.confidence)
+
+
+def _by_address(answer: Answer) -> Found:
+    return _first(ADDRESSES, answer, answer.url)
+
+
+def _by_title(answer: Answer) -> Found:
+    found = _first(TITLES, answer, answer.heading) if answer.heading else None
+    if found is None or answer.is_data:
+        return None
+    # A long page with such a title writes about refusals, unless the title is nothing else.
+    if answer.refuses or not answer.is_plenty or any(mark.needle == answer.title for mark in TITLES):
+        return found
+    return None
+
+
+def _by_markup(answer: Answer) -> Found:
+    if answer.is_plenty and not answer.refuses:
+        return None
+    suspect = answer.refuses or answer.is_bare
+    within = len(answer.markup) if suspect else _WITHIN
+    for mark in MARKUP if suspect else _PLAIN_MARKS:
+        if answer.markup.find(mark.needle.encode(), 0, within) >= 0 and answer.fits(mark.holds):
+            return _block(mark)
+    return None
+
+
+def _by_number(answer: Answer) -> Found:
+    """Akamai and Cloudflare number their refusals."""
+    if answer.is_plenty and not answer.refuses:
+        return None
+    if _AKAMAI.search(answer.markup):
+        return Block(kind="blocked", vendor="akamai", reason="Akamai gives a reference number", confidence=0.95)
+    code = _CF_CODE.search(answer.markup)
+    kind = CLOUDFLARE_CODES.get(code[1].decode()) if code else None
+    if code is None or kind is None or not (answer.refuses or b"cf-" in answer.markup or answer.is_tiny):
+        return None
+    return Block(kind=kind, vendor="cloudflare", reason=f"Cloudflare's error {code[1].decode()}", confidence=0.95)
+
+
+def _by_words(answer: Answer) -> Found:
+    if answer.is_plenty and not answer.refuses and not answer.is_short:
+        return None
+    weight, turn = weigh(f"{answer.title} {answer.text}"[: answer.WORDS if answer.refuses else _OPENING])
+    if turn is None or weight < _needed(answer) or (answer.is_plenty and not answer.refuses and not turn.to_us):
+        return None
+    # A form to fill in is a page of its own, and a captcha in it is a part of the form.
+    if answer.has_form and (not answer.refuses or turn.kind == "captcha"):
+        return None
+    confidence = 0.9 if weight >= _SURE else 0.75
+    return Block(kind=turn.kind, reason=turn.why, confidence=confidence)
+
+
+def _needed(answer: Answer) -> float:
+    if answer.status in (401, 404, 410) or answer.is_data:
+        return _SURE
+    if answer.refuses:
+        return _ENOUGH_WHEN_REFUSED
+    if answer.is_plenty:
+        return _ENOUGH_IN_LONG
+    return _ENOUGH_IN_A_LINE if answer.is_bare else _ENOUGH
+
+
+def _by_script(answer: Answer) -> Found:
+    """A page without words that sets a cookie and loads itself again: the oldest challenge of all."""
+    if not answer.is_bare or not answer.is_page or b"document.cookie" not in answer.markup:
+        return None
+    if not _RELOADS.search(answer.markup):
+        return None
+    return Block(kind="challenge", reason="the page only sets a cookie and loads itself again", confidence=0.75)
+
+
+def _by_status(answer: Answer) -> Found:
+    """What the status alone says, when nothing else spoke."""
+    status = answer.status
+    if status == 429:
+        return Block(kind="rate_limited", reason="the site answered 429", confidence=0.9)
+    if status == 999:
+        return Block(kind="blocked", vendor="linkedin", reason="the site answered 999", confidence=0.95)
+    if status in (403, 406, 451) and not answer.is_data and not answer.has_form:
+        return Block(kind="blocked", reason=f"the site answered {status} and gave no reason", confidence=0.5)
+    if status == 503 and not answer.is_data:
+        return Block(kind="blocked", reason="the site answered 503; it may only be down", confidence=0.3)
+    if status == 200 and answer.is_page and answer.is_empty:
+        return Block(kind="blocked", reason="the page is empty", confidence=0.3)
+    if status == 200 and answer.is_page and answer.is_only_script:
+        return Block(kind="challenge", reason="the page is nothing but a script", confidence=0.35)
+    return None
+
+
+def _first(marks: tuple[Mark, ...], answer: Answer, where: str) -> Found:
+    best = None
+    for mark in marks:
+        if mark.needle in where and answer.fits(mark.holds) and (best is None or mark.confidence > best.confidence):
+            best = mark
+    return _block(best) if best else None
+
+
+def _block(mark: Mark) -> Block:
+    return Block(kind=mark.kind, vendor=mark.vendor, reason=mark.why, confidence=mark.confidence)
+
+
+def _patient(answer: Answer, block: Block) -> Block:
+    """A 429 that names no bot asks for patience, whatever else its page says."""
+    if answer.status != 429 or block.vendor or block.kind in ("captcha", "challenge"):
+        return block
+    return Block(kind="rate_limited", reason=block.reason, confidence=block.confidence)

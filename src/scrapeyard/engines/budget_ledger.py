@@ -1,0 +1,59 @@
+"""What fetches used up, written down as it happens."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+RESIDENTIAL = frozenset({"residential", "unlocker"})
+"""Classes of proxies whose bytes count as residential."""
+
+
+class Spent(Struct, frozen=True, kw_only=True):
+    """What was used up."""
+
+    requests: int = 0
+    """Begun, redirects included."""
+    bytes: int = 0
+    """Received, as on the wire."""
+    residential_bytes: int = 0
+    """The part of it that came through residential or unlocking proxies."""
+    seconds: float = 0.0
+    """In requests; those at once add up."""
+
+    def __add__(self, more: "Spent") -> "Spent":
+        return Spent(
+            requests=self.requests + more.requests,
+            bytes=self.bytes + more.bytes,
+            residential_bytes=self.residential_bytes + more.residential_bytes,
+            seconds=self.seconds + more.seconds,
+        )
+
+
+def spent_through(proxy_class: str, *, requests: int = 0, size: int = 0, seconds: float = 0.0) -> Spent:
+    """What a request used up, by the class of its proxy; empty: none."""
+    residential = size if proxy_class in RESIDENTIAL else 0
+    return Spent(requests=requests, bytes=size, residential_bytes=residential, seconds=seconds)
+
+
+class Ledger:
+    """The books of one run, or of whoever else fetches. Belongs to one event loop."""
+
+    def __init__(self, warn: Callable[[str], None] | None = None) -> None:
+        """`warn` tells the author of the run that a budget is nearly used up; None: nobody."""
+        self.spent = Spent()
+        self.bytes_by_class: dict[str, int] = {}
+        """`direct` stands for no proxy."""
+        self.warned: set[str] = set()
+        self._warn = warn
+
+    def write(self, spent: Spent, proxy_class: str) -> None:
+        """Add what was used up."""
+        self.spent += spent
+        if spent.bytes:
+            name = proxy_class or "direct"
+            self.bytes_by_class[name] = self.bytes_by_class.get(name, 0) + spent.bytes
+
+    def warn(self, words: str) -> None:
+        """To the author."""
+        if self._warn is not None:
+            self._warn(words)

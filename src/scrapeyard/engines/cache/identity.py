@@ -1,0 +1,102 @@
+"""What makes two requests ask for the same page.
+
+In the key: method, URL, body, the way it is fetched by (profile, proxy, place, engine), and whether redirects are
+followed. Cookies, credentials, a language, a certificate or a session make the page private: then also the scraper and
+all of those. Other headers count when the site says so (`Vary`), by a second key.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from operator import attrgetter
+
+import msgspec
+
+from scrapeyard.engines.cache.port import PageKey
+from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.target import Target
+from scrapeyard.model import FetchPolicy
+
+CALLER = "@caller"
+"""Stands among the names of Vary for the scraper on whose behalf a page is fetched."""
+PRIVATE_HEADERS = frozenset({"accept-language", "authorization", "cookie"})
+_DIGEST_BYTES = 16
+_TAKEN_APART = frozenset(
+    {
+        "url",
+        "method",
+        "headers",
+        "body",
+        "session",
+        "profile",
+        "proxy",
+        "certificate",
+        "keep",
+        "timeout_seconds",
+        "max_bytes",
+        "max_age_seconds",
+    }
+)
+"""Fields of a request that the key treats by themselves, or that change no answer."""
+_rest = attrgetter(*(name for name in FetchRequest.__struct_fields__ if name not in _TAKEN_APART))
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def page_key(request: FetchRequest, caller: Caller, target: Target, site: str) -> PageKey:
+    """The first key of the page that a request asks for."""
+    url = target.url
+    policy = caller.policy
+    parts = (
+        request.method.upper(),
+        url,
+        blake2b(request.body, digest_size=_DIGEST_BYTES).digest() if request.body else b"",
+        _way(request, policy),
+        _rest(request),
+        _privacy(request, caller),
+    )
+    return PageKey(id=_digest(_encode(parts)), url=url_digest(url), site=site)
+
+
+def variant(key: PageKey, names: Sequence[str], request: FetchRequest, caller: Caller) -> PageKey:
+    """The second key, where the site's answers vary by these request headers or by the caller."""
+    given = {name.lower(): value for name, value in request.headers.items()}
+    values = [(name, caller_id(caller) if name == CALLER else given.get(name)) for name in names]
+    return msgspec.structs.replace(key, id=_digest(_encode((key.id, values))))
+
+
+def flight_key(key: PageKey, request: FetchRequest, caller: Caller) -> str:
+    """Equal for requests of which one answer serves all, whatever it is: nothing that could matter differs."""
+    allowed = caller.scraper.allowed_hosts if caller.scraper else ()
+    limits = (request.timeout_seconds, request.max_bytes)
+    parts = (key.id, caller_id(caller), allowed, caller.policy, limits, sorted(request.headers.items()))
+    return _digest(_encode(parts))
+
+
+def url_digest(url: str) -> str:
+    """A URL in its one spelling, as keys name it."""
+    return _digest(url.encode())
+
+
+def caller_id(caller: Caller) -> str:
+    """The scraper, all versions alike; empty for the platform's own fetches."""
+    return caller.scraper.ref.id if caller.scraper else ""
+
+
+def _way(request: FetchRequest, policy: FetchPolicy) -> tuple[str, ...]:
+    return request.profile or policy.profile, request.proxy or policy.proxy, policy.country, policy.state, policy.city
+
+
+def _privacy(request: FetchRequest, caller: Caller) -> tuple[object, ...]:
+    """Empty: anyone may have it."""
+    own = () if not request.headers else sorted(_private_headers(request))
+    if not own and not request.session and not request.certificate:
+        return ()
+    return caller_id(caller), request.session, request.certificate, own
+
+
+def _private_headers(request: FetchRequest) -> list[tuple[str, str]]:
+    lowered = ((name.lower(), value) for name, value in request.headers.items())
+    return [(name, value) for name, value in lowered if name in PRIVATE_HEADERS]
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()

@@ -1,0 +1,108 @@
+"""A shared tier that cannot hold a fetch up: what takes longer than a moment counts as a miss."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from scrapeyard.engines.cache.port import KeptPage, PageKey, PageStore, StoreStats
+from scrapeyard.telemetry.events import get_log
+
+T = TypeVar("T")
+log = get_log("cache")
+PATIENCE_SECONDS = 0.05
+REST_SECONDS = 1.0
+"""After a page that was slow to come, how long nobody asks for one."""
+MAX_LEFT_ALONE = 64
+
+
+class PatientPages:
+    """Wraps a PageStore. A fetch waits at most `seconds` for each step; a slow write goes on by itself."""
+
+    def __init__(self, store: PageStore, seconds: float = PATIENCE_SECONDS) -> None:
+        self._store = store
+        self._seconds = seconds
+        self._rests_until = 0.0
+        self._told = False
+        self._left_alone: set[asyncio.Task[Any]] = set()
+
+    async def start(self) -> None:
+        """As the store."""
+        await self._store.start()
+
+    async def stop(self) -> None:
+        """Settle, then stop the store."""
+        await self.settle()
+        await self._store.stop()
+
+    async def settle(self) -> None:
+        """Let writes that are under way end, for a second; what is then left is broken off."""
+        if self._left_alone:
+            await asyncio.wait(self._left_alone, timeout=REST_SECONDS)
+        left = list(self._left_alone)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def get(self, key: PageKey) -> KeptPage | None:
+        """None also when it takes too long; then everyone gets None for a second."""
+        if self._rests():
+            return None
+        return await self._briefly(self._store.get(key), None, rest=True)
+
+    async def put(self, key: PageKey, page: KeptPage) -> None:
+        """Returns when it is kept or takes too long. With too many slow ones under way it is not kept."""
+        if len(self._left_alone) < MAX_LEFT_ALONE:
+            await self._briefly(self._store.put(key, page), None)
+
+    async def drop(self, url: str) -> int:
+        """As the store, however long it takes."""
+        return await self._store.drop(url)
+
+    async def drop_site(self, site: str) -> int:
+        """As the store, however long it takes."""
+        return await self._store.drop_site(site)
+
+    async def drop_all(self) -> int:
+        """As the store, however long it takes."""
+        return await self._store.drop_all()
+
+    async def stats(self) -> StoreStats:
+        """As the store, however long it takes."""
+        return await self._store.stats()
+
+    async def claim(self, name: str, seconds: float) -> bool:
+        """True also when it takes too long to know."""
+        return self._rests() or await self._briefly(self._store.claim(name, seconds), True, rest=True)
+
+    async def release(self, name: str) -> None:
+        """Returns when it is released or takes too long."""
+        await self._briefly(self._store.release(name), None)
+
+    def _rests(self) -> bool:
+        return asyncio.get_running_loop().time() < self._rests_until
+
+    async def _briefly(self, work: Coroutine[Any, Any, T], otherwise: T, *, rest: bool = False) -> T:
+        task = asyncio.ensure_future(work)
+        self._left_alone.add(task)
+        task.add_done_callback(self._end)
+        done, _ = await asyncio.wait((task,), timeout=self._seconds)
+        if done:
+            return task.result()
+        if rest:
+            self._rest()
+        return otherwise
+
+    def _rest(self) -> None:
+        self._rests_until = asyncio.get_running_loop().time() + REST_SECONDS
+        if not self._told:
+            self._told = True
+            log.warning("cache.slow", seconds=self._seconds)
+
+    def _end(self, task: asyncio.Task[Any]) -> None:
+        self._left_alone.discard(task)
+        if task.cancelled():
+            return
+        if error := task.exception():
+            log.error("cache.broken", error=repr(error), exc_info=error)
+        elif not self._rests():
+            self._told = False

@@ -1,0 +1,130 @@
+"""What was received, by day, site, job and proxy: counted in memory, written to the store every few seconds.
+
+Each process writes its own numbers whole under a name of its own, so that a write that may have been done can be done
+again. What was counted since the last write is lost when the process dies.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from scrapeyard.errors import ScrapeyardError
+from scrapeyard.model import new_id
+from scrapeyard.store.port import Meter, MeterStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("meters")
+EVERY_SECONDS = 5.0
+MOST = 20_000
+"""Rows held. When there are more, those that are written are let go, and counting begins anew under another name."""
+ELSEWHERE = "*"
+"""Stands for the sites beyond MOST while the store is away."""
+
+_Key = tuple[str, str, str, str, str]
+"""Day, job, site, pool, class."""
+
+
+def day_of(moment: float) -> str:
+    """The day of a moment in Unix seconds, in UTC: 2026-01-31."""
+    return datetime.fromtimestamp(moment, UTC).date().isoformat()
+
+
+class Meters:
+    """Counts for one process."""
+
+    def __init__(
+        self, store: MeterStore, *, clock: Callable[[], float] = time.time, every_seconds: float = EVERY_SECONDS
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._every = every_seconds
+        self._writer = new_id("meter")
+        self._rows: dict[_Key, list[int]] = {}
+        self._changed: set[_Key] = set()
+        self._one_at_a_time = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self._away = False
+        self._second, self._day = 0, day_of(0)
+
+    async def start(self) -> None:
+        """Write now and then. May be called twice."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._keep_writing(), name="meters")
+
+    async def stop(self) -> None:
+        """Write what is left, if the store answers, and no more. May be called twice."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self.flush()
+
+    def count(
+        self,
+        *,
+        site: str,
+        job_id: str = "",
+        pool: str = "",
+        proxy_class: str = "",
+        requests: int = 1,
+        failures: int = 0,
+        size: int = 0,
+    ) -> None:
+        """Add to today's numbers. `pool` and `proxy_class` are empty without a proxy."""
+        key = (self._today(), job_id, site, pool, proxy_class)
+        if key not in self._rows and len(self._rows) >= 2 * MOST:
+            key = (key[0], "", ELSEWHERE, pool, proxy_class)
+        row = self._rows.setdefault(key, [0, 0, 0])
+        row[0] += requests
+        row[1] += failures
+        row[2] += size
+        self._changed.add(key)
+
+    def _today(self) -> str:
+        """Writing a date costs more than counting, so it is written once for each second."""
+        second = int(self._clock())
+        if second != self._second:
+            self._second, self._day = second, day_of(second)
+        return self._day
+
+    async def flush(self) -> None:
+        """Write what changed. While the store is away it is kept, and written later."""
+        async with self._one_at_a_time:
+            changed, self._changed = self._changed, set()
+            try:
+                await self._store.put_meters([self._meter(key) for key in sorted(changed)])
+            except ScrapeyardError as error:
+                self._changed |= changed
+                if not self._away:
+                    log.warning("meters.not_written", error=error.message)
+                self._away = True
+                return
+            self._away = False
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Under a new name what goes on begins at zero, beside what is written. Not while anything is unwritten."""
+        if len(self._rows) > MOST and not self._changed:
+            self._rows.clear()
+            self._writer = new_id("meter")
+
+    def _meter(self, key: _Key) -> Meter:
+        day, job_id, site, pool, proxy_class = key
+        requests, failures, size = self._rows[key]
+        return Meter(
+            day=day,
+            writer=self._writer,
+            job_id=job_id,
+            site=site,
+            pool=pool,
+            proxy_class=proxy_class,
+            requests=requests,
+            failures=failures,
+            bytes=size,
+        )
+
+    async def _keep_writing(self) -> None:
+        while True:
+            await asyncio.sleep(self._every)
+            await self.flush()

@@ -1,0 +1,228 @@
+"""FlareSolverr: a browser behind an HTTP door that the operator set up.
+
+Its address is the operator's and may be private; the pages it is sent to may not. A page's URL passes the guard before
+it is handed over and the one it ended at passes it after, or the page is thrown away. In between its browser resolves
+names and follows redirects by itself: keep it on a network from which nothing private is reached.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from wreq import Client, Method, Response
+from wreq.redirect import Policy
+
+from scrapeyard.engines.admission import check_allowed
+from scrapeyard.engines.body import read_wire
+from scrapeyard.engines.failures import WREQ_ERRORS
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.profiles import profile_of
+from scrapeyard.engines.solver.clearance import Clearance
+from scrapeyard.engines.solver.passage import Passage
+from scrapeyard.engines.solver.port import Solved, SolverAway
+from scrapeyard.engines.solver.sessions import TTL_MINUTES, SolverSessions
+from scrapeyard.engines.solver.wire import (
+    Answer,
+    Solution,
+    cleared_cookies,
+    failure,
+    header_pairs,
+    proxy_words,
+    read_answer,
+)
+from scrapeyard.engines.target import Target, parse_target
+from scrapeyard.engines.way import Proxy
+from scrapeyard.errors import FetchFailed, SettingsInvalid
+from scrapeyard.model import ExitReason, new_id
+from scrapeyard.settings import EscalationSettings
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("solver")
+_NO_ANSWER: tuple[type[Exception], ...] = (TimeoutError, *WREQ_ERRORS)
+_CONNECT_SECONDS = 5.0
+_SMALL_SECONDS = 15.0
+_GRACE_SECONDS = 5.0
+"""What it may take beyond the time it was given, to start and end its browser."""
+_CLEARED_SECONDS = 1800.0
+"""How long cookies without an end are trusted."""
+
+
+class FlareSolverr:
+    """A Solver. One per worker; its `concurrency` places are this worker's share of the solver."""
+
+    def __init__(
+        self,
+        settings: EscalationSettings,
+        *,
+        passage: Passage,
+        max_bytes: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`passage` is the guard; `max_bytes` bounds a page. Raises SettingsInvalid when solver_url cannot be used."""
+        self._settings = settings
+        self._door = _door(settings.solver_url)
+        self._passage = passage
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._free = asyncio.Semaphore(settings.solver_concurrency)
+        self._sessions = SolverSessions(self._say_small)
+        self._client: Client | None = None
+
+    async def start(self) -> None:
+        """Connections are made when first needed."""
+        if self._client is None:
+            self._client = Client(
+                redirect=Policy.none(), no_proxy=True, connect_timeout=timedelta(seconds=_CONNECT_SECONDS)
+            )
+
+    async def stop(self) -> None:
+        """Closes the sessions that we opened."""
+        client = self._client
+        if client is not None:
+            with suppress(FetchFailed, TimeoutError):
+                async with asyncio.timeout(_SMALL_SECONDS):
+                    await self._sessions.close()
+            self._client = None
+            client.close()
+        await self._passage.stop()
+
+    async def solve(self, request: FetchRequest, caller: Caller, *, proxy: Proxy | None, seconds: float) -> Solved:
+        """As `Solver`. GET and POST of a form or text; another method is fetch_not_allowed."""
+        target = parse_target(request.url)
+        await self._passes(target, caller)
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(seconds + _GRACE_SECONDS):
+                async with self._free:
+                    solution = await self._ask(request, caller, target, proxy, seconds - (time.perf_counter() - began))
+                await self._passes(parse_target(solution.url), caller)
+        except TimeoutError:
+            raise failure(f"Timeout after {seconds:g} seconds", target.host) from None
+        response = self._page(solution, (time.perf_counter() - began) * 1000, proxy)
+        keeps = not request.session and request.method.upper() == "GET"
+        return Solved(response=response, clearance=self._clearance(solution, target, proxy) if keeps else None)
+
+    async def healthy(self) -> bool:
+        """By its /health."""
+        parts = urlsplit(self._door)
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                response = await self._made().get(f"{parts.scheme}://{parts.netloc}/health")
+                return response.status.as_int() == 200
+        except _NO_ANSWER:
+            return False
+
+    async def _passes(self, target: Target, caller: Caller) -> None:
+        check_allowed(target, caller.scraper.allowed_hosts if caller.scraper else ())
+        await self._passage.check(target)
+
+    async def _ask(
+        self, request: FetchRequest, caller: Caller, target: Target, proxy: Proxy | None, seconds: float
+    ) -> Solution:
+        words = {"url": target.url, "maxTimeout": max(1, int(seconds * 1000)), **_verb(request)}
+        session = await self._sessions.named(request, caller, proxy)
+        if session:
+            words |= {"session": session, "session_ttl_minutes": TTL_MINUTES}
+        elif proxy is not None:
+            words["proxy"] = proxy_words(proxy)
+        answer = await self._say(words, target.host)
+        if answer.solution is None:
+            raise failure(answer.message or "it gave no solution", target.host)
+        return answer.solution
+
+    async def _say_small(self, words: dict[str, Any]) -> Answer:
+        async with asyncio.timeout(_SMALL_SECONDS):
+            return await self._say(words, "its session")
+
+    async def _say(self, words: dict[str, Any], host: str) -> Answer:
+        door = parse_target(self._door)
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        try:
+            response = await self._made().request(
+                Method.POST, self._door, headers=headers, body=msgspec.json.encode(words)
+            )
+        except WREQ_ERRORS as error:
+            log.warning("solver.away", error=type(error).__name__)
+            raise SolverAway(
+                f"the solver at {door.host}:{door.port} does not answer; check escalation.solver_url"
+            ) from None
+        status = response.status.as_int()
+        answer = read_answer(await self._read(door, status, response))
+        if answer is None:
+            log.warning("solver.away", error=f"status {status}")
+            raise SolverAway(f"{door.host}:{door.port} does not speak FlareSolverr's protocol (status {status})")
+        if answer.status != "ok":
+            raise failure(answer.message, host)
+        return answer
+
+    async def _read(self, door: Target, status: int, response: Response) -> bytes:
+        try:
+            return await read_wire(door, status, response, 2 * self._max_bytes)
+        except FetchFailed as error:
+            if error.reason is ExitReason.FETCH_TOO_LARGE:
+                raise
+            raise SolverAway(f"the solver at {door.host}:{door.port} broke off its answer") from None
+
+    def _made(self) -> Client:
+        if self._client is None:
+            raise SolverAway("the solver's client is not started")
+        return self._client
+
+    def _page(self, solution: Solution, elapsed_ms: float, proxy: Proxy | None) -> FetchResponse:
+        body = (solution.response or "").encode("utf-8", "replace")
+        if len(body) > self._max_bytes:
+            message = f"the solver's page holds more than {self._max_bytes} bytes; raise http.max_body_mb"
+            raise FetchFailed(ExitReason.FETCH_TOO_LARGE, message, site_status=solution.status)
+        return FetchResponse(
+            url=parse_target(solution.url).url,
+            status=solution.status if 100 <= solution.status <= 999 else 200,
+            headers=header_pairs(solution) or (("content-type", "text/html; charset=utf-8"),),
+            body=body,
+            encoding="utf-8",
+            elapsed_ms=elapsed_ms,
+            bytes_received=len(body),
+            way="solver",
+            proxy_class=proxy.proxy_class if proxy else "",
+        )
+
+    def _clearance(self, solution: Solution, target: Target, proxy: Proxy | None) -> Clearance | None:
+        cookies = cleared_cookies(solution)
+        agent = solution.user_agent[:512]
+        if not cookies or not agent or not agent.isprintable() or not agent.isascii():
+            return None
+        now = self._clock()
+        ends = max((each.expires_at for each in cookies if each.expires_at), default=now + _CLEARED_SECONDS)
+        return Clearance(
+            id=new_id("clear"),
+            host=target.host,
+            cookies=cookies,
+            user_agent=agent,
+            profile=profile_of(agent),
+            proxy=proxy,
+            got_at=now,
+            expires_at=min(ends, now + self._settings.remember_seconds),
+        )
+
+
+def _verb(request: FetchRequest) -> dict[str, Any]:
+    method = request.method.upper()
+    if method == "GET":
+        return {"cmd": "request.get"}
+    if method != "POST":
+        raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"the solver sends GET and POST, not {method[:20]}")
+    try:
+        return {"cmd": "request.post", "postData": request.body.decode("utf-8")}
+    except UnicodeDecodeError:
+        raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, "the solver sends text, and this body is binary") from None
+
+
+def _door(url: str) -> str:
+    try:
+        return parse_target(url).url
+    except FetchFailed:
+        raise SettingsInvalid("escalation.solver_url: write FlareSolverr's address as http://host:8191/v1") from None

@@ -1,0 +1,32 @@
+"""An extractor turns fetched bytes into fields, somewhere where they can do no harm."""
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from scrapeyard.errors import ScrapeyardError
+
+
+class RawPage(Struct, frozen=True, kw_only=True):
+    """What came from the site, and what is wanted of it."""
+
+    url: str
+    """After redirects; makes links absolute."""
+    body: bytes
+    encoding: str
+    headers: tuple[tuple[str, str], ...] = ()
+    include: tuple[str, ...] = ()
+    """Of `scrapeyard.extract.page.PARTS`."""
+
+
+class PageUnreadable(ScrapeyardError):
+    """Reading the page took longer or more memory than it may. Ask for fewer parts, or leave the page out."""
+
+    code = "page_unreadable"
+
+
+class Extractor(Protocol):
+    """Reads pages. Never holds the event loop for more than some milliseconds."""
+
+    async def extract(self, page: RawPage) -> dict[str, Any]:
+        """The fields of an HTML page, as `extract_page` gives them. Raises PageUnreadable."""

@@ -1,0 +1,85 @@
+"""Waiting for a site's turn without holding a slot.
+
+A run may have several fetches under way. Its slot is given up while every one of them waits, and taken again before any
+of them goes on. What the script does between its answers is then done without a slot: a moment, beside the waiting.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from scrapeyard.errors import FetchFailed, Overloaded
+from scrapeyard.model import ExitReason
+from scrapeyard.worker.slots import Seat
+
+IN_PLACE = 0.02
+"""Seconds. Small, since runs that wait in place for a busy site fill the slots until each waits just so long."""
+
+
+class Pausing:
+    """The pauses of one run."""
+
+    def __init__(self, seat: Seat | None, seconds: float) -> None:
+        """`seconds` is what the run has left from now on. Without a seat every pause is slept in place."""
+        self._seat = seat
+        self._ends = time.monotonic() + seconds
+        self._fetching = 0
+        self._waiting = 0
+        self._left: AbstractAsyncContextManager[None] | None = None
+        self._moving = asyncio.Lock()
+
+    @asynccontextmanager
+    async def fetching(self) -> AsyncIterator[None]:
+        """Around every fetch."""
+        self._fetching += 1
+        try:
+            if self._left is not None:
+                await self._settle()
+            yield
+        finally:
+            self._fetching -= 1
+            if self._waiting:
+                await self._settle()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait. Raises FetchFailed (fetch_rate_limited) at once when the run would be over by then, or when too many
+        runs wait already; `details["retry_after"]` says when to come back."""
+        if seconds >= self._ends - time.monotonic():
+            raise _too_long(seconds, "the site's turn comes after the run's time is over")
+        if self._seat is None or seconds <= IN_PLACE:
+            await asyncio.sleep(seconds)
+            return
+        self._waiting += 1
+        try:
+            await self._settle()
+            await asyncio.sleep(seconds)
+        except Overloaded:
+            raise _too_long(seconds, "too many runs of this worker wait for their sites") from None
+        finally:
+            self._waiting -= 1
+        await self._settle()
+
+    async def close(self) -> None:
+        """The run is over; a slot that was given up is not taken again. May be called twice."""
+        left, self._left = self._left, None
+        if left is not None:
+            over = asyncio.CancelledError()
+            await left.__aexit__(type(over), over, None)
+
+    async def _settle(self) -> None:
+        """Give the slot up, or take it again, as it should be now. Whoever comes while another does waits for that."""
+        async with self._moving:
+            away = 0 < self._waiting == self._fetching
+            if away and self._left is None and self._seat is not None:
+                leaving = self._seat.left()
+                await leaving.__aenter__()
+                self._left = leaving
+            elif not away and self._left is not None:
+                returning, self._left = self._left, None
+                await returning.__aexit__(None, None, None)
+
+
+def _too_long(seconds: float, why: str) -> FetchFailed:
+    message = f"{why}; the run is put back for {seconds:.1f} s"
+    return FetchFailed(ExitReason.FETCH_RATE_LIMITED, message, retry_after=seconds)

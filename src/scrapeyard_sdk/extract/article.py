@@ -1,0 +1,63 @@
+"""The main text of a page, and who wrote it when. By trafilatura, where it is installed."""
+
+import json
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from scrapeyard_sdk.extract.lenient_json import clean
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser
+
+MAX_HTML = 2_000_000
+"""Characters looked at."""
+MAX_TEXT = 1_000_000
+_MAX_JSON = 100_000
+_CHATTER = ("trafilatura", "htmldate", "courlan", "justext")
+_FIELDS = ("title", "author", "date", "language", "description", "sitename", "image")
+
+
+def read_article(tree: "LexborHTMLParser", url: str) -> dict[str, Any] | None:
+    """The page's main text without what surrounds it; None for a page that has none.
+
+    Raises RuntimeError, which says what to do, where trafilatura is not installed.
+    """
+    try:
+        trafilatura = import_module("trafilatura")
+    except ImportError:
+        raise RuntimeError(
+            "article needs trafilatura, which this environment has not; add it to the scraper's requirements"
+        ) from None
+    for name in _CHATTER:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # a page without an article is no error
+    found = trafilatura.bare_extraction(
+        _source(tree), url=url, with_metadata=True, include_comments=False, include_formatting=False
+    )
+    text = clean(found.text or "")[:MAX_TEXT] if found is not None else ""
+    if not text:
+        return None
+    said = {name: clean(str(getattr(found, name)))[:2000] if getattr(found, name) else None for name in _FIELDS}
+    tags = [clean(str(tag))[:200] for tag in (*(found.categories or ()), *(found.tags or ()))][:50]
+    return {**said, "tags": tags, "text": text}
+
+
+def _source(tree: "LexborHTMLParser") -> str:
+    """The page as the parser understood it: the library refuses those that leave out `<html>` or `<body>`.
+
+    Of its scripts only sound JSON-LD stays. The library searches them by patterns that a broken one keeps busy for
+    minutes.
+    """
+    copy = tree.clone()
+    for node in copy.css("script"):
+        if "ld+json" not in (node.attributes.get("type") or "") or not _is_sound(node.text()):
+            node.decompose()
+    return (copy.html or "")[:MAX_HTML]
+
+
+def _is_sound(text: str) -> bool:
+    try:
+        json.loads(text[:_MAX_JSON])
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,143 @@
+"""Where things stand on a page, from one walk over it: order, and what the names of the boxes around say."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scrapeyard_sdk.extract import words
+from scrapeyard_sdk.extract.lenient_json import clean
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+MAX_NODES = 100_000
+_NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_NAMING = ("class", "id", "data-test", "data-qa")
+_UNSEEN = frozenset({"script", "style", "noscript", "template", "svg", "head", "iframe", "option"})
+_ASIDE = frozenset({"nav", "footer", "aside"})
+_STRUCK = frozenset({"del", "s", "strike"})
+
+ASIDE, OLD, PRICE, NOW, OTHER, AREA, CODE = 1, 2, 4, 8, 16, 32, 64
+"""Inherited from every box around: beside the product · an old price · a price · the current price · some other amount
+· the product's own area · an article number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A text, or a box that is named for a price or a code."""
+
+    node: "LexborNode"
+    order: int
+    flags: int
+    text: str
+
+
+class Layout:
+    """A page's texts, and the boxes named for prices and codes, in order."""
+
+    def __init__(self, tree: "LexborHTMLParser", heading: "LexborNode | None") -> None:
+        self.texts: list[Place] = []
+        self.boxes: list[Place] = []
+        self.codes: list[Place] = []
+        self.heading = -1
+        self._flags: dict[int, int | None] = {}
+        self._known: dict[tuple[str, str], int | None] = {}
+        self._heading_id = heading.mem_id if heading is not None else -1
+        self._around_heading = _around(heading)
+        if tree.body is not None:
+            self._walk(tree.body)
+
+    def after_heading(self, most: int) -> Iterator[Place]:
+        """Texts from the heading on (from the top when there is none), but not those beside the product."""
+        start = max(self.heading, 0)
+        seen = 0
+        for place in self.texts:
+            if place.order >= start and not place.flags & ASIDE:
+                seen += 1
+                if seen > most:
+                    return
+                yield place
+
+    def flags_of(self, node: "LexborNode | None") -> int | None:
+        """What the boxes around an element say; None for what is not seen."""
+        return self._flags.get(node.mem_id, 0) if node is not None else 0
+
+    def _walk(self, body: "LexborNode") -> None:
+        for order, node in enumerate(body.traverse(include_text=True)):
+            if order > MAX_NODES:
+                return
+            parent = node.parent
+            above = self._flags.get(parent.mem_id, 0) if parent is not None else 0
+            if above is None:
+                self._skip(node)
+            elif node.tag == "-text":
+                self._add_text(node, order, above)
+            else:
+                self._add_box(node, order, above)
+
+    def _skip(self, node: "LexborNode") -> None:
+        if node.tag != "-text":
+            self._flags[node.mem_id] = None
+
+    def _add_text(self, node: "LexborNode", order: int, flags: int) -> None:
+        text = " ".join((node.text_content or "").split())
+        if text:
+            self.texts.append(Place(node, order, flags, clean(text)))
+
+    def _add_box(self, node: "LexborNode", order: int, above: int) -> None:
+        tag = node.tag or ""
+        attributes = node.attributes
+        names = _names(attributes)
+        key = (tag, names)
+        if key not in self._known:
+            self._known[key] = _named(tag, names)
+        own = self._known[key]
+        if node.mem_id in self._around_heading:
+            own = (own or 0) & ~ASIDE
+        elif own is None or "hidden" in attributes or _NOT_SHOWN.search((attributes.get("style") or "")[:200]):
+            self._flags[node.mem_id] = None
+            return
+        self._flags[node.mem_id] = above | own
+        if node.mem_id == self._heading_id:
+            self.heading = order
+        if own & CODE:
+            self.codes.append(Place(node, order, above, ""))
+        if own & PRICE or attributes.get("itemprop") == "price":
+            self.boxes.append(Place(node, order, above | own | PRICE, ""))
+
+
+def _names(attributes: dict[str, str | None]) -> str:
+    """What the authors call an element: class, id, and the names by which their tests find it."""
+    named = (value for name, value in attributes.items() if value and name.startswith(_NAMING))
+    return " ".join(named)[:500]
+
+
+def _around(node: "LexborNode | None") -> set[int]:
+    """The boxes that hold the heading are shown, and no place beside the product, whatever they are called."""
+    found: set[int] = set()
+    while node is not None and len(found) < 200:
+        found.add(node.mem_id)
+        node = node.parent
+    return found
+
+
+def _named(tag: str, names: str) -> int | None:
+    """None for what is not seen."""
+    if tag in _UNSEEN or words.UNSEEN_NAME.search(names):
+        return None
+    flags = (ASIDE if tag in _ASIDE else 0) | (OLD if tag in _STRUCK else 0)
+    if not names:
+        return flags
+    if words.PRICE_NAME.search(names):
+        flags |= PRICE
+        flags |= OLD if words.OLD_NAME.search(names) else 0
+        flags |= NOW if words.NOW_NAME.search(names) else 0
+        flags |= OTHER if words.NOT_THE_PRICE.search(names) else 0
+    elif words.ELSEWHERE.search(names):
+        flags |= ASIDE
+    if words.CODE_NAME.search(names):
+        flags |= CODE
+    if words.PRODUCT_AREA.search(names):
+        flags |= AREA
+    return flags

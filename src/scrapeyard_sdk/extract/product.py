@@ -1,0 +1,219 @@
+"""A product page as data: every source is asked, and to each question the most trusted answer is taken.
+
+Trust goes from what shops publish for machines (JSON-LD, microdata, RDFa, Open Graph) over what their scripts and
+elements carry to what a reader sees and what the address says. An article number that stands on the page under its
+label comes first: it is the one that the shop's customers know.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from scrapeyard_sdk.extract.address import code_in
+from scrapeyard_sdk.extract.currencies import iso_code
+from scrapeyard_sdk.extract.findings import Finding, Subject
+from scrapeyard_sdk.extract.headings import find_heading
+from scrapeyard_sdk.extract.json_ld import read_json_ld
+from scrapeyard_sdk.extract.labels import labelled_in
+from scrapeyard_sdk.extract.layout import Layout
+from scrapeyard_sdk.extract.loose import loose_in
+from scrapeyard_sdk.extract.meta import absolute, base_of, folded, read_meta
+from scrapeyard_sdk.extract.schema_org import product_in, trail_in
+from scrapeyard_sdk.extract.scopes import read_microdata, read_rdfa
+from scrapeyard_sdk.extract.states import state_in
+from scrapeyard_sdk.extract.trail import trail_seen
+from scrapeyard_sdk.extract.values import amount_of, availability_of, first, in_or_out, text_of, unique
+from scrapeyard_sdk.extract.visible import seen_in
+from scrapeyard_sdk.extract.words import BRAND
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser
+
+MAX_IMAGES = 50
+_TEXTS = ("name", "sku", "gtin", "mpn", "brand", "category", "description", "condition")
+_JUNK = re.compile(
+    r"[$@#]?\{|\$\w+$|\{\{|%\w+%|^(?:null|none|undefined|n/?a|nan|false|true|-+|default|unknown|no brand)$",
+    re.IGNORECASE,
+)
+_BRAND_LABEL = re.compile(rf"^.{{0,40}}\b{BRAND.pattern}\s*:\s*(?=\S)", re.IGNORECASE)
+_IDS = re.compile(r"^https?://", re.IGNORECASE)
+_SKU_TRUST = ("page", "json-ld", "microdata", "rdfa", "opengraph", "attributes", "script", "url")
+
+
+def read_product(tree: "LexborHTMLParser", url: str) -> dict[str, Any] | None:
+    """The page's product; None for a page that shows none. Fields without an answer are None or empty.
+
+    `sources` says for each field where its answer is from. `availability` is `InStock` or `OutOfStock`: when nothing
+    is said about it, a product with a price is taken to be in stock, and `sources` says `assumed`. The tree is not
+    changed.
+    """
+    return _Reading(tree, url).product()
+
+
+class _Reading:
+    """One page, read once."""
+
+    def __init__(self, tree: "LexborHTMLParser", url: str) -> None:
+        self._tree = tree
+        self._base = base_of(tree, url)
+        self._meta = read_meta(tree, url)
+        self._cards: dict[str, Any] = self._meta["opengraph"]
+        titles = [title for title in (text_of(self._cards.get("og:title")), self._meta["title"]) if title]
+        heading = find_heading(tree, titles)
+        names = [folded(heading.text())[:300]] if heading is not None else []
+        self._subject = Subject(url=url, names=(*names, *titles), place=_place(url, self._meta["language"]))
+        self._layout = Layout(tree, heading)
+        self._documents = (read_json_ld(tree), read_microdata(tree, self._base), read_rdfa(tree, self._base))
+
+    def product(self) -> dict[str, Any] | None:
+        findings = self._findings()
+        sources: dict[str, str] = {}
+        found: dict[str, Any] = {name: _taken(findings, name, sources) for name in _TEXTS}
+        found["sku"] = _taken(_by_sku_trust(findings), "sku", sources)
+        found |= self._price(findings, sources)
+        detail = _taken(findings, "availability", sources)
+        if detail is None and found["price"] is not None:
+            detail, sources["availability"] = "InStock", "assumed"
+        if not _is_product(findings, found, sources):
+            return None
+        return {
+            **found,
+            "name": found["name"] or first(self._subject.names),
+            "description": found["description"] or self._meta["description"],
+            "availability": in_or_out(detail) if detail else None,
+            "availability_detail": detail,
+            **self._surroundings(findings, found),
+            "sources": sources,
+        }
+
+    def _findings(self) -> list[Finding]:
+        """The most trusted first. What costs more is asked only while something that it may know is not known."""
+        found = list(self._published())
+        if not _knows(found, "price", "currency", "availability", "sku", "brand"):
+            state = state_in(self._tree, self._subject)
+            found += [state] if state is not None else []
+            found.append(loose_in(self._tree, self._layout))
+        if not _knows(found, "price", "availability"):
+            found.append(seen_in(self._tree, self._layout))
+        found.append(labelled_in(self._tree, self._layout, self._subject.url))
+        return [*found, Finding(source="url", sku=code_in(self._subject.url))]
+
+    def _published(self) -> Iterator[Finding]:
+        kinds = ("json-ld", "microdata", "rdfa")
+        for documents, source in zip(self._documents, kinds, strict=True):
+            finding = product_in(documents, self._subject, source)
+            if finding is not None:
+                yield finding
+        yield _from_cards(self._cards)
+
+    def _price(self, findings: list[Finding], sources: dict[str, str]) -> dict[str, Any]:
+        """Amount and currency of one source: what is known of another currency must not be mixed in."""
+        priced = [each for each in findings if each.price]
+        best = next(iter(priced), next((each for each in findings if each.price is not None), None))
+        if best is None:
+            return dict.fromkeys(("price", "currency", "list_price", "high_price"))
+        sources["price"] = best.source
+        named = [best, *(each for each in findings if each is not best)]
+        codes = ((each, iso_code(each.currency, self._subject.place)) for each in named if each.currency)
+        by, currency = next(((each.source, code) for each, code in codes if code), ("", None))
+        if currency:
+            sources["currency"] = by
+        return {
+            "price": _number(best.price),
+            "currency": currency,
+            "list_price": _number(best.list_price),
+            "high_price": _number(best.high_price),
+        }
+
+    def _surroundings(self, findings: list[Finding], found: dict[str, Any]) -> dict[str, Any]:
+        trail = first(trail_in(each) for each in self._documents) or trail_seen(self._tree)
+        shown = [crumb for crumb in trail if crumb != found["name"]]
+        attributes: dict[str, str] = {}
+        for finding in findings:
+            attributes = {**finding.attributes, **attributes}
+        return {
+            "category": found["category"] or (shown[-1] if len(shown) > 1 else None),
+            "breadcrumbs": trail,
+            "images": self._images(findings),
+            "attributes": attributes,
+            "rating": first(each.rating for each in findings),
+            "variants": first(each.variants for each in findings) or [],
+        }
+
+    def _images(self, findings: list[Finding]) -> list[str]:
+        said = [image for each in findings for image in each.images]
+        cards = self._cards.get("og:image") or []
+        said += cards if isinstance(cards, list) else [cards]
+        return unique((absolute(self._base, image) for image in said), MAX_IMAGES)
+
+
+def _knows(findings: list[Finding], *names: str) -> bool:
+    return all(any(getattr(each, name) for each in findings) for name in names)
+
+
+def _taken(findings: Sequence[Finding], name: str, sources: dict[str, str]) -> Any:
+    for finding in findings:
+        value = getattr(finding, name)
+        value = _sound(name, value) if isinstance(value, str) else value
+        if value:
+            sources[name] = finding.source
+            return value
+    return None
+
+
+def _sound(name: str, value: str) -> str | None:
+    """Without what a template forgot to fill in, and codes that are addresses."""
+    if _JUNK.search(value) and name != "description":
+        return None
+    if name in ("sku", "mpn", "gtin", "brand") and (_IDS.match(value) or len(value) > 100):
+        return None
+    return _BRAND_LABEL.sub("", value) if name == "brand" else value
+
+
+def _by_sku_trust(findings: list[Finding]) -> list[Finding]:
+    """What is published and also stands on the page comes first, then what stands on the page."""
+    shown = {code for each in findings for code in each.codes}
+    return sorted(
+        findings, key=lambda each: (each.sku not in shown or each.source == "page", _SKU_TRUST.index(each.source))
+    )
+
+
+def _is_product(findings: list[Finding], found: dict[str, Any], sources: dict[str, str]) -> bool:
+    marked = any(each.source in ("json-ld", "microdata", "rdfa") for each in findings)
+    coded = bool(found["sku"]) and sources.get("sku") != "url"
+    return marked or found["price"] is not None or (coded and "availability" in sources)
+
+
+def _from_cards(cards: dict[str, Any]) -> Finding:
+    def said(*names: str) -> str | None:
+        return next((value for name in names if (value := text_of(cards.get(name)))), None)
+
+    return Finding(
+        source="opengraph",
+        name=said("og:title") if "product" in str(cards.get("og:type")) else None,
+        price=amount_of(said("product:sale_price:amount", "product:price:amount", "og:price:amount")),
+        list_price=amount_of(said("product:original_price:amount")),
+        currency=said("product:sale_price:currency", "product:price:currency", "og:price:currency"),
+        availability=availability_of(said("product:availability", "og:availability")),
+        condition=said("product:condition"),
+        sku=said("product:retailer_item_id", "product:sku", "og:sku", "product:retailer_part_no"),
+        mpn=said("product:mfr_part_no"),
+        gtin=said("product:ean", "product:upc", "product:isbn", "product:gtin"),
+        brand=said("product:brand", "og:brand"),
+        category=said("product:category"),
+    )
+
+
+def _place(url: str, language: str | None) -> str:
+    """The country of the domain, or of the page's language: `de-CH` is written in Switzerland."""
+    try:
+        ending = (urlsplit(url).hostname or "").rpartition(".")[2]
+    except ValueError:
+        ending = ""
+    region = (language or "").replace("_", "-").partition("-")[2].lower()
+    return ending if len(ending) == 2 else region[:2]
+
+
+def _number(amount: Any) -> float | None:
+    return float(amount) if amount is not None else None

@@ -1,0 +1,148 @@
+"""Small readings that every source of product data shares."""
+
+import re
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
+
+from scrapeyard_sdk.extract.lenient_json import clean
+from scrapeyard_sdk.extract.prices import parse_number, parse_price
+
+MAX_FIELD = 2000
+_MOST = Decimal(10) ** 12
+_AVAILABILITY = {
+    "instock": "InStock",
+    "instoreonly": "InStoreOnly",
+    "onlineonly": "OnlineOnly",
+    "limitedavailability": "LimitedAvailability",
+    "lowstock": "LimitedAvailability",
+    "preorder": "PreOrder",
+    "presale": "PreSale",
+    "backorder": "BackOrder",
+    "madetoorder": "MadeToOrder",
+    "reserved": "Reserved",
+    "outofstock": "OutOfStock",
+    "soldout": "SoldOut",
+    "discontinued": "Discontinued",
+    "available": "InStock",
+    "availablefororder": "InStock",
+    "unavailable": "OutOfStock",
+    "notavailable": "OutOfStock",
+    "oos": "OutOfStock",
+    "pending": "BackOrder",
+}
+_GONE = frozenset({"OutOfStock", "SoldOut", "Discontinued", "Reserved"})
+_WORD = re.compile(r"[^\W_]+")
+
+
+def listed(value: Any) -> list[Any]:
+    """A list as it is, None as nothing, anything else alone."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def text_of(value: Any) -> str | None:
+    """Text, a number as text, the name of an item; of a list the first. None when nothing is said."""
+    for each in listed(value)[:10]:
+        found = _text(each)
+        if found:
+            return found
+    return None
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("name", "@value", "value", "title", "label") if value.get(key)), None)
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    return " ".join(clean(str(value)).split())[:MAX_FIELD] or None
+
+
+def amount_of(value: Any) -> Decimal | None:
+    """A price as a number or as people write it; None below zero or beyond belief."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return _sane(Decimal(str(value)))
+    said = text_of(value)
+    if said is None:
+        return None
+    # What machines write has a dot for the decimals, however many digits follow.
+    if re.fullmatch(r"\d{1,15}(?:\.\d{1,10})?", said) and not re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", said):
+        return _sane(Decimal(said))
+    return _sane(parse_price(said).amount or parse_number(said))
+
+
+def _sane(amount: Decimal | None) -> Decimal | None:
+    return amount if amount is not None and amount.is_finite() and 0 <= amount < _MOST else None
+
+
+def availability_of(value: Any) -> str | None:
+    """schema.org's word for an availability (`InStock`, `PreOrder`, …), from an address, a word or a flag."""
+    if isinstance(value, bool):
+        return "InStock" if value else "OutOfStock"
+    said = text_of(value)
+    if said is None:
+        return None
+    word = re.sub(r"[\W_]", "", said.rstrip("/").rpartition("/")[2]).lower()
+    return _AVAILABILITY.get(word)
+
+
+def in_or_out(detail: str) -> str:
+    """`InStock` or `OutOfStock`: whether it can be had, now or on order."""
+    return "OutOfStock" if detail in _GONE else "InStock"
+
+
+def gtin_of(value: Any) -> str | None:
+    """8, 12, 13 or 14 digits whose check digit is right; None otherwise."""
+    said = text_of(value)
+    digits = re.sub(r"[\s\-]", "", said) if said else ""
+    if not re.fullmatch(r"\d{8}|\d{12,14}", digits) or not digits.strip("0"):
+        return None
+    total = sum(int(digit) * (3 if at % 2 == 0 else 1) for at, digit in enumerate(reversed(digits[:-1])))
+    return digits if (total + int(digits[-1])) % 10 == 0 else None
+
+
+def words_of(text: str | None) -> set[str]:
+    """Its words, in lower case."""
+    return {word.lower() for word in _WORD.findall((text or "")[:MAX_FIELD])}
+
+
+def _letters(text: str | None) -> str:
+    return "".join(_WORD.findall((text or "")[:MAX_FIELD])).lower()
+
+
+def likeness(one: str | None, other: str | None) -> float:
+    """How many of the shorter one's words are in the other: 0 to 1. All, if the whole of it is."""
+    short, long = sorted((_letters(one), _letters(other)), key=len)
+    if len(short) > 3 and short in long:
+        return 1.0
+    mine, theirs = words_of(one), words_of(other)
+    return len(mine & theirs) / min(len(mine), len(theirs)) if mine and theirs else 0.0
+
+
+def same_page(one: str | None, other: str | None) -> bool:
+    """Whether two addresses have the same path."""
+    if not one or not other:
+        return False
+    try:
+        mine, theirs = urlsplit(one), urlsplit(other)
+    except ValueError:
+        return False
+    return bool(mine.path.strip("/")) and mine.path.rstrip("/") == theirs.path.rstrip("/")
+
+
+def first(values: Iterable[Any]) -> Any:
+    """The first that is something; None when none is."""
+    return next((value for value in values if value not in (None, "", [], {})), None)
+
+
+def unique(values: Iterable[str | None], most: int) -> list[str]:
+    """Each once, in order, without empty ones."""
+    return list(dict.fromkeys(_some(values)))[:most]
+
+
+def _some(values: Iterable[str | None]) -> Iterator[str]:
+    return (value for value in values if value)

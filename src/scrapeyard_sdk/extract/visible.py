@@ -1,0 +1,168 @@
+"""A product from what a reader sees: the price near the heading, labelled numbers, words about stock, buttons."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING
+
+from scrapeyard_sdk.extract import currencies, words
+from scrapeyard_sdk.extract.findings import Finding
+from scrapeyard_sdk.extract.layout import AREA, ASIDE, NOW, OLD, OTHER, PRICE, Layout, Place
+from scrapeyard_sdk.extract.prices import parse_price
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser
+
+_MAX_BOXES = 400
+_MAX_PRICE_TEXT = 60
+_NEAR = 600
+"""Nodes after the heading within which the product's own price usually stands."""
+_STOCK_TEXTS = 400
+_MAX_STOCK_TEXT = 100
+_BUTTONS = "button, input[type=submit], input[type=button], input[type=image], a[class], a[id]"
+_MAX_BUTTONS = 1000
+_MAX_TEXTS = 20_000
+_MAX_SHORT = 30
+_CROWD = 5
+_BARE = re.compile(r"[\d.,' ]+")
+_CENTS = re.compile(r"^\d{2}$")
+_DIGIT = re.compile(r"\d")
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    amount: Decimal
+    sign: str | None
+    weight: float
+    name: str
+    """What the box is called; empty for a text in no price box."""
+
+
+def seen_in(tree: "LexborHTMLParser", layout: Layout) -> Finding:
+    """What the page shows. Only what stands near the heading and not among other products counts."""
+    finding = Finding(source="page")
+    best = _best(list(_offers(layout)))
+    if best is not None:
+        finding.price, finding.currency = best.amount, best.sign
+    finding.availability = _availability(tree, layout)
+    return finding
+
+
+def _best(offers: list[_Offer]) -> _Offer | None:
+    """The weightiest. A price that comes several times weighs more; a kind of box with many different ones, less."""
+    offers = [offer for offer in offers if offer.weight > 0]
+    times = Counter(offer.amount for offer in offers if offer.name)
+    amounts: dict[str, set[Decimal]] = {}
+    for offer in offers:
+        amounts.setdefault(offer.name, set()).add(offer.amount)
+    crowded = {name for name, held in amounts.items() if name and len(held) >= _CROWD}
+
+    def weight(offer: _Offer) -> float:
+        again = min(max(times[offer.amount] - 1, 0), 3) if offer.name else 0
+        return offer.weight + again * 0.4 - (1.5 if offer.name in crowded else 0)
+
+    return max(offers, key=weight, default=None)
+
+
+def _offers(layout: Layout) -> Iterator[_Offer]:
+    for place in islice(layout.boxes, _MAX_BOXES):
+        text = _price_text(layout, place)
+        if text and (offer := _offer(layout, place, text, named=True)):
+            yield offer
+    for place in _short_texts(layout):
+        if offer := _offer(layout, place, place.text, named=False):
+            yield offer
+
+
+def _short_texts(layout: Layout) -> Iterator[Place]:
+    """Texts with a digit that are in no price box. A bare number is given the currency that stands beside it."""
+    texts = [each for each in layout.texts[:_MAX_TEXTS] if len(each.text) <= _MAX_SHORT and not each.flags & PRICE]
+    for place, after in zip_longest(texts, texts[1:]):
+        if not _DIGIT.search(place.text):
+            continue
+        if (
+            after
+            and _BARE.fullmatch(place.text)
+            and after.order - place.order <= 4
+            and currencies.signs().match(after.text)
+        ):
+            yield replace(place, text=f"{place.text} {after.text}")
+        else:
+            yield place
+
+
+def _offer(layout: Layout, place: Place, text: str, *, named: bool) -> _Offer | None:
+    price = parse_price(text)
+    if price.amount is None or not 0 < price.amount < 10**9:
+        return None
+    if not named and (price.sign is None or (len(price.sign) == 1 and price.sign.isalpha() and price.sign < "\u0500")):
+        return None
+    weight = _weight(layout, place, named) + (3 if price.sign else 0) - len(text) / 40
+    weight -= 4 if words.NO_PRICE_TEXT.search(text) else 0
+    name = f"{place.node.tag} {place.node.attributes.get('class') or ''}" if named else ""
+    return _Offer(price.amount, price.sign, weight, name)
+
+
+def _weight(layout: Layout, place: Place, named: bool) -> float:
+    flags, weight = place.flags, 2.0 if named else 0.0
+    weight += (1.5 if flags & NOW else 0) + (1 if flags & AREA else 0)
+    weight -= (4 if flags & OLD else 0) + (4 if flags & OTHER else 0) + (8 if flags & ASIDE else 0)
+    if layout.heading < 0:
+        return weight - place.order / 10_000
+    away = place.order - layout.heading
+    return weight - (away / _NEAR if away >= 0 else 2 - away / _NEAR)
+
+
+def _price_text(layout: Layout, place: Place) -> str | None:
+    """The box's text when it is short enough to be one price, without an old price in it."""
+    attributes = place.node.attributes
+    if attributes.get("content") and attributes.get("itemprop") == "price":
+        return attributes["content"]
+    pieces: list[str] = []
+    for each in place.node.traverse(include_text=True):
+        if each.tag == "-text" and (text := " ".join((each.text_content or "").split())):
+            flags = layout.flags_of(each.parent)
+            if flags is None or (flags & OLD and not place.flags & OLD):
+                continue
+            pieces.append(text)
+            if sum(map(len, pieces)) > _MAX_PRICE_TEXT:
+                return None
+    return _joined(pieces)
+
+
+def _joined(pieces: list[str]) -> str | None:
+    text = ""
+    for piece in pieces:
+        if text and text[-1].isdigit() and _CENTS.match(piece):
+            text += "." + piece if not re.search(r"[.,]\d*$", text) else piece
+        else:
+            text += ("" if not text or text[-1] in ".," or piece[0] in ".," else " ") + piece
+    return text if _DIGIT.search(text) else None
+
+
+def _availability(tree: "LexborHTMLParser", layout: Layout) -> str | None:
+    """The first word about stock after the heading; else a button that buys."""
+    for place in layout.after_heading(_STOCK_TEXTS):
+        if len(place.text) > _MAX_STOCK_TEXT:
+            continue
+        if words.OUT_OF_STOCK.search(place.text):
+            return "OutOfStock"
+        if words.ADD_TO_CART.search(place.text) or words.IN_STOCK.search(place.text):
+            return "InStock"
+    return "InStock" if _can_be_bought(tree, layout) else None
+
+
+def _can_be_bought(tree: "LexborHTMLParser", layout: Layout) -> bool:
+    for node in tree.css(_BUTTONS)[:_MAX_BUTTONS]:
+        flags = layout.flags_of(node)
+        names = " ".join(
+            (node.attributes.get(name) or "")[:200] for name in ("class", "id", "name", "value", "title", "aria-label")
+        )
+        if flags is None or flags & ASIDE or "disabled" in node.attributes:
+            continue
+        if words.CART_NAME.search(names) or words.ADD_TO_CART.search(names):
+            return True
+    return False

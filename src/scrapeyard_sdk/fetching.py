@@ -1,0 +1,180 @@
+"""What a script asks of the HTTP engine, checked and packed for the wire."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+from urllib.parse import urlencode
+
+MAX_URL = 16 * 1024
+ENGINES = ("auto", "http", "solver")
+_BODIES = ("json", "form", "files", "body")
+
+Pairs = Mapping[str, Any] | Sequence[tuple[str, Any]]
+File = bytes | str | tuple[str, bytes | str] | tuple[str, bytes | str, str]
+"""Content, or (file name, content), or (file name, content, content type)."""
+
+
+class FetchOptions(TypedDict, total=False):
+    """The options of `fetch`. What is left out is as the run's policy or the platform's settings say."""
+
+    method: str
+    """GET, or POST when there is something to send."""
+    params: Pairs
+    """Added to the URL's query."""
+    headers: Mapping[str, str]
+    json: Any
+    """Sent as JSON."""
+    form: Pairs
+    """Sent as a web form does; together with `files`, as its other fields."""
+    files: Mapping[str, File] | Sequence[tuple[str, File]]
+    """Sent as a web form does that uploads files."""
+    body: bytes | str
+    """Sent as it is."""
+    range: str | tuple[int, int | None]
+    """Part of the page: (first, last) byte, last None for the rest, or the header's own words."""
+    session: str
+    """Cookies are kept under this name, for this scraper, across fetches and runs."""
+    profile: str
+    """Browser to look like: a family such as `firefox`, or a version such as `chrome131`."""
+    proxy: str
+    """Name of a pool; `none` for no proxy."""
+    engine: str
+    """`auto`; `http`: never more than plain HTTP; `solver`: at once."""
+    certificate: str
+    """PEM of a client certificate and its key, where the operator allows it."""
+    max_age: float
+    """A kept page not older than so many seconds serves; 0: none."""
+    timeout: float
+    """Seconds, for all of it."""
+    follow_redirects: bool
+    max_bytes: int
+
+
+def fetch_request(url: str, options: dict[str, Any], keep: str = "") -> tuple[dict[str, Any], bytes]:
+    """A fetch frame and its body. `keep` names the artifact that the page goes to. Raises TypeError or ValueError."""
+    from scrapeyard_sdk.script import clean
+
+    unknown = sorted(set(options) - set(FetchOptions.__annotations__))
+    if unknown:
+        raise TypeError(f"fetch() has no option {', '.join(unknown)}")
+    url = _with_params(str(url), options.get("params"))
+    headers = {str(name): str(value) for name, value in (options.get("headers") or {}).items()}
+    body = _body(options, headers)
+    if options.get("range") is not None:
+        headers.setdefault("range", _range(options["range"]))
+    method = str(options.get("method") or ("POST" if body else "GET")).upper()
+    head = {
+        "t": "fetch",
+        "url": _short("url", clean(url), MAX_URL),
+        "method": _short("method", clean(method), 200),
+        "headers": {_short("header", clean(k), 200): _short(k, clean(v), 64 * 1024) for k, v in headers.items()},
+        "timeout_seconds": _number("timeout", options.get("timeout"), 3600.0, float),
+        "follow_redirects": bool(options.get("follow_redirects", True)),
+        "max_bytes": _number("max_bytes", options.get("max_bytes"), 2**53, int),
+        **_wishes(options),
+    }
+    return ({**head, "keep": keep} if keep else head), body
+
+
+def _wishes(options: dict[str, Any]) -> dict[str, Any]:
+    from scrapeyard_sdk.script import clean
+
+    most = {"session": 64, "profile": 64, "proxy": 64, "certificate": 64 * 1024}
+    named = {name: _short(name, clean(str(options[name])), most[name]) for name in most if options.get(name)}
+    if options.get("max_age") is not None:
+        named["max_age_seconds"] = _number("max_age", options["max_age"], 1e9, float, least=0)
+    engine = options.get("engine", "auto")
+    if engine not in ENGINES:
+        raise ValueError(f"fetch(): engine is one of {', '.join(ENGINES)}")
+    return named if engine == "auto" else {**named, "engine": engine}
+
+
+def _with_params(url: str, params: Any) -> str:
+    if not params:
+        return url
+    address, hash_sign, fragment = url.partition("#")
+    return f"{address}{'&' if '?' in address else '?'}{urlencode(params, doseq=True)}{hash_sign}{fragment}"
+
+
+def _range(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    first, last = value
+    if not (isinstance(first, int) and first >= 0 and (last is None or (isinstance(last, int) and last >= first))):
+        raise ValueError("fetch(): range is (first, last) byte, last not before first, or None for the rest")
+    return f"bytes={first}-{'' if last is None else last}"
+
+
+def _short(name: str, text: str, most: int) -> str:
+    if len(text) > most:
+        raise ValueError(f"fetch(): {name} has {len(text)} characters and may have {most}")
+    return text
+
+
+def _number(name: str, value: Any, most: float, kind: type, least: float | None = None) -> Any:
+    """None stays None; anything else must be a number above zero, or not below `least`."""
+    if value is None:
+        return None
+    if isinstance(value, (int, float)) and (value > 0 if least is None else value >= least) and value <= most:
+        return kind(value)
+    above = "above 0" if least is None else f"at least {least:g}"
+    raise ValueError(f"fetch(): {name} must be a number {above} and at most {most:g}")
+
+
+def _body(options: dict[str, Any], headers: dict[str, str]) -> bytes:
+    given = [kind for kind in _BODIES if options.get(kind) is not None]
+    if len(given) > 1 and given != ["form", "files"]:
+        raise TypeError(f"fetch() takes one of json, form, files and body, not {' and '.join(given)}")
+    if "files" in given:
+        kind, body = multipart(_pairs(options.get("form") or ()), _pairs(options["files"]))
+    elif "json" in given:
+        kind, body = "application/json", json.dumps(options["json"]).encode()
+    elif "form" in given:
+        kind, body = "application/x-www-form-urlencoded", urlencode(options["form"], doseq=True).encode()
+    else:
+        value = options.get("body") or b""
+        return value.encode() if isinstance(value, str) else bytes(value)
+    if not any(name.lower() == "content-type" for name in headers):
+        headers["content-type"] = kind
+    return body
+
+
+def _pairs(given: Any) -> list[tuple[str, Any]]:
+    return list(given.items() if isinstance(given, Mapping) else given)
+
+
+def multipart(fields: Iterable[tuple[str, Any]], files: Iterable[tuple[str, File]]) -> tuple[str, bytes]:
+    """Content type and body of a form with files.
+
+    The boundary follows from the content: equal forms are equal bytes, which recorded pages are found by.
+    """
+    from hashlib import sha256
+
+    parts = [_part(name, str(value).encode()) for name, value in fields]
+    parts += [_file_part(name, file) for name, file in files]
+    boundary = "form-" + sha256(b"\0".join(parts)).hexdigest()[:40]
+    line = f"--{boundary}\r\n".encode()
+    body = b"".join(line + part + b"\r\n" for part in parts) + f"--{boundary}--\r\n".encode()
+    return f"multipart/form-data; boundary={boundary}", body
+
+
+def _file_part(name: str, file: Any) -> bytes:
+    if not isinstance(file, tuple):
+        file = (name, file)
+    file_name, content, kind = (*file, "application/octet-stream")[:3]
+    raw = content.encode() if isinstance(content, str) else bytes(content)
+    return _part(name, raw, f'; filename="{_quoted(file_name)}"', f"\r\nContent-Type: {_one_line(kind)}")
+
+
+def _part(name: str, content: bytes, more: str = "", headers: str = "") -> bytes:
+    head = f'Content-Disposition: form-data; name="{_quoted(name)}"{more}{headers}\r\n\r\n'
+    return head.encode() + content
+
+
+def _quoted(text: str) -> str:
+    """As browsers write names in forms."""
+    return str(text).replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _one_line(text: str) -> str:
+    return str(text).replace("\r", " ").replace("\n", " ")

@@ -1,0 +1,73 @@
+"""Connections: how many, how long, and how they end."""
+
+import asyncio
+from collections.abc import Callable
+from ipaddress import IPv4Address
+from typing import Any
+
+from scrapeyard.engines.clients import Clients, Dress
+from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.model import ExitReason
+from scrapeyard.settings import HttpSettings
+from tests.integration.http.stand import reason_of
+from tests.sites.site import Site, never, page
+
+CHROME = Dress(profile="chrome")
+
+
+async def test_only_so_many_are_in_flight(site: Site, make_engine: Callable[..., WreqEngine]) -> None:
+    go = asyncio.Event()
+
+    async def wait(asked: Any, writer: Any) -> None:
+        await go.wait()
+        await page(b"ok")(asked, writer)
+
+    site.routes["/"] = wait
+    engine = make_engine(concurrency=3)
+    tasks = [asyncio.create_task(engine.fetch(FetchRequest(url=site.url("/")), Caller())) for _ in range(10)]
+    await site.until(lambda: len(site.asked) == 3)
+    waiting = engine.fetch(FetchRequest(url=site.url("/"), timeout_seconds=0.1), Caller())
+    assert await reason_of(waiting) is ExitReason.FETCH_TIMEOUT
+    assert len(site.asked) == 3
+    go.set()
+    assert [answer.body for answer in await asyncio.gather(*tasks)] == [b"ok"] * 10
+
+
+async def test_connections_are_used_again_and_closed_at_the_end(
+    site: Site, make_engine: Callable[..., WreqEngine]
+) -> None:
+    site.routes["/"] = page(b"ok")
+    engine = make_engine()
+    for _ in range(20):
+        await engine.fetch(FetchRequest(url=site.url("/", "shop.test")), Caller())
+    assert site.open == 1
+    await engine.stop()
+    async with asyncio.timeout(30):
+        await site.until(lambda: site.open == 0)
+
+
+async def test_stopping_fails_what_is_in_flight(site: Site, make_engine: Callable[..., WreqEngine]) -> None:
+    site.routes["/"] = never
+    engine = make_engine()
+    task = asyncio.create_task(engine.fetch(FetchRequest(url=site.url("/")), Caller()))
+    await site.until(lambda: len(site.asked) == 1)
+    await engine.stop()
+    assert await reason_of(task) is ExitReason.FETCH_CONNECT
+
+
+def test_clients_are_bounded_and_kept_by_use() -> None:
+    clients = Clients(HttpSettings(), size=2)
+    address = (IPv4Address("127.0.0.1"),)
+    first = clients.get("a.test", address, CHROME)
+    clients.get("b.test", address, CHROME)
+    assert clients.get("a.test", address, CHROME) is first
+    clients.get("c.test", address, CHROME)
+    assert clients.get("a.test", address, CHROME) is first
+    assert clients.get("a.test", (IPv4Address("127.0.0.2"),), CHROME) is not first
+
+
+async def test_many_pages_at_once(site: Site, fetch: Any) -> None:
+    site.routes["/"] = page(b"x" * 18_000)
+    answers = await asyncio.gather(*(fetch(site.url("/", f"h{i % 7}.test")) for i in range(200)))
+    assert {len(answer.body) for answer in answers} == {18_000}

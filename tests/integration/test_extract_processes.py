@@ -1,0 +1,164 @@
+"""Pages read in processes of their own."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from scrapeyard.builtin import make_builtins
+from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.errors import FetchFailed
+from scrapeyard.extract.page import extract_page
+from scrapeyard.extract.port import PageUnreadable, RawPage
+from scrapeyard.extract.processes import ProcessExtractor
+from scrapeyard.model import ExitReason
+
+LIGHT = RawPage(url="https://shop.example/", body=b"<title>light</title><p>x", encoding="utf-8", include=("text",))
+HEAVY = RawPage(
+    url="https://shop.example/",
+    body=b"<title>heavy</title>" + b"<p>word</p>" * 20_000,
+    encoding="utf-8",
+    headers=(("x-robots-tag", "noindex"),),
+    include=("text", "structured", "product"),
+)
+
+
+def children() -> set[int]:
+    """Processes of ours that are not zombies."""
+    found = set()
+    for task in Path(f"/proc/{os.getpid()}/task").iterdir():
+        for pid in (task / "children").read_text().split():
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            if state != "Z" and b"extract.serving" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.add(int(pid))
+    return found
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[ProcessExtractor]:
+    extractor = ProcessExtractor(2, seconds=30)
+    await extractor.start()
+    yield extractor
+    await extractor.stop()
+    await extractor.stop()
+    assert children() == set()
+
+
+async def test_a_light_page_needs_no_process(pool: ProcessExtractor) -> None:
+    assert (await pool.extract(LIGHT))["text"] == "x"
+    assert children() == set()
+
+
+async def test_a_heavy_page_is_read_as_it_would_be_here(pool: ProcessExtractor) -> None:
+    here = extract_page(HEAVY.body, HEAVY.url, include=HEAVY.include, headers=HEAVY.headers)
+    assert await pool.extract(HEAVY) == here
+    assert here["robots"]["index"] is False
+    assert len(children()) == 1
+
+
+async def test_a_process_serves_again_and_no_more_than_the_pool_has(pool: ProcessExtractor) -> None:
+    await asyncio.gather(*(pool.extract(HEAVY) for _ in range(6)))
+    seen = children()
+    assert len(seen) == 2
+    await pool.extract(HEAVY)
+    assert children() == seen
+
+
+async def test_a_worn_out_process_is_replaced() -> None:
+    pool = ProcessExtractor(1, pages_per_process=1, seconds=30)
+    try:
+        await pool.extract(HEAVY)
+        await until(lambda: children() == set())
+        assert (await pool.extract(HEAVY))["title"] == "heavy"
+    finally:
+        await pool.stop()
+
+
+async def test_a_page_that_takes_too_long_costs_its_process() -> None:
+    pool = ProcessExtractor(1, seconds=0.001)
+    try:
+        with pytest.raises(PageUnreadable, match="longer than"):
+            await pool.extract(HEAVY)
+        assert children() == set()
+    finally:
+        await pool.stop()
+
+
+async def test_a_page_that_takes_too_much_memory_is_told_so() -> None:
+    pool = ProcessExtractor(1, seconds=60, memory_mb=16)
+    try:
+        huge = RawPage(url="https://x.example/", body=b"<p>word</p>" * 400_000, encoding="utf-8", include=("text",))
+        with pytest.raises(PageUnreadable, match="memory"):
+            await pool.extract(huge)
+    finally:
+        await pool.stop()
+
+
+async def test_a_process_that_is_killed_is_replaced(pool: ProcessExtractor) -> None:
+    await pool.extract(HEAVY)
+    (pid,) = children()
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(PageUnreadable):
+        await pool.extract(HEAVY)
+    assert (await pool.extract(HEAVY))["title"] == "heavy"
+
+
+async def test_a_cancelled_call_leaves_no_process(pool: ProcessExtractor) -> None:
+    task = asyncio.create_task(pool.extract(HEAVY))
+    await until(lambda: bool(children()))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: children() == set())
+
+
+async def test_a_parser_gets_no_secrets(pool: ProcessExtractor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRAPEYARD_TOKEN", "secret")
+    await pool.extract(HEAVY)
+    (pid,) = children()
+    assert b"SCRAPEYARD_TOKEN" not in Path(f"/proc/{pid}/environ").read_bytes()
+
+
+async def test_the_loop_is_free_while_a_heavy_page_is_read(pool: ProcessExtractor) -> None:
+    task, turns = asyncio.create_task(pool.extract(HEAVY)), 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert (await task)["title"] == "heavy"
+    assert turns > 100
+
+
+async def test_stopping_ends_pages_that_are_being_read() -> None:
+    pool = ProcessExtractor(1, seconds=30)
+    task = asyncio.create_task(pool.extract(HEAVY))
+    await until(lambda: bool(children()))
+    await pool.stop()
+    with pytest.raises(PageUnreadable):
+        await task
+    assert children() == set()
+
+
+async def test_an_unreadable_page_ends_the_run_with_a_reason() -> None:
+    pool = ProcessExtractor(1, seconds=0.001)
+
+    async def fetch(request: FetchRequest) -> FetchResponse:
+        headers = (("content-type", "text/html"),)
+        return FetchResponse(
+            url=request.url, status=203, headers=headers, body=HEAVY.body, encoding="utf-8", elapsed_ms=1
+        )
+
+    try:
+        with pytest.raises(FetchFailed) as failed:
+            await make_builtins(pool)["builtin/page"].run(fetch, {"url": "https://x.example/"})
+    finally:
+        await pool.stop()
+    assert (failed.value.reason, failed.value.site_status) == (ExitReason.FETCH_DECODE, 203)

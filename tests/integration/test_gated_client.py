@@ -1,0 +1,94 @@
+"""The gate before the real client: what real answers and failures say of a site."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+
+from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.sites.gate_stage import Gated
+from scrapeyard.engines.sites.memory import MemoryGate
+from scrapeyard.engines.sites.policies import SitePolicies
+from scrapeyard.engines.sites.port import SiteState
+from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.sites.verdicts import of_failure
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+from scrapeyard.queues.memory import MemoryQueue
+from scrapeyard.settings import HttpSettings, SiteSettings
+from scrapeyard.store.sql import SqlStore
+from tests.sites.site import Site, never, page, reset
+
+HTTP = HttpSettings(allow_private=True, profile="none", concurrency=1)
+
+
+class Door:
+    """A gate, and the client behind it."""
+
+    def __init__(self, settings: SiteSettings) -> None:
+        self.gate = MemoryGate()
+        self.engine = WreqEngine(HTTP)
+        policies = SitePolicies(settings, SqlStore("sqlite:///unused.db"), MemoryQueue())
+        self._fetch = Gated(self.engine.fetch, self.gate, Sites(), policies)
+
+    async def get(self, url: str, seconds: float | None = None) -> int:
+        return (await self._fetch(FetchRequest(url=url, timeout_seconds=seconds), Caller())).status
+
+    async def state(self) -> SiteState:
+        return (await self.gate.states(["127.0.0.1"]))["127.0.0.1"]
+
+
+@pytest.fixture
+async def door() -> AsyncIterator[Door]:
+    door = Door(SiteSettings(breaker_failures=2, wait_seconds=1))
+    yield door
+    await door.engine.stop()
+
+
+async def test_retry_after_closes_the_site(door: Door) -> None:
+    async with Site(routes={"/": page(b"", status=429, retry_after="30")}) as site:
+        assert await door.get(site.url()) == 429
+        with pytest.raises(FetchFailed) as caught:
+            await door.get(site.url())
+        assert caught.value.reason is ExitReason.FETCH_RATE_LIMITED
+        assert caught.value.details["retry_after"] == pytest.approx(30, abs=1)
+        assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize("kind", ["refused", "reset", "500"])
+async def test_a_site_that_cannot_answer_is_left_alone(door: Door, kind: str) -> None:
+    routes = {"/": reset if kind == "reset" else page(b"", status=500)}
+    async with Site(routes=routes) as site:
+        url = f"http://127.0.0.1:{_closed_port()}/" if kind == "refused" else site.url()
+        for _ in range(2):
+            with suppress(FetchFailed):
+                assert await door.get(url) == 500
+        with pytest.raises(FetchFailed) as caught:
+            await door.get(url)
+        assert caught.value.reason is ExitReason.FETCH_SITE_DOWN
+    assert (await door.state()).breaker == "open"
+
+
+async def test_waiting_for_our_own_connections_says_nothing_of_the_site(door: Door) -> None:
+    async with Site(routes={"/": never, "/page": page(b"hi")}) as site:
+        first = asyncio.create_task(door.get(site.url()))
+        await site.until(lambda: bool(site.asked))
+        with pytest.raises(FetchFailed) as caught:
+            await door.get(site.url("/page"), 0.2)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert await door.get(site.url("/page")) == 200
+    assert of_failure(FetchRequest(url="http://127.0.0.1/"), caught.value).answer == "unknown"
+    state = await door.state()
+    assert (state.recent, state.success_share) == (1, 1.0)
+    assert state.latency_seconds is not None
+    assert state.latency_seconds < 0.2
+
+
+def _closed_port() -> int:
+    with socket.socket() as plug:
+        plug.bind(("127.0.0.1", 0))
+        return int(plug.getsockname()[1])
