@@ -1,5 +1,15 @@
 """Fixtures for every test: real servers, and a check that nothing leaked."""
 
+import signal
+
+from hypothesis import settings
+
+settings.register_profile("patient", deadline=None)  # how long an example takes is the machine's affair
+settings.load_profile("patient")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""Where a shell runs the tests in the background it has them ignore Ctrl-C, and so would the programs they start."""
+
 pytest_plugins = [
     "tests.leaks",
     "tests.services.postgres",

@@ -21,8 +21,9 @@ from scrapeyard.engines.sites.port import SiteGate
 from scrapeyard.engines.sites.redis_gate import RedisGate
 from scrapeyard.engines.sites.site import Sites
 from scrapeyard.engines.ways.memory import MemoryWays
-from scrapeyard.engines.ways.port import WayMemory, described
+from scrapeyard.engines.ways.port import WayMemory
 from scrapeyard.engines.ways.redis import RedisWays
+from scrapeyard.gateway import way_documents
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.port import Store
@@ -46,7 +47,7 @@ class WebParts:
         """What worked at sites, for `/api/sites`."""
         found: dict[str, dict[str, Any]] = {}
         for site in sites:
-            known = described(await self.ways.recall(site, fresh=True))
+            known = way_documents.ways(await self.ways.recall(site, fresh=True))
             if any(known.values()):
                 found[site] = known
         return found

@@ -90,8 +90,12 @@ async def _nothing() -> None:
 
 
 def new_imports(loaded: int) -> list[str]:
-    """What the script imported while it ran; its parent imports it for those who come after."""
-    return [name[:100] for name in islice(sys.modules, loaded, loaded + MAX_IMPORTS)]
+    """What the script imported while it ran; its parent imports it for those who come after.
+
+    Asked from the end: to walk past the names that were there before would touch, and so copy, the memory of each.
+    """
+    new = list(islice(reversed(sys.modules), max(0, len(sys.modules) - loaded)))
+    return [name[:100] for name in reversed(new[-MAX_IMPORTS:])]
 
 
 def _run(

@@ -68,7 +68,7 @@ async def test_cancelling_kills_the_child_and_is_felt_by_the_caller(stand: Bench
 async def test_cancelling_at_any_moment_of_the_start_leaves_the_scraper_usable(stand: Bench) -> None:
     scraper = stand.scraper(ASYNC)
     for turns in range(12):
-        task = asyncio.create_task(stand.run(scraper, case="x"))
+        task = asyncio.create_task(stand.run(scraper, case="wait"))
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()

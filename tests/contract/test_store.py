@@ -821,6 +821,6 @@ def _checks(table: Any) -> list[Any]:
 
 async def _check_names(url: str) -> list[str]:
     if url.startswith("sqlite"):
-        tables = await _execute(url, "SELECT sql FROM sqlite_master WHERE type = 'table'")
-        return [words.split()[0] for row in tables for words in row[0].split("CONSTRAINT ")[1:]]
+        rows = await _execute(url, "SELECT sql FROM sqlite_master WHERE type = 'table'")
+        return [words.split()[0] for row in rows for words in row[0].split("CONSTRAINT ")[1:]]
     return [row[0] for row in await _execute(url, "SELECT conname FROM pg_constraint WHERE contype = 'c'")]

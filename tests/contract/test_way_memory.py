@@ -8,8 +8,9 @@ import pytest
 from scrapeyard.engines.solver.clearance import Clearance, ClearedCookie
 from scrapeyard.engines.way import Proxy
 from scrapeyard.engines.ways.memory import MemoryWays
-from scrapeyard.engines.ways.port import MOST_COUNTED, NOTHING, WayMemory, described
+from scrapeyard.engines.ways.port import MOST_COUNTED, NOTHING, WayMemory
 from scrapeyard.engines.ways.redis import RedisWays
+from scrapeyard.gateway import way_documents
 from tests.services.valkey import ValkeyServer
 
 REMEMBER = 2400.0
@@ -102,7 +103,7 @@ async def test_a_clearance_is_kept_whole(memory: WayMemory, clock: Clock) -> Non
     await memory.keep("shop.test", clearance(clock))
     known = await memory.recall("shop.test", fresh=True)
     assert known.clearances == (clearance(clock),)
-    assert "secret" not in str(described(known))
+    assert "secret" not in str(way_documents.ways(known))
     assert "secret" not in repr(known)
 
 

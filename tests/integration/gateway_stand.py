@@ -1,16 +1,20 @@
 """A gateway on real embedded backends, and a worker played by hand: it takes from the queue and records and replies."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 import msgspec
 from fastapi import FastAPI
 from msgspec import Raw
+from sqlalchemy.engine import make_url
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.engines.http import WreqEngine
@@ -38,9 +42,11 @@ from scrapeyard.repository.loading import Terms
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.sources.folder import FolderSource
 from scrapeyard.settings import Settings
+from scrapeyard.store.migrate import migrate
 from scrapeyard.store.port import Ending
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.sqlite import Sqlite
 
 PAGE = Scraper(
     ref=ScraperRef(id="builtin/page", version="1.0.0"),
@@ -158,12 +164,23 @@ def write_scraper(folder: Path, version: str = "1.4.2", place: str = "shop/produ
     return home
 
 
+@cache
+def _migrated() -> bytes:
+    """A database at the newest revision: migrating one for each gateway takes longer than starting it."""
+    with TemporaryDirectory() as folder:
+        migrate(Sqlite(make_url(f"sqlite:///{folder}/template.sqlite")))
+        return Path(folder, "template.sqlite").read_bytes()
+
+
 @asynccontextmanager
 async def open_services(
     folder: Path, settings: Settings, queue: Queue | None = None, gateway_id: str = "gw1"
 ) -> AsyncIterator[GatewayServices]:
     """Backends in a folder: SQLite, blobs and one scraper in files; a queue in memory unless another is given."""
     write_scraper(folder)
+    database = folder / "runs.sqlite"
+    if not database.exists():
+        database.write_bytes(await asyncio.to_thread(_migrated))
     catalogue = SourcedCatalogue(
         [FolderSource(folder / "scrapers")],
         folder / "cache",
@@ -171,7 +188,7 @@ async def open_services(
         Terms(ceiling=settings.limits.as_limits()),
         Upkeep(refresh_seconds=60),
     )
-    store, queue = SqlStore(f"sqlite:///{folder}/runs.sqlite"), queue or MemoryQueue()
+    store, queue = SqlStore(f"sqlite:///{database}"), queue or MemoryQueue()
     blobs, engine = ObjectBlobs.in_folder(folder / "blobs"), WreqEngine(settings.http, sessions=store)
     intake = Intake(
         store=store, blobs=blobs, engine=engine, catalogue=catalogue, checker=InputChecker(), holder=gateway_id

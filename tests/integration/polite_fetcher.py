@@ -1,7 +1,8 @@
 """One process that fetches politely: the real gate, rules, stage and client, and more demand than a site takes.
 
-`python -m tests.integration.polite_fetcher WANTED`, where WANTED is JSON with the keys redis, database, limited, free
-and demand, says `ready`, begins when a line comes, and ends with its input, telling as JSON how its fetches went.
+`python -m tests.integration.polite_fetcher WANTED`, where WANTED is JSON with the keys redis, database, limited, free,
+demand and free_demand, says `ready`, begins when a line comes, and ends with its input, telling as JSON how its fetches
+went.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from scrapeyard.store.sql import SqlStore
 
 
 class Fetcher:
-    """Asks for one page so many times a second, whether answers come or not, and for another as fast as it can."""
+    """Asks for one page so many times a second, whether answers come or not, and for another at most so often."""
 
     def __init__(self, fetch: Gated, wanted: dict[str, Any]) -> None:
         self._fetch = fetch
@@ -52,6 +53,7 @@ class Fetcher:
     async def _keep_asking(self) -> None:
         while True:
             await self._ask("free")
+            await asyncio.sleep(1 / self._wanted["free_demand"])
 
     async def _ask(self, which: str) -> None:
         try:
@@ -63,7 +65,8 @@ class Fetcher:
 
 async def main() -> None:
     wanted = json.loads(sys.argv[1])
-    store, queue, gate = SqlStore(wanted["database"]), RedisQueue(wanted["redis"]), RedisGate(wanted["redis"])
+    store, queue = SqlStore(wanted["database"]), RedisQueue(wanted["redis"])
+    gate = RedisGate(wanted["redis"], patience_seconds=5)  # a busy machine is no outage
     policies = SitePolicies(SiteSettings(), store, queue)
     engine = WreqEngine(HttpSettings(allow_private=True, profile="none"))
     async with AsyncExitStack() as stack:

@@ -45,9 +45,9 @@ async def test_pages_are_counted_and_forgotten(served: tuple[Cli, DiskPages, Que
     assert shown.rows[0][:2] == ["disk", "3"]
     assert "max_age_seconds" in shown.err
     assert (await cli("stats", "--json")).json["shared"]["pages"] == 3
-    assert (await cli("invalidate", "https://shop.example/a")).out == "1 pages dropped\n"
+    assert (await cli("invalidate", "https://shop.example/a")).out == "1 page dropped\n"
     assert (await cli("invalidate", "shop.example", "--json")).json == {"dropped": 1}
-    assert (await cli("invalidate", "--all")).out == "1 pages dropped\n"
+    assert (await cli("invalidate", "--all")).out == "1 page dropped\n"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,13 @@ async def test_pages_are_counted_and_forgotten(served: tuple[Cli, DiskPages, Que
 async def test_wrong_usage_exits_2(served: tuple[Cli, DiskPages, Queue], words: tuple[str, ...]) -> None:
     cli, _, _ = served
     assert (await cli(*words)).status == 2
+
+
+async def test_a_site_with_a_port_is_told_to_be_written_without(served: tuple[Cli, DiskPages, Queue]) -> None:
+    cli, _, _ = served
+    ended = await cli("invalidate", "127.0.0.1:8000")
+    assert ended.status == 2
+    assert "without port" in ended.err
 
 
 async def test_warming_from_a_file_goes_in_batches(served: tuple[Cli, DiskPages, Queue], tmp_path: Path) -> None:

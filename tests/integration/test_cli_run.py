@@ -191,7 +191,7 @@ def test_a_folder_is_listed_without_asking_any_repository(stand: Stand, tmp_path
     stand.cli("new", "lab/one", "--folder", str(tmp_path / "one"))
     away = {"SCRIPT_REPOSITORY_TYPE": "http", "SCRIPT_REPOSITORY_URL": "http://127.0.0.1:9/"}
     listed = stand.cli("scrapers", "list", "--scrapers", str(tmp_path), SCRAPEYARD_DATA_DIR=str(tmp_path / "d"), **away)
-    assert [row[0] for row in listed.rows] == ["builtin/page", "lab/one"], listed.err
+    assert [row[0] for row in listed.rows] == ["builtin/page", "builtin/product", "lab/one"], listed.err
     assert not (tmp_path / "d").exists()
 
 

@@ -53,10 +53,11 @@ def test_the_list_may_be_narrowed(yard: Yard) -> None:
     assert [row[:3] for row in yard("scrapers", "list", "--site", "shop").rows] == [
         ["shop/price", version, ""] for version in ("1.4.1", "1.4.2", "2.0.0-rc.1")
     ]
-    assert [row[0] for row in yard("scrapers", "list", "--search", "LAB").rows] == ["lab/lab"]
+    assert [row[0] for row in yard("scrapers", "list", "--search", "LAB/").rows] == ["lab/lab"]
     listed = yard("scrapers", "list", "--json").json
     assert {each["id"]: each["source"] for each in listed} == {
         "builtin/page": "",
+        "builtin/product": "",
         "lab/lab": "scrapers",
         "shop/price": "team",
     }

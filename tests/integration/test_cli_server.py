@@ -43,6 +43,12 @@ def test_scrape_prints_the_result(yard: Client) -> None:
     assert (ended.status, ended.json, ended.err) == (0, {"name": "12", "big": ""}, "")
 
 
+def test_scrape_takes_a_policy(yard: Client) -> None:
+    ended = yard("scrape", "lab/lab", "--policy", '{"retries": 4}', "--json")
+    assert ended.status == 0, ended.err
+    assert yard("runs", "explain", ended.json["id"], "--json").json["max_attempts"] == 5
+
+
 def test_scrape_writes_files_large_ones_too(yard: Client) -> None:
     ended = yard("scrape", "lab/lab", "--input", '{"big": 200000}', "-o", "big.json")
     assert (ended.status, ended.out) == (0, "")
@@ -61,6 +67,8 @@ def test_a_bad_end_exits_1_with_its_traceback(yard: Client) -> None:
     ("words", "said"),
     [
         (("scrape", "lab/lab", "seconds=soon"), "/input/seconds"),
+        (("scrape", "lab/lab", "--policy", '{"robot": "obey"}'), "/policy/robot"),
+        (("scrape", "lab/lab", "--policy", "[]"), "--policy: an object is needed"),
         (("scrape", "lab/none"), "no scraper lab/none"),
         (("scrape", "lab/lab@9.9.9"), "no version 9.9.9"),
         (("scrape", "lab/broken"), "scraper.py"),

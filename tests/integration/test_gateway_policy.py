@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from scrapeyard.dispatch.deliveries import deliver
 from scrapeyard.model import Backoff, BudgetLimits, FetchPolicy
 from tests.integration.gateway_stand import SCRIPT, open_stand
@@ -81,29 +79,29 @@ async def test_a_call_without_a_policy_carries_none(tmp_path: Path) -> None:
         assert (delivery.fetching, delivery.max_attempts) == (FetchPolicy(), 3)
 
 
-@pytest.mark.parametrize(
-    ("policy", "place"),
-    [
-        ({"robots": "maybe"}, "robots"),
-        ({"cache": ""}, "cache"),
-        ({"max_age_seconds": -1}, "max_age_seconds"),
-        ({"profile": "netscape"}, "profile"),
-        ({"proxy": "Home"}, "proxy"),
-        ({"country": "usa"}, "country"),
-        ({"city": "paris_1"}, "city"),
-        ({"escalate": "yes"}, "escalate"),
-        ({"budget": {"requests": 0}}, "budget/requests"),
-        ({"budget": {"requests": "5"}}, "budget/requests"),
-        ({"budget": {"gigabytes": 1}}, "budget/gigabytes"),
-        ({"budget": None}, "budget"),
-        ({"backoff": {"kind": "random"}}, "backoff/kind"),
-        ({"backoff": {"cap_seconds": 86_401}}, "backoff/cap_seconds"),
-        ({"speed": 3}, "speed"),
-    ],
-)
-async def test_a_wrong_policy_is_refused_with_its_place(tmp_path: Path, policy: dict[str, Any], place: str) -> None:
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"robots": "maybe"}, "robots"),
+    ({"cache": ""}, "cache"),
+    ({"max_age_seconds": -1}, "max_age_seconds"),
+    ({"profile": "netscape"}, "profile"),
+    ({"proxy": "Home"}, "proxy"),
+    ({"country": "usa"}, "country"),
+    ({"city": "paris_1"}, "city"),
+    ({"escalate": "yes"}, "escalate"),
+    ({"budget": {"requests": 0}}, "budget/requests"),
+    ({"budget": {"requests": "5"}}, "budget/requests"),
+    ({"budget": {"gigabytes": 1}}, "budget/gigabytes"),
+    ({"budget": None}, "budget"),
+    ({"backoff": {"kind": "random"}}, "backoff/kind"),
+    ({"backoff": {"cap_seconds": 86_401}}, "backoff/cap_seconds"),
+    ({"speed": 3}, "speed"),
+]
+
+
+async def test_a_wrong_policy_is_refused_with_its_place(tmp_path: Path) -> None:
     async with open_stand(tmp_path) as stand:
-        response = await stand.client.post("/api/scrape", json={"url": URL, "policy": policy})
-        assert (response.status_code, response.json()["code"]) == (422, "invalid")
-        assert response.json()["errors"][0]["path"] == f"/policy/{place}"
-        assert await stand.queue.depth() == {}
+        for policy, place in WRONG:
+            response = await stand.client.post("/api/scrape", json={"url": URL, "policy": policy})
+            assert (response.status_code, response.json()["code"]) == (422, "invalid"), policy
+            assert response.json()["errors"][0]["path"] == f"/policy/{place}"
+            assert await stand.queue.depth() == {}, policy

@@ -131,7 +131,7 @@ async def test_use_is_shown_by_pool_class_and_site(tmp_path: Path) -> None:
         assert document["pools"][0]["today"] == document["pools"][0]["month"] == wanted
         assert document["by_class"] == [
             {"proxy_class": "datacenter", **wanted},
-            {"proxy_class": "", "requests": 1, "failures": 0, "bytes": 7},
+            {"proxy_class": "direct", "requests": 1, "failures": 0, "bytes": 7},
         ]
         site = (await stand.client.get("/api/sites/shop.example")).json()
         assert site["more"]["received"] == {

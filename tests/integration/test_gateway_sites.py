@@ -1,7 +1,6 @@
 """`/api/sites`: how each site is treated, and how it is doing."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from scrapeyard.settings import Settings, SiteSettings
 from tests.integration.gateway_stand import open_services, open_stand
 
 SITE = "/api/sites/shop.example"
+SOON = 30.0
 SETTINGS = Settings(sites=SiteSettings(rate=5, whole_hosts=("cdn.example",)))
 
 
@@ -42,7 +42,9 @@ async def ways(sites: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
 
 
 @pytest.fixture
-async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
+async def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stand]:
+    # the other process learns by the signal or not at all, however slow the machine is
+    monkeypatch.setattr("scrapeyard.engines.sites.policies.EVERY_SECONDS", 3600.0)
     gate = MemoryGate()
     async with open_services(tmp_path, SETTINGS) as backends:
         services = replace(backends, gate=gate, more_of_sites=(ways,))
@@ -80,16 +82,15 @@ async def test_a_site_that_nobody_knows_is_treated_as_the_settings_say(stand: St
     assert (await stand.client.get("/api/sites")).json() == {"sites": [], "next_cursor": None}
 
 
-async def test_rules_are_in_force_everywhere_within_a_second(stand: Stand) -> None:
-    began = time.monotonic()
+async def test_rules_are_in_force_everywhere_without_waiting_for_the_next_look(stand: Stand) -> None:
     answer = await stand.client.put(SITE, json={"rate": 50, "robots": "obey", "note": "그들의 부탁"})
     assert answer.status_code == 200
     shown = answer.json()
     assert (shown["limits"]["rate"], shown["limits"]["robots"], shown["limits"]["burst"]) == (50, "obey", 1)
     assert (shown["rules"]["rate"], shown["rules"]["burst"], shown["rules"]["note"]) == (50, None, "그들의 부탁")
-    while stand.other.limits("shop.example").rate != 50:
-        assert time.monotonic() - began < 1
-        await asyncio.sleep(0.005)
+    async with asyncio.timeout(SOON):
+        while stand.other.limits("shop.example").rate != 50:
+            await asyncio.sleep(0.005)
     await stand.client.put(SITE, json={"rate": 0})
     assert (await stand.client.get(SITE)).json()["limits"] | {"rate": 0, "robots": "ignore"} == (
         await stand.client.get(SITE)
@@ -132,50 +133,50 @@ async def test_the_listing_has_pages(stand: Stand) -> None:
     assert second["sites"][0]["rules"]["rate"] == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "status", "says"),
-    [
-        ("www.shop.example", 400, "write shop.example"),
-        ("a..b", 400, "not a site"),
-        ("x:y", 400, "not a site"),
-        ("Shop.Example", 422, "site"),
-        ("shop.example-", 422, "site"),
-        ("a" * 300, 422, "site"),
-    ],
-)
-async def test_a_name_that_is_no_site_is_refused(stand: Stand, name: str, status: int, says: str) -> None:
-    for answer in (
-        await stand.client.get(f"/api/sites/{name}"),
-        await stand.client.put(f"/api/sites/{name}", json={"rate": 1}),
-        await stand.client.post(f"/api/sites/{name}/reset"),
-    ):
-        assert answer.status_code == status
-        assert says in answer.json()["detail"]
+NO_SITES = [
+    ("www.shop.example", 400, "write shop.example"),
+    ("a..b", 400, "not a site"),
+    ("x:y", 400, "not a site"),
+    ("Shop.Example", 422, "site"),
+    ("shop.example-", 422, "site"),
+    ("a" * 300, 422, "site"),
+]
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1", "2001:db8::1", "localhost", "a.cdn.example", "co.uk"])
-async def test_addresses_and_single_names_are_sites(stand: Stand, name: str) -> None:
-    assert (await stand.client.put(f"/api/sites/{name}", json={"rate": 1})).status_code == 200
+async def test_a_name_that_is_no_site_is_refused(stand: Stand) -> None:
+    for name, status, says in NO_SITES:
+        for answer in (
+            await stand.client.get(f"/api/sites/{name}"),
+            await stand.client.put(f"/api/sites/{name}", json={"rate": 1}),
+            await stand.client.post(f"/api/sites/{name}/reset"),
+        ):
+            assert answer.status_code == status, name
+            assert says in answer.json()["detail"], name
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"rate": -1},
-        {"rate": "5"},
-        {"rate": 1e9},
-        {"burst": 0},
-        {"breaker_ratio": 0},
-        {"robots": "maybe"},
-        {"note": "x" * 2001},
-        {"note": "\x00"},
-        {"speed": 1},
-        [],
-    ],
-)
-async def test_rules_that_make_no_sense_are_refused(stand: Stand, body: Any) -> None:
-    assert (await stand.client.put(SITE, json=body)).status_code == 422
-    assert (await stand.client.get(SITE)).json()["rules"] is None
+async def test_addresses_and_single_names_are_sites(stand: Stand) -> None:
+    for name in ("127.0.0.1", "2001:db8::1", "localhost", "a.cdn.example", "co.uk"):
+        assert (await stand.client.put(f"/api/sites/{name}", json={"rate": 1})).status_code == 200, name
+
+
+NO_RULES: list[Any] = [
+    {"rate": -1},
+    {"rate": "5"},
+    {"rate": 1e9},
+    {"burst": 0},
+    {"breaker_ratio": 0},
+    {"robots": "maybe"},
+    {"note": "x" * 2001},
+    {"note": "\x00"},
+    {"speed": 1},
+    [],
+]
+
+
+async def test_rules_that_make_no_sense_are_refused(stand: Stand) -> None:
+    for body in NO_RULES:
+        assert (await stand.client.put(SITE, json=body)).status_code == 422, body
+        assert (await stand.client.get(SITE)).json()["rules"] is None, body
 
 
 async def test_there_are_no_more_rules_than_can_be_kept(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:

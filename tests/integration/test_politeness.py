@@ -21,8 +21,9 @@ from scrapeyard.store.port import SiteRules
 from scrapeyard.store.sql import SqlStore
 
 PAGE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: text/plain\r\n\r\nhi"
-PROCESSES = 4
-DEMAND = 500
+PROCESSES = 3
+DEMAND = 300
+FREE_DEMAND = 300
 LIMITED, FREE = "127.0.0.1", "127.0.0.2"
 
 
@@ -89,8 +90,9 @@ class Fetchers:
     """Processes that fetch."""
 
     def __init__(self, yard: Yard, demand: float, free: str) -> None:
-        wanted = {"redis": yard.redis_url, "database": yard.database, "limited": yard.urls[LIMITED], "free": free}
-        wanted["demand"] = demand / PROCESSES
+        wanted: dict[str, Any] = {"redis": yard.redis_url, "database": yard.database}
+        wanted |= {"limited": yard.urls[LIMITED], "demand": demand / PROCESSES}
+        wanted |= {"free": free, "free_demand": FREE_DEMAND / PROCESSES}
         command = [sys.executable, "-m", "tests.integration.polite_fetcher", json.dumps(wanted)]
         pipe = subprocess.PIPE
         self.processes = [
@@ -114,7 +116,7 @@ class Fetchers:
         for process in ending:
             out, _ = await asyncio.to_thread(process.communicate, timeout=20)
             assert process.returncode == 0
-            ends.update(json.loads(out))
+            ends.update(json.loads(out.splitlines()[-1]))  # before it stands what was logged
         return ends
 
     def kill(self, count: int) -> None:
@@ -140,10 +142,10 @@ async def test_all_processes_together_keep_to_the_rate_and_an_edit_counts_within
         while len(yard.arrivals[LIMITED]) < 20:
             await asyncio.sleep(0.01)
         free_before = len(yard.arrivals[FREE])
-        assert await yard.seen(6) == pytest.approx(50, rel=0.05)
-        free = (len(yard.arrivals[FREE]) - free_before) / 6
-        assert free > 200, "the other site runs on"
-        assert (await yard.gate.states([LIMITED]))[LIMITED].waiting > 1000
+        assert await yard.seen(4) == pytest.approx(50, rel=0.05)
+        free = (len(yard.arrivals[FREE]) - free_before) / 4
+        assert free > 100, "the other site runs on"
+        assert (await yard.gate.states([LIMITED]))[LIMITED].waiting > 500
 
         await yard.limit(rate=100)
         await asyncio.sleep(1)

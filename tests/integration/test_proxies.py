@@ -151,6 +151,7 @@ async def test_a_dead_one_rests_and_comes_back(site: Site, engine: WreqEngine, s
         ends = [end for each in tries for end in await asyncio.gather(each, return_exceptions=True)]
         failures = [end for end in ends if isinstance(end, FetchFailed)]
         assert [failure.reason for failure in failures] == [ExitReason.FETCH_PROXY] * 2
+        assert "Connection refused" in failures[0].message
         assert {end.body for end in ends if isinstance(end, FetchResponse)} == {b"127.0.0.15"}
         mortal.start()
         stand.clock.now += 60

@@ -25,6 +25,7 @@ from scrapeyard.engines.ways.port import WayMemory
 from scrapeyard.engines.ways.redis import RedisWays
 from scrapeyard.engines.ways.stage import Ways
 from scrapeyard.errors import FetchFailed
+from scrapeyard.gateway import way_documents
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings, EscalationSettings, HttpSettings, ProxyPool
 from tests.sites.flaresolverr import CHALLENGE, PAGE, ChallengedSite, FlareSolverrSite
@@ -70,6 +71,11 @@ class Stand:
     ways: Ways
     client: Client
     pools: ProxyPools
+    memory: WayMemory
+
+    async def told(self, site: str) -> dict[str, Any]:
+        """What `/api/sites` shows of its ways."""
+        return way_documents.ways(await self.memory.recall(site, fresh=True))
 
     async def get(self, url: str, policy: FetchPolicy = NO_POLICY, **asked: Any) -> FetchResponse:
         return await self.ways(FetchRequest(url=url, **asked), Caller(policy=policy))
@@ -102,7 +108,7 @@ async def standing(
     await engine.start()
     await ways.start()
     try:
-        yield Stand(ways=ways, client=client, pools=exits)
+        yield Stand(ways=ways, client=client, pools=exits, memory=memory)
     finally:
         await ways.stop()
         await ways.stop()
@@ -154,7 +160,7 @@ async def test_another_profile_is_tried_and_remembered(site: Site) -> None:
     async with standing(EscalationSettings()) as stand:
         first = await stand.get(site.url("/", "shop.test"))
         second = await stand.get(site.url("/", "www.shop.test"))
-        told = await stand.ways.describe("shop.test")
+        told = await stand.told("shop.test")
     assert (first.way, second.way, len(site.asked)) == ("firefox", "firefox", 3)
     counts = {each["way"]: (round(each["successes"]), round(each["failures"])) for each in told["ways"]}
     assert counts == {"chrome": (0, 1), "firefox": (2, 0)}
@@ -249,6 +255,19 @@ async def test_when_every_exit_fails_the_proxy_is_to_blame(site: Site) -> None:
     assert len(caught.value.details["tried"]) == 2
 
 
+async def test_a_dead_pool_does_not_take_the_solvers_place(
+    challenged: ChallengedSite, solver: FlareSolverrSite
+) -> None:
+    pools = (ProxyPool(name="racks", urls=("http://10.0.0.1:1", "http://10.0.0.2:1")),)
+    async with standing(solving(solver, max_ways=4), pools=pools) as stand:
+        for name in {stand.pools.choose("racks").name for _ in range(4)}:
+            stand.client.failing[name] = FetchFailed(ExitReason.FETCH_PROXY, "the proxy refused")
+        response = await stand.get(challenged.site.url("/page", "shop.test"))
+    assert (response.body, response.way) == (PAGE, "chrome131 with a clearance")
+    tried = [each["way"] for each in response.tried]
+    assert tried == ["chrome", "firefox", "chrome via racks", "chrome via racks"]
+
+
 async def test_what_must_not_be_sent_twice_is_not(site: Site) -> None:
     site.routes["/form"] = page(BLOCKED, status=403, **HTML)
     async with standing(EscalationSettings()) as stand:
@@ -326,7 +345,7 @@ async def test_a_challenge_is_solved_once_and_plain_http_passes_after_it(
         first = await stand.get(url)
         before = challenged.challenged
         rest = [await stand.get(url) for _ in range(20)]
-        told = await stand.ways.describe("shop.test")
+        told = await stand.told("shop.test")
     assert {response.body for response in (first, *rest)} == {PAGE}
     assert len(solver.asked("request.get")) == 1
     assert challenged.challenged == before  # nobody was challenged again

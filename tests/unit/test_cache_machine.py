@@ -93,7 +93,22 @@ class CacheMachine(RuleBasedStateMachine):
         max_age=st.sampled_from([None, 0.0, 60.0, 400.0, 10_000.0, 10_000.0]),
         mode=st.sampled_from(["through", "through", "back", "around", "off"]),
     )
-    def fetch(
+    def fetch(self, url: str, worker: int, **how: Any) -> None:
+        self._ask(url, worker, **how)
+
+    @rule(
+        worker=st.integers(0, 1),
+        who=st.sampled_from(SCRAPERS),
+        session=st.sampled_from(["", "", "s"]),
+        shop=st.sampled_from([None, "p"]),
+        max_age=st.sampled_from([10_000.0, 60.0]),
+    )
+    def fetch_all(self, worker: int, who: str, session: str, shop: str | None, max_age: float) -> None:
+        """So that most of what is kept is served now and then, and what should not be is seen."""
+        for url in URLS:
+            self._ask(url, worker, who, session, None, shop, max_age, "through")
+
+    def _ask(
         self,
         url: str,
         worker: int,
@@ -173,5 +188,5 @@ class CacheMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-CacheMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+CacheMachine.TestCase.settings = settings(max_examples=20, stateful_step_count=50, deadline=None)
 TestCache = CacheMachine.TestCase

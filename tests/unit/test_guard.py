@@ -234,6 +234,17 @@ def test_every_address_of_a_name_must_pass() -> None:
         guard.check("mixed.example", [ip_address("8.8.8.8"), ip_address("10.0.0.1")])
 
 
+def test_a_name_that_passed_is_refused_as_soon_as_it_moves() -> None:
+    guard = Guard(allow_hosts=("intranet.example",))
+    public, private = ip_address("8.8.8.8"), ip_address("10.0.0.1")
+    for _ in range(2):
+        guard.check("moves.example", (public,))
+        guard.check("intranet.example", (private,))
+        for found in ((private,), (public, private), (private, public)):
+            with pytest.raises(FetchFailed):
+                guard.check("moves.example", found)
+
+
 @pytest.mark.parametrize("entry", ["", "a b", "*.*.example", "http://x/", "*"])
 def test_settings_that_are_neither_host_nor_network(entry: str) -> None:
     with pytest.raises(SettingsInvalid, match="allow_hosts"):

@@ -45,6 +45,12 @@ def test_a_setting_that_is_no_domain_is_refused() -> None:
         Sites(("not a domain",))
 
 
+def test_the_list_is_read_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Sites().of("www.shop.example") == "shop.example"
+    monkeypatch.delattr("scrapeyard.engines.sites.site.PublicSuffixList")
+    assert Sites(("cdn.example",)).of("img.shop.example") == "shop.example"
+
+
 def test_answers_are_remembered_within_bounds() -> None:
     sites = Sites()
     for number in range(20_000):

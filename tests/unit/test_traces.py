@@ -15,8 +15,9 @@ from msgspec import Raw
 from structlog.testing import capture_logs
 
 from scrapeyard.model import ExitReason, FetchTrace, LogLine, Outcome, RunError, ScraperRef, Timing
+from scrapeyard.telemetry import traces
 from scrapeyard.telemetry.spans import MAX_FETCHES, FinishedRun, spans_of
-from scrapeyard.telemetry.traces import MAX_WAITING, TraceExporter, new_traceparent, parse_traceparent
+from scrapeyard.telemetry.traces import BATCH, TraceExporter, new_traceparent, parse_traceparent
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OUTCOME = Outcome(
@@ -199,16 +200,21 @@ async def test_many_runs_go_in_batches_and_stop_sends_the_rest(collector: Collec
     assert len(collector.posts) == 3
 
 
-async def test_too_many_drop_the_oldest_and_it_is_counted(collector: Collector) -> None:
-    exporter = TraceExporter(collector.url, "yard", every_seconds=60)
-    for number in range(MAX_WAITING + 7):
+async def test_too_many_drop_the_oldest_and_it_is_counted(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few and sent while it runs: what stop() still sends is bounded in time, and a slow machine would lose some."""
+    monkeypatch.setattr(traces, "MAX_WAITING", BATCH + 44)
+    exporter = TraceExporter(collector.url, "yard", every_seconds=0.01)
+    for number in range(BATCH + 44 + 7):
         exporter.export(msgspec.structs.replace(OUTCOME, run_id=f"run_{number}", fetches=()), CALLER, 1000.0, 1001.0)
     with capture_logs() as logs:
         exporter.start()
+        await collector.wait_for(2)
         await exporter.stop()
     assert [(entry["event"], entry["count"]) for entry in logs] == [("traces.dropped", 7)]
     runs = [attributes(span)["run.id"] for span in collector.spans() if span["name"] == "run"]
-    assert runs == [f"run_{number}" for number in range(7, MAX_WAITING + 7)]
+    assert runs == [f"run_{number}" for number in range(7, BATCH + 44 + 7)]
 
 
 @pytest.mark.parametrize(("answers", "posts", "events"), [([503], 2, []), ([503, 503], 2, [1]), ([400], 1, [1])])

@@ -55,7 +55,8 @@ def invalidate(
     if as_json:
         show_json(document)
     else:
-        typer.echo(f"{document['dropped']} pages dropped")
+        pages = "1 page" if document["dropped"] == 1 else f"{document['dropped']} pages"
+        typer.echo(f"{pages} dropped")
 
 
 @group.command()

@@ -54,7 +54,7 @@ def _phases(document: Mapping[str, Any]) -> list[str]:
 
 
 def _fetches(document: Mapping[str, Any]) -> list[str]:
-    lines = [_fetch(fetch) for fetch in document["fetches"]]
+    lines = [line for fetch in document["fetches"] for line in (_fetch(fetch), *_tried(fetch))]
     return ["", "fetches", *lines] if lines else []
 
 
@@ -62,7 +62,22 @@ def _fetch(fetch: Mapping[str, Any]) -> str:
     facts = f"{fetch['status'] or '-':>5}{duration(fetch['ms']):>10}{size(fetch['bytes']):>10}"
     onward = f" → {fetch['final_url']}" if fetch["final_url"] else ""
     failed = f"  {fetch['error']}" if fetch["error"] else ""
-    return f"  {facts}  {fetch['method']} {fetch['url']}{onward}{failed}"
+    return f"  {facts}  {fetch['method']} {fetch['url']}{onward}{_way(fetch)}{failed}"
+
+
+def _way(fetch: Mapping[str, Any]) -> str:
+    if not fetch["way"]:
+        return ""
+    old = f", {fetch['age_seconds']:g} s old" if fetch["age_seconds"] is not None else ""
+    return f"  ({fetch['way']}{old})"
+
+
+def _tried(fetch: Mapping[str, Any]) -> list[str]:
+    """Each way that did not lead to a page, under its fetch."""
+    return [
+        f"{'':>27}  not by {each['way']}: {each.get('status', '')} {each.get('message') or each.get('reason', '')}"
+        for each in fetch["tried"]
+    ]
 
 
 def _limits(document: Mapping[str, Any]) -> list[str]:

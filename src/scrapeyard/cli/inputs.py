@@ -20,7 +20,7 @@ def read_input(
 
     `schema` is asked only where there are pairs: a value whose property is a string stays text, whatever it looks like.
     """
-    value = {} if given is None else _object(_text(given))
+    value = {} if given is None else read_object(given)
     if pairs:
         value |= _pairs(pairs, schema().get("properties") or {})
     if url is not None and value.setdefault("url", url) != url:
@@ -28,33 +28,38 @@ def read_input(
     return value
 
 
+def read_object(given: str, option: str = "--input") -> dict[str, Any]:
+    """What an option gives: JSON, or `@file` that holds it. Raises BadRequest that names the option."""
+    return _object(_text(given, option), option)
+
+
 def is_url(target: str) -> bool:
     """Whether a target is an address rather than a scraper."""
     return re.match(r"https?://", target, re.IGNORECASE) is not None
 
 
-def _text(given: str) -> str:
+def _text(given: str, option: str) -> str:
     if not given.startswith("@"):
         return given
     try:
         with nullcontext(sys.stdin.buffer) if given == "@-" else Path(given[1:]).open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise BadRequest(f"--input: {given[1:]} is larger than {MAX_BYTES // 1024**2} MB")
+            raise BadRequest(f"{option}: {given[1:]} is larger than {MAX_BYTES // 1024**2} MB")
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise BadRequest(f"--input: cannot read {given[1:]}: {error.strerror}") from None
+        raise BadRequest(f"{option}: cannot read {given[1:]}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise BadRequest(f"--input: {given[1:]} is not UTF-8") from None
+        raise BadRequest(f"{option}: {given[1:]} is not UTF-8") from None
 
 
-def _object(text: str) -> dict[str, Any]:
+def _object(text: str, option: str) -> dict[str, Any]:
     try:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise BadRequest(f'--input: not JSON: {error}; write an object such as \'{{"url": "…"}}\'') from None
+        raise BadRequest(f'{option}: not JSON: {error}; write an object such as \'{{"key": "…"}}\'') from None
     if not isinstance(value, dict):
-        raise BadRequest(f"--input: an object is needed, not {type(value).__name__}")
+        raise BadRequest(f"{option}: an object is needed, not {type(value).__name__}")
     return value
 
 

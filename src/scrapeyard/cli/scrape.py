@@ -26,6 +26,10 @@ def scrape(
     *,
     pairs: Pairs = None,
     given: Input = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help='How to fetch, as a JSON object or @file: {"max_age_seconds": 600, "proxy": "home"}.'),
+    ] = None,
     wait: Annotated[float, typer.Option(help="Seconds to wait for the end.", min=0.001, max=86_400)] = 300,
     in_background: Annotated[
         bool, typer.Option("--async", help="Do not wait: print the run's id, and the run goes on.")
@@ -43,7 +47,7 @@ def scrape(
 
     check_output(output)
     server = Server(url)
-    body = _call(server, target, given, pairs or [])
+    body = _call(server, target, given, pairs or []) | _policy(policy)
     headers = {"Idempotency-Key": key} if key is not None else {}
     if in_background:
         _submit(server, body, headers, as_json)
@@ -58,6 +62,12 @@ def _call(server: "Server", target: str, given: str | None, pairs: list[str]) ->
     if is_url(target):
         return {"url": target, "input": read_input(given, pairs, lambda: _schema(server, "builtin/page"))}
     return {"scraper": target, "input": read_input(given, pairs, lambda: _schema(server, target))}
+
+
+def _policy(given: str | None) -> dict[str, Any]:
+    from scrapeyard.cli.inputs import read_object
+
+    return {} if given is None else {"policy": read_object(given, "--policy")}
 
 
 def _schema(server: "Server", target: str) -> dict[str, Any]:

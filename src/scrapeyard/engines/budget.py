@@ -5,7 +5,7 @@ only afterwards: an answer under way that goes beyond is delivered and counted, 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ log = get_log("budget")
 _JOBS = 10_000
 """Whose books a process keeps; the one not asked for longest goes."""
 _NO_LIMITS = BudgetLimits()
+_ONE = Spent(requests=1)
 _MEGABYTE = 2**20
 
 
@@ -47,9 +48,9 @@ class Budgets:
     async def begin(self, caller: Caller, proxy_class: str = "") -> None:
         """Count a request that is about to go. Raises FetchFailed (`fetch_budget`) when it must not; it is then not
         counted."""
-        limits, one = self.limits(caller), Spent(requests=1)
+        limits = self.limits(caller)
         _refuse("run", caller.ledger.spent, limits, proxy_class)
-        caller.ledger.write(one, proxy_class)
+        caller.ledger.write(_ONE, proxy_class)
         if self._counts_job(caller):
             try:
                 await self._begin_in_job(caller, proxy_class)
@@ -75,7 +76,7 @@ class Budgets:
 
     async def _begin_in_job(self, caller: Caller, proxy_class: str) -> None:
         book = self._book(caller.job_id)
-        book.write(Spent(requests=1), proxy_class)
+        book.write(_ONE, proxy_class)
         whole = await self._tell(caller, book)
         try:
             _refuse("job", whole + Spent(requests=-1), caller.job_budget, proxy_class)
@@ -130,20 +131,17 @@ _WORDS = {
 }
 
 
-def _used(spent: Spent, limits: BudgetLimits) -> Iterator[tuple[str, float, float]]:
+def _used(spent: Spent, limits: BudgetLimits) -> Sequence[tuple[str, float, float]]:
     """Name, used, allowed, for each limit that is set."""
     if limits == _NO_LIMITS:  # so it is for most, and each request asks four times
-        return
+        return ()
     used = {
         "requests": spent.requests,
         "megabytes": spent.bytes / _MEGABYTE,
         "residential_megabytes": spent.residential_bytes / _MEGABYTE,
         "seconds": spent.seconds,
     }
-    for name, amount in used.items():
-        allowed = getattr(limits, name)
-        if allowed is not None:
-            yield name, amount, allowed
+    return [(name, used[name], allowed) for name in used if (allowed := getattr(limits, name)) is not None]
 
 
 def _refuse(whose: str, spent: Spent, limits: BudgetLimits, proxy_class: str = "") -> None:

@@ -22,7 +22,9 @@ _TIMED_OUT = re.compile(r"timed ?out", re.IGNORECASE)
 _CUT_OFF = "code: SYSCALL"
 _THROUGH_PROXY = "is_proxied: true"
 _URI = re.compile(r"uri: [^,]*,")
-_CAUSE = re.compile(r'reason: "([^"]+)"|message: "([^"]+)"|error: ("[^"]+"|\w+)|Some\((?:netty::Error\()?([^{}]+?)\)*,')
+_CAUSE = re.compile(
+    r'reason: "([^"]+)"|message: "([^"]+)"|error: ("[^"]+"|\w+)|Some\((?:netty::Error\()?([^{}"]+?)\)*,'
+)
 
 
 def explain(error: Exception, target: Target, proxy: str = "") -> FetchFailed:
@@ -106,5 +108,5 @@ def _message(reason: ExitReason, target: Target, cause: str, proxy: str, text: s
 
 
 def _cause(text: str) -> str:
-    match = _CAUSE.search(text)
+    match = _CAUSE.search(text, text.find("{"))
     return next(group for group in match.groups() if group).strip('"') if match else "no cause given"

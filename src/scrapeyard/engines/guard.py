@@ -83,6 +83,7 @@ _V6 = tuple(
 _V6_PUBLIC = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 _ISATAP = (0x00005EFE, 0x02005EFE)
+_REMEMBERED = 4096
 
 
 @lru_cache(maxsize=4096)
@@ -130,6 +131,8 @@ class Guard:
             self._names = HostPatterns(names)
         except ValueError as error:
             raise SettingsInvalid(f"http.allow_hosts: {error}; write a host, *.host or a network") from None
+        self._passed: dict[str, tuple[Address, ...]] = {}
+        """The very addresses that passed for a host last; nothing else decides, so they pass again."""
         self._log = get_log("engines")
 
     def check(self, host: str, addresses: Iterable[Address]) -> None:
@@ -137,7 +140,10 @@ class Guard:
 
         The message does not name the address: a script must not learn how private names resolve. The log does.
         """
-        for address in addresses:
+        found = tuple(addresses)
+        if self._passed.get(host) == found:
+            return
+        for address in found:
             kind = kind_of(address)
             if not self._allows(host, address, kind):
                 self._log.warning("fetch.refused_address", host=host, address=str(address), kind=kind.value)
@@ -151,6 +157,9 @@ class Guard:
                     ),
                     host=host,
                 )
+        if len(self._passed) >= _REMEMBERED:
+            self._passed.clear()
+        self._passed[host] = found
 
     def _allows(self, host: str, address: Address, kind: Kind) -> bool:
         if kind is Kind.PUBLIC:

@@ -16,6 +16,7 @@ from wreq import Client
 from scrapeyard.engines.admission import check_certificate, first_hop, keep_limit, page_limit, time_limit
 from scrapeyard.engines.clients import Clients, Dress
 from scrapeyard.engines.cookies import Cookie, Jar
+from scrapeyard.engines.deadlines import Deadlines
 from scrapeyard.engines.guard import Guard
 from scrapeyard.engines.names import Names, Resolve, system_resolve
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
@@ -23,7 +24,7 @@ from scrapeyard.engines.profiles import profile_of
 from scrapeyard.engines.redirects import Hop
 from scrapeyard.engines.sessions import MemorySessions, Sessions
 from scrapeyard.engines.sites.site import Sites
-from scrapeyard.engines.target import Address, Target
+from scrapeyard.engines.target import Target
 from scrapeyard.engines.walk import Terms, Walk
 from scrapeyard.engines.way import PLAIN, Way
 from scrapeyard.errors import FetchFailed
@@ -49,6 +50,7 @@ class WreqEngine:
         self._sessions = Sessions(sessions or MemorySessions(), settings.session_days)
         self._site_of = Sites().of  # a cookie's domain is the public suffix list's matter, not of our settings
         self._free = asyncio.Semaphore(settings.concurrency)
+        self._deadlines = Deadlines()
 
     async def start(self) -> None:
         """Ready to fetch. Connections are made when first needed."""
@@ -64,7 +66,8 @@ class WreqEngine:
         check_certificate(request, self._settings)
         terms = self._terms(request, caller, way)
         seconds = time_limit(request, self._settings)
-        jar = await self._open_jar(request, caller, way, hop.target)
+        has_cookies = request.session or way.cookies
+        jar = await self._open_jar(request, caller, way, hop.target) if has_cookies else Jar(self._site_of)
         try:
             return await self._walk(Walk(self, terms, jar), hop, seconds)
         finally:
@@ -73,7 +76,9 @@ class WreqEngine:
 
     async def client(self, target: Target, dress: Dress) -> Client:
         """A client to a target whose addresses have passed the guard. Raises FetchFailed."""
-        addresses = await self._addresses(target)
+        literal = target.literal
+        addresses = (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
+        self._guard.check(target.host, addresses)
         try:
             return self._clients.get(target.host, addresses, dress)
         except ValueError as error:
@@ -81,8 +86,9 @@ class WreqEngine:
 
     async def _walk(self, walk: Walk, hop: Hop, seconds: float | None) -> FetchResponse:
         try:
-            async with asyncio.timeout(seconds), self._free:
-                return await walk.go(hop)
+            with self._deadlines.within(seconds):
+                async with self._free:
+                    return await walk.go(hop)
         except TimeoutError:
             raise FetchFailed(
                 ExitReason.FETCH_TIMEOUT,
@@ -111,21 +117,11 @@ class WreqEngine:
         )
 
     async def _open_jar(self, request: FetchRequest, caller: Caller, way: Way, target: Target) -> Jar:
-        if not request.session and not way.cookies:
-            return Jar(self._site_of)
         kept = await self._sessions.open(_owner(caller), request.session, time.time()) if request.session else []
         jar = Jar(self._site_of, kept)
         for name, value in way.cookies:
             jar.put(Cookie(name=name, value=value, domain=self._site_of(target.host)))
         return jar
-
-    async def _addresses(self, target: Target) -> tuple[Address, ...]:
-        if target.literal is not None:
-            found: tuple[Address, ...] = (target.literal,)
-        else:
-            found = await self._names.addresses(target.host, target.port)
-        self._guard.check(target.host, found)
-        return found
 
 
 def _owner(caller: Caller) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -60,6 +60,8 @@ class FetchResponse(Struct, frozen=True, kw_only=True):
     """How long ago it was fetched; None: just now."""
     way: str = ""
     """How it was had, for `explain`: profile, proxy class, solver."""
+    tried: tuple[dict[str, Any], ...] = ()
+    """Ways that were tried before, for `explain`."""
     proxy_class: str = ""
     """What its bytes count as: empty (no proxy), `datacenter`, `residential`, `unlocker`."""
     kept: int | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 from wreq import Client, Response
+from wreq.header import HeaderMap
 
 from scrapeyard.engines.admission import METHODS, check_allowed
 from scrapeyard.engines.body import Stream, read_wire, undo_encoding
@@ -81,12 +82,13 @@ class Walk:
         most, home = self._terms.max_redirects, hop.target.origin
         while True:
             response = await self._ask(hop, at_home=hop.target.origin == home)
-            status = response.status.as_int()
-            self._judge_proxy(hop.target, status, response)
-            self._hear_cookies(hop, response)
-            onward = None if most is None else next_hop(hop, status, _header(response, "location"))
+            status, headers = response.status.as_int(), response.headers  # each asking makes a map
+            if self._terms.way.proxy is not None:
+                self._judge_proxy(hop.target, status, headers)
+            self._hear_cookies(hop, headers)
+            onward = None if most is None else next_hop(hop, status, _header(headers, "location"))
             if onward is None:
-                return await self._read(hop, status, response)
+                return await self._read(hop, status, headers, response)
             self._seen.append(hop.target.url)
             if len(self._seen) > (most or 0):
                 raise _too_many(self._seen)
@@ -143,46 +145,45 @@ class Walk:
                 raise
             raise FetchFailed(ExitReason.FETCH_CONNECT, "the engine is stopping; the run will be tried again") from None
 
-    def _judge_proxy(self, target: Target, status: int, response: Response) -> None:
-        if not self._terms.proxy:
-            return
+    def _judge_proxy(self, target: Target, status: int, headers: HeaderMap) -> None:
         if status == 407:
             raise refused_by_proxy(target, self._terms.proxy)
         for name in _PROXY_ERRORS:
-            if status >= 400 and (said := _header(response, name)):
+            if status >= 400 and (said := _header(headers, name)):
                 message = f"the proxy {self._terms.proxy} says: {said[:200]}"
                 raise FetchFailed(ExitReason.FETCH_PROXY, message, host=target.host, cause=said[:500])
 
-    def _hear_cookies(self, hop: Hop, response: Response) -> None:
-        for cookie in response.headers.get_all("set-cookie"):
+    def _hear_cookies(self, hop: Hop, headers: HeaderMap) -> None:
+        for cookie in headers.get_all("set-cookie"):
             self._jar.hear(_text(cookie), hop.target, self._clock())
 
-    async def _read(self, hop: Hop, status: int, response: Response) -> FetchResponse:
+    async def _read(self, hop: Hop, status: int, headers: HeaderMap, response: Response) -> FetchResponse:
         self.stage = "sending its page"
         if self._terms.keep is not None and 200 <= status < 300:
-            return await self._stream(hop, status, response, self._terms.keep)
+            return await self._stream(hop, status, headers, response, self._terms.keep)
         limit = self._terms.page_limit
         wire = await read_wire(hop.target, status, response, limit)
-        body = await undo_encoding(hop.target, status, _header(response, "content-encoding"), wire, limit)
-        encoding = find_charset(_header(response, "content-type") or "", body)
-        return self._answer(hop, status, response, body=body, encoding=encoding, received=len(wire))
+        packed = _header(headers, "content-encoding")
+        body = await undo_encoding(hop.target, status, packed, wire, limit) if packed else wire
+        encoding = find_charset(_header(headers, "content-type") or "", body)
+        return self._answer(hop, status, headers, body=body, encoding=encoding, received=len(wire))
 
-    async def _stream(self, hop: Hop, status: int, response: Response, keep: Keep) -> FetchResponse:
-        stream = Stream(hop.target, status, _header(response, "content-encoding"), self._terms.keep_limit)
+    async def _stream(self, hop: Hop, status: int, headers: HeaderMap, response: Response, keep: Keep) -> FetchResponse:
+        stream = Stream(hop.target, status, _header(headers, "content-encoding"), self._terms.keep_limit)
         try:
-            kept = await keep(stream.pieces(response), _header(response, "content-type") or "")
+            kept = await keep(stream.pieces(response), _header(headers, "content-type") or "")
         except Exception:
             await response.close()
             if stream.failure is not None:
                 raise stream.failure from None
             raise
-        return self._answer(hop, status, response, encoding="utf-8", received=stream.received, kept=kept)
+        return self._answer(hop, status, headers, encoding="utf-8", received=stream.received, kept=kept)
 
     def _answer(
         self,
         hop: Hop,
         status: int,
-        response: Response,
+        headers: HeaderMap,
         *,
         encoding: str,
         received: int,
@@ -192,7 +193,7 @@ class Walk:
         return FetchResponse(
             url=hop.target.url,
             status=status,
-            headers=tuple([(str(name, "latin-1"), str(value, "latin-1")) for name, value in response.headers]),
+            headers=tuple([(str(name, "latin-1"), str(value, "latin-1")) for name, value in headers]),
             body=body,
             encoding=encoding,
             elapsed_ms=(time.perf_counter() - self._began) * 1000,
@@ -204,8 +205,8 @@ class Walk:
         )
 
 
-def _header(response: Response, name: str) -> str | None:
-    value = response.headers.get(name)
+def _header(headers: HeaderMap, name: str) -> str | None:
+    value = headers.get(name)
     return None if value is None else _text(value)
 
 

@@ -8,7 +8,7 @@ from starlette.types import Receive
 
 from scrapeyard.engines.cache.forgetting import forget
 from scrapeyard.engines.cache.port import PageStore
-from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.sites.site import Sites, is_host
 from scrapeyard.engines.target import canonical_host, parse_target
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.gateway.cache_schemas import InvalidateCall, WarmCall
@@ -80,9 +80,11 @@ class Caching:
 
 def _host(name: str) -> str:
     """A name or an address. Raises BadRequest."""
-    if ":" in name:
-        return parse_target(f"http://[{name.strip('[]')}]/").host
+    bare = name.strip("[]")
+    if ":" in name and is_host(bare):
+        return parse_target(f"http://[{bare}]/").host
     try:
         return canonical_host(name)
     except (ValueError, UnicodeError):
-        raise BadRequest(f"site: {name[:100]!r} is not a host; write shop.example") from None
+        message = f"site: {name[:100]!r} is not a site; write a domain or an address without port, such as shop.example"
+        raise BadRequest(message) from None

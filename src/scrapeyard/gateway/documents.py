@@ -63,6 +63,7 @@ def summary(run: Run) -> dict[str, Any]:
         "timing": run.timing,
         "attempt": run.attempt,
         "created_at": instant(run.created_at),
+        "starts_at": instant(run.not_before) if run.status is RunStatus.QUEUED else None,
         "started_at": instant(run.started_at),
         "finished_at": instant(run.finished_at),
         "artifacts": [artifact(run.id, kept) for kept in run.artifacts],

@@ -1,9 +1,11 @@
 """Where a run's time went, what it used of what it was allowed, and what to do about it."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from scrapeyard.gateway.documents import instant
 from scrapeyard.gateway.remedies import EXITS
-from scrapeyard.model import BudgetLimits, Limits, Run, RunStatus, Timing, Usage, may_help_later
+from scrapeyard.model import BudgetLimits, FetchTrace, Limits, Run, RunStatus, Timing, Usage, may_help_later
 
 SLOW_QUEUE_MS = 500.0
 TIGHT_PERCENT = 80.0
@@ -78,6 +80,9 @@ def _percent(part: float, whole: float) -> float:
 
 
 def _where(run: Run, total: float, phases: list[dict[str, Any]]) -> list[str]:
+    if run.status is RunStatus.QUEUED and run.not_before is not None:
+        why = f": {run.error.message}" if run.error else ""
+        return [f"It is put back until {instant(run.not_before)}, when attempt {run.attempt} begins{why}"]
     if run.status is RunStatus.QUEUED:
         return [f"It has waited {total / 1000:.1f} s in lane {run.lane} at priority {run.priority.value}."]
     if run.status is RunStatus.RUNNING:
@@ -110,7 +115,21 @@ def _fetching(run: Run) -> list[str]:
     failed = sum(1 for fetch in run.fetches if fetch.error or (fetch.status or 0) >= 400)
     many = "1 fetch" if len(run.fetches) == 1 else f"{len(run.fetches)} fetches"
     words = f"{many}, {failed} of them without a good answer; the slowest took {slowest.ms:.0f} ms"
-    return [f"{words}: {slowest.url[:200]}.", *_received(run.usage)]
+    return [f"{words}: {slowest.url[:200]}.", *_refusals(run.fetches), *_received(run.usage)]
+
+
+def _refusals(fetches: Sequence[FetchTrace]) -> list[str]:
+    """Of the last fetch that took more than one way, or took one in vain."""
+    told = next((fetch for fetch in reversed(fetches) if fetch.tried), None)
+    if told is None:
+        return []
+    names = ", ".join(dict.fromkeys(str(each.get("way", "")) for each in told.tried))
+    why = told.tried[-1].get("reason", "")
+    end = f"{told.way} brought the page" if told.way and told.status not in _REFUSALS else "none brought the page"
+    return [f"Ways that were refused or failed: {names} ({why}); {end}."]
+
+
+_REFUSALS = (401, 403, 429, 503)
 
 
 def _received(usage: Usage | None) -> list[str]:

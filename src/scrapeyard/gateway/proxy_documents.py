@@ -14,6 +14,8 @@ from scrapeyard.store.port import PoolStanding, Store, Use
 FRESH_SECONDS = 60.0
 """What a worker told of its pools is shown for so long."""
 DAYS = 30
+DIRECT = "direct"
+"""The class of what came through no proxy."""
 MAX_ENDPOINTS = 100
 _DAY = 86_400.0
 _NONE = {"requests": 0, "failures": 0, "bytes": 0}
@@ -35,7 +37,7 @@ async def all_pools(kept: KeptPools, store: Store, now: float) -> dict[str, Any]
         }
         for tier, pool in enumerate(kept.pools.tiers, 1)
     ]
-    return {"pools": pools, "by_class": [{"proxy_class": use.proxy_class, **_use(use)} for use in classes]}
+    return {"pools": pools, "by_class": [{"proxy_class": use.proxy_class or DIRECT, **_use(use)} for use in classes]}
 
 
 class UseOfSites:
@@ -51,7 +53,7 @@ class UseOfSites:
         found: dict[str, dict[str, Any]] = {}
         for use in await self._store.use(["site", "proxy_class"], since, sites=sites, limit=4 * len(sites)):
             by_class = found.setdefault(use.site, {"received": {}})["received"]
-            by_class[use.proxy_class or "direct"] = _use(use)
+            by_class[use.proxy_class or DIRECT] = _use(use)
         return found
 
 

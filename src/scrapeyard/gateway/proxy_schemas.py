@@ -99,7 +99,7 @@ class PoolDocument(BaseModel):
 class ClassUseDocument(UseDocument):
     """What went through proxies of one class."""
 
-    proxy_class: str = Field(description="Empty: without a proxy.")
+    proxy_class: str = Field(description="`direct`: without a proxy.")
 
 
 class PoolsDocument(BaseModel):

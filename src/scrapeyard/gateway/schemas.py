@@ -190,6 +190,9 @@ class Summary(BaseModel):
     timing: TimingDocument | None
     attempt: int
     created_at: str = Field(examples=["2026-01-31T09:30:00.125Z"])
+    starts_at: str | None = Field(
+        description="Of a queued run that was put back, for another attempt or until its site's turn: when it is due."
+    )
     started_at: str | None
     finished_at: str | None
     artifacts: list[ArtifactDocument]
@@ -258,6 +261,12 @@ class FetchDocument(BaseModel):
     ms: float
     started_ms: float
     error: str
+    way: str = Field(description="How the page was had: browser, pool, clearance, solver, `cache`; empty: not at all.")
+    age_seconds: float | None = Field(description="Of a kept page; null: it was fetched.")
+    tried: list[dict[str, Any]] = Field(
+        description="Ways that did not lead to a page, in order: `way`, `reason`, and `status`, `kind` and `vendor` of "
+        "a block, or the `message` of a failure."
+    )
 
 
 class LimitDocument(BaseModel):

@@ -114,6 +114,12 @@ class FetchTrace(Struct, frozen=True, kw_only=True):
     started_ms: float = 0.0
     """After the script began."""
     error: str = ""
+    way: str = ""
+    """How the page was had: `chrome`, `firefox via homes`, `cache`. Empty for a failure."""
+    age_seconds: float | None = None
+    """Of a kept page; None: it was fetched."""
+    tried: tuple[dict[str, Any], ...] = ()
+    """Ways that did not lead to a page, in order, each with the site's status and why it was taken for a block."""
 
 
 class LogLine(Struct, frozen=True, kw_only=True):

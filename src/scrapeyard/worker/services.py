@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from scrapeyard.worker.pausing import Pausing
 from scrapeyard.worker.prepare import Prepared
 
 MAX_TRACES = 200
+MAX_TRIED = 20
 """Fetches told in `explain`; the totals count all of them."""
 LIVE_AFTER = 0.1
 """A run that is shorter is not told live: nobody could have begun to listen."""
@@ -70,7 +71,8 @@ class RunServices:
             async with self._pausing.fetching():
                 response = await self._engine.fetch(request, self._caller)
         except FetchFailed as error:
-            self._trace(request, started, status=error.site_status, error=f"{error.reason}: {error.message}")
+            tried = error.details.get("tried", ())
+            self._trace(request, started, status=error.site_status, error=_words(error), tried=tried)
             if error.reason is ExitReason.FETCH_RATE_LIMITED:
                 self.come_back = error.details.get("retry_after")
             raise
@@ -81,6 +83,9 @@ class RunServices:
             status=response.status,
             final_url=response.url if response.url != request.url else "",
             size=response.bytes_received,
+            way=response.way,
+            age_seconds=response.age_seconds,
+            tried=response.tried,
         )
         return response
 
@@ -133,6 +138,9 @@ class RunServices:
         final_url: str = "",
         size: int = 0,
         error: str = "",
+        way: str = "",
+        age_seconds: float | None = None,
+        tried: Sequence[dict[str, Any]] = (),
     ) -> None:
         ms = (time.perf_counter() - started) * 1000
         self.fetch_ms += ms
@@ -145,10 +153,21 @@ class RunServices:
             ms=round(ms, 2),
             started_ms=round((started - self._began) * 1000, 2),
             error=redact(error, self._hidden)[:1000],
+            way=way[:200],
+            age_seconds=None if age_seconds is None else round(age_seconds, 1),
+            tried=tuple(_bounded(redact(each, self._hidden)) for each in tried[:MAX_TRIED]),
         )
         if len(self.traces) < MAX_TRACES:
             self.traces.append(trace)
         self._live.say({"type": "fetch", **msgspec.structs.asdict(trace)})
+
+
+def _words(error: FetchFailed) -> str:
+    return f"{error.reason}: {error.message}"
+
+
+def _bounded(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: value[:500] if isinstance(value, str) else value for name, value in told.items()}
 
 
 async def _whole(body: bytes) -> AsyncIterator[bytes]:

@@ -1,7 +1,7 @@
 """One answer, as the rules ask about it. Each thing is worked out when first asked for, and once."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from scrapeyard.engines.blocks.rules import Holds
@@ -63,6 +63,10 @@ class Answer:
         self.url = response.url.lower()
         self._response = response
 
+    def names_any(self, names: Iterable[str]) -> bool:
+        """Whether it has a header of one of these names, in lower case."""
+        return not {name.lower() for name, _ in self._response.headers}.isdisjoint(names)
+
     @_lazy
     def headers(self) -> dict[str, str]:
         """Names and values in lower case; the values of one name joined."""
@@ -84,9 +88,14 @@ class Answer:
         return self.status in _REFUSALS
 
     @_lazy
+    def heading(self) -> str:
+        """What stands where a page has its title, in lower case; in data that may be anything."""
+        return title_of(self._body, self._encoding)
+
+    @property
     def title(self) -> str:
         """In lower case."""
-        return "" if self.is_data else title_of(self._body, self._encoding)
+        return "" if not self.heading or self.is_data else self.heading
 
     @property
     def text(self) -> str:
@@ -166,18 +175,19 @@ class Answer:
         return visible_text(self._body, self._encoding, self.WORDS if self.refuses else _PLENTY)
 
     @_lazy
-    def _wide(self) -> bool:
-        return self._response.encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32"))
-
-    @_lazy
     def _body(self) -> bytes:
         """Wide characters are made narrow, so that needles are found in them."""
-        body = self._response.body
-        return body[: 4 * _MARKUP].decode(self._response.encoding, "replace").encode() if self._wide else body
+        body, encoding = self._response.body, self._response.encoding
+        return body[: 4 * _MARKUP].decode(encoding, "replace").encode() if _is_wide(encoding) else body
 
     @property
     def _encoding(self) -> str:
-        return "utf-8" if self._wide else self._response.encoding
+        encoding = self._response.encoding
+        return "utf-8" if _is_wide(encoding) else encoding
+
+
+def _is_wide(encoding: str) -> bool:
+    return encoding != "utf-8" and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32"))
 
 
 def _path(url: str) -> str:

@@ -33,7 +33,9 @@ _WITHIN = 16 * 1024
 _PLAIN_MARKS = tuple(mark for mark in MARKUP if mark.holds == "always")
 
 _VENDORS_OWN = 0.9
-_HEADER_MARKS = {name: tuple(mark for mark in HEADERS if mark.name == name) for name in {mark.name for mark in HEADERS}}
+_MARKED = {name: tuple(mark for mark in HEADERS if mark.name == name) for name in {mark.name for mark in HEADERS}}
+_MARKED_ANYWAY = {name: marks for name, marks in _MARKED.items() if any(mark.holds != "refused" for mark in marks)}
+"""Headers that may tell a refusal under any status. Few answers have one; nearly all have one of the others."""
 
 Found = Block | None
 
@@ -57,8 +59,11 @@ def recognise(response: FetchResponse) -> Block | None:
 
 def _by_header(answer: Answer) -> Found:
     best: HeaderMark | None = None
-    for name in answer.headers.keys() & _HEADER_MARKS.keys():
-        for mark in _HEADER_MARKS[name]:
+    marked = _MARKED if answer.refuses else _MARKED_ANYWAY
+    if not answer.names_any(marked):
+        return None
+    for name in answer.headers.keys() & marked.keys():
+        for mark in marked[name]:
             if mark.needle in answer.headers[name] and answer.fits(mark.holds):
                 best = mark if best is None or mark.confidence > best.confidence else best
     if best is None:
@@ -73,9 +78,11 @@ def _by_address(answer: Answer) -> Found:
 
 
 def _by_title(answer: Answer) -> Found:
-    found = _first(TITLES, answer, answer.title) if answer.title else None
+    found = _first(TITLES, answer, answer.heading) if answer.heading else None
+    if found is None or answer.is_data:
+        return None
     # A long page with such a title writes about refusals, unless the title is nothing else.
-    if found is None or answer.refuses or not answer.is_plenty or any(mark.needle == answer.title for mark in TITLES):
+    if answer.refuses or not answer.is_plenty or any(mark.needle == answer.title for mark in TITLES):
         return found
     return None
 

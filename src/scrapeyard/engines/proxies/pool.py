@@ -50,7 +50,7 @@ class ListExits:
         self.health = health
         self._country = pool.country.lower()
         self._proxies = tuple(_listed(pool))
-        self._ring = sorted((_point(proxy.name), place) for place, proxy in enumerate(self._proxies))
+        self._ring = sorted((_point(_login(proxy)), place) for place, proxy in enumerate(self._proxies))
         self._points = [point for point, _ in self._ring]
         self._next = secrets.randbelow(len(self._proxies))
 
@@ -123,6 +123,12 @@ def _listed(pool: ProxyPool) -> Iterator[Proxy]:
 
 def _proxy(pool: ProxyPool, name: str, url: str) -> Proxy:
     return Proxy(name=f"{pool.name}/{name}", url=url, proxy_class=pool.proxy_class, ca_file=pool.ca_file)
+
+
+def _login(proxy: Proxy) -> str:
+    """Who we are to which exit: its name would be another's as soon as one before it at the same address goes."""
+    address = read_proxy_url(proxy.url)
+    return f"{address.scheme}://{address.user}@{address.endpoint}"
 
 
 def _point(text: str) -> int:

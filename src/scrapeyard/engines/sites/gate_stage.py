@@ -18,6 +18,7 @@ from scrapeyard.engines.target import parse_target
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
+_UNKNOWN = Verdict(answer="unknown")
 _ALMOST = 0.002
 """Seconds too few to wait for: an event loop is no more exact."""
 _SLEEP_THROUGH = 1.0
@@ -46,7 +47,7 @@ class Gated:
         turn = await self._gate.enter(site, self._policies.limits(site), self._policies.wait_seconds)
         if turn.refused or turn.wait > _ALMOST:
             turn = await self._wait(turn, caller)
-        verdict = Verdict(answer="unknown")
+        verdict = _UNKNOWN
         try:
             response = await self._inner(request, caller)
             verdict = verdicts.of_response(response)

@@ -98,13 +98,14 @@ class MemoryGate:
         if away > 0:
             standing.forget_ticket(turn.ticket)
             return replace(turn, refused="down", retry_after=away)
-        turn = replace(turn, is_probe=is_probe)
         line = standing.take_seat(turn.ticket, limits.concurrency) if limits.concurrency else 0.0
         place = None if line else standing.next_place(limits.burst)
         wait = line or standing.wait_for(place, now)
         if wait > within:
             standing.forget_ticket(turn.ticket)
-            return replace(turn, refused="late", retry_after=wait)
+            return replace(turn, refused="late", retry_after=wait, is_probe=is_probe)
         if place is not None:
             standing.take_place()
-        return replace(turn, wait=wait, place=place)
+        if wait == turn.wait and place == turn.place and is_probe == turn.is_probe:
+            return turn
+        return replace(turn, wait=wait, place=place, is_probe=is_probe)

@@ -2,35 +2,36 @@
 
 from typing import Self
 
+from msgspec import Struct, field
+
 from scrapeyard.engines.sites.port import Turn, Verdict
 
 WINDOW = 40
 """Requests that the breaker's ratio is of."""
 
 
-class Report:
+class Report(Struct):
     """Adds up verdicts in the order in which they come."""
 
-    def __init__(self) -> None:
-        self.requests = 0
-        self.answered = 0
-        """Requests that say something of the site."""
-        self.good = 0
-        self.window = ""
-        """The last ones: `1` failed, `0` did not."""
-        self.trailing = 0
-        """Failures after the last that was none."""
-        self.throttled = 0
-        self.retry_after = 0.0
-        self.latency = 0.0
-        """The sum of `timed` of them."""
-        self.timed = 0
-        self.left: list[str] = []
-        """Tickets that are over."""
-        self.unused: list[float] = []
-        """Places that nobody used."""
-        self.probe = ""
-        """How the probe went, if it was among them: ok, failed or unknown."""
+    requests: int = 0
+    answered: int = 0
+    """Requests that say something of the site."""
+    good: int = 0
+    window: str = ""
+    """The last ones: `1` failed, `0` did not."""
+    trailing: int = 0
+    """Failures after the last that was none."""
+    throttled: int = 0
+    retry_after: float = 0.0
+    latency: float = 0.0
+    """The sum of `timed` of them."""
+    timed: int = 0
+    left: list[str] = field(default_factory=list)
+    """Tickets that are over."""
+    unused: list[float] = field(default_factory=list)
+    """Places that nobody used."""
+    probe: str = ""
+    """How the probe went, if it was among them: ok, failed or unknown."""
 
     def add(self, turn: Turn, verdict: Verdict) -> Self:
         """One request that is over, or never went."""
@@ -56,10 +57,11 @@ class Report:
     def _add_answer(self, verdict: Verdict) -> None:
         if verdict.answer == "unknown":
             return
+        failed = verdict.is_failure
         self.answered += 1
         self.good += verdict.answer == "ok"
-        self.window = (self.window + ("1" if verdict.is_failure else "0"))[-WINDOW:]
-        self.trailing = self.trailing + 1 if verdict.is_failure else 0
+        self.window = (self.window + ("1" if failed else "0"))[-WINDOW:]
+        self.trailing = self.trailing + 1 if failed else 0
         if verdict.answer == "throttled":
             self.throttled += 1
             self.retry_after = max(self.retry_after, verdict.retry_after)

@@ -6,7 +6,7 @@ has no port and no scheme: both sides of a server share its machines.
 """
 
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache
 from ipaddress import ip_address
 
 from publicsuffixlist import PublicSuffixList
@@ -18,7 +18,8 @@ _REMEMBERED = 16_384
 
 
 class Sites:
-    """Names sites. The list is read when it is first needed (50 ms, once); answers are remembered, a bounded number."""
+    """Names sites. The list is read when it is first needed (50 ms, once in a process, however many name sites);
+    answers are remembered, a bounded number."""
 
     def __init__(self, whole_hosts: Sequence[str] = ()) -> None:
         """Below each domain of `whole_hosts` every host is a site of its own; the domain itself stays one.
@@ -33,15 +34,16 @@ class Sites:
         host = host.strip("[]").rstrip(".").lower()
         if _is_address(host) or self._stands_alone(host):
             return host
-        return self._list.privatesuffix(host) or host
-
-    @cached_property
-    def _list(self) -> PublicSuffixList:
-        return PublicSuffixList()
+        return _suffixes().privatesuffix(host) or host
 
     def _stands_alone(self, host: str) -> bool:
         labels = host.split(".")
         return any(".".join(labels[start:]) in self._whole for start in range(len(labels)))
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList()
 
 
 def is_host(name: str) -> bool:

@@ -84,14 +84,14 @@ class Climb:
         rungs, left, rung = deque(ladder), self._gear.settings.max_ways - (tried is not None), tried
         again = set[Rung]()
         while left > 0 and self._goes_on():
-            # Another exit of the same pool is cheaper than the next pool.
+            # Another exit of the same pool is cheaper than the next pool, and no other way: it does not count.
             if rung is not None and rung not in again and self._may_repeat():
                 again.add(rung)
             elif rungs:
                 rung = rungs.popleft()
+                left -= 1
             else:
                 break
-            left -= 1
             page = await (self._solved(rung) if rung.kind == "solver" else self._plain(rung))
             if page is not None:
                 return page
@@ -162,12 +162,13 @@ class Climb:
         self, response: FetchResponse, name: str, remembered: str, cost: float, *, counts: bool = True
     ) -> FetchResponse | None:
         """The response, if it is a page; None: it is a block and another way may help, or there is no doubt."""
-        response = replace(response, way=name)
+        response = response if response.way == name else replace(response, way=name)
         block = None if response.kept is not None else recognise(response)
         if block is None or not self._is_refusal(block):
             if counts and (block is None or block.kind != "rate_limited"):
                 await self._note(remembered, ok=True, cost=cost)
             if not self._report.is_empty:
+                response = replace(response, tried=self._report.shown())
                 await self._blame()
             return response if self._request.keep is None else await self._handed_out(response, self._request.keep)
         self._report.blocked(name, remembered, cost, response, block)

@@ -1,6 +1,6 @@
 """What is remembered of each site: which ways worked and what they cost, and the clearances that hold."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -89,30 +89,3 @@ class WayMemory(Protocol):
 
     async def forget(self, site: str) -> None:
         """As if it had never been fetched from."""
-
-
-def described(known: Remembered) -> dict[str, Any]:
-    """As the API shows it: without cookies and credentials."""
-    return {
-        "ways": [
-            {
-                "way": each.way,
-                "cost": each.cost,
-                "successes": round(each.successes, 2),
-                "failures": round(each.failures, 2),
-                "success_share": round(each.share, 3),
-                "used_at": each.used_at,
-            }
-            for each in sorted(known.tried, key=lambda tried: tried.cost)
-        ],
-        "clearances": [
-            {
-                "host": each.host,
-                "exit": each.exit,
-                "user_agent": each.user_agent,
-                "got_at": each.got_at,
-                "expires_at": each.expires_at,
-            }
-            for each in known.clearances
-        ],
-    }

@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrapeyard.engines.blocks import Block
 from scrapeyard.engines.port import FetchResponse
@@ -65,6 +66,10 @@ class Report:
         error = self._tries[-1].error if self._tries else None
         return error is not None and error.reason is ExitReason.FETCH_PROXY
 
+    def shown(self) -> tuple[dict[str, Any], ...]:
+        """Every try, as `explain` shows it."""
+        return tuple(each.shown() for each in self._tries)
+
     def doubtful(self) -> list[tuple[str, float]]:
         """Ways whose answers were refusals perhaps; called when another way got the page, so they were."""
         found = [each for each in self._tries if each.block is not None and not each.block.certain]
@@ -82,7 +87,7 @@ class Report:
             raise self._no_way()
         if len(self._tries) > 1:
             self._doubts.in_vain(self._site)
-        return answered[0][1]
+        return replace(answered[0][1], tried=self.shown())
 
     def _refused(self, block: Block, response: FetchResponse) -> FetchFailed:
         names = ", ".join(dict.fromkeys(each.name for each in self._tries))
@@ -95,12 +100,12 @@ class Report:
             kind=block.kind,
             vendor=block.vendor,
             block=block.reason,
-            tried=[each.shown() for each in self._tries],
+            tried=self.shown(),
         )
 
     def _no_way(self) -> FetchFailed:
         error = next((each.error for each in reversed(self._tries) if each.error is not None), None)
         if error is None:
             return FetchFailed(ExitReason.FETCH_TIMEOUT, f"no time was left to try a way to {self._site}")
-        details = error.details | {"tried": [each.shown() for each in self._tries]}
+        details = error.details | {"tried": self.shown()}
         return FetchFailed(error.reason, error.message, site_status=error.site_status, **details)

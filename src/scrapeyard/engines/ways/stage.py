@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from scrapeyard.engines.budget import Budgets
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
@@ -14,7 +13,7 @@ from scrapeyard.engines.ways.clearing import Clearing
 from scrapeyard.engines.ways.climb import Climb, Gear
 from scrapeyard.engines.ways.doubts import Doubts
 from scrapeyard.engines.ways.ladder import Ladder, Pools
-from scrapeyard.engines.ways.port import WayMemory, described
+from scrapeyard.engines.ways.port import WayMemory
 from scrapeyard.settings import EscalationSettings
 
 
@@ -74,10 +73,6 @@ class Ways:
         """As `Fetch`."""
         host = host_of(request.url)
         return await Climb(self._gear, request, caller, site=self._sites.of(host), host=host).go()
-
-    async def describe(self, site: str) -> dict[str, Any]:
-        """What is remembered of a site, for `/api/sites`."""
-        return described(await self._memory.recall(site, fresh=True))
 
     async def forget(self, site: str) -> None:
         """Begin anew with a site."""
