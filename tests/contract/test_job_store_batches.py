@@ -1,15 +1,17 @@
 """Handing out and recording, on SQLite and on PostgreSQL."""
 
 import asyncio
+from typing import Any
+
+import pytest
+from msgspec import Raw
+from sqlalchemy.exc import DBAPIError
 
 from scrapeyard.model import ExitReason, Usage
-from scrapeyard.model.job import (
-    Counts,
-    ItemStatus,
-    JobPolicy,
-)
+from scrapeyard.model.job import Counts, ItemStatus, JobPolicy, JobStatus
 from scrapeyard.store.port import Store
-from tests.contract.job_nouns import a_batch, a_retry, a_success, an_error, successes
+from scrapeyard.store.sql import SqlStore
+from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, fetched, taken
 from tests.contract.nouns import NOW
 
@@ -142,3 +144,38 @@ class TestBatches:
         assert all(await asyncio.gather(*records))
         assert (await fetched(store, job)).counts == Counts(total=300, success=270, error=30)
         assert [event.number for event in await store.events(job.id, 0, 100)] == list(range(1, 31))
+
+
+class TestLostAnswers:
+    """The connection goes after the commit: the work is done again, and must find itself done."""
+
+    async def test_nothing_is_done_twice_and_the_answer_is_the_first(
+        self, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        backend = store._database.backend
+        play, lost = backend.play, 0
+
+        async def play_and_lose(*arguments: Any) -> Any:
+            nonlocal lost
+            played = await play(*arguments)
+            lost += 1
+            if lost % 2:
+                raise DBAPIError("a script", (), OSError("gone"), connection_invalidated=True)
+            return played
+
+        monkeypatch.setattr(backend, "play", play_and_lose)
+        job = a_job()
+        assert await store.create_job(job)
+        assert await store.add_items(job.id, new_items(3), 0, NOW) == 3
+        await store.end_reading(job.id, 0, "", NOW)
+        batch, items = await taken(store, job)
+        first = await store.record(batch, "worker-1", 0, [an_error(items[0])], NOW)
+        assert first is not None
+        assert (first.left, first.counts) == (2, Counts(total=3, in_progress=2, error=1))
+        await store.add_event(job.id, "status", Raw(b"{}"), NOW)
+        await store.give_back(batch, "worker-1", NOW)
+        batch, items = await taken(store, job)
+        await store.record(batch, "worker-1", 0, successes(items), NOW)
+        assert await store.move_job(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
+        assert (await fetched(store, job)).counts == Counts(total=3, success=2, error=1)
+        assert [event.number for event in await store.events(job.id, 0, 10)] == [1, 2]

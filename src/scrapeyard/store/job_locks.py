@@ -60,7 +60,7 @@ def change_job(job: Fields, values: Mapping[str, Any]) -> Script[None]:
 
 @cache
 def _change(names: frozenset[str]) -> Update:
-    values = {name: bindparam(name) for name in sorted(names)}
+    values: dict[str, Any] = {name: bindparam(name) for name in sorted(names)}
     return update(JOBS).where(JOBS.c.number == bindparam("number_is")).values(values)
 
 

@@ -87,7 +87,7 @@ class SqlJobReads:
 _REST: Final = frozenset({JobStatus.FINISHING, JobStatus.COMPLETED, JobStatus.CANCELLED})
 
 
-def _conditions(where: JobFilter) -> Script[Iterator[ColumnElement[bool]]]:
+def _conditions(where: JobFilter) -> Iterator[ColumnElement[bool]]:
     if where.statuses is not None:
         yield JOBS.c.status.in_([status.value for status in where.statuses])
     if where.scraper is not None:

@@ -51,5 +51,5 @@ class Phrasebook:
         return words, tuple([given[name] for name in names])
 
     def _compiled(self, statement: ClauseElement) -> tuple[str, Sequence[str], dict[str, Any]]:
-        compiled = statement.compile(dialect=self._dialect, compile_kwargs={"render_postcompile": True})
+        compiled: Any = statement.compile(dialect=self._dialect, compile_kwargs={"render_postcompile": True})
         return str(compiled), compiled.positiontup or (), dict(compiled.params)
