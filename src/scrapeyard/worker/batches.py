@@ -61,6 +61,10 @@ class Batches:
     def __len__(self) -> int:
         return len(self._tasks)
 
+    async def start(self) -> None:
+        """Read the list of public suffixes now and elsewhere: the event loop would stand still for it later."""
+        await asyncio.to_thread(self._parts.sites.of, "shop.example")
+
     def begin(self, delivery: Delivery, share: Slots, seat: Seat) -> None:
         """Take it in a slot of this share; a delivery that is here already is dropped."""
         batch_id = delivery.run_id

@@ -105,6 +105,7 @@ class Worker:
 
     async def start(self) -> None:
         """List ourselves and begin to take."""
+        await self._batches.start()
         await self._foresight.start()
         await self._heartbeat.start()
         takers = [asyncio.create_task(self._take_forever(share)) for share in self._shares]
