@@ -1,0 +1,246 @@
+"""Watching a job live: the same events by server-sent events and by WebSocket, resumable, ended with the job."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from msgspec import Raw
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from scrapeyard.gateway.server import GatewayServer
+from scrapeyard.gateway.services import GatewayServices
+from scrapeyard.model import ExitReason, new_id
+from scrapeyard.model.job import Batch, JobStatus
+from scrapeyard.settings import GatewaySettings, Settings
+from scrapeyard.store.sql import SqlStore
+from tests.integration.gateway_stand import open_services
+from tests.integration.job_desk import get, outcome_of, post, read, urls, work
+
+PATIENCE = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """A gateway on a socket."""
+
+    server: GatewayServer
+    services: GatewayServices
+    store: SqlStore
+    client: httpx.AsyncClient
+
+    @property
+    def ws(self) -> str:
+        return self.server.url.replace("http://", "ws://")
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    settings = Settings(gateway=GatewaySettings(port=0, max_streams=3))
+    async with open_services(tmp_path, settings) as services:
+        server = GatewayServer(services)
+        await server.start()
+        async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE, trust_env=False) as client:
+            yield Served(server=server, services=services, store=services.store, client=client)  # type: ignore[arg-type]
+        await server.stop()
+
+
+@dataclass(frozen=True)
+class Event:
+    name: str
+    id: int | None
+    data: Any
+
+
+async def sse(response: httpx.Response) -> AsyncIterator[Event]:
+    """The events of a stream; comments are left out."""
+    fields: dict[str, str] = {}
+    async for line in response.aiter_lines():
+        if line.startswith(":"):
+            continue
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif fields:
+            yield Event(fields["event"], int(fields["id"]) if "id" in fields else None, json.loads(fields["data"]))
+            fields = {}
+
+
+async def all_of(served: Served, job_id: str, **headers: str) -> list[Event]:
+    """Every event until the stream ends."""
+    async with (
+        asyncio.timeout(PATIENCE),
+        served.client.stream("GET", f"/api/jobs/{job_id}/stream", headers=headers) as response,
+    ):
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        return [event async for event in sse(response)]
+
+
+async def all_heard(socket: ClientConnection) -> list[Event]:
+    """The same by WebSocket, until it is closed."""
+    heard = []
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                told = json.loads(await socket.recv())
+            except ConnectionClosed:
+                return heard
+            heard.append(Event(told["event"], told["id"], told["data"]))
+
+
+async def end(served: Served, job_id: str) -> None:
+    """The job completes, as the dispatcher does it: first the state, then the event."""
+    for leave, to in ((JobStatus.RUNNING, JobStatus.FINISHING), (JobStatus.FINISHING, JobStatus.COMPLETED)):
+        assert await served.store.move_job(job_id, leave, to, time.time())
+        await served.store.add_event(job_id, "status", Raw(b'{"status":"%b"}' % to.value.encode()), time.time())
+
+
+def told(events: list[Event]) -> list[Event]:
+    return [event for event in events if event.name != "progress"]
+
+
+async def test_both_ways_tell_the_same_until_the_job_ends(served: Served) -> None:
+    job = await post(served.client, items=urls(3))
+    async with connect(f"{served.ws}/api/jobs/{job['id']}/ws") as socket:
+        watching = asyncio.create_task(all_of(served, job["id"]))
+        hearing = asyncio.create_task(all_heard(socket))
+        await work(served.store, job["id"], lambda item: ExitReason.FAILED if item.seq else ExitReason.SUCCEEDED)
+        export = Raw(b'{"id":"export_1","type":"full","state":"done"}')
+        await served.store.add_event(job["id"], "export", export, time.time())
+        await end(served, job["id"])
+        events, heard = await watching, await hearing
+        assert socket.close_code == 1000
+    assert told(events) == told(heard)
+    kinds = [event.name for event in told(events)]
+    assert kinds == ["item_failed", "item_failed", "export", "status", "status", "end"]
+    assert [event.id for event in told(events)] == [1, 2, 3, 4, 5, None]
+    assert told(events)[2].data["type"] == "full"
+    assert events[-1].data == {"id": job["id"], "status": "completed"}
+    last = [event for event in events if event.name == "progress"][-1]
+    assert (last.id, last.data["status"], last.data["counts"]["error"]) == (None, "completed", 2)
+
+
+async def test_whoever_comes_again_misses_nothing_and_hears_nothing_twice(served: Served) -> None:
+    job = await post(served.client, items=urls(4))
+    await work(served.store, job["id"], lambda _: ExitReason.FAILED)
+    path = f"/api/jobs/{job['id']}/stream"
+    async with asyncio.timeout(PATIENCE), served.client.stream("GET", path) as response:
+        first = await _until(sse(response), 2)
+    await end(served, job["id"])
+    rest = told(await all_of(served, job["id"], **{"last-event-id": str(first[-1].id)}))
+    assert [event.id for event in first + rest] == [1, 2, 3, 4, 5, 6, None]
+    async with connect(f"{served.ws}/api/jobs/{job['id']}/ws?after=4") as socket:
+        assert [event.id for event in told(await all_heard(socket))] == [5, 6, None]
+
+
+async def _until(events: AsyncIterator[Event], number: int) -> list[Event]:
+    found: list[Event] = []
+    async for event in events:
+        found += [event] if event.id is not None else []
+        if event.id == number:
+            break
+    return found
+
+
+async def test_progress_comes_at_most_twice_a_second(served: Served) -> None:
+    job = await post(served.client, items=urls(2000))
+    await read(served.store, served.services.intake, job["id"])
+    times: list[float] = []
+
+    async def watch() -> None:
+        async with served.client.stream("GET", f"/api/jobs/{job['id']}/stream") as response:
+            async for event in sse(response):
+                times.extend([time.monotonic()] if event.name == "progress" else [])
+
+    watching = asyncio.create_task(watch())
+    began = time.monotonic()
+    while time.monotonic() - began < 2:
+        await work_one(served, job["id"])
+    await post(served.client, f"/api/jobs/{job['id']}/cancel")
+    async with asyncio.timeout(PATIENCE):
+        await watching
+    gaps = [after - before for before, after in pairwise(times)]
+    assert len(times) >= 3
+    assert sum(gaps) / len(gaps) >= 0.45
+
+
+async def work_one(served: Served, job_id: str) -> None:
+    now = time.time()
+    batch = await served.store.cut(Batch(id=new_id("batch"), job_id=job_id, left=5, queued_at=now), now)
+    if batch is not None:
+        taken = await served.store.take_batch(batch.id, "w1", now, now + 60)
+        assert taken is not None
+        await served.store.record(batch.id, "w1", 0, [outcome_of(item, ExitReason.SUCCEEDED) for item in taken[2]], now)
+
+
+async def test_a_job_that_ended_long_ago_is_told_at_once(served: Served) -> None:
+    job = await post(served.client, items=urls(1))
+    await served.store.cancel_job(job["id"], False, time.time() - 60)
+    began = time.monotonic()
+    events = await all_of(served, job["id"])
+    assert events[-1].data["status"] == "cancelled"
+    assert time.monotonic() - began < 5
+
+
+async def test_streams_are_bounded_and_end_with_the_gateway(served: Served) -> None:
+    job = await post(served.client, items=urls(1), paused=True)
+    place = f"{served.ws}/api/jobs/{job['id']}/ws"
+    sockets = [await connect(place) for _ in range(3)]
+    for socket in sockets:
+        await asyncio.wait_for(socket.recv(), PATIENCE)
+    refused = await served.client.get(f"/api/jobs/{job['id']}/stream")
+    assert (refused.status_code, refused.json()["code"]) == (429, "too_many_waiting")
+    assert refused.headers["retry-after"]
+    with pytest.raises(InvalidStatus) as denied:
+        await connect(place)
+    assert denied.value.response.status_code == 429
+    await sockets[0].close()
+    async with asyncio.timeout(PATIENCE):
+        while not await _opens(place):  # the place of the one that left is free once the gateway has heard of it
+            await served.client.get("/api/live")
+        began = time.monotonic()
+        await served.server.stop()
+        await asyncio.gather(*(socket.wait_closed() for socket in sockets))
+    assert time.monotonic() - began < 5
+    assert sockets[1].close_code == 1001
+
+
+async def _opens(place: str) -> bool:
+    try:
+        async with connect(place):
+            return True
+    except InvalidStatus:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("path", "origin", "status", "code"),
+    [
+        ("/api/jobs/job_00000000000000000000000000000000/ws", None, 404, "not_found"),
+        ("/api/jobs/nonsense/ws", None, 404, "not_found"),
+        ("/api/jobs/{id}/ws", "https://evil.example", 403, "origin_refused"),
+    ],
+)
+async def test_a_socket_is_refused_with_a_problem(
+    served: Served, path: str, origin: str | None, status: int, code: str
+) -> None:
+    job = await post(served.client, items=urls(1))
+    with pytest.raises(InvalidStatus) as denied:
+        await connect(f"{served.ws}{path.format(id=job['id'])}", origin=origin)  # type: ignore[arg-type]
+    assert denied.value.response.status_code == status
+    assert json.loads(denied.value.response.body or b"")["code"] == code
+
+
+async def test_pages_of_the_gateway_itself_may_watch(served: Served) -> None:
+    job = await post(served.client, items=urls(1))
+    async with connect(f"{served.ws}/api/jobs/{job['id']}/ws", origin=served.server.url) as socket:  # type: ignore[arg-type]
+        assert json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))["event"] == "progress"
+    assert (await get(served.client, f"/api/jobs/{job['id']}"))["status"] == "running"
