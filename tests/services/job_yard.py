@@ -54,7 +54,7 @@ class JobYard:
         lane = policy.pop("lane", "default")
         job = Job(
             id=job_id, status=JobStatus.CREATING, scraper="shop/product", pinned="shop/product@1.0.0", owner=owner,
-            priority=priority, lane=lane, created_at=self.clock(), policy=JobPolicy(**policy), reading=True,
+            priority=priority, lane=lane, created_at=self.clock(), policy=JobPolicy(**policy),
         )  # fmt: skip
         assert await self.store.create_job(job)
         for block, first in enumerate(range(0, items, 1000)):
