@@ -1,0 +1,228 @@
+"""The road of a job, from the list that is uploaded to the files that are opened, through the real programs."""
+
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from tests.job_calls import FORMATS, Jobs, Watcher, numbers
+from tests.leaks import Process, living, until
+from tests.programs import Cluster, Embedded, Yard, running
+
+pytestmark = pytest.mark.timeout(180)
+YARDS: dict[str, Callable[[], Yard]] = {
+    "embedded": Embedded,
+    "cluster": lambda: Cluster(gateways=1, workers=2, dispatchers=1),
+}
+EVERY_FORMAT = [{"type": "records", "format": format_} for format_ in FORMATS]
+PATIENT = {"breaker": {"enabled": False}}
+
+
+@pytest.fixture(scope="module", params=YARDS)
+def yard(request: pytest.FixtureRequest, nothing_left: None) -> Iterator[Yard]:
+    with YARDS[request.param]() as yard:
+        yield yard
+        assert not list(yard.errors())
+
+
+@pytest.fixture
+def jobs(yard: Yard) -> Iterator[Jobs]:
+    with yard.client() as api:
+        yield Jobs(api)
+        workers = "/api/workers"
+        until(lambda: not any(worker["busy"] for worker in api.get(workers).json()["workers"]), 30, "quiet")
+
+
+def test_a_list_of_thousands_becomes_files_that_hold_every_item_once(yard: Yard, jobs: Jobs) -> None:
+    rows = [{"item_id": f"k{n}", "n": n, "url": f"http://shop{n % 7}.example/p/{n}"} for n in range(5000)]
+    job_id = jobs.upload(rows, "builtin/echo", exports=EVERY_FORMAT)
+    with Watcher(lambda: yard.urls, [job_id]).watching() as watcher:
+        job = jobs.ended(job_id)
+        files = jobs.exported(job_id)
+    assert not watcher.faults
+    assert watcher.samples > 10
+    assert (job["status"], job["counts"]["success"], job["counts"]["total"]) == ("completed", 5000, 5000)
+    assert [item["id"] for item in jobs.items(job_id)] == [row["item_id"] for row in rows]
+    assert [entry["item_id"] for entry in jobs.manifested(job_id)] == [row["item_id"] for row in rows]
+    assert set(files) == set(FORMATS)
+    for name, found in files.items():
+        assert numbers(found) == list(range(5000)), name
+
+
+@pytest.mark.parametrize("isolation", ["run", "job"])
+def test_items_of_a_script_run_in_children(jobs: Jobs, isolation: str) -> None:
+    rows = [{"n": n} for n in range(120)]
+    job_id = jobs.upload(rows, "lab/count", policy={"isolation": isolation})
+    job = jobs.ended(job_id)
+    assert job["counts"]["success"] == 120
+    results = [item["result"] for item in jobs.items(job_id)]
+    assert [(result["n"], result["square"]) for result in results] == [(n, n * n) for n in range(120)]
+    assert (max(result["seen"] for result in results) > 1) == (isolation == "job")
+
+
+def test_a_paused_job_hands_nothing_out_and_goes_on_when_told(jobs: Jobs) -> None:
+    job_id = jobs.create([{"n": n, "seconds": 0.02} for n in range(1000)], "lab/count", policy={"isolation": "job"})
+    jobs.until(job_id, lambda job: job["counts"]["success"] > 50, 30, "it runs")
+    jobs.ask(job_id, "pause")
+    asked = time.time()
+    still = jobs.until(job_id, lambda job: not job["counts"]["in_progress"], 30, "what runs has ended")
+    until(lambda: time.time() > asked + 2, 10, "time passes")
+    later = jobs.get(job_id)
+    assert later["status"] == "paused"
+    assert later["counts"]["queued"] == 0
+    assert (later["counts"]["success"], later["counts"]["in_progress"]) == (still["counts"]["success"], 0)
+    assert 0 < later["counts"]["pending"] < 1000
+    jobs.ask(job_id, "resume")
+    assert jobs.ended(job_id)["counts"]["success"] == 1000
+    assert numbers(item["result"] for item in jobs.items(job_id)) == list(range(1000))
+
+
+@pytest.mark.parametrize("isolation", ["run", "job"])
+def test_a_killed_job_leaves_no_child(yard: Yard, jobs: Jobs, isolation: str) -> None:
+    job_id = jobs.create([{"n": n, "seconds": 50} for n in range(300)], "lab/count", policy={"isolation": isolation})
+    at_work = until(lambda: _all_open_slots(jobs), 30, "every slot that is open to jobs is taken")
+    children = until(lambda: _at_least(at_work, _children(yard)), 30, "each has its child")
+    jobs.ask(job_id, "cancel", mode="kill")
+    until(lambda: len(children) - len(living(children)) >= at_work, 10, "the children end")
+    job = jobs.ended(job_id, 10)
+    assert (job["status"], job["counts"]["cancelled"]) == ("cancelled", 300)
+
+
+def test_two_jobs_of_different_size_share_evenly(jobs: Jobs) -> None:
+    def items(count: int) -> list[dict[str, Any]]:
+        return [{"n": n, "seconds": 0.01} for n in range(count)]
+
+    policy = {"isolation": "job"}
+    large = jobs.create(items(6000), "lab/count", policy=policy, paused=True)
+    small = jobs.create(items(1000), "lab/count", policy=policy, paused=True)
+    for job_id in (large, small):
+        jobs.until(job_id, lambda job: not job["reading"], 30, "it is read")
+    for job_id in (large, small):
+        jobs.ask(job_id, "resume")
+    jobs.until(small, lambda job: job["counts"]["success"] >= 800, 60, "the small one is nearly done")
+    done = jobs.get(large)["counts"]["success"]
+    jobs.ask(large, "cancel", mode="kill")
+    jobs.ended(small)
+    jobs.ended(large)
+    assert 500 < done < 1300
+
+
+def test_the_rate_of_a_job_is_what_the_server_sees(jobs: Jobs) -> None:
+    with _web() as (url, arrivals):
+        rows = [{"url": f"{url}/{n}"} for n in range(800)]
+        job_id = jobs.upload(rows, "builtin/page", policy={"rate": 100, "robots": "ignore"})
+        job = jobs.ended(job_id)
+    assert job["counts"]["success"] == 800
+    seen = sorted(arrivals)
+    assert len(seen) == 800
+    middle = seen[100:]
+    assert (len(middle) - 1) / (middle[-1] - middle[0]) == pytest.approx(100, rel=0.05)
+    assert max(sum(at <= other < at + 1 for other in seen) for at in seen[::20]) < 130
+
+
+def test_an_interactive_call_does_not_wait_behind_a_large_job(jobs: Jobs) -> None:
+    call = {"scraper": "lab/count", "input": {"n": 1}, "wait": 30}
+
+    def ask() -> float:
+        began = time.perf_counter()
+        assert jobs.api.post("/api/scrape", json=call).status_code == 200
+        return time.perf_counter() - began
+
+    idle = statistics.median([ask() for _ in range(15)][5:])
+    job_id = jobs.upload(({"n": n} for n in range(60_000)), "builtin/echo")
+    jobs.until(job_id, lambda job: job["counts"]["success"] > 500, 30, "it runs")
+    busy = statistics.median(ask() for _ in range(10))
+    job = jobs.get(job_id)
+    jobs.ask(job_id, "cancel")
+    jobs.ended(job_id)
+    assert job["counts"]["success"] < 60_000
+    assert busy < max(10 * idle, 0.25)
+
+
+@pytest.mark.parametrize("name", YARDS)
+def test_a_job_goes_on_after_everything_was_killed(name: str) -> None:
+    rows = [{"n": n, "seconds": 0.01} for n in range(600)]
+    with YARDS[name]() as yard:
+        with yard.client() as api:
+            jobs = Jobs(api)
+            policy = {"isolation": "job", **PATIENT}
+            job_id = jobs.upload(rows, "lab/count", policy=policy, exports=EVERY_FORMAT)
+            jobs.until(job_id, lambda job: job["counts"]["success"] > 100, 30, "it runs")
+        _kill_and_start(yard)
+        with yard.client() as api:
+            jobs = Jobs(api)
+            job = jobs.ended(job_id, 90)
+            assert (job["counts"]["success"], job["counts"]["total"]) == (600, 600)
+            items = jobs.items(job_id)
+            assert [(item["result"]["n"], item["result"]["square"]) for item in items] == [
+                (n, n * n) for n in range(600)
+            ]
+            for format_, found in jobs.exported(job_id).items():
+                assert numbers(found) == list(range(600)), format_
+
+
+def _kill_and_start(yard: Yard) -> None:
+    """kill -9 of every program, the servers of a cluster among them; then all of it again."""
+    for program in yard.programs:
+        program.kill()
+    if isinstance(yard, Cluster):
+        yard.valkey.stop()
+        yard.postgres.stop()
+        yard.valkey.start()
+        yard.postgres.start()
+        yard.add_gateway()
+        for _ in range(2):
+            yard.add_worker()
+        yard.add_dispatcher()
+        yard.wait_until_up()
+    elif isinstance(yard, Embedded):
+        yard.ready(yard.add())
+
+
+def _all_open_slots(jobs: Jobs) -> int:
+    """How many are taken, once those are all but the ones kept for interactive calls; 0 before."""
+    workers = jobs.api.get("/api/workers").json()["workers"]
+    busy, slots = (sum(worker[field] for worker in workers) for field in ("busy", "slots"))
+    return int(busy) if busy == slots - len(workers) else 0
+
+
+def _children(yard: Yard) -> list[Process]:
+    return [child for worker in running(yard.workers) for child in worker.children()]
+
+
+def _at_least(count: int, children: list[Process]) -> list[Process] | None:
+    return children if len(children) >= count else None
+
+
+@contextmanager
+def _web() -> Iterator[tuple[str, list[float]]]:
+    """A web server, and when it was asked."""
+    arrivals: list[float] = []
+
+    class Page(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            arrivals.append(time.monotonic())
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"hello")
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", arrivals
+        finally:
+            server.shutdown()
+            thread.join()
