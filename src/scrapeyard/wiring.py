@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS, make_builtins
 from scrapeyard.dispatch.dispatcher import Dispatcher
+from scrapeyard.duty_wiring import start_schedules, start_webhooks
 from scrapeyard.engine_wiring import WebParts, start_engine
 from scrapeyard.engines.assembly import Engine
 from scrapeyard.engines.sites.site import Sites
@@ -154,7 +155,18 @@ class Platform:
             sites=Sites(settings.sites.whole_hosts),
             clock=time.time,
         )
-        more = (reading, following, exporter)
+        schedules = await start_schedules(
+            settings,
+            store,
+            base.queue,
+            recorder=base.recorder,
+            blobs=blobs,
+            catalogue=base.catalogue,
+            intake=base.intake,
+            up=self._up,
+        )
+        webhooks = await start_webhooks(settings, store, self._up)
+        more = (reading, following, exporter, schedules, webhooks)
         dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finisher.finish, more=more)
         await self._up(dispatcher.start, dispatcher.stop)
 

@@ -28,10 +28,12 @@ from scrapeyard.gateway.routes import (
     metrics,
     proxies,
     runs,
+    schedule,
     scrape,
     scrapers,
     sites,
     stats,
+    webhooks,
     workers,
 )
 from scrapeyard.gateway.services import Gateway, GatewayServices
@@ -43,6 +45,7 @@ __all__ = ["GatewayServices", "create_app"]
 FAMILIES = (
     *(scrape, runs, events, artifacts),
     *(jobs, job_items, job_results, job_stream, exports, dead_letters, stats),
+    *(schedule, webhooks),
     *(workers, scrapers, channels, sites, proxies, cache, health, metrics),
 )
 """Of routes, in the order in which they are described."""
@@ -102,7 +105,7 @@ def _wrap(app: FastAPI, settings: GatewaySettings) -> None:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(settings.cors_origins),
-            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=["Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer", "Range", "traceparent"],
             expose_headers=list(EXPOSED),
         )

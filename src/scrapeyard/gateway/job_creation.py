@@ -23,6 +23,7 @@ from scrapeyard.gateway.job_news import JobNews
 from scrapeyard.gateway.job_policies import policy_of
 from scrapeyard.gateway.lanes import Lanes
 from scrapeyard.gateway.problems import Refusal
+from scrapeyard.gateway.receivers import Receivers
 from scrapeyard.intake.checking import check_source
 from scrapeyard.intake.filling import Intake
 from scrapeyard.intake.source import (
@@ -94,6 +95,7 @@ class JobCreation:
         intake: Intake,
         lanes: Lanes,
         news: JobNews,
+        receivers: Receivers,
         default_scraper: str,
         clock: Callable[[], float],
     ) -> None:
@@ -103,6 +105,7 @@ class JobCreation:
         self._intake = intake
         self._lanes = lanes
         self._news = news
+        self._receivers = receivers
         self._default = default_scraper
         self._checker = InputChecker()
         self._clock = clock
@@ -149,6 +152,8 @@ class JobCreation:
     async def _drafted(self, options: JobOptions, scraper: Scraper, source: Source, job_id: str) -> Job:
         preferred = scraper.policy.priority
         webhook = options.webhook
+        if webhook is not None:
+            self._receivers.check(webhook)
         return Job(
             id=job_id,
             status=JobStatus.PAUSED if options.paused else first_status(source),

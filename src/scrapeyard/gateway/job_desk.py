@@ -12,6 +12,7 @@ from scrapeyard.gateway.job_rates import JobRates
 from scrapeyard.gateway.job_streams import JobStreams
 from scrapeyard.gateway.lanes import Lanes
 from scrapeyard.gateway.origins import Origins
+from scrapeyard.gateway.receivers import Receivers
 from scrapeyard.gateway.uploads import Uploads
 from scrapeyard.intake.filling import Intake
 from scrapeyard.model.job import Job
@@ -52,6 +53,7 @@ class JobDesk:
             intake=intake,
             lanes=Lanes(store, 10 * settings.worker.lease_seconds),
             news=self.news,
+            receivers=Receivers(settings.webhooks),
             default_scraper=settings.repository.default,
             clock=clock,
         )

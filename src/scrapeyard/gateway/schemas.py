@@ -37,6 +37,25 @@ Url = Annotated[str, Field(pattern=URL, max_length=8192)]
 Milliseconds = Annotated[float, Field(ge=0)]
 
 
+RunWebhookEvent = Literal["run.succeeded", "run.failed", "run.cancelled"]
+Secret = Annotated[str, Field(min_length=16, max_length=200, pattern=r"^[\x21-\x7e]+$")]
+
+
+class RunWebhookCall(BaseModel):
+    """Who is told when a run ends."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Url = Field(description="Where to; private addresses are refused unless the operator allows them.")
+    events: list[RunWebhookEvent] = Field(
+        default_factory=lambda: ["run.succeeded", "run.failed", "run.cancelled"],
+        min_length=1,
+        max_length=3,
+        description="What is told.",
+    )
+    secret: Secret | None = Field(None, description="Signs what is sent, never shown; default: the operator's.")
+
+
 class ScrapeCall(BaseModel):
     """A scrape to do. Give at least one of `url`, `urls` and `scraper`; `url` and `urls` exclude each other."""
 
@@ -74,6 +93,7 @@ class ScrapeCall(BaseModel):
     priority: Priority | None = Field(None, description="Default: `high` for a waiting call, otherwise `normal`.")
     lane: str | None = Field(None, pattern=NAME, description="Which workers take it; default: the scraper's lane.")
     policy: Policy = Policy()
+    webhook: RunWebhookCall | None = Field(None, description="Who is told when a run ends.")
 
     @model_validator(mode="after")
     def _names_something(self) -> "ScrapeCall":

@@ -7,31 +7,29 @@ call that is answered with a handle is durable before that answer.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import Raw
 from starlette.responses import Response
 from starlette.types import Receive
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.dispatch.deliveries import deliver
-from scrapeyard.dispatch.submit import Order, build_runs
+from scrapeyard.dispatch.submit import build_runs
 from scrapeyard.errors import (
     IdempotencyConflict,
     QueueUnavailable,
     ScrapeyardError,
-    SourceUnavailable,
     StoreUnavailable,
 )
 from scrapeyard.gateway import documents, problems
 from scrapeyard.gateway.backlog import Backlog
 from scrapeyard.gateway.calls import Asked
 from scrapeyard.gateway.cancelling import Cancelling
-from scrapeyard.gateway.inputs import InputChecks
 from scrapeyard.gateway.lanes import Lanes
 from scrapeyard.gateway.lookup import Lookup
-from scrapeyard.gateway.policies import Policy, fetching_of
+from scrapeyard.gateway.orders import Orders
+from scrapeyard.gateway.receivers import Receivers
 from scrapeyard.gateway.remedies import EXITS
 from scrapeyard.gateway.waiting import Call, Waiters, Wake
-from scrapeyard.model import Priority, Run, RunStatus, Scraper, may_help_later
+from scrapeyard.model import Run, RunStatus, may_help_later
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
@@ -64,65 +62,33 @@ class Scraping:
         self._store = store
         self._recorder = recorder
         self._blobs = blobs
-        self._catalogue = catalogue
         self._gateway_id = gateway_id
         self._clock = clock
         self._waiters = waiters
         self._lookup = lookup
         self._cancelling = cancelling
-        self._default = settings.repository.default
-        self._inputs = InputChecks()
-        self._lanes = Lanes(store, 10 * settings.worker.lease_seconds)
+        self._receivers = Receivers(settings.webhooks)
+        lanes = Lanes(store, 10 * settings.worker.lease_seconds)
+        self._orders = Orders(catalogue, lanes, settings.repository.default)
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
 
     async def answer(self, asked: Asked, receive: Receive) -> Response:
         """Do what a call asks for. `receive` is the request's, its body read: it tells when the caller hangs up."""
-        scraper = await self._find(asked.call.scraper or self._default)
-        inputs = self._check(asked, scraper)
-        lane = await self._lanes.choose(asked.call.lane, scraper)
-        await self._backlog.admit(lane, len(inputs))
-        runs = build_runs(self._order(asked, scraper, inputs, lane), self._clock())
+        order = await self._orders.place(asked, self._gateway_id if asked.wait else "")
+        await self._backlog.admit(order.lane, len(order.inputs))
+        runs = build_runs(order, self._clock())
+        await self._watch(asked, runs)
         if asked.key is not None:
             return await self._keyed(asked, asked.key, runs, receive)
         if asked.wait == 0:
             return await self._at_once(asked, runs)
         return await self._waited(asked, runs, receive)
 
-    async def _find(self, wanted: str) -> Scraper:
-        """From memory. Only the first call that pins an old version, which is not kept ready, waits for it to come."""
-        try:
-            return self._catalogue.resolve(wanted)
-        except SourceUnavailable as error:
-            if not error.details.get("obtainable"):
-                raise
-            return await self._catalogue.obtain(wanted)
-
-    def _check(self, asked: Asked, scraper: Scraper) -> tuple[Raw, ...]:
-        call = asked.call
-        if call.urls is not None:
-            return tuple(
-                self._inputs.check(scraper, {**call.input, "url": url}, f"/urls/{index}")
-                for index, url in enumerate(call.urls)
-            )
-        given = call.input if call.url is None else {**call.input, "url": call.url}
-        return (self._inputs.check(scraper, given),)
-
-    def _order(self, asked: Asked, scraper: Scraper, inputs: tuple[Raw, ...], lane: str) -> Order:
-        """The version is chosen here, once; workers run that one. A built-in is the worker's own, of its version."""
-        call, defaults = asked.call, scraper.policy
-        wanted = call.priority or (Priority(defaults.priority) if defaults.priority else None)
-        timeout = call.policy.timeout_seconds
-        return Order(
-            scraper=(call.scraper or self._default) if scraper.is_builtin else str(scraper.ref),
-            inputs=inputs,
-            lane=lane,
-            priority=wanted or (Priority.HIGH if asked.wait else Priority.NORMAL),
-            max_attempts=1 + _retries(call.policy, scraper),
-            timeout_seconds=defaults.timeout_seconds if timeout is None else timeout,
-            reply_to=self._gateway_id if asked.wait else "",
-            traceparent=asked.traceparent,
-            fetching=fetching_of(call.policy).over(defaults.fetching),
-        )
+    async def _watch(self, asked: Asked, runs: Sequence[Run]) -> None:
+        """Written before the runs are, so that no end is ever missed; a watch of runs that never came is dropped."""
+        if asked.call.webhook is not None:
+            webhook = self._receivers.of_run(asked.call.webhook)
+            await self._store.watch_runs([run.id for run in runs], webhook, self._clock())
 
     async def _waited(self, asked: Asked, runs: Sequence[Run], receive: Receive) -> Response:
         with self._waiters.join(runs) as call:
@@ -238,12 +204,6 @@ class Scraping:
         detail = f"not finished within {asked.wait:g} s, and cancelled as asked"
         document = problems.problem("wait_timeout", 504, detail, retryable=True, **more)
         return problems.respond(document, _headers(asked, replayed))
-
-
-def _retries(policy: Policy, scraper: Scraper) -> int:
-    if "retries" in policy.model_fields_set or scraper.policy.retries is None:
-        return policy.retries
-    return scraper.policy.retries
 
 
 def _bad_end(run: Run) -> dict[str, Any]:

@@ -16,9 +16,13 @@ from scrapeyard.gateway.caching import Caching
 from scrapeyard.gateway.cancelling import Cancelling
 from scrapeyard.gateway.health import Health
 from scrapeyard.gateway.job_desk import DeskStore, JobDesk
+from scrapeyard.gateway.lanes import Lanes
 from scrapeyard.gateway.lookup import Lookup
+from scrapeyard.gateway.orders import Orders
 from scrapeyard.gateway.proxy_documents import UseOfSites
+from scrapeyard.gateway.receivers import Receivers
 from scrapeyard.gateway.refreshing import Refreshing
+from scrapeyard.gateway.schedule_desk import ScheduleDesk
 from scrapeyard.gateway.scraping import Scraping
 from scrapeyard.gateway.site_desk import MoreOfSites, SiteDesk
 from scrapeyard.gateway.waiting import Waiters
@@ -98,6 +102,17 @@ class Gateway:
             blobs=services.blobs,
             catalogue=services.catalogue,
             intake=services.intake,
+            clock=services.clock,
+        )
+        self.schedules = ScheduleDesk(
+            store=services.store,
+            creation=self.jobs.creation,
+            orders=Orders(
+                services.catalogue,
+                Lanes(services.store, 10 * settings.worker.lease_seconds),
+                settings.repository.default,
+            ),
+            receivers=Receivers(settings.webhooks),
             clock=services.clock,
         )
         self.caching = Caching(settings, services.queue, services.pages, self.scraping)

@@ -1,0 +1,72 @@
+"""Settings become the dispatcher's duties that reach beyond the store: schedules and webhooks."""
+
+import time
+
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.dispatch.schedules import Schedules
+from scrapeyard.dispatch.webhook_sending import Sender
+from scrapeyard.dispatch.webhooks import Webhooks
+from scrapeyard.engine_wiring import Up
+from scrapeyard.engines.http import WreqEngine
+from scrapeyard.intake.filling import Intake
+from scrapeyard.model import new_id
+from scrapeyard.queues.port import Queue
+from scrapeyard.repository.port import Catalogue
+from scrapeyard.settings import Settings
+from scrapeyard.store.recorder import Recorder
+from scrapeyard.store.sql import SqlStore
+
+
+async def start_schedules(
+    settings: Settings,
+    store: SqlStore,
+    queue: Queue,
+    *,
+    recorder: Recorder,
+    blobs: Blobs,
+    catalogue: Catalogue,
+    intake: Intake,
+    up: Up,
+) -> Schedules:
+    """The duty that starts jobs and runs, by the gateway's own steps."""
+    from scrapeyard.gateway.cancelling import Cancelling  # noqa: PLC0415 - a worker alone needs no web framework
+    from scrapeyard.gateway.job_desk import JobDesk  # noqa: PLC0415
+    from scrapeyard.gateway.lanes import Lanes  # noqa: PLC0415
+    from scrapeyard.gateway.orders import Orders  # noqa: PLC0415
+    from scrapeyard.gateway.receivers import Receivers  # noqa: PLC0415
+    from scrapeyard.gateway.schedule_starting import TemplateStarter  # noqa: PLC0415
+
+    clock = time.time
+    desk = JobDesk(
+        settings=settings, store=store, queue=queue, blobs=blobs, catalogue=catalogue, intake=intake, clock=clock
+    )
+    starter = TemplateStarter(
+        store=store,
+        queue=queue,
+        creation=desk.creation,
+        control=desk.control,
+        orders=Orders(catalogue, Lanes(store, 10 * settings.worker.lease_seconds), settings.repository.default),
+        receivers=Receivers(settings.webhooks),
+        cancelling=Cancelling(store, queue, recorder),
+        clock=clock,
+    )
+    schedules = Schedules(store, starter, clock, new_id("schedules"))
+    await up(schedules.start, schedules.stop)
+    return schedules
+
+
+async def start_webhooks(settings: Settings, store: SqlStore, up: Up) -> Webhooks:
+    """The duty that tells receivers, by an HTTP engine of its own. Raises SettingsInvalid."""
+    engine = make_webhook_engine(settings)
+    await up(engine.start, engine.stop)
+    webhooks = Webhooks(settings, store, Sender(settings.webhooks, engine, time.time), time.time, new_id("webhooks"))
+    await up(webhooks.start, webhooks.stop)
+    return webhooks
+
+
+def make_webhook_engine(settings: Settings) -> WreqEngine:
+    """Plain HTTP that looks like no browser, and reaches what the operator allows webhooks beside everyone's hosts."""
+    allowed = (*settings.http.allow_hosts, *settings.webhooks.allow_hosts)
+    seconds = settings.webhooks.timeout_seconds
+    changes = {"allow_hosts": allowed, "profile": "none", "total_seconds": seconds, "user_agent": ""}
+    return WreqEngine(settings.http.model_copy(update=changes))
