@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -163,7 +164,7 @@ class _Held:
         self._parts = parts
         self._turns = turns
         self._batch = batch
-        self._items = items
+        self._items = deque(items)
         self._work: asyncio.Task[None] | None = None
         self._stopped = False
 
@@ -248,10 +249,8 @@ class _Held:
         return max(1, min(AT_ONCE, self.job.policy.concurrency or AT_ONCE, len(self._items)))
 
     def _upcoming(self) -> Iterator[BatchItem]:
-        for item in self._items:
-            if self.draining:
-                return
-            yield item
+        while self._items and not self.draining:
+            yield self._items.popleft()
 
     async def _run_lane(self, items: Items, upcoming: Iterator[BatchItem]) -> None:
         for item in upcoming:
