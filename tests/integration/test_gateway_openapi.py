@@ -3,6 +3,7 @@
 import asyncio
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
+from msgspec.structs import replace
 from schemathesis import GenerationMode, openapi
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -22,14 +24,21 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from scrapeyard.gateway.job_calls import EXPORT_ID, JOB_ID
 from scrapeyard.gateway.schemas import NAME, RUN_ID, VERSION
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.model import Delivery, ExitReason, LogLine, Priority, RunError
+from scrapeyard.model.job import ITEM_KEY, ExportWish, JobStatus
 from scrapeyard.queues import channels
+from scrapeyard.results.exporter import Exporter
+from scrapeyard.results.finishing import Finisher
 from scrapeyard.settings import GatewaySettings, Settings
 from scrapeyard.store.port import Ending
+from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import open_services, outcome_of, run_of, worker
+from tests.integration.job_desk import post, urls
+from tests.integration.job_desk import work as job_work
 
 ENDS = list(ExitReason)
 CHECKS = [
@@ -48,6 +57,9 @@ class Yard:
     folder: Path
     url: str = ""
     run_ids: list[str] = field(default_factory=list)
+    job_ids: list[str] = field(default_factory=list)
+    """One has completed, one is cancelled, one runs and one is paused, unless calls have changed that."""
+    export_ids: list[str] = field(default_factory=list)
     up: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -59,6 +71,7 @@ class Yard:
             await server.start()
             work = asyncio.create_task(self._work(services))
             self.url = server.url
+            await self._make_jobs(services)
             self.up.set()
             await asyncio.to_thread(self.done.wait)
             work.cancel()
@@ -71,6 +84,26 @@ class Yard:
         while True:
             for delivery in await services.queue.take(["default", "bulk"], 50, list(Priority), 60):
                 await self._end(services, delivery)
+
+    async def _make_jobs(self, services: GatewayServices) -> None:
+        """One that completed with its files, one that was cancelled, one that runs and one that is paused."""
+        store: SqlStore = services.store  # type: ignore[assignment]
+        async with httpx.AsyncClient(base_url=self.url, timeout=20, trust_env=False) as client:
+            items = [{"item_id": f"k{number}", "url": url} for number, url in enumerate(urls(3))]
+            made = [(await post(client, items=items, paused=last))["id"] for last in (False, False, False, True)]
+            for job_id in made[:1]:
+                await job_work(store, job_id, lambda item: ENDS[item.seq])
+                await store.move_job(job_id, JobStatus.RUNNING, JobStatus.FINISHING, time.time())
+                job = await store.job(job_id)
+                assert job is not None
+                wishes = (ExportWish(type="full", format="csv"), ExportWish(type="diff", format="json"))
+                exporter = Exporter(store, services.blobs, time.time)
+                await Finisher(store, services.blobs, exporter, time.time).finish(replace(job, exports=wishes))
+                await store.move_job(job_id, JobStatus.FINISHING, JobStatus.COMPLETED, time.time())
+                self.export_ids = [export.id for export in await store.exports(job_id)]
+            await store.cancel_job(made[1], False, time.time() - 60)
+            await job_work(store, made[2], lambda item: ENDS[-1 - item.seq])
+        self.job_ids = made
 
     async def _end(self, services: GatewayServices, delivery: Delivery) -> None:
         reason = ENDS[len(self.run_ids) % len(ENDS)]
@@ -107,7 +140,26 @@ OPERATIONS = [
     "GET /api/cache",
     "POST /api/cache/invalidate",
     "POST /api/cache/warm",
+    "GET /api/dead-letters",
+    "GET /api/exports/{export_id}",
+    "GET /api/exports/{export_id}/download",
     "GET /api/health",
+    "GET /api/jobs",
+    "POST /api/jobs",
+    "DELETE /api/jobs/{job_id}",
+    "GET /api/jobs/{job_id}",
+    "POST /api/jobs/{job_id}/cancel",
+    "GET /api/jobs/{job_id}/exports",
+    "POST /api/jobs/{job_id}/exports",
+    "GET /api/jobs/{job_id}/items",
+    "POST /api/jobs/{job_id}/items",
+    "GET /api/jobs/{job_id}/items/{key}",
+    "GET /api/jobs/{job_id}/items/{key}/download",
+    "POST /api/jobs/{job_id}/pause",
+    "POST /api/jobs/{job_id}/redrive",
+    "GET /api/jobs/{job_id}/results",
+    "POST /api/jobs/{job_id}/resume",
+    "GET /api/jobs/{job_id}/stream",
     "GET /api/live",
     "GET /api/proxies",
     "DELETE /api/proxies/{name}",
@@ -133,6 +185,7 @@ OPERATIONS = [
     "GET /api/sites/{site}",
     "PUT /api/sites/{site}",
     "POST /api/sites/{site}/reset",
+    "GET /api/stats",
     "GET /api/workers",
     "GET /metrics",
 ]
@@ -165,8 +218,9 @@ def test_every_answer_is_as_the_document_says(
 
 
 def _aim(case: schemathesis.Case, yard: Yard) -> None:
-    """Let an id that is well formed name a run there is, and most scrapers one there is."""
+    """Let an id that is well formed name a run or job there is, and most scrapers one there is."""
     given = case.path_parameters or {}
+    _aim_at_jobs(case, given, yard)
     asked = str(given.get("run_id", ""))
     if re.fullmatch(RUN_ID, asked):
         case.path_parameters["run_id"] = yard.run_ids[int(asked[-4:], 16) % len(yard.run_ids)]
@@ -175,6 +229,20 @@ def _aim(case: schemathesis.Case, yard: Yard) -> None:
         case.path_parameters |= {"site": "shop", "task": "product"}
         if isinstance(case.body, dict) and re.fullmatch(VERSION, str(case.body.get("version", "")), re.ASCII):
             case.body = {**case.body, "version": "1.4.2"}
+
+
+def _aim_at_jobs(case: schemathesis.Case, given: dict[str, object], yard: Yard) -> None:
+    """A stream is followed to its end, so only of the job that completed, which nothing runs again; and all stay."""
+    asked, export = str(given.get("job_id", "")), str(given.get("export_id", ""))
+    if re.fullmatch(JOB_ID, asked) and case.method != "DELETE":
+        found = yard.job_ids
+        if case.path.endswith(("/stream", "/redrive")):
+            found = found[:1] if case.path.endswith("/stream") else found[1:]
+        case.path_parameters["job_id"] = found[int(asked[-4:], 16) % len(found)]
+    if re.fullmatch(EXPORT_ID, export):
+        case.path_parameters["export_id"] = yard.export_ids[int(export[7:11], 16) % len(yard.export_ids)]
+    if re.fullmatch(ITEM_KEY, str(given.get("key", "")), re.ASCII):
+        case.path_parameters["key"] = f"k{len(str(given['key'])) % 4}"
 
 
 def test_every_operation_is_described(yard: Yard) -> None:

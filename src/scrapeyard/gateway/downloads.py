@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
@@ -12,6 +13,13 @@ from scrapeyard.results import artifacts
 _CONTENT_TYPE = re.compile(
     r"^[a-zA-Z0-9!#$&^_.+-]{1,100}/[a-zA-Z0-9!#$&^_.+-]{1,100}(\s*;\s*[a-zA-Z0-9-]{1,50}=[\w.-]{1,50})?$"
 )
+
+
+BYTES: dict[str, Any] = {
+    "application/json": {"schema": {}},
+    "*/*": {"schema": {"type": "string", "format": "binary"}},
+}
+"""How a download's content is described."""
 
 
 class AnyResponse(Response):

@@ -1,13 +1,12 @@
 """What calls about jobs ask for: the models that their bodies are validated with."""
 
-import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from scrapeyard.gateway.job_policies import JobPolicyCall
-from scrapeyard.gateway.schemas import NAME, SCRAPER_WANTED, Url
+from scrapeyard.gateway.schemas import NAME, SCRAPER_WANTED, Url, no_number
 from scrapeyard.intake.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START
 from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.job import ITEM_KEY, ExportWish, ItemStatus
@@ -64,17 +63,10 @@ class Choice(BaseModel):
     exclude: list[Pattern] = Field(default_factory=list, max_length=MAX_PATTERNS, description="None may fit.")
 
 
-def _no_number(given: object) -> object:
-    """A bare number would be taken for seconds or milliseconds by its size; ISO 8601 says what is meant."""
-    if not isinstance(given, str) or not re.match(r"\d{4}-\d\d-\d\d", given):
-        raise ValueError("write ISO 8601, as 2026-01-31T09:30:00Z")
-    return given
-
-
 class SitemapChoice(Choice):
     """What is taken of a sitemap."""
 
-    modified_since: Annotated[datetime, BeforeValidator(_no_number)] | None = Field(
+    modified_since: Annotated[datetime, BeforeValidator(no_number)] | None = Field(
         None, description="Pages that say they are older are left out. ISO 8601; UTC when it names no zone."
     )
     limit: int | None = Field(None, ge=1, le=MAX_ITEMS, strict=True, description="Addresses taken at most.")

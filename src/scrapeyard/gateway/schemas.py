@@ -4,6 +4,7 @@ Requests are validated with these. Answers are built as bytes elsewhere (`docume
 describe them, and tests hold the two together.
 """
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -31,6 +32,16 @@ FORMS = {
     URL: "a URL with http:// or https://, without spaces",
 }
 """What each of these patterns wants, in words."""
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def no_number(given: object) -> object:
+    """A time must be ISO 8601: a bare number would be taken for seconds or milliseconds by its size."""
+    if given is not None and not (isinstance(given, str) and _DAY.match(given)):
+        raise ValueError("write ISO 8601, as 2026-01-31T09:30:00Z")
+    return given
+
 
 EXAMPLE_ID = "run_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
 Url = Annotated[str, Field(pattern=URL, max_length=8192)]

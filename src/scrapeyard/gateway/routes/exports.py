@@ -5,7 +5,7 @@ from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway import documents
-from scrapeyard.gateway.downloads import AnyResponse, attachment, begun
+from scrapeyard.gateway.downloads import BYTES, AnyResponse, attachment, begun
 from scrapeyard.gateway.job_answers import ExportDocument, ExportsDocument
 from scrapeyard.gateway.job_calls import ExportCall
 from scrapeyard.gateway.job_desk import JobDesk
@@ -19,9 +19,8 @@ from scrapeyard.model import new_id
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.results.exporter import CONTENT_TYPES
 
-_FILE = {"schema": {"type": "string", "format": "binary"}}
-_WHOLE = {"description": "The file, as an attachment.", "content": {"*/*": _FILE}}
-_SOME = {"description": "The range that was asked for.", "content": {"*/*": _FILE}}
+_WHOLE = {"description": "The file, as an attachment.", "content": BYTES}
+_SOME = {"description": "The range that was asked for.", "content": BYTES}
 
 
 def routes(gateway: Gateway) -> APIRouter:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway import documents
-from scrapeyard.gateway.downloads import AnyResponse, attachment, kept_object
+from scrapeyard.gateway.downloads import BYTES, AnyResponse, attachment, kept_object
 from scrapeyard.gateway.job_answers import ItemPageDocument, WholeItemDocument
 from scrapeyard.gateway.job_desk import JobDesk
 from scrapeyard.gateway.job_documents import item_document
@@ -25,10 +25,7 @@ _Artifact = Annotated[
         description="`data`, `html`, `metadata`, `screenshot`, or a name from the item's `artifacts`.",
     ),
 ]
-_BYTES = {
-    "description": "The bytes, as an attachment.",
-    "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
-}
+_BYTES = {"description": "The bytes, as an attachment.", "content": BYTES}
 
 
 def routes(gateway: Gateway) -> APIRouter:

@@ -25,7 +25,7 @@ _EVENT = {
     "description": "One event of the stream.",
     "properties": {
         "event": {"type": "string", "description": f"One of {', '.join(KINDS)}."},
-        "id": {"type": "integer", "description": "Of events that are told again to whoever comes again."},
+        "id": {"type": "string", "description": "Of events that are told again to whoever comes again."},
         "data": {"type": "string", "description": "A JSON object."},
     },
     "required": ["event", "data"],

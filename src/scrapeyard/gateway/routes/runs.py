@@ -12,7 +12,7 @@ from scrapeyard.gateway import documents
 from scrapeyard.gateway.explain import explain
 from scrapeyard.gateway.openapi import refusals
 from scrapeyard.gateway.routes.parameters import RunId, Wait
-from scrapeyard.gateway.schemas import SCRAPER_ID, Explanation, LogsDocument, RunDocument, RunPageDocument
+from scrapeyard.gateway.schemas import SCRAPER_ID, Explanation, LogsDocument, RunDocument, RunPageDocument, no_number
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import ExitReason, Limits, LogLine, Run, RunStatus
 from scrapeyard.store.port import RunFilter
@@ -21,15 +21,8 @@ _Statuses = Annotated[list[RunStatus] | None, Query(max_length=5, description="A
 _Reasons = Annotated[list[ExitReason] | None, Query(max_length=40, description="Any of these; may be repeated.")]
 
 
-def _no_number(given: object) -> object:
-    """A bare number would be taken for seconds or milliseconds by its size; ISO 8601 says what is meant."""
-    if isinstance(given, str) and "-" not in given[1:]:
-        raise ValueError("write ISO 8601, as 2026-01-31T09:30:00Z")
-    return given
-
-
 _Instant = Annotated[
-    datetime | None, BeforeValidator(_no_number), Query(description="ISO 8601; UTC when it names no zone.")
+    datetime | None, BeforeValidator(no_number), Query(description="ISO 8601; UTC when it names no zone.")
 ]
 
 
