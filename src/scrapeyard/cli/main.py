@@ -1,7 +1,7 @@
 """The command line: data on stdout, logs and progress on stderr.
 
-Exit codes: 0 done · 1 the run ended badly or not in time, or a check failed · 2 wrong usage, input or settings · 3 the
-server cannot be reached · 130 interrupted.
+Exit codes: 0 done · 1 the run or job ended badly or not in time, or a check failed · 2 wrong usage, input or settings
+· 3 the server cannot be reached · 130 interrupted.
 """
 
 import sys
@@ -15,6 +15,7 @@ from scrapeyard.cli import (
     config,
     demo,
     doctor,
+    jobs,
     new,
     publish,
     record,
@@ -43,6 +44,7 @@ for group in (
     run,
     scrape,
     runs,
+    jobs,
     scrapers,
     workers,
     sites,

@@ -24,3 +24,4 @@ ScrapersFolder = Annotated[
     Path | None, typer.Option("--scrapers", help="Folder with scrapers.", file_okay=False, exists=True)
 ]
 RunId = Annotated[str, typer.Argument(metavar="ID", help="The run, as `scrapeyard runs` lists it.")]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="The job, as `scrapeyard jobs` lists it.")]

@@ -186,7 +186,7 @@ def _follow(server: "Server", run_id: str, as_json: bool) -> None:
     shown: set[tuple[float, str]] = set()
     while True:
         with server.events(f"{_path(run_id)}/events") as events:
-            for name, event in events:
+            for name, event, _ in events:
                 if name == "log" and (line := (event["at_ms"], event["text"])) not in shown:
                     shown.add(line)
                     _print(event, as_json)

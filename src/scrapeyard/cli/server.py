@@ -4,23 +4,28 @@ import ipaddress
 import json
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPException, HTTPResponse
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from scrapeyard import __version__
+from scrapeyard.cli.connections import PlainHandler, TlsHandler
 from scrapeyard.cli.options import DEFAULT_URL
 from scrapeyard.errors import BadRequest, ScrapeyardError
 
 PATIENCE_SECONDS = 30.0
+UPLOAD_SECONDS = 600.0
+"""A long list is checked while it is sent; the server may stop to take more meanwhile."""
 SILENCE_SECONDS = 60.0
 """An event stream says at least `still here` four times as often."""
 MAX_ANSWER = 512 * 1024 * 1024
 _PIECE = 256 * 1024
+_PLACES = 20
+"""Wrong places that are shown."""
 
 
 class ServerUnreachable(ScrapeyardError):
@@ -42,6 +47,15 @@ class Refused(ScrapeyardError):
 
 class RefusedCall(Refused, BadRequest):
     """The server answered that the call is wrong: correct what the message names."""
+
+
+class Event(NamedTuple):
+    """One server-sent event."""
+
+    name: str
+    data: Any
+    number: int | None = None
+    """By which the stream can be gone on with; None: it is not told again."""
 
 
 class Server:
@@ -71,7 +85,19 @@ class Server:
         """Status and document of an answer that is not an error. Raises Refused or ServerUnreachable."""
         with self._answer(self._request(method, path, query, body, headers), patience) as answer:
             data = answer.read(MAX_ANSWER + 1)
-            return answer.status, self._document(data)
+            return answer.status, self._document(data) if data else None
+
+    def upload(
+        self, path: str, pieces: Iterable[bytes], length: int | None, headers: Mapping[str, str], **query: Any
+    ) -> Any:
+        """Send bytes as they come and return the document of the answer; a `length` of None: it is not known before.
+        Raises Refused, also before all was sent, or ServerUnreachable."""
+        request = self._request("POST", path, query, headers=headers)
+        request.data = pieces  # which drops a length that was said before
+        size = ("Transfer-Encoding", "chunked") if length is None else ("Content-Length", str(length))
+        request.add_header(*size)
+        with self._answer(request, UPLOAD_SECONDS) as answer:
+            return self._document(answer.read(MAX_ANSWER + 1))
 
     @contextmanager
     def download(self, path: str) -> Iterator[Iterator[bytes]]:
@@ -80,10 +106,20 @@ class Server:
             yield self._pieces(answer)
 
     @contextmanager
-    def events(self, path: str) -> Iterator[Iterator[tuple[str, Any]]]:
-        """Name and document of each server-sent event until the stream ends."""
-        request = self._request("GET", path, headers={"Accept": "text/event-stream"})
+    def rest(self, path: str, first: int, tag: str) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """The bytes from `first` on, if the file's tag is still this one, else all of them; from which on they are."""
+        headers = {"Range": f"bytes={first}-", "If-Range": tag} if first else {}
+        with self._answer(self._request("GET", path, headers=headers), PATIENCE_SECONDS) as answer:
+            yield first if answer.status == 206 else 0, self._pieces(answer)
+
+    @contextmanager
+    def events(self, path: str, after: int | None = None) -> Iterator[Iterator[Event]]:
+        """Each server-sent event until the stream ends; those numbered higher than `after`."""
+        more = {} if after is None else {"Last-Event-ID": str(after)}
+        request = self._request("GET", path, headers={"Accept": "text/event-stream", **more})
         with self._answer(request, SILENCE_SECONDS) as answer:
+            if answer.headers.get_content_type() != "text/event-stream":
+                raise ServerUnreachable(f"{self.url} did not answer with events; is it a Scrapeyard server?")
             yield self._events(answer)
 
     def _request(
@@ -144,14 +180,17 @@ class Server:
         if left:
             raise ServerUnreachable(f"{self.url} hung up {left} bytes before the end; try again")
 
-    def _events(self, answer: HTTPResponse) -> Iterator[tuple[str, Any]]:
-        name = ""
+    def _events(self, answer: HTTPResponse) -> Iterator[Event]:
+        name, number = "", None
         while line := answer.readline(MAX_ANSWER):
             field, _, value = line.rstrip(b"\r\n").partition(b": ")
-            if field == b"event":
+            if field == b"id":
+                number = int(value) if value.isdigit() else None
+            elif field == b"event":
                 name = value.decode("utf-8", "replace")
             elif field == b"data":
-                yield name, self._document(value)
+                yield Event(name, self._document(value), number)
+                number = None
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -163,7 +202,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 def _opener(host: str) -> OpenerDirector:
     """Proxies of the environment serve every host but this machine."""
-    return build_opener(_NoRedirects, *([ProxyHandler({})] if _is_loopback(host) else []))
+    return build_opener(_NoRedirects, PlainHandler, TlsHandler, *([ProxyHandler({})] if _is_loopback(host) else []))
 
 
 def _is_loopback(host: str) -> bool:
@@ -186,14 +225,20 @@ def _words(status: int, problem: Mapping[str, Any]) -> str:
     """Each wrong place on a line of its own, then the remedy."""
     if "detail" not in problem:
         return f"the server answered {status} without saying why; is it a Scrapeyard server?"
-    errors = [error for error in problem.get("errors") or () if isinstance(error, dict)]
-    places = [f"  {error.get('path')}: {error.get('message')}" for error in errors]
+    places = [f"  {error.get('path')}: {error.get('message')}" for error in _tables(problem, "errors")]
+    places += [f"  line {row.get('line')}: {row.get('reason')}" for row in _tables(problem, "rows")]
     head = problem.get("title") if places else problem["detail"]
     remedy = _REMEDIES.get(str(problem.get("code")), str(problem.get("remedy") or ""))
     return "\n".join([str(head), *places, remedy]).rstrip()
 
 
+def _tables(problem: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    found = problem.get(name)
+    return [each for each in found if isinstance(each, dict)][:_PLACES] if isinstance(found, list) else []
+
+
 _REMEDIES = {
+    "bad_rows": "Correct them, or give --bad-rows skip to leave them out.",
     "bad_input": "`scrapeyard scrapers show SITE/TASK` shows the schema.",
     "invalid": "",
     "scraper_not_found": "`scrapeyard scrapers` lists what there is.",

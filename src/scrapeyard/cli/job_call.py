@@ -1,0 +1,188 @@
+"""What the options of a command say about a job, as the API takes it. Wrong ones are told before a server is asked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scrapeyard.cli.inputs import is_url, read_object
+from scrapeyard.errors import BadRequest
+
+EXPORT_TYPES = ("full", "seo", "diff", "records")
+EXPORT_FORMATS = ("csv", "xlsx", "json", "jsonl", "parquet")
+_LIST_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+_MEDIA = {"csv": "text/csv", "jsonl": "application/x-ndjson"}
+_PACKED = ".gz"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """A job, but for where its items come from. None and nothing: it was not said."""
+
+    scraper: str | None = None
+    name: str = ""
+    owner: str = ""
+    priority: str | None = None
+    lane: str | None = None
+    paused: bool = False
+    policy: str | None = None
+    """JSON or `@file`."""
+    rate: float | None = None
+    exports: Sequence[str] = ()
+    """Each `type:format`."""
+    webhook: str | None = None
+    """An address, JSON or `@file`."""
+    format: str | None = None
+    delimiter: str | None = None
+    names: str | None = None
+    """Parted by commas."""
+    columns: Sequence[str] = ()
+    """Each `column=field`."""
+    given: str | None = None
+    """Fields of every item: JSON or `@file`."""
+    bad_rows: str | None = None
+
+    def table(self) -> dict[str, Any]:
+        """The call's fields, those that were said. Raises BadRequest."""
+        fields = {
+            "scraper": self.scraper,
+            "name": self.name or None,
+            "owner": self.owner or None,
+            "priority": self.priority,
+            "lane": self.lane,
+            "paused": self.paused or None,
+            "policy": self._policy() or None,
+            "exports": [export_of(each) for each in self.exports] or None,
+            "webhook": self._webhook(),
+            "format": self.format,
+            "delimiter": {"tab": "\t"}.get(self.delimiter or "", self.delimiter),
+            "names": [name.strip() for name in self.names.split(",")] if self.names else None,
+            "columns": dict(_pair(each) for each in self.columns) or None,
+            "input": read_object(self.given, "--input") if self.given is not None else None,
+            "bad_rows": self.bad_rows,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def _policy(self) -> dict[str, Any]:
+        policy = {} if self.policy is None else read_object(self.policy, "--policy")
+        if self.rate is not None and policy.setdefault("rate", self.rate) != self.rate:
+            raise BadRequest("--policy has a rate of its own; give one of them")
+        return policy
+
+    def _webhook(self) -> dict[str, Any] | None:
+        if self.webhook is None:
+            return None
+        return {"url": self.webhook} if is_url(self.webhook) else read_object(self.webhook, "--webhook")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where a job's items come from, as the options say."""
+
+    words: Sequence[str] = ()
+    """A file, `-`, or with `urls` addresses."""
+    urls: bool = False
+    items_url: str | None = None
+    sitemap: str | None = None
+    start_urls: Sequence[str] = ()
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    modified_since: str | None = None
+    depth: int | None = None
+    any_site: bool = False
+    links: str | None = None
+    limit: int | None = None
+
+    def check(self) -> None:
+        """Raises BadRequest unless there is one source, with options that go with it."""
+        sources = (bool(self.words), bool(self.items_url), bool(self.sitemap), bool(self.start_urls))
+        if sum(sources) != 1:
+            raise BadRequest("give one source: FILE, -, --urls URL…, --items-url, --sitemap or --start-url")
+        if self.urls != bool(self.words) and self.urls:
+            raise BadRequest("--urls needs addresses: --urls https://shop.example/p/1 https://shop.example/p/2")
+        if self.words and not self.urls:
+            self._check_file()
+        self._check_options()
+
+    @property
+    def file(self) -> str | None:
+        """The list to send along; `-` is stdin. None: there is none."""
+        return self.words[0] if self.words and not self.urls else None
+
+    def table(self) -> dict[str, Any]:
+        """The call's fields; empty for a list that is sent along."""
+        if self.urls:
+            return {"items": list(self.words)}
+        if self.items_url:
+            return {"items_url": self.items_url}
+        if self.sitemap:
+            return {
+                "sitemap_url": self.sitemap,
+                **_under("sitemap", self._choice(), modified_since=self.modified_since),
+            }
+        if self.start_urls:
+            more = {"depth": self.depth, "links": self.links, "same_site": False if self.any_site else None}
+            return {"start_url": list(self.start_urls), **_under("follow", self._choice(), **more)}
+        return {}
+
+    def _choice(self) -> dict[str, Any]:
+        return {"include": list(self.include), "exclude": list(self.exclude), "limit": self.limit}
+
+    def _check_file(self) -> None:
+        if len(self.words) > 1:
+            raise BadRequest("give one file; for addresses write --urls before them")
+        if is_url(self.words[0]):
+            raise BadRequest(
+                f"{self.words[0][:200]}: an address; say what it is with --urls, --items-url, --sitemap or --start-url"
+            )
+
+    def _check_options(self) -> None:
+        for option, value, fits, goes_with in (
+            ("--include", self.include, self.sitemap or self.start_urls, "--sitemap or --start-url"),
+            ("--exclude", self.exclude, self.sitemap or self.start_urls, "--sitemap or --start-url"),
+            ("--limit", self.limit, self.sitemap or self.start_urls, "--sitemap or --start-url"),
+            ("--modified-since", self.modified_since, self.sitemap, "--sitemap"),
+            ("--depth", self.depth is not None, self.start_urls, "--start-url"),
+            ("--any-site", self.any_site, self.start_urls, "--start-url"),
+            ("--links", self.links, self.start_urls, "--start-url"),
+        ):
+            if value and not fits:
+                raise BadRequest(f"{option} goes with {goes_with}")
+
+
+def as_query(table: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a call whose body is a list: objects and lists as JSON."""
+    import json
+
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in table.items()}
+
+
+def export_of(text: str) -> dict[str, str]:
+    """An export as `type:format`. Raises BadRequest."""
+    kind, _, form = text.partition(":")
+    if kind not in EXPORT_TYPES or form not in EXPORT_FORMATS:
+        types, formats = ", ".join(EXPORT_TYPES), ", ".join(EXPORT_FORMATS)
+        raise BadRequest(f"{text[:100]!r}: write an export as type:format; types: {types}; formats: {formats}")
+    return {"type": kind, "format": form}
+
+
+def list_format(file: str) -> str | None:
+    """What a file's name says about it; None: nothing."""
+    return _LIST_FORMATS.get(Path(file.removesuffix(_PACKED)).suffix.lower())
+
+
+def media_type(file: str, form: str | None) -> str:
+    """The Content-Type to send a list with."""
+    return "application/gzip" if file.endswith(_PACKED) else _MEDIA.get(form or "", "text/plain")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    column, equals, name = text.partition("=")
+    if not equals or not column or not name:
+        raise BadRequest(f"{text[:100]!r}: write --column COLUMN=FIELD")
+    return column, name
+
+
+def _under(name: str, *tables: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    found = {key: value for table in (*tables, more) for key, value in table.items() if value not in (None, [])}
+    return {name: found} if found else {}

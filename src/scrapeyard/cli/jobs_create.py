@@ -1,0 +1,239 @@
+"""`jobs create`: from a list, addresses, a sitemap or links to a job on a server."""
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+
+import typer
+
+from scrapeyard.cli.jobs_watch import Strict
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
+
+if TYPE_CHECKING:
+    from scrapeyard.cli.job_call import Origin, Terms
+    from scrapeyard.cli.server import Server
+
+_PIECE = 256 * 1024
+_ROWS_SHOWN = 10
+Scraper = Annotated[
+    str | None, typer.Option(help="site/task or site/task@version; default: the server's, builtin/page.")
+]
+Policy = Annotated[
+    str | None, typer.Option(help='How items are run, as a JSON object or @file: {"retries": 2, "rate": 20}.')
+]
+Rate = Annotated[float | None, typer.Option(help="Items begun a second; short for the policy's rate.", min=0.0001)]
+ListFormat = Annotated[
+    Literal["auto", "csv", "jsonl", "json", "urls"] | None, typer.Option(help="Of the list; default: as its name says.")
+]
+Delimiter = Annotated[
+    Literal[",", ";", "|", "tab"] | None, typer.Option(help="Of CSV; default: told from its first line.")
+]
+Names = Annotated[str | None, typer.Option(help="Columns of CSV without a header, parted by commas.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="COLUMN=FIELD", help="This column is this field of the input; may be repeated."),
+]
+Given = Annotated[str | None, typer.Option("--input", "-i", help="Fields that every item has: a JSON object or @file.")]
+BadRows = Annotated[
+    Literal["reject", "skip"] | None, typer.Option(help="Refuse a list with unusable rows, or leave them out.")
+]
+Exports = Annotated[
+    list[str] | None,
+    typer.Option("--export", metavar="TYPE:FORMAT", help="A file to be made at the end, as full:csv; may be repeated."),
+]
+
+
+def add_to(group: typer.Typer) -> None:
+    """Add the command."""
+    group.command()(create)
+
+
+def create(
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE | - | --urls URL...]", help="A list (CSV, JSONL, JSON, addresses; .gz too)."),
+    ] = None,
+    *,
+    urls: Annotated[bool, typer.Option("--urls", help="The words are addresses, not a file.")] = False,
+    items_url: Annotated[str | None, typer.Option(help="A list at an address.")] = None,
+    sitemap: Annotated[str | None, typer.Option(help="A sitemap, an index of them, or a site that has one.")] = None,
+    start_url: Annotated[list[str] | None, typer.Option(help="Follow links from here; may be repeated.")] = None,
+    include: Annotated[list[str] | None, typer.Option(help="Addresses like /p/**; may be repeated.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="None of these; may be repeated.")] = None,
+    modified_since: Annotated[str | None, typer.Option(help="Pages of the sitemap not older, ISO 8601.")] = None,
+    depth: Annotated[int | None, typer.Option(help="Links from a start to the farthest page; default 1.")] = None,
+    any_site: Annotated[bool, typer.Option("--any-site", help="Follow links to other sites, too.")] = False,
+    links: Annotated[str | None, typer.Option(help="Field of the results that has the links.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Addresses taken at most.", min=1)] = None,
+    scraper: Scraper = None,
+    name: Annotated[str, typer.Option(help="For people.")] = "",
+    owner: Annotated[str, typer.Option(help="Whose share of the workers it uses.")] = "",
+    priority: Annotated[Literal["high", "normal", "low"] | None, typer.Option(help="Against other jobs.")] = None,
+    lane: Annotated[str | None, typer.Option(help="Which workers take it.")] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Begin only with `jobs resume`.")] = False,
+    policy: Policy = None,
+    rate: Rate = None,
+    export: Exports = None,
+    webhook: Annotated[str | None, typer.Option(help="Who is told: an address, a JSON object or @file.")] = None,
+    list_format: Annotated[
+        Literal["auto", "csv", "jsonl", "json", "urls"] | None,
+        typer.Option("--format", help="Of the list; default: as its name says."),
+    ] = None,
+    delimiter: Delimiter = None,
+    names: Names = None,
+    column: Columns = None,
+    given: Given = None,
+    bad_rows: BadRows = None,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="The same key and call make one job.", show_default=False)
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show its progress until it ends.")] = False,
+    strict: Strict = False,
+    show: Annotated[bool, typer.Option("--print", help="Print the call as JSON instead of making it.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Make a job and print its id: FILE.csv, FILE.jsonl, - (stdin), --urls, --items-url, --sitemap or --start-url."""
+    from scrapeyard.cli.job_call import Origin, Terms
+    from scrapeyard.errors import BadRequest
+
+    origin = Origin(
+        words=source or (),
+        urls=urls,
+        items_url=items_url,
+        sitemap=sitemap,
+        start_urls=start_url or (),
+        include=include or (),
+        exclude=exclude or (),
+        modified_since=modified_since,
+        depth=depth,
+        any_site=any_site,
+        links=links,
+        limit=limit,
+    )
+    terms = Terms(
+        scraper=scraper,
+        name=name,
+        owner=owner,
+        priority=priority,
+        lane=lane,
+        paused=paused,
+        policy=policy,
+        rate=rate,
+        exports=export or (),
+        webhook=webhook,
+        format=list_format,
+        delimiter=delimiter,
+        names=names,
+        columns=column or (),
+        given=given,
+        bad_rows=bad_rows,
+    )
+    origin.check()
+    if strict and not watch:
+        raise BadRequest("--strict goes with --watch")
+    if show:
+        _print_call(origin, terms)
+        return
+    _create(url, origin, terms, key, watch=watch, strict=strict, as_json=as_json)
+
+
+def _print_call(origin: "Origin", terms: "Terms") -> None:
+    from scrapeyard.cli.screen import show_json
+    from scrapeyard.errors import BadRequest
+
+    if origin.file is not None:
+        raise BadRequest("--print shows calls that are all JSON; a list is sent as it is")
+    show_json({**terms.table(), **origin.table()})
+
+
+def _create(
+    url: str, origin: "Origin", terms: "Terms", key: str | None, *, watch: bool, strict: bool, as_json: bool
+) -> None:
+    from scrapeyard.cli.job_documents import end
+    from scrapeyard.cli.jobs_watch import watched
+    from scrapeyard.cli.screen import show_json
+    from scrapeyard.cli.server import Server
+
+    server = Server(url)
+    headers = {"Idempotency-Key": key} if key is not None else {}
+    if origin.file is not None:
+        job = _sent(server, origin.file, terms.table(), headers)
+    else:
+        _, job = server.call("POST", "/api/jobs", body={**terms.table(), **origin.table()}, headers=headers)
+    _tell_rows(job)
+    if not as_json:
+        typer.echo(job["id"])
+    if not watch:
+        if as_json:
+            show_json(job)
+        return
+    sys.stdout.flush()
+    ended = watched(server, job["id"])
+    if as_json:
+        show_json(ended)
+    end(ended, strict=strict)
+
+
+def _sent(server: "Server", file: str, table: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+    from scrapeyard.cli.bars import byte_bar
+    from scrapeyard.cli.job_call import as_query, list_format, media_type
+    from scrapeyard.cli.server import ServerUnreachable
+
+    form = table.get("format") or list_format(file)
+    query = as_query({**table, **({"format": form} if form else {})})
+    sent = 0
+    with open_list(file) as (stream, length), byte_bar(f"sending {file}", length) as advance:
+
+        def pieces() -> Iterator[bytes]:
+            nonlocal sent
+            while piece := stream.read(_PIECE):
+                yield piece
+                sent += len(piece)
+                advance(len(piece))
+
+        try:
+            kind = {"Content-Type": media_type(file, form)}
+            return dict(server.upload("/api/jobs", pieces(), length, {**headers, **kind}, **query))
+        except ServerUnreachable as error:
+            if not sent:
+                raise
+            raise ServerUnreachable(f"{error.message}; `scrapeyard jobs` tells whether the job was made") from None
+
+
+@contextmanager
+def open_list(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """A list and its length, None where that is not known before. Raises BadRequest when it cannot be read."""
+    from scrapeyard.errors import BadRequest
+
+    if file == "-":
+        yield sys.stdin.buffer, None
+        return
+    try:
+        stream = open(file, "rb")  # noqa: SIM115, PTH123  closed below
+    except OSError as error:
+        raise BadRequest(f"{file}: cannot be read: {error.strerror}") from None
+    with stream:
+        facts = os.fstat(stream.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            yield stream, None
+            return
+        if facts.st_size == 0:
+            raise BadRequest(f"{file}: there is nothing in it")
+        yield stream, facts.st_size
+
+
+def _tell_rows(job: dict[str, Any]) -> None:
+    rows = job.get("rows")
+    if not rows or not rows["bad"]:
+        return
+    from scrapeyard.cli.text import plain
+
+    typer.echo(f"scrapeyard: {rows['bad']:,} rows cannot be used and were left out:", err=True)
+    for row in rows["first_bad"][:_ROWS_SHOWN]:
+        typer.echo(f"  line {row['line']}: {plain(row['reason'])}", err=True)
+    if rows["bad"] > _ROWS_SHOWN:
+        typer.echo("  …", err=True)
