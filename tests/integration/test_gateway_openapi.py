@@ -14,6 +14,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
+from msgspec import Raw
 from msgspec.structs import replace
 from schemathesis import GenerationMode, openapi
 from schemathesis.specs.openapi.checks import (
@@ -24,18 +25,23 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from scrapeyard.dispatch.webhook_news import Outbox
 from scrapeyard.gateway.job_calls import EXPORT_ID, JOB_ID
+from scrapeyard.gateway.schedule_schemas import SCHEDULE_ID
 from scrapeyard.gateway.schemas import NAME, RUN_ID, VERSION
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
-from scrapeyard.model import Delivery, ExitReason, LogLine, Priority, RunError
+from scrapeyard.gateway.webhook_schemas import DELIVERY_ID
+from scrapeyard.model import Delivery, ExitReason, LogLine, Priority, RunError, RunStatus
 from scrapeyard.model.job import ITEM_KEY, ExportWish, JobStatus
+from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook
 from scrapeyard.queues import channels
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.settings import GatewaySettings, Settings
 from scrapeyard.store.port import Ending
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.webhook_port import DeliveryFilter
 from tests.integration.gateway_stand import open_services, outcome_of, run_of, worker
 from tests.integration.job_desk import post, urls
 from tests.integration.job_desk import work as job_work
@@ -60,6 +66,8 @@ class Yard:
     job_ids: list[str] = field(default_factory=list)
     """One has completed, one is cancelled, one runs and one is paused, unless calls have changed that."""
     export_ids: list[str] = field(default_factory=list)
+    schedule_ids: list[str] = field(default_factory=list)
+    delivery_ids: list[str] = field(default_factory=list)
     up: threading.Event = field(default_factory=threading.Event)
     done: threading.Event = field(default_factory=threading.Event)
 
@@ -72,6 +80,7 @@ class Yard:
             work = asyncio.create_task(self._work(services))
             self.url = server.url
             await self._make_jobs(services)
+            await self._make_schedules(services)
             self.up.set()
             await asyncio.to_thread(self.done.wait)
             work.cancel()
@@ -104,6 +113,24 @@ class Yard:
             await store.cancel_job(made[1], False, time.time() - 60)
             await job_work(store, made[2], lambda item: ENDS[-1 - item.seq])
         self.job_ids = made
+
+    async def _make_schedules(self, services: GatewayServices) -> None:
+        """One of jobs and one of runs; deliveries that were given up and that wait."""
+        store: SqlStore = services.store  # type: ignore[assignment]
+        async with httpx.AsyncClient(base_url=self.url, timeout=20, trust_env=False) as client:
+            for target in ({"job": {"items": urls(2)}}, {"scrape": {"url": urls(1)[0]}}):
+                made = await post(client, "/api/schedule", cron="@daily", time_zone="Asia/Seoul", **target)
+                self.schedule_ids.append(made["id"])
+        webhook = Webhook(url="https://hooks.example/", events=("run.succeeded",), secret="never to be shown")
+        run = run_of(Delivery(run_id=self.job_ids[0], scraper="a/b", input=Raw(b"{}"), created_at=1.0, queued_at=1.0))
+        for number in range(2):
+            ended = replace(run, id=f"run_{number:032x}", status=RunStatus.SUCCEEDED, finished_at=time.time())
+            await store.tell_run(ended.id, Outbox(60).of_run(ended, webhook))
+        taken = await store.claim_delivery("me", time.time(), time.time() + 60, [])
+        assert taken is not None
+        log = (Attempt(at=1.0, ms=2.5, error="nobody answers"),)
+        await store.end_attempt(replace(taken, state=DeliveryState.FAILED, next_at=None, finished_at=2.0, log=log))
+        self.delivery_ids = [one.id for one in (await store.deliveries(DeliveryFilter(), None, 9)).deliveries]
 
     async def _end(self, services: GatewayServices, delivery: Delivery) -> None:
         reason = ENDS[len(self.run_ids) % len(ENDS)]
@@ -165,6 +192,15 @@ OPERATIONS = [
     "DELETE /api/proxies/{name}",
     "PUT /api/proxies/{name}",
     "GET /api/ready",
+    "GET /api/schedule",
+    "POST /api/schedule",
+    "DELETE /api/schedule/{schedule_id}",
+    "GET /api/schedule/{schedule_id}",
+    "PATCH /api/schedule/{schedule_id}",
+    "GET /api/schedule/{schedule_id}/history",
+    "POST /api/schedule/{schedule_id}/pause",
+    "POST /api/schedule/{schedule_id}/resume",
+    "POST /api/schedule/{schedule_id}/run",
     "GET /api/scrape",
     "POST /api/scrape",
     "DELETE /api/scrape/{run_id}",
@@ -186,6 +222,9 @@ OPERATIONS = [
     "PUT /api/sites/{site}",
     "POST /api/sites/{site}/reset",
     "GET /api/stats",
+    "GET /api/webhooks/deliveries",
+    "GET /api/webhooks/deliveries/{delivery_id}",
+    "POST /api/webhooks/deliveries/{delivery_id}/replay",
     "GET /api/workers",
     "GET /metrics",
 ]
@@ -221,6 +260,12 @@ def _aim(case: schemathesis.Case, yard: Yard) -> None:
     """Let an id that is well formed name a run or job there is, and most scrapers one there is."""
     given = case.path_parameters or {}
     _aim_at_jobs(case, given, yard)
+    for name, pattern, ids in (
+        ("schedule_id", SCHEDULE_ID, yard.schedule_ids),
+        ("delivery_id", DELIVERY_ID, yard.delivery_ids),
+    ):
+        if re.fullmatch(pattern, str(given.get(name, ""))) and case.method != "DELETE":
+            case.path_parameters[name] = ids[int(str(given[name])[-4:], 16) % len(ids)]
     asked = str(given.get("run_id", ""))
     if re.fullmatch(RUN_ID, asked):
         case.path_parameters["run_id"] = yard.run_ids[int(asked[-4:], 16) % len(yard.run_ids)]
