@@ -34,18 +34,18 @@ class BatchYard:
         """A job that runs; its items are called `k0`, `k1`, …"""
         job = Job(
             id=new_id("job"),
-            status=JobStatus.CREATING,
+            status=JobStatus.PAUSED,
             scraper=scraper.partition("@")[0],
             pinned=scraper,
             policy=JobPolicy(**policy),
             created_at=time.time(),
-            reading=True,
+            pause_reason="its items are put in",
         )
         assert await self.store.create_job(job)
         items = [NewItem(key=f"k{n}", input=Raw(msgspec.json.encode(given))) for n, given in enumerate(inputs)]
         for block in range(0, len(items), 1000):
             await self.store.add_items(job.id, items[block : block + 1000], block // 1000, time.time())
-        await self.store.end_reading(job.id, 0, "", time.time())
+        await self.store.set_paused(job.id, False, "", time.time())
         return job.id
 
     async def ended(self, job_id: str, seconds: float = 60.0) -> Job:
