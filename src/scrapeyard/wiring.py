@@ -55,11 +55,14 @@ from scrapeyard.worker.prepare import Preparer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scrapeyard.gateway.job_desk import JobDesk
     from scrapeyard.gateway.server import GatewayServer
 
 log = get_log("wiring")
 Role = Literal["gateway", "worker", "dispatcher"]
 ALL_ROLES: tuple[Role, ...] = ("gateway", "worker", "dispatcher")
+LOCAL_ROLES: tuple[Role, ...] = ("worker", "dispatcher")
+"""All that a job needs, for one process that steers it by `Platform.job_desk`."""
 _START_PATIENCE = 30.0
 
 
@@ -80,13 +83,24 @@ class _Base:
 
 
 class Platform:
-    """The chosen roles in one process. `start` brings them up in the order in which they need each other."""
+    """The chosen roles in one process. `start` brings them up in the order in which they need each other. Copies of
+    scrapers and packages that they require are kept in `cache` and `environments`; None: in the data directory."""
 
-    def __init__(self, settings: Settings, roles: tuple[Role, ...] = ALL_ROLES) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        roles: tuple[Role, ...] = ALL_ROLES,
+        *,
+        cache: Path | None = None,
+        environments: Path | None = None,
+    ) -> None:
         self.settings = settings
         self.roles = roles
         self.gateway: GatewayServer | None = None
         self.worker: Worker | None = None
+        self._cache = cache
+        self._environments = environments
+        self._base: _Base | None = None
         self._stack = AsyncExitStack()
 
     async def start(self) -> None:
@@ -102,6 +116,23 @@ class Platform:
         stack, self._stack = self._stack, AsyncExitStack()
         await stack.aclose()
 
+    def job_desk(self) -> "JobDesk":
+        """Jobs as a gateway serves them, for whoever has the platform in its own process; only after `start`."""
+        from scrapeyard.gateway.job_desk import JobDesk  # noqa: PLC0415 - a worker alone needs no web framework
+
+        base = self._base
+        if base is None:
+            raise RuntimeError("the platform was not started")
+        return JobDesk(
+            settings=self.settings,
+            store=base.store,
+            queue=base.queue,
+            blobs=base.blobs,
+            catalogue=base.catalogue,
+            intake=base.intake,
+            clock=time.time,
+        )
+
     async def _start(self) -> None:
         settings = self.settings
         if not settings.redis_url.get_secret_value():
@@ -113,7 +144,7 @@ class Platform:
         recorder = Recorder(store)
         await self._up(recorder.start, recorder.stop)
         blobs = make_blobs(settings)
-        catalogue = make_catalogue(settings)
+        catalogue = make_catalogue(settings, self._cache)
         await self._up(catalogue.start, catalogue.stop)
         if "gateway" not in self.roles:  # which follows moved channels by itself
             moved = MovedChannels(store, queue, catalogue, "", time.time)
@@ -122,7 +153,7 @@ class Platform:
         await web.start(self._up)
         worker_id = new_id("worker") if "worker" in self.roles else ""
         engine = await start_engine(settings, web, store, queue, worker_id=worker_id, up=self._up)
-        base = _Base(
+        base = self._base = _Base(
             queue=queue,
             store=store,
             recorder=recorder,
@@ -177,7 +208,7 @@ class Platform:
         await self._up(sandbox.start, sandbox.stop)
         extractor = ProcessExtractor()
         await self._up(extractor.start, extractor.stop)
-        environments = make_environments(settings)
+        environments = make_environments(settings, self._environments)
         await self._up(environments.start, environments.stop)
         secrets = Secrets(settings.repository.secrets_file)
         secrets.check()
@@ -282,9 +313,9 @@ def _make_intake(store: SqlStore, blobs: ObjectBlobs, engine: Engine, catalogue:
     )
 
 
-def make_environments(settings: Settings) -> Environments:
-    """Packages of scrapers, installed under the data directory."""
-    return Environments(settings.environments, settings.data_dir.resolve() / "environments")
+def make_environments(settings: Settings, home: Path | None = None) -> Environments:
+    """Packages of scrapers, installed in `home`; None: under the data directory."""
+    return Environments(settings.environments, home or settings.data_dir.resolve() / "environments")
 
 
 def make_catalogue(settings: Settings, home: Path | None = None) -> SourcedCatalogue:
@@ -370,7 +401,7 @@ async def _patiently(start: Callable[[], Awaitable[None]]) -> None:
 @contextmanager
 def _only_one(settings: Settings, roles: tuple[Role, ...]) -> "Iterator[None]":
     """A queue in memory serves one process: it must hold all roles and have the data directory for itself."""
-    if set(roles) != set(ALL_ROLES):
+    if set(roles) not in (set(ALL_ROLES), set(LOCAL_ROLES)):
         raise SettingsInvalid(
             "redis_url: a gateway, worker or dispatcher on its own needs Redis to meet the others; set REDIS_URL, "
             "or use `scrapeyard up` for all of them in one process"
