@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from scrapeyard.gateway.job_policies import JobPolicyCall
-from scrapeyard.gateway.schemas import NAME, SCRAPER_WANTED, Url, no_number
+from scrapeyard.gateway.schemas import NAME, SCRAPER_WANTED, URL, Url, no_number
 from scrapeyard.intake.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START
 from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.job import ITEM_KEY, ExportWish, ItemStatus
@@ -130,6 +130,15 @@ class JobOptions(ShapeOptions):
     webhook: WebhookCall | None = Field(None, description="Who is told of what happens to it.")
 
 
+_URL = {"type": "string", "pattern": URL, "maxLength": 8192}
+_Starts = Annotated[
+    list[Url],
+    Field(min_length=1, max_length=MAX_START),
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+    WithJsonSchema({"anyOf": [_URL, {"type": "array", "items": _URL, "minItems": 1, "maxItems": MAX_START}]}),
+]
+
+
 class JobCall(JobOptions):
     """A job to do. Give exactly one of `items`, `items_url`, `sitemap_url` and `start_url`."""
 
@@ -159,9 +168,7 @@ class JobCall(JobOptions):
         None, description="A sitemap, an index of them, a robots.txt, or a site whose robots.txt names them."
     )
     sitemap: SitemapChoice = Field(SitemapChoice(), description="What is taken of the sitemap.")
-    start_url: Url | Annotated[list[Url], Field(min_length=1, max_length=MAX_START)] | None = Field(
-        None, description="Where to begin to follow links."
-    )
+    start_url: _Starts | None = Field(None, description="Where to begin to follow links: an address, or several.")
     follow: Follow = Field(Follow(), description="How the links of `start_url` are followed.")
 
     @model_validator(mode="after")
@@ -179,8 +186,7 @@ class JobCall(JobOptions):
     @property
     def starts(self) -> tuple[str, ...]:
         """Where to begin to follow links; empty when that is not asked for."""
-        given = self.start_url
-        return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+        return tuple(self.start_url or ())
 
 
 class AppendOptions(ShapeOptions):

@@ -1,0 +1,97 @@
+"""A whole site by its sitemap, through the real programs: a job is made, its pages are read, the files are opened."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import openpyxl
+import pytest
+
+from tests.job_calls import Jobs
+from tests.programs import Embedded
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def yard(nothing_left: None) -> Iterator[Embedded]:
+    with Embedded() as opened:
+        yield opened
+        assert not list(opened.errors())
+
+
+@pytest.fixture(scope="module")
+def api(yard: Embedded) -> Iterator[httpx.Client]:
+    with yard.client() as client:
+        yield client
+
+
+def made(api: httpx.Client, **body: Any) -> str:
+    answer = api.post("/api/jobs", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def files(api: httpx.Client, job_id: str) -> dict[str, bytes]:
+    """What each export downloads, by type and format."""
+    found = api.get(f"/api/jobs/{job_id}/exports").json()["exports"]
+    assert {export["state"] for export in found} == {"done"}, found
+    return {f"{export['type']}.{export['format']}": api.get(export["links"]["download"]).content for export in found}
+
+
+def rows(data: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+
+
+def test_a_sitemap_becomes_tables(yard: Embedded, api: httpx.Client) -> None:
+    wishes = [{"type": "full", "format": "csv"}, {"type": "seo", "format": "xlsx"}, {"type": "full", "format": "json"}]
+    job_id = made(
+        api,
+        sitemap_url=f"{yard.shop.url}/sitemap.xml",
+        sitemap={"include": ["/product/*"], "limit": 40},
+        scraper="builtin/product",
+        exports=wishes,
+        policy={"keep_html": True},
+    )
+    job = Jobs(api).ended(job_id, 120)
+    assert (job["status"], job["counts"]["success"], job["counts"]["total"]) == ("completed", 40, 40), job
+    listed = {item["input"]["url"] for item in Jobs(api).items(job_id)}
+    assert all(url.startswith(f"{yard.shop.url}/product/") for url in listed)
+    found = files(api, job_id)
+    table = rows(found["full.csv"])
+    assert {row["url"] for row in table} == listed
+    assert all(row["title"] for row in table)
+    assert len(json.loads(found["full.json"])) == 40
+    sheet = openpyxl.load_workbook(io.BytesIO(found["seo.xlsx"]), read_only=True).active
+    assert sheet is not None
+    assert len(list(sheet.iter_rows(min_row=2))) == 40
+    item = Jobs(api).items(job_id)[0]
+    html = api.get(f"/api/jobs/{job_id}/items/{item['id']}/download", params={"artifact": "html"})
+    assert html.status_code == 200
+    assert "<h1" in html.text
+
+
+def test_links_are_followed_from_page_to_page(yard: Embedded, api: httpx.Client) -> None:
+    job_id = made(
+        api,
+        start_url=f"{yard.shop.url}/",
+        follow={"depth": 1, "limit": 15, "exclude": ["/slow**", "/status/**", "/account"]},
+    )
+    job = Jobs(api).ended(job_id, 120)
+    assert job["status"] == "completed"
+    assert 2 <= job["counts"]["total"] <= 15
+    urls = [item["input"]["url"] for item in Jobs(api).items(job_id)]
+    assert urls[0] == f"{yard.shop.url}/"
+    assert len(set(urls)) == len(urls)
+
+
+def test_a_sitemap_that_is_not_there_fails_the_job_with_its_reason(yard: Embedded, api: httpx.Client) -> None:
+    job_id = made(api, sitemap_url=f"{yard.shop.url}/status/404")
+    job = Jobs(api).ended(job_id)
+    assert (job["status"], job["counts"]["total"]) == ("failed", 0)
+    assert "404" in job["error"]["message"]
+    stream = api.get(f"/api/jobs/{job_id}/stream")
+    assert "event: end" in stream.text
