@@ -1,0 +1,45 @@
+"""Guarantees 1 to 3 for jobs: whatever is killed or restarted, a job ends, adds up all the while, and has one outcome
+for each item."""
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.chaos.jobs import play
+from tests.programs import Cluster
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+SHORT = ("worker", "child", "dispatcher", "redis-restart")
+long = pytest.mark.skipif(not os.environ.get("CHAOS_LONG"), reason="runs with CHAOS_LONG=1")
+
+
+@pytest.fixture(scope="module")
+def cluster(nothing_left: None) -> Iterator[Cluster]:
+    with Cluster(gateways=2, workers=2, dispatchers=2) as cluster:
+        yield cluster
+
+
+async def test_a_job_ends_once_for_every_item(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    account = await play(
+        cluster, items=600, seconds=0.03, seed=1, ways=SHORT, hurts=len(SHORT), every=(0.3, 0.8), within=60
+    )
+    with capsys.disabled():
+        sys.stdout.write(f"\n  {account.summary('600 items')}\n")
+    assert not account.faults
+    assert len(account.hurts) == len(SHORT)
+    assert account.samples > 20
+
+
+@long
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_job_of_thousands_through_everything(
+    cluster: Cluster, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account = await play(cluster, items=20_000, seconds=0.02, seed=seed, hurts=200, every=(0.5, 4.0), within=240)
+    with capsys.disabled():
+        sys.stdout.write(f"\n  {account.summary(f'20,000 items, seed {seed}')}\n")
+    assert not account.faults
+    assert len(account.hurts) > 8
+    assert account.samples > 100
