@@ -91,9 +91,9 @@ def _default(value: Any) -> str:
     return f"`{shown}`" if shown else "(empty)"
 
 
-def test_api_page_names_every_end_and_problem() -> None:
-    page = (ROOT / "docs" / "api.md").read_text("utf-8")
-    rows = {row[0]: row[1:] for row in table_rows(page)}
+def test_api_pages_name_every_end_and_problem() -> None:
+    page, ends = ((ROOT / "docs" / name).read_text("utf-8") for name in ("api.md", "exit-reasons.md"))
+    rows = {row[0]: row[1:] for row in table_rows(ends)}
     for reason in ExitReason:
         status = "504" if reason.is_time_limit else "200" if reason in ("succeeded", "skipped") else "502"
         assert rows[f"`{reason}`"][:2] == ["yes" if reason.retryable else "no", status], reason
