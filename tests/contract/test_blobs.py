@@ -187,6 +187,13 @@ async def test_deleting_leaves_no_empty_folders(tmp_path: Path) -> None:
     assert list((tmp_path / "blobs").rglob("*")) == []
 
 
+async def test_several_may_remove_the_same_at_once(blobs: Blobs) -> None:
+    for number in range(30):
+        await blobs.put(f"job_1/list/{number}", b"x", "text/plain")
+    await asyncio.gather(*(blobs.delete_prefix(["job_1/list/"]) for _ in range(8)))
+    assert [await blobs.size(f"job_1/list/{number}") for number in range(30)] == [None] * 30
+
+
 async def test_what_a_killed_write_left_goes_with_its_prefix(tmp_path: Path) -> None:
     blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
     for job in ("job_1", "job_2"):

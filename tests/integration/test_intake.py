@@ -1,5 +1,6 @@
 """From a list to a job's items, on real backends: what is read, what is refused, and what a crash leaves."""
 
+import asyncio
 import gzip
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -135,6 +136,14 @@ async def test_one_reads_at_a_time_and_another_when_the_first_is_gone(stand: Sta
     stand.clock.now += LEASE_SECONDS
     assert await intake.fill(job)
     assert (await stand.job(job)).counts.total == 3
+
+
+async def test_one_reads_at_a_time_within_a_process_too(stand: Stand) -> None:
+    intake, job_id = stand.intake(), new_id("job")
+    await intake.keep_list(job_id, SCRAPER, given(csv_of(1500)), Shape())
+    job = await stand.create(ListSource(), id=job_id)
+    assert sorted(await asyncio.gather(*(intake.fill(job) for _ in range(5)))) == [False] * 4 + [True]
+    assert (await stand.job(job)).counts.total == 1500
 
 
 async def test_a_job_that_was_read_meanwhile_is_not_read_again(stand: Stand, site: Site) -> None:

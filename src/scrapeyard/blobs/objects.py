@@ -168,8 +168,9 @@ class ObjectBlobs:
         return {"Content-Type": content_type} | ({"Content-Encoding": content_encoding} if content_encoding else {})
 
     async def _delete_under(self, prefix: str) -> None:
-        async for found in obstore.list(self._store, prefix=prefix):
-            await obstore.delete_async(self._store, [meta["path"] for meta in found])
+        with suppress(FileNotFoundError):  # another removes the same; what is left of a folder goes below
+            async for found in obstore.list(self._store, prefix=prefix):
+                await obstore.delete_async(self._store, [meta["path"] for meta in found])
         if self._folder is not None:  # a write that was killed leaves a file that listings do not show
             await asyncio.to_thread(shutil.rmtree, self._folder / prefix, ignore_errors=True)
 

@@ -37,10 +37,21 @@ class Leases:
     async def hold(self, job_id: str) -> AsyncIterator[Lease]:
         """Not held when somebody else reads this job, in this process or another. Raises StoreUnavailable."""
         role = f"reading {job_id}"
-        if role in self._roles or not await self._lead(role):
+        if role in self._roles:
             yield Lease(held=False)
             return
-        self._roles.add(role)
+        self._roles.add(role)  # before the store is asked, which knows this process by one name
+        try:
+            if await self._lead(role):
+                async with self._kept(role) as lease:
+                    yield lease
+            else:
+                yield Lease(held=False)
+        finally:
+            self._roles.discard(role)
+
+    @asynccontextmanager
+    async def _kept(self, role: str) -> AsyncIterator[Lease]:
         lease = Lease(held=True)
         renewing = asyncio.create_task(self._renew(role, lease), name="intake-lease")
         try:
@@ -48,7 +59,6 @@ class Leases:
         finally:
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
-            self._roles.discard(role)
             await self._resign(role)
 
     async def _lead(self, role: str) -> bool:
