@@ -3,7 +3,7 @@
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
@@ -26,7 +26,8 @@ Policy = Annotated[
 ]
 Rate = Annotated[float | None, typer.Option(help="Items begun a second; short for the policy's rate.", min=0.0001)]
 ListFormat = Annotated[
-    Literal["auto", "csv", "jsonl", "json", "urls"] | None, typer.Option(help="Of the list; default: as its name says.")
+    Literal["auto", "csv", "jsonl", "json", "urls"] | None,
+    typer.Option("--format", help="Of the list; default: as its name says."),
 ]
 Delimiter = Annotated[
     Literal[",", ";", "|", "tab"] | None, typer.Option(help="Of CSV; default: told from its first line.")
@@ -78,10 +79,7 @@ def create(
     rate: Rate = None,
     export: Exports = None,
     webhook: Annotated[str | None, typer.Option(help="Who is told: an address, a JSON object or @file.")] = None,
-    list_format: Annotated[
-        Literal["auto", "csv", "jsonl", "json", "urls"] | None,
-        typer.Option("--format", help="Of the list; default: as its name says."),
-    ] = None,
+    list_format: ListFormat = None,
     delimiter: Delimiter = None,
     names: Names = None,
     column: Columns = None,
@@ -164,7 +162,8 @@ def _create(
         job = _sent(server, origin.file, terms.table(), headers)
     else:
         _, job = server.call("POST", "/api/jobs", body={**terms.table(), **origin.table()}, headers=headers)
-    _tell_rows(job)
+    if rows := job.get("rows"):
+        tell_rows(rows["bad"], [(row["line"], row["reason"]) for row in rows["first_bad"]])
     if not as_json:
         typer.echo(job["id"])
     if not watch:
@@ -226,14 +225,14 @@ def open_list(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
         yield stream, facts.st_size
 
 
-def _tell_rows(job: dict[str, Any]) -> None:
-    rows = job.get("rows")
-    if not rows or not rows["bad"]:
-        return
+def tell_rows(bad: int, first: Sequence[tuple[int, str]]) -> None:
+    """On stderr, rows of a list that were left out: how many, and line and reason of the first."""
     from scrapeyard.cli.text import plain
 
-    typer.echo(f"scrapeyard: {rows['bad']:,} rows cannot be used and were left out:", err=True)
-    for row in rows["first_bad"][:_ROWS_SHOWN]:
-        typer.echo(f"  line {row['line']}: {plain(row['reason'])}", err=True)
-    if rows["bad"] > _ROWS_SHOWN:
+    if not bad:
+        return
+    typer.echo(f"scrapeyard: {bad:,} rows cannot be used and were left out:", err=True)
+    for line, reason in first[:_ROWS_SHOWN]:
+        typer.echo(f"  line {line}: {plain(reason)}", err=True)
+    if bad > _ROWS_SHOWN:
         typer.echo("  …", err=True)

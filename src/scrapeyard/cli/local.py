@@ -174,9 +174,13 @@ def catalogue_of(settings: Settings, cache: Path) -> SourcedCatalogue:
     """
     from scrapeyard.wiring import make_catalogue
 
+    return make_catalogue(settings, None if is_remote(settings) else cache)
+
+
+def is_remote(settings: Settings) -> bool:
+    """Whether scrapers are downloaded from somewhere."""
     repository = settings.repository
-    is_remote = any(place.type not in ("", "folder") for place in (repository.source, *repository.more))
-    return make_catalogue(settings, None if is_remote else cache)
+    return any(place.type not in ("", "folder") for place in (repository.source, *repository.more))
 
 
 class _OneScraper:

@@ -1,4 +1,7 @@
-"""`run`: a scraper here and now, with the same walls and limits as on the server, and no server."""
+"""`run`: a scraper here and now, with the same walls and limits as on the server, and no server.
+
+With `--file` a whole job: `run_file.py`.
+"""
 
 import asyncio
 import signal
@@ -8,9 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.options import Input, Output, Pairs, ScrapersFolder
+from scrapeyard.cli.jobs_create import BadRows, Columns, Delimiter, ListFormat, Names, Policy, Rate
+from scrapeyard.cli.jobs_results import ExportType
+from scrapeyard.cli.jobs_watch import Strict
+from scrapeyard.cli.options import Input, Pairs, ScrapersFolder
 
 if TYPE_CHECKING:
+    from scrapeyard.cli.job_call import Terms
     from scrapeyard.cli.local import LocalYard
     from scrapeyard.model import Limits, LogLine, Outcome, Run, Scraper
     from scrapeyard.settings import LogSettings, Settings
@@ -36,20 +43,89 @@ def run(
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Tell on stderr where the time went.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The whole run as JSON, not its result alone.")] = False,
-    output: Output = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="A file instead of stdout: .json, .jsonl, .csv; with --file .xlsx, .parquet, too."
+        ),
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="A list of inputs, or - for stdin: a whole job, no server.")
+    ] = None,
+    policy: Policy = None,
+    rate: Rate = None,
+    kind: ExportType = None,
+    list_format: ListFormat = None,
+    delimiter: Delimiter = None,
+    names: Names = None,
+    column: Columns = None,
+    bad_rows: BadRows = None,
+    strict: Strict = False,
 ) -> None:
-    """Run a scraper here, with the same walls and limits as on the server, and no server."""
+    """Run a scraper here, with the same walls and limits as on the server, and no server. With --file, on every input
+    of a list; the options from --policy on go with it."""
+    from scrapeyard.cli.job_call import Terms
+    from scrapeyard.cli.jobs_results import chosen_format
     from scrapeyard.cli.outputs import check_output
+    from scrapeyard.cli.run_file import FileRun, run_file
     from scrapeyard.settings import load
 
+    overrides = {"repository": {"scrapers": scrapers}, "http": {"allow_private": allow_private or None}}
+    terms = Terms(
+        policy=policy,
+        rate=rate,
+        format=list_format,
+        delimiter=delimiter,
+        names=names,
+        columns=column or (),
+        given=given,
+        bad_rows=bad_rows,
+    )
+    if file is not None:
+        _check_list(target, artifacts, explain)
+        asked = FileRun(
+            target=target,
+            file=file,
+            terms=terms,
+            pairs=pairs or [],
+            timeout=timeout,
+            output=output,
+            kind=kind,
+            form=chosen_format(output, None),
+        )
+        settings = load(overrides)
+        quiet(settings.log)
+        run_file(asked, settings, strict=strict, as_json=as_json)
+        return
+    _check_single(terms, kind, strict)
     check_output(output)
-    settings = load({"repository": {"scrapers": scrapers}, "http": {"allow_private": allow_private or None}})
+    settings = load(overrides)
     quiet(settings.log)
     job = _Local(target, pairs or [], given, timeout, artifacts)
     ended, outcome, result = asyncio.run(until_done(job.run(settings)))
     if explain:
         _tell_explanation(ended, job.allowed())
     _finish(ended, outcome, result, as_json, output)
+
+
+def _check_list(target: str, artifacts: Path | None, explain: bool) -> None:
+    from scrapeyard.cli.inputs import is_url
+    from scrapeyard.errors import BadRequest
+
+    if is_url(target):
+        raise BadRequest("with --file the target is a scraper, such as builtin/page; the addresses stand in the list")
+    if artifacts is not None or explain:
+        raise BadRequest("--artifacts and --explain go with a single run, not with --file")
+
+
+def _check_single(terms: "Terms", kind: str | None, strict: bool) -> None:
+    from dataclasses import replace
+
+    from scrapeyard.cli.job_call import Terms
+    from scrapeyard.errors import BadRequest
+
+    if replace(terms, given=None) != Terms() or kind is not None or strict:
+        raise BadRequest("--policy, --rate, --type, --strict and the options of lists go with --file")
 
 
 class _Local:
@@ -97,11 +173,11 @@ class _Local:
 
         if is_url(self._target):
             return await yard.find(PAGE)
-        folder = _folder(self._target)
+        folder = folder_of(self._target)
         return await yard.find(self._target) if folder is None else yard.load(folder)
 
 
-def _folder(target: str) -> Path | None:
+def folder_of(target: str) -> Path | None:
     """The scraper's folder that a target means; None when it means an id."""
     folder = Path(target)
     if folder.name == "scraper.toml" and folder.is_file():

@@ -80,10 +80,10 @@ def _serve(roles: "tuple[Role, ...]", settings: "Settings", *, next_step: bool =
     from scrapeyard.telemetry.events import configure
 
     configure(settings.log)
-    _runner()(_until_signal(roles, settings, next_step))
+    runner()(_until_signal(roles, settings, next_step))
 
 
-def _runner() -> Any:
+def runner() -> Any:
     """uvloop where there is one: it halves the cost of a request."""
     try:
         import uvloop
