@@ -86,7 +86,7 @@ class Figures:
 def run(options: Options, say: Say) -> Report:
     """Measure what was asked for. A part that cannot be measured is named in `failures`; the others go on."""
     figures = Figures()
-    with _ground(options) as ground:
+    with ground_of(options) as ground:
         with _noting(figures, "load generator"):
             say("load generator's ceiling")
             figures.ceiling = _ceiling(ground, options)
@@ -103,7 +103,8 @@ def run(options: Options, say: Say) -> Report:
 
 
 @contextlib.contextmanager
-def _ground(options: Options) -> Iterator[Ground]:
+def ground_of(options: Options) -> Iterator[Ground]:
+    """A folder, a Redis and a PostgreSQL of our own, gone when the context is left."""
     # The wheels that carry the servers warn at import where there is no desktop session.
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         from tests.services.postgres import PostgresServer

@@ -112,13 +112,20 @@ def rq(ground: Ground) -> Iterator[Running]:
 @contextlib.contextmanager
 def celery(ground: Ground) -> Iterator[Running]:
     """FastAPI + a Celery prefork pool, whose processes serve one task after another without a wall between them."""
-    env = {"BENCH_BROKER": _database(ground.redis_url, 2), "BENCH_RESULTS": _database(ground.redis_url, 3)}
-    options = ["--pool", "prefork", "--concurrency", str(ground.processes), "--loglevel", "WARNING"]
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    argv = [beside_python("celery"), "-A", "benchmarks.peers.celery_tasks", "worker", *options, *quiet]
-    worker = Program("celery", argv, env=env | {"C_FORCE_ROOT": "1"}, folder=ground.folder)
+    env, worker = celery_workers(ground)
     with _fastapi("celery_api", ground, env, [worker]) as running:
         yield running
+
+
+def celery_workers(ground: Ground, prefetch: int = 1) -> tuple[dict[str, str], Program]:
+    """The pool, not started yet, and the environment by which a client finds it. `prefetch`: tasks that each of its
+    processes has in hand; one is best where callers wait for each."""
+    env = {"BENCH_BROKER": _database(ground.redis_url, 2), "BENCH_RESULTS": _database(ground.redis_url, 3)}
+    options = ["--pool", "prefork", "--concurrency", str(ground.processes), "--loglevel", "WARNING"]
+    options += ["--prefetch-multiplier", str(prefetch)]
+    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    argv = [beside_python("celery"), "-A", "benchmarks.peers.celery_tasks", "worker", *options, *quiet]
+    return env, Program("celery", argv, env=env | {"C_FORCE_ROOT": "1"}, folder=ground.folder)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,212 @@
+"""A job of a million items with a scraper that does nothing, from a list that is uploaded to files that can be opened.
+
+Beside it a Celery group of no-op tasks with results, on the same machine in the same run: fewer of them, as a rate.
+With a pace below 1 (`--quick`) a job has 50,000 items.
+"""
+
+import contextlib
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct, field
+
+from benchmarks.core import Say, ground_of
+from benchmarks.jobs_road import Road, drain, travel
+from benchmarks.jobs_watch import Peaks, Times, interactive
+from benchmarks.load import LoadFailed
+from benchmarks.processes import ROOT, StartFailed, clean_environment
+from benchmarks.report import Goal, Options, Report, Table, figure, ratio
+from benchmarks.systems import Ground, System, celery_workers, cluster, embedded
+
+PARTS = ("embedded-job", "cluster-job", "script-job", "celery-group")
+_SMALL = 10_000
+_MORE_MB = 60
+_SYSTEMS = (
+    System(key="embedded", name="`up`, embedded", isolation="", start=embedded),
+    System(key="cluster", name="Redis + PostgreSQL", isolation="", start=cluster),
+)
+
+
+class Sizes(Struct, frozen=True, kw_only=True):
+    """How many items each part has."""
+
+    items: int = 1_000_000
+    drained: int = 200_000
+    script: int = 50_000
+    celery: int = 5_000
+    calls: int = 50
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """One way to run the platform."""
+
+    road: Road
+    peaks: dict[str, float]
+    """MB of each process at most, with all items."""
+    small_peaks: dict[str, float]
+    """With few."""
+    idle: Times
+    drained: float
+    """Items a second of a job that was read before it ran."""
+
+
+class Figures(Struct, kw_only=True):
+    """What the parts have gathered so far."""
+
+    ways: dict[str, Measured] = field(default_factory=dict)
+    scripts: dict[str, Road] = field(default_factory=dict)
+    celery: float = math.nan
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+def run(options: Options, say: Say) -> Report:
+    """Measure what was asked for. A part that cannot be measured is named in `failures`; the others go on."""
+    sizes = Sizes() if options.pace >= 1 else Sizes(items=50_000, drained=20_000, script=5_000, celery=1_000, calls=20)
+    figures = Figures()
+    with ground_of(options) as ground:
+        if options.wants("celery-group"):
+            say(f"Celery, {sizes.celery:,} tasks in groups")
+            with _noting(figures, "celery-group"):
+                figures.celery = _celery(ground, sizes.celery)
+        for system in _SYSTEMS:
+            if options.wants(f"{system.key}-job"):
+                with _noting(figures, f"{system.key}-job"):
+                    figures.ways[system.key] = _measured(system, ground, sizes, say)
+            if options.wants("script-job"):
+                say(f"{system.key}: {sizes.script:,} items of a script, a child for many of them")
+                with _noting(figures, f"script-job, {system.key}"), system.start(ground) as running:
+                    policy = {"isolation": "job"}
+                    figures.scripts[system.key] = travel(running.target.port, sizes.script, "bench/noop", policy=policy)
+    return _report(figures)
+
+
+@contextlib.contextmanager
+def _noting(figures: Figures, part: str) -> Iterator[None]:
+    try:
+        yield
+    except (StartFailed, LoadFailed) as error:
+        figures.failures[part] = str(error)
+
+
+def _measured(system: System, ground: Ground, sizes: Sizes, say: Say) -> Measured:
+    """Two starts: the kernel keeps each process's peak for as long as it lives."""
+    say(f"{system.key}: {_SMALL:,} items")
+    with system.start(ground) as running, Peaks(running.programs).watched() as small:
+        travel(running.target.port, _SMALL, ask=True)
+    say(f"{system.key}: {sizes.items:,} items")
+    with system.start(ground) as running:
+        port = running.target.port
+        idle = interactive(port, sizes.calls)
+        with Peaks(running.programs).watched() as large:
+            road = travel(port, sizes.items, ask=True)
+        say(f"{system.key}: {sizes.drained:,} items, read before they run")
+        drained = drain(port, sizes.drained, "builtin/echo")
+    return Measured(road=road, peaks=large.rss_mb, small_peaks=small.rss_mb, idle=idle, drained=drained)
+
+
+def _celery(ground: Ground, tasks: int) -> float:
+    env, worker = celery_workers(ground, prefetch=64)
+    with worker:
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.peers.celery_group", str(tasks)],
+            env=clean_environment() | env,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+    if done.returncode:
+        raise LoadFailed(f"Celery: {done.stderr[-1000:]}")
+    return float(done.stdout)
+
+
+def _report(figures: Figures) -> Report:
+    tables = (_stages(figures), _answers(figures), _memory(figures))
+    return Report(
+        bench="jobs",
+        tables=tuple(table for table in tables if table.rows),
+        goals=_goals(figures),
+        failures=figures.failures,
+        numbers=_numbers(figures),
+    )
+
+
+def _stages(figures: Figures) -> Table:
+    rows = []
+    roads = {system.name: figures.ways[system.key].road for system in _SYSTEMS if system.key in figures.ways}
+    scripts = {f"{s.name}, script": figures.scripts[s.key] for s in _SYSTEMS if s.key in figures.scripts}
+    for name, road in (roads | scripts).items():
+        stages = (road.upload, road.ran, road.manifest, *(road.exports[kind] for kind in ("csv", "xlsx", "parquet")))
+        rates = [figure(road.per_second(seconds)) for seconds in stages]
+        rows.append((f"{name}, {road.items:,}", *rates, figure(road.per_second(road.whole)), figure(road.whole)))
+    if not math.isnan(figures.celery):
+        rows.append(("Celery group", "", figure(figures.celery), "", "", "", "", figure(figures.celery), ""))
+    return Table(
+        title="A job of no-op items, items/s",
+        columns=("", "upload", "run", "manifest", "CSV", "XLSX", "Parquet", "end to end", "seconds"),
+        rows=tuple(rows),
+        note="Items are read and run at the same time; a script's items run in children that serve many of them.",
+    )
+
+
+def _answers(figures: Figures) -> Table:
+    rows = []
+    for system in _SYSTEMS:
+        if (way := figures.ways.get(system.key)) is not None:
+            named = {"a call, nothing else going on": way.idle, **way.road.seen}
+            rows += [
+                (f"{system.name}: {name}", *(figure(ms) for ms in (seen.p50_ms, seen.p95_ms, seen.max_ms)))
+                for name, seen in named.items()
+            ]
+    columns = ("answers while the job goes on", "p50 ms", "p95 ms", "max ms")
+    return Table(title="Looking and calling meanwhile", columns=columns, rows=tuple(rows))
+
+
+def _memory(figures: Figures) -> Table:
+    rows = []
+    for way in figures.ways.values():
+        for name, peak in sorted(way.peaks.items()):
+            small = way.small_peaks.get(name, math.nan)
+            rows.append((name, figure(small), figure(peak), figure(peak - small)))
+    columns = ("process", f"{_SMALL:,} items", "all items", "more")
+    return Table(title="Peak memory, RSS MB", columns=columns, rows=tuple(rows))
+
+
+def _goals(figures: Figures) -> tuple[Goal, ...]:
+    goals = []
+    for system in _SYSTEMS:
+        key, way, script = system.key, figures.ways.get(system.key), figures.scripts.get(system.key)
+        if way is not None:
+            end_to_end = ratio(way.road.per_second(way.road.whole), figures.celery)
+            goals.append(Goal(name=f"{key}: end to end / Celery", measured=end_to_end, bound=20, at_least=True))
+            goals += _quick(key, way)
+        if script is not None:
+            rate = ratio(script.per_second(script.whole), figures.celery)
+            goals.append(Goal(name=f"{key}: script / Celery", measured=rate, bound=5, at_least=True))
+    if (way := figures.ways.get("cluster")) is not None:
+        name = "cluster: enqueue to done"
+        goals.append(Goal(name=name, measured=way.drained, bound=10_000, at_least=True, unit="items/s", aim=True))
+    return tuple(goals)
+
+
+def _quick(key: str, way: Measured) -> list[Goal]:
+    """What must stay small: memory, and the time of answers."""
+    grown = max((peak - way.small_peaks.get(name, 0.0) for name, peak in way.peaks.items()), default=math.nan)
+    seen = way.road.seen
+    called = ratio(seen["interactive"].p50_ms, way.idle.p50_ms)
+    return [
+        Goal(name=f"{key}: memory grows by", measured=grown, bound=_MORE_MB, at_least=False, unit="MB"),
+        *(
+            Goal(name=f"{key}: {name}, p50", measured=seen[name].p50_ms, bound=20, at_least=False, unit="ms")
+            for name in ("status", "items", "filtered")
+        ),
+        Goal(name=f"{key}: a call meanwhile / idle, p50", measured=called, bound=3, at_least=False),
+    ]
+
+
+def _numbers(figures: Figures) -> dict[str, Any]:
+    return {"ways": figures.ways, "scripts": figures.scripts, "celery_per_second": figures.celery}
