@@ -7,7 +7,7 @@ from msgspec import json
 from sqlalchemy import select
 
 from scrapeyard.model.breaker import closed
-from scrapeyard.model.job import BreakerState, Job, JobStatus
+from scrapeyard.model.job import FINAL_JOB, BreakerState, Job, JobPolicy, JobStatus
 from scrapeyard.store.database import Database
 from scrapeyard.store.job_accounts import put_back
 from scrapeyard.store.job_locks import change_job, locked_batch, locked_job, status_values
@@ -37,6 +37,14 @@ class SqlJobControl:
                 return status_values(JobStatus.PAUSED, now) | {"pause_reason": reason, "breaker_until": None}
             anew = {"pause_reason": "", "breaker_until": None, "breaker": json.encode(closed(to_breaker(job)))}
             return status_values(JobStatus.RUNNING, now) | anew
+
+        return await _changed(self._database, job_id, values)
+
+    async def set_policy(self, job_id: str, policy: JobPolicy) -> Job | None:
+        """Run what is handed out from now on by another policy. A final job stays as it is. None means no such job."""
+
+        def values(job: Fields) -> dict[str, Any]:
+            return {} if job["status"] in FINAL_JOB else {"policy": json.encode(policy)}
 
         return await _changed(self._database, job_id, values)
 

@@ -19,6 +19,7 @@ from scrapeyard.model.job import (
     ItemOutcome,
     ItemStatus,
     Job,
+    JobPolicy,
     JobStatus,
     NewItem,
 )
@@ -114,6 +115,9 @@ class JobStore(Protocol):
     async def set_paused(self, job_id: str, paused: bool, reason: str, now: float) -> Job | None:
         """Halt or go on, also while its source is read; a job that is neither being made nor running nor paused stays
         as it is. Resuming also closes its breaker."""
+
+    async def set_policy(self, job_id: str, policy: JobPolicy) -> Job | None:
+        """Run what is handed out from now on by another policy. A final job stays as it is. None means no such job."""
 
     async def cancel_job(self, job_id: str, kill: bool, now: float) -> Job | None:
         """Pending items are counted as cancelled; CANCELLING while batches are out, else CANCELLED. Final jobs stay."""
