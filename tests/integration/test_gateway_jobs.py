@@ -381,3 +381,16 @@ async def test_rate_and_time_left_follow_from_two_looks(stand: Stand, monkeypatc
     now += 4
     done = await get(stand.client, place)
     assert (done["items_per_second"], done["eta_seconds"], done["progress"]) == (0.5, 4.0, 0.5)
+
+
+async def test_a_policy_is_changed_for_what_is_handed_out_from_then_on(stand: Stand) -> None:
+    job = await post(stand.client, items=urls(2), paused=True, policy={"rate": 5, "budget": {"megabytes": 1}})
+    place = f"/api/jobs/{job['id']}"
+    changed = await stand.client.patch(place, json={"policy": {"budget": {"megabytes": 20}}})
+    assert (changed.status_code, changed.json()["status"]) == (200, "paused")
+    assert changed.json()["policy"] == job["policy"] | {"budget": {"megabytes": 20.0}}
+    assert await get(stand.client, place) == changed.json()
+    assert (await stand.client.patch(place, json={})).status_code == 422
+    await post(stand.client, f"{place}/cancel")
+    await refused(await stand.client.patch(place, json={"policy": {"rate": 1}}), 409, "conflict")
+    assert (await get(stand.client, place))["policy"]["rate"] == 5

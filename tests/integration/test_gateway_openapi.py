@@ -175,6 +175,7 @@ OPERATIONS = [
     "POST /api/jobs",
     "DELETE /api/jobs/{job_id}",
     "GET /api/jobs/{job_id}",
+    "PATCH /api/jobs/{job_id}",
     "POST /api/jobs/{job_id}/cancel",
     "GET /api/jobs/{job_id}/exports",
     "POST /api/jobs/{job_id}/exports",

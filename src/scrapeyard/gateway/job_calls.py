@@ -201,6 +201,16 @@ class AppendCall(AppendOptions):
     items: list[Any] = Field(min_length=1, description="As when a job is created.")
 
 
+class ChangeCall(BaseModel):
+    """What of a job is changed."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"examples": [{"policy": {"budget": {"megabytes": 2000}}}]}
+    )
+
+    policy: JobPolicyCall = Field(description="Changes of the job's policy; the rest stays as it is.")
+
+
 class RedriveCall(BaseModel):
     """Which items are run again, and how. An item must fit every filter that is given."""
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound
-from scrapeyard.gateway.job_calls import AppendCall, RedriveCall, ShapeOptions
+from scrapeyard.gateway.job_calls import AppendCall, ChangeCall, RedriveCall, ShapeOptions
 from scrapeyard.gateway.job_creation import JobCreation, Upload, shape_of
 from scrapeyard.gateway.job_news import JobNews
 from scrapeyard.gateway.job_policies import policy_over
@@ -79,6 +79,16 @@ class JobControl:
         job = await self._store.set_paused(job_id, False, "", self._clock())
         await self._news.wake()
         return await self._told(before, job)
+
+    async def change(self, job_id: str, call: ChangeCall) -> Job:
+        """Another policy for what is handed out from now on."""
+        before = await self.get(job_id)
+        job = _there(await self._store.set_policy(job_id, policy_over(call.policy, before.policy)), job_id)
+        if job.status.is_final:
+            raise _forbidden(job, "be changed; redrive takes a policy, too")
+        log.info("jobs.changed", job=job_id)
+        await self._news.wake()
+        return job
 
     async def cancel(self, job_id: str, *, kill: bool) -> Job:
         """End it: what is out ends by itself, or is killed. A final job is left as it is. May be repeated."""

@@ -248,6 +248,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Job {job}: {used} of its budget of {allowed} {budget} ({state})",
         "ko": "작업 {job}: 예산 {budget} {allowed} 중 {used} 사용 ({state})",
     },
+    "jobs.changed": {
+        "en": "The policy of job {job} was changed by a call",
+        "ko": "호출에 따라 작업 {job}의 정책을 변경했습니다",
+    },
     "jobs.created": {
         "en": "Job {job} was made for {scraper}, its items come from: {source}",
         "ko": "작업 {job}이(가) {scraper}(으)로 만들어졌습니다. 항목 출처: {source}",

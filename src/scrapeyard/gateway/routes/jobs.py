@@ -16,7 +16,7 @@ from scrapeyard.gateway.job_answers import (
     JobPageDocument,
     RedrivenDocument,
 )
-from scrapeyard.gateway.job_calls import AppendCall, AppendOptions, JobCall, JobOptions, RedriveCall
+from scrapeyard.gateway.job_calls import AppendCall, AppendOptions, ChangeCall, JobCall, JobOptions, RedriveCall
 from scrapeyard.gateway.job_creation import Created, Key
 from scrapeyard.gateway.job_desk import JobDesk
 from scrapeyard.gateway.job_documents import bad_rows, created_document
@@ -147,6 +147,18 @@ def _looking(router: APIRouter, desk: JobDesk) -> None:
     )
     async def get_job(job_id: JobId) -> Response:
         return _json(desk.document(await desk.control.get(job_id)))
+
+    @router.patch(
+        "/api/jobs/{job_id}",
+        summary="Change a job's policy",
+        description="For items that are handed out from now on: another rate, a larger budget. What the body does not "
+        "name stays as it is.",
+        operation_id="change_job",
+        response_model=JobDocument,
+        responses=refusals(400, 404, 409, 413, 422, 503),
+    )
+    async def change_job(job_id: JobId, call: ChangeCall) -> Response:
+        return _shown(desk, await desk.control.change(job_id, call))
 
     @router.delete(
         "/api/jobs/{job_id}",
