@@ -82,10 +82,11 @@ class Server:
         patience: float = PATIENCE_SECONDS,
         **query: Any,
     ) -> tuple[int, Any]:
-        """Status and document of an answer that is not an error. Raises Refused or ServerUnreachable."""
+        """Status and document of an answer that is not an error, None for one without a document (204). Raises Refused
+        or ServerUnreachable."""
         with self._answer(self._request(method, path, query, body, headers), patience) as answer:
             data = answer.read(MAX_ANSWER + 1)
-            return answer.status, self._document(data) if data else None
+            return answer.status, None if answer.status == 204 else self._document(data)
 
     def upload(
         self, path: str, pieces: Iterable[bytes], length: int | None, headers: Mapping[str, str], **query: Any
@@ -238,6 +239,7 @@ def _tables(problem: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 _REMEDIES = {
+    "bad_request": "",
     "bad_rows": "Correct them, or give --bad-rows skip to leave them out.",
     "bad_input": "`scrapeyard scrapers show SITE/TASK` shows the schema.",
     "invalid": "",
