@@ -78,7 +78,7 @@ async def test_an_export_is_wished_for_made_and_downloaded(stand: Stand) -> None
     assert hashlib.sha256(whole.content).hexdigest() == export["sha256"]
     assert len(whole.content) == export["bytes"] == int(whole.headers["content-length"])
     assert whole.headers["content-type"] == "text/csv; charset=utf-8"
-    assert export["filename"] in whole.headers["content-disposition"]
+    assert f'filename="{export["filename"]}"' in whole.headers["content-disposition"]
     assert [found["id"] for found in (await get(stand.client, f"/api/jobs/{job['id']}/exports"))["exports"]] == [
         export["id"]
     ]

@@ -13,7 +13,7 @@ from scrapeyard.results import artifacts
 _CONTENT_TYPE = re.compile(
     r"^[a-zA-Z0-9!#$&^_.+-]{1,100}/[a-zA-Z0-9!#$&^_.+-]{1,100}(\s*;\s*[a-zA-Z0-9-]{1,50}=[\w.-]{1,50})?$"
 )
-
+_PLAIN_NAME = re.compile(r"^[A-Za-z0-9._-]{1,255}$")
 
 BYTES: dict[str, Any] = {
     "application/json": {"schema": {}},
@@ -29,9 +29,10 @@ class AnyResponse(Response):
 
 
 def attachment(name: str) -> dict[str, str]:
-    """The headers of a download."""
+    """The headers of a download. The name stands there twice, since some programs read only the plain one."""
+    plain = f' filename="{name}";' if _PLAIN_NAME.match(name) else ""
     return {
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Disposition": f"attachment;{plain} filename*=UTF-8''{quote(name, safe='')}",
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "X-Content-Type-Options": "nosniff",
     }

@@ -1,24 +1,20 @@
 """What runs kept. Scraped bytes are never shown in our origin: always an attachment, never sniffed."""
 
-import re
 from collections.abc import AsyncIterator
 from typing import Annotated
-from urllib.parse import quote
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway import documents
+from scrapeyard.gateway.downloads import attachment, safe_type
 from scrapeyard.gateway.openapi import refusals
 from scrapeyard.gateway.routes.parameters import RunId
 from scrapeyard.gateway.schemas import ArtifactsDocument
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import Artifact, Run
 
-_CONTENT_TYPE = re.compile(
-    r"^[a-zA-Z0-9!#$&^_.+-]{1,100}/[a-zA-Z0-9!#$&^_.+-]{1,100}(\s*;\s*[a-zA-Z0-9-]{1,50}=[\w.-]{1,50})?$"
-)
 _Name = Annotated[str, Path(pattern=r"^[^/\x00-\x1f\x7f]{1,255}$", description="As the listing names it.")]
 _ANY = {
     "description": "The bytes, as an attachment.",
@@ -63,7 +59,8 @@ def routes(gateway: Gateway) -> APIRouter:
         artifact = _named(await gateway.lookup.get(run_id), name)
         pieces = services.blobs.stream(artifact.key)
         first = await anext(pieces, b"")
-        return StreamingResponse(_chain(first, pieces), headers=_headers(artifact), media_type=_content_type(artifact))
+        content_type = safe_type(artifact.content_type)
+        return StreamingResponse(_chain(first, pieces), headers=_headers(artifact), media_type=content_type)
 
     return router
 
@@ -81,14 +78,5 @@ async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[byte
         yield piece
 
 
-def _content_type(artifact: Artifact) -> str:
-    return artifact.content_type if _CONTENT_TYPE.match(artifact.content_type) else "application/octet-stream"
-
-
 def _headers(artifact: Artifact) -> dict[str, str]:
-    return {
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(artifact.name, safe='')}",
-        "Content-Security-Policy": "sandbox; default-src 'none'",
-        "X-Content-Type-Options": "nosniff",
-        "Content-Length": str(artifact.size),
-    }
+    return attachment(artifact.name) | {"Content-Length": str(artifact.size)}
