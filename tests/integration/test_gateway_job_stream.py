@@ -86,7 +86,7 @@ async def all_of(served: Served, job_id: str, **headers: str) -> list[Event]:
 
 async def all_heard(socket: ClientConnection) -> list[Event]:
     """The same by WebSocket, until it is closed."""
-    heard = []
+    heard: list[Event] = []
     async with asyncio.timeout(PATIENCE):
         while True:
             try:
