@@ -218,7 +218,10 @@ async def test_the_same_key_makes_one_job(stand: Stand) -> None:
     other = await stand.client.post("/api/jobs", json={"items": urls(3)}, headers=headers)
     await refused(other, 422, "idempotency_conflict")
     assert len((await get(stand.client, "/api/jobs"))["jobs"]) == 1
-    upload: dict[str, Any] = {"content": LISTS["text/csv"], "headers": {"content-type": "text/csv", "idempotency-key": "k2"}}
+    upload: dict[str, Any] = {
+        "content": LISTS["text/csv"],
+        "headers": {"content-type": "text/csv", "idempotency-key": "k2"},
+    }
     uploads = [await stand.client.post("/api/jobs?scraper=shop/product", **upload) for _ in range(2)]
     assert uploads[0].json()["id"] == uploads[1].json()["id"]
     assert len((await get(stand.client, "/api/jobs"))["jobs"]) == 2
@@ -255,7 +258,10 @@ async def test_items_are_appended_once(stand: Stand, tmp_path: Path) -> None:
     job = await post(stand.client, items=urls(2), scraper="shop/product")
     place = f"/api/jobs/{job['id']}/items"
     assert await post(stand.client, place, items=urls(3)) == {"added": 1, "twice": 2, "bad": 0, "first_bad": []}
-    upload: dict[str, Any] = {"content": LISTS["text/csv"], "headers": {"content-type": "text/csv", "idempotency-key": "a"}}
+    upload: dict[str, Any] = {
+        "content": LISTS["text/csv"],
+        "headers": {"content-type": "text/csv", "idempotency-key": "a"},
+    }
     first, second = [(await stand.client.post(place, **upload)).json() for _ in range(2)]
     assert first == second == {"added": 3, "twice": 0, "bad": 0, "first_bad": []}
     assert (await get(stand.client, f"/api/jobs/{job['id']}"))["counts"]["total"] == 6
