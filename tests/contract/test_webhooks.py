@@ -184,7 +184,8 @@ class TestJobs:
         job = await yard.job("breaker")
         for number in range(450):
             await yard.store.add_event(job.id, "breaker", Raw(b'{"n":%d}' % number), yard.clock())
-        await yard.round()
+        for _ in range(3):
+            await yard.round()
         assert sorted(json.loads(asked.body)["data"]["n"] for asked in yard.site.asked) == list(range(450))
 
     async def test_a_job_made_paused_or_without_a_webhook_is_no_news(self, yard: Yard) -> None:
@@ -259,6 +260,24 @@ class TestSending:
         assert [asked.headers["scrapeyard-attempt"] for asked in yard.site.asked] == list("12345")
         assert all(signed_well(asked, SECRET) for asked in yard.site.asked)
         assert len({asked.headers["scrapeyard-signature"] for asked in yard.site.asked}) == 5
+
+    async def test_one_that_is_not_due_any_more_is_not_taken(self, yard: Yard) -> None:
+        await self.ended(yard)
+        await yard.duty._derive_jobs()
+        now = yard.clock()
+        taken = [await yard.store.claim_delivery("me", now, now + 9, []) for _ in range(2)]
+        assert taken[0] is not None
+        assert taken[1] is None
+        assert await yard.store.end_attempt(replace(taken[0], next_at=now + 10))
+
+        async def claim_and_give_back(holder: str) -> int:
+            delivery = await yard.store.claim_delivery(holder, now + 10, now + 20, [])
+            if delivery is None:
+                return 0
+            await yard.store.end_attempt(replace(delivery, next_at=now + 60))
+            return 1
+
+        assert sum(await asyncio.gather(*(claim_and_give_back(f"h{number}") for number in range(8)))) == 1
 
     async def test_it_is_given_up_after_a_day_and_the_job_says_so(self, yard: Yard) -> None:
         yard.site.routes["/hook"] = page(b"", status=503)

@@ -137,8 +137,12 @@ class TestKeeping:
             assert (paused["paused"], paused["next_run_at"], paused["next_runs"]) == (True, None, [])
         await desk.round(3600)
         assert await desk.history(made) == []
-        resumed = await desk.post(made["links"]["self"] + "/resume")
-        assert (resumed["paused"], resumed["next_run_at"]) == (False, "2027-01-15T09:01:00.000Z")
+        for wait in (0, 30, 29.9):
+            desk.clock.now += wait
+            resumed = await desk.post(made["links"]["self"] + "/resume")
+            assert (resumed["paused"], resumed["next_run_at"]) == (False, "2027-01-15T09:01:00.000Z")
+        same = await desk.client.patch(made["links"]["self"], json={"every_seconds": 60, "time_zone": "UTC"})
+        assert same.json()["next_run_at"] == "2027-01-15T09:01:00.000Z"
 
     async def test_delete(self, desk: Desk) -> None:
         made = await desk.make(every_seconds=60, job=JOB)

@@ -7,6 +7,7 @@ A kill between sending and writing sends it again when the lease has ended: rece
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -24,10 +25,11 @@ from scrapeyard.store.webhook_port import WebhookStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("webhooks")
-JOBS: Final = 100
+JOBS: Final = 50
 EVENTS: Final = 200
 """Of one job that are read at once."""
-TURNS: Final = 10
+ROUND_SECONDS: Final = 1.0
+"""Spent on news of jobs in one round."""
 RUNS: Final = 100
 AT_ONE_HOST: Final = 4
 """Deliveries on their way to one receiver: a slow one must not take the place of others."""
@@ -79,10 +81,11 @@ class Webhooks:
             await asyncio.wait(self._tasks)
 
     async def work(self) -> None:
-        """One round."""
-        for _ in range(TURNS):
-            if not await self._derive_jobs():
-                break
+        """One round. What is left is taken up in the next: a leader must not be silent for long."""
+        self._send_more()
+        until = time.monotonic() + ROUND_SECONDS
+        while await self._derive_jobs() and time.monotonic() < until:
+            pass
         await self._derive_runs()
         await self._tidy()
         self._send_more()
@@ -91,7 +94,11 @@ class Webhooks:
         """Whether there may be more."""
         found = await self._store.untold_jobs(JOBS, EVENTS)
         for item in found:
-            mark, deliveries = self._outbox.of_job(item, self._clock())
+            try:
+                mark, deliveries = self._outbox.of_job(item, self._clock())
+            except msgspec.MsgspecError as error:  # one job's events must not hold up the others
+                log.error("dispatch.duty_broken", duty=self.name, error=repr(error), exc_info=error)
+                continue
             await self._store.tell_job(item.job.id, item.mark, mark, deliveries)
         return any(item.events for item in found) or len(found) == JOBS
 

@@ -82,14 +82,13 @@ class ScheduleDesk:
 
     async def change(self, schedule_id: str, call: ScheduleChange) -> dict[str, Any]:
         """Another time is counted from now on; what is not given stays. Raises as `create`."""
-        given = call.model_fields_set
         template = await self._template(_started(call)) if call.job or call.scrape else None
         for _ in range(_TRIES):
             before, now = await self._found(schedule_id), self._clock()
             changed = _changed(before, call, template, now)
-            if any(name in given for name in _TIMING):
+            if any(getattr(changed, name) != getattr(before, name) for name in _TIMING):
                 changed = _timed(changed, now)
-            after = await self._store.change_schedule(changed)
+            after = await self._store.change_schedule(before, changed)
             if after is not None:
                 return schedule_document(after, now)
         raise Refusal("conflict", 409, "others change it at the same time; try again")
@@ -143,9 +142,9 @@ def _changed(before: Schedule, call: ScheduleChange, template: Raw | None, now: 
         given["template"] = template
     if call.cron is not None:
         given |= {"cron": read_cron(call.cron), "every_seconds": None}
-    if call.every_seconds is not None:
+    if call.every_seconds not in (None, before.every_seconds):
         given |= {"cron": "", "every_seconds": call.every_seconds, "anchor": now}
-    changed = replace(before, **given, version=before.version + 1, updated_at=now)
+    changed = replace(before, **given, updated_at=now)
     read_zone(changed.time_zone)
     return changed
 

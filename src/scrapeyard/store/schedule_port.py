@@ -34,9 +34,9 @@ class ScheduleStore(Protocol):
     async def schedules(self, cursor: str | None, limit: int) -> SchedulePage:
         """Raises BadRequest when the cursor is not one of ours."""
 
-    async def change_schedule(self, schedule: Schedule) -> Schedule | None:
-        """Write it whole, if it still is at the version before; what the last firing left stays. None: it is gone or
-        was changed meanwhile; read it again."""
+    async def change_schedule(self, before: Schedule, after: Schedule) -> Schedule | None:
+        """Write it whole, at the next version; what the last firing left stays. None: it is gone, was changed or has
+        moved on since `before` was read; read it again."""
 
     async def delete_schedule(self, schedule_id: str) -> bool:
         """Remove it with its history; what it started goes on. False when there is none."""

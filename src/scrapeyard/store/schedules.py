@@ -52,11 +52,10 @@ class SqlSchedules:
         more = len(found) > limit
         return SchedulePage(schedules=found[:limit], next_cursor=as_cursor(found[limit - 1].id) if more else None)
 
-    async def change_schedule(self, schedule: Schedule) -> Schedule | None:
-        """Write it whole, if it still is at the version before. None: it is gone or was changed meanwhile."""
-        values = {name: value for name, value in _row(schedule).items() if name not in _LEFT_BY_FIRINGS}
-        before = SCHEDULES.c.version == schedule.version - 1
-        statement = update(SCHEDULES).where(SCHEDULES.c.id == schedule.id, before).values(values)
+    async def change_schedule(self, before: Schedule, after: Schedule) -> Schedule | None:
+        """Write it whole, at the next version. None: it is gone, was changed or has moved on meanwhile."""
+        values = {name: value for name, value in _row(after).items() if name not in _LEFT_BY_FIRINGS}
+        statement = update(SCHEDULES).where(_stands(before)).values(values | {"version": before.version + 1})
         rows = await self._database.change(statement.returning(*SCHEDULES.c))
         return _schedule(rows[0]) if rows else None
 
@@ -76,13 +75,8 @@ class SqlSchedules:
         self, schedule: Schedule, firings: Sequence[Firing], next_due: float | None, next_at: float | None
     ) -> bool:
         """Move a schedule on and write the firings, all or nothing. False: another did, or it was changed."""
-        here = (
-            (SCHEDULES.c.id == schedule.id)
-            & (SCHEDULES.c.version == schedule.version)
-            & (SCHEDULES.c.next_due == schedule.next_due)
-        )
         last = max((firing.due_at for firing in firings), default=schedule.last_due)
-        moved = update(SCHEDULES).where(here).values(next_due=next_due, next_at=next_at, last_due=last)
+        moved = update(SCHEDULES).where(_stands(schedule)).values(next_due=next_due, next_at=next_at, last_due=last)
 
         async def work(connection: AsyncConnection) -> bool:
             if (await connection.execute(moved.returning(SCHEDULES.c.id))).first() is None:
@@ -166,6 +160,15 @@ def _if_room(firing: Firing, place: int) -> Firing:
         return firing
     reason = f"{HISTORY} earlier ones wait already"
     return replace(firing, state=FiringState.SKIPPED, reason=reason, settled_at=firing.created_at)
+
+
+def _stands(schedule: Schedule) -> ColumnElement[bool]:
+    """Nobody has changed it or moved it on since it was read."""
+    return (
+        (SCHEDULES.c.id == schedule.id)
+        & (SCHEDULES.c.version == schedule.version)
+        & SCHEDULES.c.next_due.is_not_distinct_from(schedule.next_due)
+    )
 
 
 def _is(firing: Firing) -> ColumnElement[bool]:

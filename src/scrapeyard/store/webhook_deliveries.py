@@ -28,11 +28,13 @@ class SqlWebhookDeliveries:
     ) -> WebhookDelivery | None:
         """Take the longest due that nobody sends, to none of these hosts. None: there is none, or all were taken while
         we looked."""
-        here = (_WAITS, DELIVERIES.c.next_at <= now, _free(now), DELIVERIES.c.host.not_in(list(but_hosts)))
-        query = select(DELIVERIES.c.id).where(*here).order_by(DELIVERIES.c.next_at, DELIVERIES.c.id).limit(10)
+        due = (_WAITS, DELIVERIES.c.next_at <= now, _free(now))
+        query = select(DELIVERIES.c.id).where(*due, DELIVERIES.c.host.not_in(list(but_hosts)))
+        query = query.order_by(DELIVERIES.c.next_at, DELIVERIES.c.id).limit(10)
         taken = {"holder": holder, "lease_until": lease_until, "attempts": DELIVERIES.c.attempts + 1}
         for row in await self._database.fetch(query):
-            statement = update(DELIVERIES).where(DELIVERIES.c.id == row["id"], _WAITS, _free(now)).values(taken)
+            # Another may have sent it since, and it is not due any more.
+            statement = update(DELIVERIES).where(DELIVERIES.c.id == row["id"], *due).values(taken)
             rows = await self._database.change(statement.returning(*DELIVERIES.c))
             if rows:
                 return to_delivery(rows[0])
