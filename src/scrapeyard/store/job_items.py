@@ -1,5 +1,6 @@
 """Reading the items of jobs, and what happened to jobs."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
@@ -11,7 +12,7 @@ from scrapeyard.store import job_batch_rows
 from scrapeyard.store.database import Database
 from scrapeyard.store.job_batch_rows import Held, as_fields
 from scrapeyard.store.job_cursors import as_cursor, numbers
-from scrapeyard.store.job_item_pages import items_after
+from scrapeyard.store.job_item_pages import Found, items_after
 from scrapeyard.store.job_item_queries import dead
 from scrapeyard.store.job_item_rows import to_item
 from scrapeyard.store.job_locks import STOPPED, change_job, locked_job
@@ -43,12 +44,26 @@ class SqlJobItems:
         return found[0] if found else None
 
     async def stream_items(self, job_id: str, where: ItemFilter, *, data: bool = True) -> AsyncIterator[Sequence[Item]]:
-        """All of them in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs."""
-        after: int | None = -1
-        while after is not None:
-            found, after = await items_after(self._database, job_id, where, after=after, limit=ITEM_BLOCK, data=data)
-            if found:
-                yield found
+        """All of them in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs.
+
+        The next block is read while the caller works on this one."""
+
+        def read(after: int) -> asyncio.Task[Found]:
+            return asyncio.create_task(
+                items_after(self._database, job_id, where, after=after, limit=ITEM_BLOCK, data=data)
+            )
+
+        ahead: asyncio.Task[Found] | None = read(-1)
+        try:
+            while ahead is not None:
+                found, after = await ahead
+                ahead = None if after is None else read(after)
+                if found:
+                    yield found
+        finally:
+            if ahead is not None:
+                ahead.cancel()
+                await asyncio.gather(ahead, return_exceptions=True)
 
     async def dead_letters(self, cursor: str | None, limit: int) -> tuple[tuple[tuple[str, Item], ...], str | None]:
         """Items that ended as errors across jobs, (job id, item), newest job first; within it the last of its list
