@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.jobs import play
 from tests.programs import Cluster
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 SHORT = ("worker", "child", "dispatcher", "redis-restart")
 long = pytest.mark.skipif(not os.environ.get("CHAOS_LONG"), reason="runs with CHAOS_LONG=1")
 
