@@ -67,6 +67,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     home.chmod(0o755)
     shutil.copytree(ROOT / "examples", home / "examples")
     server, shop = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    for listed in (home / "examples" / "jobs").iterdir():
+        listed.write_text(listed.read_text("utf-8").replace(SHOP, shop), "utf-8")
     alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # we may run under make
     recipe = subprocess.run(["make", "-n", "up"], cwd=ROOT, capture_output=True, text=True, check=True, env=alone)
     up = recipe.stdout.strip().splitlines()[-1].split()

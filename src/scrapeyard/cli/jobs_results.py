@@ -54,7 +54,7 @@ def results(
     from scrapeyard.cli.server import Server
 
     form = chosen_format(output, form)
-    _check_stdout(output, form, as_json)
+    check_stdout(output, form, as_json)
     server, path = Server(url), path_of(job_id)
     job = watched(server, job_id) if wait else server.get(path)
     if job["status"] not in FINAL:
@@ -123,7 +123,8 @@ def default_type(scraper: str) -> str:
     return "full" if scraper.partition("@")[0] in ("builtin/page", "builtin/product") else "records"
 
 
-def _check_stdout(output: Path | None, form: str, as_json: bool) -> None:
+def check_stdout(output: Path | None, form: str, as_json: bool) -> None:
+    """Before any work is done. Raises BadRequest when results that go to no file cannot go to stdout."""
     from scrapeyard.errors import BadRequest
 
     if output is not None:

@@ -65,7 +65,7 @@ def run(
     """Run a scraper here, with the same walls and limits as on the server, and no server. With --file, on every input
     of a list; the options from --policy on go with it."""
     from scrapeyard.cli.job_call import Terms
-    from scrapeyard.cli.jobs_results import chosen_format
+    from scrapeyard.cli.jobs_results import check_stdout, chosen_format
     from scrapeyard.cli.outputs import check_output
     from scrapeyard.cli.run_file import FileRun, run_file
     from scrapeyard.settings import load
@@ -83,6 +83,7 @@ def run(
     )
     if file is not None:
         _check_list(target, artifacts, explain)
+        check_stdout(output, chosen_format(output, None), as_json)
         asked = FileRun(
             target=target,
             file=file,

@@ -1,0 +1,119 @@
+"""`run --file`: whole jobs without a server, as real processes."""
+
+import csv
+import io
+import json
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.cli_stand import EXAMPLES, PATIENCE, Stand, group_lives
+
+PRODUCT = str(EXAMPLES / "shop" / "product")
+ITEM = """
+import asyncio
+
+
+async def run(ctx, name: str, seconds: float = 0, boom: bool = False):
+    if boom:
+        raise ValueError(f"no {name}")
+    await asyncio.sleep(seconds)
+    return {"name": name, "seconds": seconds}
+"""
+
+
+@pytest.fixture(scope="module")
+def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    stand = Stand(tmp_path_factory.mktemp("cli"))
+    stand.write("lab/item", ITEM)
+    yield stand
+    assert list(stand.temporary.iterdir()) == [], "a command left temporary files"
+
+
+@pytest.fixture(scope="module")
+def shop(stand: Stand) -> Iterator[str]:
+    with stand.serving("demo-site", "--port", "0", says=b"open at ") as url:
+        yield url.rstrip("/")
+
+
+def write(stand: Stand, name: str, *lines: str) -> str:
+    (stand.folder / name).write_text("".join(f"{line}\n" for line in lines))
+    return name
+
+
+def test_a_csv_runs_through_a_scraper_into_a_csv(stand: Stand, shop: str) -> None:
+    file = write(stand, "products.csv", "url", *(f"{shop}/product/{number}" for number in range(1, 31)))
+    ended = stand.cli("run", PRODUCT, "--file", file, "--allow-private", "-o", "out.csv", "--json")
+    assert ended.status == 0, ended.err
+    job = ended.json
+    assert (job["status"], job["scraper"], job["counts"]["success"]) == ("completed", "shop/product", 30)
+    assert "wrote out.csv: 30 rows" in ended.err
+    found = list(csv.DictReader(io.StringIO((stand.folder / "out.csv").read_text("utf-8-sig"))))
+    assert [row["url"] for row in found] == [f"{shop}/product/{number}" for number in range(1, 31)]
+
+
+def test_addresses_from_stdin_become_lines_on_stdout(stand: Stand, shop: str) -> None:
+    urls = f"{shop}/product/1\n{shop}/product/2\n"
+    ended = stand.cli("run", "builtin/page", "-f", "-", "--type", "seo", "--allow-private", stdin=urls)
+    assert ended.status == 0, ended.err
+    assert [json.loads(line)["h1"] for line in ended.out.splitlines()] == ["Aurora Lamp", "Aurora Lantern"]
+    assert ended.err.splitlines()[-1].startswith("scrapeyard: completed, 2 items in ")
+
+
+def test_failures_are_told_and_pairs_are_fields_of_every_item(stand: Stand) -> None:
+    file = write(stand, "names.jsonl", '{"name": "a"}', '{"name": "b", "boom": true}', '{"name": "c", "seconds": 0.01}')
+    words = ("run", "lab/item", "--scrapers", "scrapers", "-f", file, "seconds=0.02", "--policy", '{"retries": 0}')
+    ended = stand.cli(*words)
+    assert ended.status == 0, ended.err
+    found = [json.loads(line) for line in ended.out.splitlines()]
+    assert [(each["name"], each["seconds"]) for each in found] == [("a", 0.02), ("c", 0.01)]
+    assert '"name":"b"' in ended.err
+    assert "script_error: no b" in ended.err
+    assert stand.cli(*words, "--strict").status == 1
+    hopeless = write(stand, "hopeless.jsonl", '{"name": "b", "boom": true}')
+    assert stand.cli(*words[:5], hopeless, "--policy", '{"retries": 0}').status == 1
+
+
+def test_a_budget_ends_the_job_and_what_it_has_is_written(stand: Stand, shop: str) -> None:
+    file = write(stand, "many.csv", "url", *(f"{shop}/product/{number}" for number in range(1, 61)))
+    policy = json.dumps({"budget": {"requests": 5}, "concurrency": 1, "rate": 20})
+    ended = stand.cli("run", PRODUCT, "-f", file, "--allow-private", "--policy", policy, "-o", "some.jsonl")
+    assert ended.status == 1
+    assert "cancelled" in ended.err
+    assert 5 <= len((stand.folder / "some.jsonl").read_text().splitlines()) < 60
+
+
+def test_ctrl_c_ends_everything_and_leaves_nothing(stand: Stand) -> None:
+    file = write(stand, "slow.jsonl", *(f'{{"name": "n{number}", "seconds": 60}}' for number in range(20)))
+    process = stand.start("run", "scrapers/lab/item", "--file", file)
+    assert process.stderr is not None
+    assert b"running: 0 of 20" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert not group_lives(process.pid)
+    assert list(stand.temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("lab/item", "--file", "none.csv"), "none.csv: cannot be read"),
+        (("lab/none", "--file", "good.jsonl"), "no scraper lab/none"),
+        (("lab/item", "--file", "wrong.csv"), "line 2: "),
+        (("http://shop.example/", "--file", "good.jsonl"), "the target is a scraper"),
+        (("lab/item", "--file", "good.jsonl", "-o", "x.doc"), ".parquet"),
+        (("lab/item", "--file", "good.jsonl", "--explain"), "--explain"),
+        (("lab/item", "--file", "good.jsonl", "--policy", '{"rates": 2}'), "policy/rates"),
+        (("lab/item", "--file", "good.jsonl", "--json"), "--json needs -o"),
+        (("lab/item", "name=x", "--rate", "2"), "go with --file"),
+    ],
+)
+def test_what_is_wrong_is_said_and_exits_2(stand: Stand, words: tuple[str, ...], said: str) -> None:
+    write(stand, "good.jsonl", '{"name": "a"}')
+    write(stand, "wrong.csv", "name,seconds", "a,soon")
+    ended = stand.cli("run", *words, "--scrapers", "scrapers")
+    assert (ended.status, ended.out) == (2, ""), ended.err
+    assert said in ended.err
+    assert "Traceback" not in ended.err
