@@ -1,5 +1,6 @@
 """One item of a job, from its input to its outcome, by the steps that a run takes: check, run, keep, judge."""
 
+import re
 import time
 from urllib.parse import urlsplit
 
@@ -24,6 +25,8 @@ INLINE_RESULT = 16 * 1024
 """A larger result of an item is an object of its own."""
 MAX_WORDS = 4096
 """Characters of an error's message, and of its traceback, that are kept."""
+_PLAIN = re.compile(r"https?://([A-Za-z0-9.-]+)(?::[0-9]+)?(?:[/?#]|$)")
+"""No user, no brackets, nothing but ASCII before the path."""
 _GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -115,10 +118,7 @@ class Items:
         url = given.get("url") if isinstance(given, dict) else None
         if not isinstance(url, str):
             return ""
-        try:
-            host = urlsplit(url).hostname
-        except ValueError:
-            return ""
+        host = host_of(url)
         return self._sites.of(host)[:253] if host else ""
 
     async def _run(self, item: BatchItem, services: ItemServices) -> Verdict:
@@ -224,6 +224,17 @@ class Items:
             usage=outcome.usage,
             error=outcome.error,
         )
+
+
+def host_of(url: str) -> str:
+    """As `urlsplit` says it; empty when it finds none. Most addresses are plain, and of a million each counts."""
+    plain = _PLAIN.match(url)
+    if plain is not None:
+        return plain[1].lower()
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def refused_outcome(job: Job, verdict: Verdict, item: BatchItem, now: float) -> ItemOutcome:

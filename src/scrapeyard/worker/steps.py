@@ -1,6 +1,5 @@
 """The steps that runs and the items of jobs have alike: how a built-in is called, a result checked, a refusal told."""
 
-import asyncio
 import time
 
 import msgspec
@@ -15,6 +14,7 @@ from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.secrets import redact
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.telemetry.events import get_log
+from scrapeyard.worker.within import within
 
 log = get_log("worker")
 _REFUSALS: dict[type[ScrapeyardError], ExitReason] = {
@@ -48,8 +48,7 @@ async def run_builtin(builtin: Builtin, fetch: Fetch, given: Raw, limits: Limits
     """Call our own code in this process. Raises nothing that it is known to raise."""
     began = time.perf_counter()
     try:
-        async with asyncio.timeout(limits.wall_seconds):
-            result = await builtin.run(fetch, msgspec.json.decode(given))
+        result = await within(limits.wall_seconds, builtin.run(fetch, msgspec.json.decode(given)))
     except TimeoutError:
         error = RunError(message=f"the run took longer than {limits.wall_seconds:g} s")
         return Verdict(exit_reason=ExitReason.TIMEOUT, error=error, wall_ms=since(began))
