@@ -121,11 +121,14 @@ class Webhooks:
             task.add_done_callback(self._tasks.discard)
 
     async def _send_all(self) -> None:
-        """Until nothing is due. Whoever found something calls another to help."""
+        """Until nothing is due. Whoever found something calls one other to help."""
         try:
-            while (delivery := await self._claim()) is not None:
+            delivery = await self._claim()
+            if delivery is not None:
                 self._send_more()
+            while delivery is not None:
                 await self._send(delivery)
+                delivery = await self._claim()
         except ScrapeyardError as error:
             log.warning("dispatch.duty_failed", duty=self.name, error=error.message)
         except Exception as error:  # one delivery's fault must not stop the others

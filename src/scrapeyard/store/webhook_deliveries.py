@@ -26,19 +26,16 @@ class SqlWebhookDeliveries:
     async def claim_delivery(
         self, holder: str, now: float, lease_until: float, but_hosts: Sequence[str]
     ) -> WebhookDelivery | None:
-        """Take the longest due that nobody sends, to none of these hosts. None: there is none, or all were taken while
-        we looked."""
-        due = (_WAITS, DELIVERIES.c.next_at <= now, _free(now))
-        query = select(DELIVERIES.c.id).where(*due, DELIVERIES.c.host.not_in(list(but_hosts)))
-        query = query.order_by(DELIVERIES.c.next_at, DELIVERIES.c.id).limit(10)
+        """Take the longest due that nobody sends, to none of these hosts. None: there is none."""
+        due = (_WAITS, DELIVERIES.c.next_at <= now, _free(now), DELIVERIES.c.host.not_in(list(but_hosts)))
+        first = select(DELIVERIES.c.id).where(*due).order_by(DELIVERIES.c.next_at, DELIVERIES.c.id).limit(1)
+        if not await self._database.fetch(first):  # asked every second, and a look is cheaper than a change
+            return None
         taken = {"holder": holder, "lease_until": lease_until, "attempts": DELIVERIES.c.attempts + 1}
-        for row in await self._database.fetch(query):
-            # Another may have sent it since, and it is not due any more.
-            statement = update(DELIVERIES).where(DELIVERIES.c.id == row["id"], *due).values(taken)
-            rows = await self._database.change(statement.returning(*DELIVERIES.c))
-            if rows:
-                return to_delivery(rows[0])
-        return None
+        free = first.with_for_update(skip_locked=True).scalar_subquery()
+        statement = update(DELIVERIES).where(DELIVERIES.c.id == free).values(taken)
+        rows = await self._database.change(statement.returning(*DELIVERIES.c))
+        return to_delivery(rows[0]) if rows else None
 
     async def end_attempt(self, delivery: WebhookDelivery) -> bool:
         """Write how it went. False: it is not this holder's any more."""
