@@ -1,11 +1,12 @@
 """Anything may be done to a job in any order, twice, or by a worker that lost it: the store and a plain model agree."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from scrapeyard.model.job import Batch, BreakerPolicy, ItemOutcome, ItemStatus, JobPolicy, JobStatus
 from scrapeyard.store.job_port import ItemFilter
@@ -19,6 +20,19 @@ RARELY = st.sampled_from([False] * 5 + [True])
 """What spoils a step, or ends much at once, is rare enough that long stories come about."""
 KINDS = st.sampled_from(["success", "error", "retry", "later", "postponed", "strange"])
 LEASE = 10.0
+
+
+ACTIONS: list[tuple[str, dict[str, st.SearchStrategy[Any]]]] = []
+"""Each as often as its weight. One rule draws from them, as rules of their own would be switched off by turns, and most
+stories need all of them."""
+
+
+def action(weight: int, **given: st.SearchStrategy[Any]) -> Callable[[Any], Any]:
+    def register(method: Any) -> Any:
+        ACTIONS.extend([(method.__name__, given)] * weight)
+        return method
+
+    return register
 
 
 class Machine(RuleBasedStateMachine):
@@ -35,7 +49,12 @@ class Machine(RuleBasedStateMachine):
         self.block = 0
         self.seen: list[Batch] = []
         assert self.do(self.store.create_job(self.job))
-        self.add(5, 0, False)
+
+    @rule(data=st.data())
+    def step(self, data: st.DataObject) -> None:
+        held = any(batch.worker for batch in self.model.batches.values())
+        name, given = data.draw(st.sampled_from(ACTIONS if held else [one for one in ACTIONS if one[0] != "record"]))
+        getattr(self, name)(data, **{key: data.draw(strategy) for key, strategy in given.items()})
 
     def a_batch_of(self, data: st.DataObject, *, taken: bool) -> Batch:
         """One that is out, taken or not; rarely any that ever was."""
@@ -51,16 +70,16 @@ class Machine(RuleBasedStateMachine):
     def do(self, work: Any) -> Any:
         return self.runner.run(work)
 
-    @rule(count=st.integers(0, 5), first=st.integers(0, 12), twice=st.booleans())
-    def add(self, count: int, first: int, twice: bool) -> None:
+    @action(4, count=st.integers(0, 5), first=st.integers(0, 40), twice=st.booleans())
+    def add(self, data: st.DataObject, count: int, first: int, twice: bool) -> None:
         items = new_items(count, first) + new_items(1, first)
         added = self.model.add([item.key for item in items])
         for _ in range(1 + twice):
             assert self.do(self.store.add_items(self.job.id, items, self.block, self.now)) == added
         self.block += added is not None
 
-    @rule(left=st.integers(1, 4), twice=st.booleans(), worker=st.none() | WORKERS)
-    def cut(self, left: int, twice: bool, worker: str | None) -> None:
+    @action(4, left=st.integers(1, 4), twice=st.booleans(), worker=st.none() | WORKERS | WORKERS)
+    def cut(self, data: st.DataObject, left: int, twice: bool, worker: str | None) -> None:
         wanted = a_batch(self.job, left)
         expected = self.model.cut(wanted.id, left, self.now)
         for _ in range(1 + twice):
@@ -72,9 +91,10 @@ class Machine(RuleBasedStateMachine):
         if batch and worker:
             self.taken(batch, worker)
 
-    @precondition(lambda self: self.seen)
-    @rule(data=st.data(), worker=WORKERS)
+    @action(3, worker=WORKERS)
     def take(self, data: st.DataObject, worker: str) -> None:
+        if not self.seen:
+            return
         self.taken(self.a_batch_of(data, taken=False), worker)
 
     def taken(self, batch: Batch, worker: str) -> None:
@@ -91,9 +111,10 @@ class Machine(RuleBasedStateMachine):
             assert [item.key for item in taken[2]] == [self.model.keys[item.seq] for item in taken[2]]
             assert taken[1].counts == self.model.counts()
 
-    @precondition(lambda self: self.seen)
-    @rule(data=st.data(), wrong_part=RARELY, twice=st.booleans())
+    @action(8, wrong_part=RARELY, twice=st.booleans())
     def record(self, data: st.DataObject, wrong_part: bool, twice: bool) -> None:
+        if not self.seen:
+            return
         batch = self.a_batch_of(data, taken=True)
         worker = self.a_worker_of(data, batch)
         there = self.model.batches.get(batch.id)
@@ -117,9 +138,10 @@ class Machine(RuleBasedStateMachine):
         at = self.now + (5.0 if kind == "later" else 0.0)
         return a_retry(seq, attempt=attempt, not_before=at, postponed=kind == "postponed")
 
-    @precondition(lambda self: self.seen)
-    @rule(data=st.data(), twice=st.booleans())
+    @action(1, twice=st.booleans())
     def give_back(self, data: st.DataObject, twice: bool) -> None:
+        if not self.seen:
+            return
         batch = self.a_batch_of(data, taken=True)
         worker = self.a_worker_of(data, batch)
         there = self.model.batches.get(batch.id)
@@ -128,9 +150,10 @@ class Machine(RuleBasedStateMachine):
         if there is not None and there.worker == worker:
             self.model.put_back(batch.id, self.now)
 
-    @precondition(lambda self: self.seen)
-    @rule(worker=WORKERS)
-    def renew(self, worker: str) -> None:
+    @action(1, worker=WORKERS)
+    def renew(self, data: st.DataObject, worker: str) -> None:
+        if not self.seen:
+            return
         ids = [batch.id for batch in self.seen]
         stop = self.do(self.store.renew_batches(worker, ids, self.now + LEASE))
         mine = {name: one for name, one in self.model.batches.items() if one.worker == worker}
@@ -138,18 +161,18 @@ class Machine(RuleBasedStateMachine):
             one.lease = self.now + LEASE
         assert set(stop) == {name for name in ids if name not in mine or self.model.kill}
 
-    @rule(seconds=st.sampled_from([1.0, 6.0, 11.0]))
-    def time_passes(self, seconds: float) -> None:
+    @action(2, seconds=st.sampled_from([1.0, 6.0, 11.0]))
+    def time_passes(self, data: st.DataObject, seconds: float) -> None:
         self.now += seconds
 
-    @rule()
-    def expire(self) -> None:
+    @action(2)
+    def expire(self, data: st.DataObject) -> None:
         expired = self.do(self.store.expire_batches(self.now, 100))
         mine = [(waiting, ended) for job_id, waiting, ended in expired if job_id == self.job.id]
         assert sorted(mine) == sorted(self.model.expire(self.now))
 
-    @rule(fails=RARELY)
-    def end_reading(self, fails: bool) -> None:
+    @action(1, fails=RARELY)
+    def end_reading(self, data: st.DataObject, fails: bool) -> None:
         failed = "the list is not CSV" if fails else ""
         job = self.do(self.store.end_reading(self.job.id, 0, failed, self.now))
         going = (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED)
@@ -160,36 +183,37 @@ class Machine(RuleBasedStateMachine):
         self.model.reading = False
         assert job.status is self.model.status
 
-    @rule(paused=RARELY)
-    def pause(self, paused: bool) -> None:
+    @action(1, paused=RARELY)
+    def pause(self, data: st.DataObject, paused: bool) -> None:
         self.do(self.store.set_paused(self.job.id, paused, "a person", self.now))
         if self.model.status in (JobStatus.RUNNING, JobStatus.PAUSED) or (
             paused and self.model.status is JobStatus.CREATING
         ):
             self.model.status = JobStatus.PAUSED if paused else JobStatus.RUNNING
 
-    @rule(kill=st.booleans(), sure=RARELY)
-    def cancel(self, kill: bool, sure: bool) -> None:
+    @action(1, kill=st.booleans(), sure=RARELY)
+    def cancel(self, data: st.DataObject, kill: bool, sure: bool) -> None:
         if sure:
             self.do(self.store.cancel_job(self.job.id, kill, self.now))
             self.model.cancel(kill, self.now)
 
-    @rule(wanted=st.sets(st.sampled_from([ItemStatus.SUCCESS, ItemStatus.ERROR]), min_size=1))
-    def redrive(self, wanted: set[ItemStatus]) -> None:
+    @action(2, wanted=st.sets(st.sampled_from([ItemStatus.SUCCESS, ItemStatus.ERROR]), min_size=1))
+    def redrive(self, data: st.DataObject, wanted: set[ItemStatus]) -> None:
         where = ItemFilter() if wanted == {ItemStatus.ERROR} else ItemFilter(statuses=tuple(wanted))
         redriven = self.do(self.store.redrive(self.job.id, where, None, self.now))
         assert redriven == self.model.redrive(wanted, self.now)
 
-    @rule(
+    @action(
+        2,
         step=st.sampled_from(
             [
                 (JobStatus.RUNNING, JobStatus.FINISHING),
                 (JobStatus.FINISHING, JobStatus.COMPLETED),
                 (JobStatus.CANCELLING, JobStatus.CANCELLED),
             ]
-        )
+        ),
     )
-    def move(self, step: tuple[JobStatus, JobStatus]) -> None:
+    def move(self, data: st.DataObject, step: tuple[JobStatus, JobStatus]) -> None:
         settled = [job.id for job in self.do(self.store.settled(1000))]
         moves = self.model.move(*step)
         if moves and step[0] is not JobStatus.FINISHING:
@@ -212,8 +236,8 @@ class Machine(RuleBasedStateMachine):
         assert [item.key for item in items] == self.model.keys
         assert [item.status for item in items] == self.model.statuses()
 
-    @rule(wanted=st.sets(st.sampled_from(list(ItemStatus)), min_size=1))
-    def look(self, wanted: set[ItemStatus]) -> None:
+    @action(1, wanted=st.sets(st.sampled_from(list(ItemStatus)), min_size=1))
+    def look(self, data: st.DataObject, wanted: set[ItemStatus]) -> None:
         items = self.do(self.store.items(self.job.id, ItemFilter(statuses=tuple(wanted)), None, 1000)).items
         statuses = enumerate(self.model.statuses())
         assert [(item.seq, item.status) for item in items] == [one for one in statuses if one[1] in wanted]
@@ -237,7 +261,7 @@ def test_the_store_and_a_plain_model_agree(migrated_url: str) -> None:
             run_state_machine_as_test(
                 machine,
                 settings=settings(
-                    max_examples=30,
+                    max_examples=20,
                     stateful_step_count=50,
                     deadline=None,
                     phases=[Phase.generate],
