@@ -20,7 +20,8 @@ from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.lines import Told, Written
 from scrapeyard.results.exports.process import file_process
-from scrapeyard.results.feeding import change_frames, item_frames
+from scrapeyard.results.feeding import change_frames, counted_frames, item_frames
+from scrapeyard.results.sharing import Reader
 from scrapeyard.store.export_port import ExportStore
 from scrapeyard.store.job_port import ItemStore, JobStore
 from scrapeyard.telemetry.events import get_log
@@ -84,14 +85,19 @@ class Exporter:
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
-    async def make(self, export_id: str) -> Export | None:
-        """Make this one, or wait until whoever makes it is done. None means no such export. Raises Unavailable."""
+    async def make(self, export_id: str, items: Reader | None = None) -> Export | None:
+        """Make this one, or wait until whoever makes it is done. None means no such export. Raises Unavailable.
+
+        `items` are the job's, where others read them too; it is closed here as soon as it is not needed.
+        """
         while (export := await self._store.export(export_id)) is not None and not export.state.is_final:
             claimed = await self._claim(export_id)
             if claimed is None:
+                if items is not None:
+                    items.close()
                 await asyncio.sleep(_LOOK_SECONDS)
                 continue
-            if (await self._run(claimed)).state is ExportState.QUEUED:
+            if (await self._run(claimed, items)).state is ExportState.QUEUED:
                 raise Unavailable("an export waits for a service that is away, or another took it over")
         return export
 
@@ -109,10 +115,10 @@ class Exporter:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("results.export_waits", export=task.get_name(), job="?", error=str(error))
 
-    async def _run(self, export: Export) -> Export:
+    async def _run(self, export: Export, items: Reader | None = None) -> Export:
         """Make it and write how that ended: DONE, FAILED, or QUEUED again when a service was away."""
         try:
-            ended = await self._made(export)
+            ended = await self._made(export, items)
         except asyncio.CancelledError:
             await asyncio.shield(self._store.end_export(_given_back(export)))
             raise
@@ -125,11 +131,14 @@ class Exporter:
         except Exception as error:
             log.error("results.export_broken", export=export.id, job=export.job_id, error=repr(error), exc_info=error)
             ended = self._failed(export, f"a fault of ours: {error!r}")
+        finally:
+            if items is not None:
+                items.close()
         if await self._store.end_export(ended) and ended.state.is_final:
             await self._told(ended)
         return ended
 
-    async def _made(self, export: Export) -> Export:
+    async def _made(self, export: Export, items: Reader | None) -> Export:
         if export.attempt > MOST_ATTEMPTS:
             raise ExportFailed(
                 f"it was begun {MOST_ATTEMPTS} times and never ended; look at the logs, then ask for it anew"
@@ -139,7 +148,7 @@ class Exporter:
             raise ExportFailed("its job is gone")
         watch = _Watch(export.wish, job.counts.total)
         async with self._kept(export, watch):
-            written = await self._write(export, watch)
+            written = await self._write(export, watch, items)
         return replace(
             export,
             state=ExportState.DONE,
@@ -151,11 +160,13 @@ class Exporter:
             finished_at=self._clock(),
         )
 
-    async def _write(self, export: Export, watch: "_Watch") -> Written:
+    async def _write(self, export: Export, watch: "_Watch", items: Reader | None) -> Written:
         if export.wish.type == "diff":
             frames = change_frames(self._blobs, export.job_id, watch.fed)
+        elif items is not None and items.open:
+            frames = item_frames(items, watch.fed)
         else:
-            frames = item_frames(self._store, self._blobs, export.job_id, watch.fed)
+            frames = item_frames(counted_frames(self._store, self._blobs, export.job_id), watch.fed)
         async with file_process(watch.told) as file:
             pieces = file.pieces(export.wish, frames)
             size = await self._blobs.put_stream(_key(export), pieces, CONTENT_TYPES[export.wish.format])

@@ -1,7 +1,7 @@
 """What the process that writes a file is fed with: a job's items in frames, large results read from their objects."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -25,14 +25,22 @@ _ALL: Final = ItemFilter()
 
 Fed = Callable[[int], None]
 """Told how many items were handed over, each time."""
+Counted = tuple[bytes, int]
+"""A frame, and how many items it holds."""
 
 
-async def item_frames(store: ItemStore, blobs: Blobs, job_id: str, fed: Fed) -> AsyncIterator[bytes]:
+async def counted_frames(store: ItemStore, blobs: Blobs, job_id: str) -> AsyncGenerator[Counted, None]:
     """All items of a job, in order. Raises ExportFailed when an object is missing."""
     async for block in store.stream_items(job_id, _ALL):
         for group in _groups(block):
-            yield lines.frame(lines.LINES, lines.encode(await _lines(blobs, group)))
-            fed(len(group))
+            yield lines.frame(lines.LINES, lines.encode(await _lines(blobs, group))), len(group)
+
+
+async def item_frames(counted: AsyncIterator[Counted], fed: Fed) -> AsyncIterator[bytes]:
+    """The frames alone; `fed` hears of each once it was handed over."""
+    async for frame, items in counted:
+        yield frame
+        fed(items)
 
 
 async def change_frames(blobs: Blobs, job_id: str, fed: Fed) -> AsyncIterator[bytes]:

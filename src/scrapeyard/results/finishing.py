@@ -1,18 +1,23 @@
 """What is written when the items of a job have all ended: manifests, snapshots, the exports it was created with."""
 
-from collections.abc import Callable
-from typing import Protocol
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.model.export import Export
 from scrapeyard.model.job import ExportWish, Job
 from scrapeyard.results.exporter import Exporter, ResultStore
+from scrapeyard.results.feeding import counted_frames
 from scrapeyard.results.manifests import write_manifests
+from scrapeyard.results.sharing import Reader, shared
 from scrapeyard.results.snapshots import Snapshots
 from scrapeyard.store.export_port import SnapshotStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("results")
+AT_ONCE: Final = 3
+"""Files of one job: each is written by a process of its own."""
 
 
 class FinishStore(ResultStore, SnapshotStore, Protocol):
@@ -43,8 +48,28 @@ class Finisher:
         for wish in job.exports:
             export = Export(id=wished_id(job.id, wish), job_id=job.id, wish=wish, created_at=self._clock())
             await self._store.add_export(export)
+        of_items = [wish for wish in job.exports if wish.type != "diff"]
+        for first in range(0, len(of_items), AT_ONCE):
+            await self._make(job, of_items[first : first + AT_ONCE])
         for wish in job.exports:
-            await self._exporter.make(wished_id(job.id, wish))
+            if wish.type == "diff":
+                await self._exporter.make(wished_id(job.id, wish))
+
+    async def _make(self, job: Job, wishes: Sequence[ExportWish]) -> None:
+        """Several files from one reading of the items. Raises what went wrong first, when all have ended."""
+        async with shared(counted_frames(self._store, self._blobs, job.id), len(wishes)) as readers:
+            makings = (
+                self._making(wished_id(job.id, wish), reader) for wish, reader in zip(wishes, readers, strict=True)
+            )
+            for ended in await asyncio.gather(*makings, return_exceptions=True):
+                if ended is not None:
+                    raise ended
+
+    async def _making(self, export_id: str, items: Reader) -> None:
+        try:
+            await self._exporter.make(export_id, items)
+        finally:
+            items.close()
 
 
 def wished_id(job_id: str, wish: ExportWish) -> str:
