@@ -182,7 +182,7 @@ def test_a_new_scraper_is_listed_and_runs(stand: Stand, shop: str, tmp_path: Pat
     assert (names[0], names[-1]) == ("scraper.py", "scraper.toml")
     assert f"--scrapers {tmp_path}" in made.err
     listed = stand.cli("scrapers", "list", "--scrapers", str(tmp_path))
-    assert [row[0] for row in listed.rows] == ["builtin/page", "builtin/product", "shop/page"]
+    assert [row[0] for row in listed.rows] == ["builtin/echo", "builtin/page", "builtin/product", "shop/page"]
     assert stand.cli("run", str(tmp_path / "shop" / "page"), f"url={shop}/", "--allow-private").status == 0
     assert stand.cli("new", "shop/page", "--folder", str(tmp_path / "shop" / "page")).status == 2
 
@@ -191,7 +191,7 @@ def test_a_folder_is_listed_without_asking_any_repository(stand: Stand, tmp_path
     stand.cli("new", "lab/one", "--folder", str(tmp_path / "one"))
     away = {"SCRIPT_REPOSITORY_TYPE": "http", "SCRIPT_REPOSITORY_URL": "http://127.0.0.1:9/"}
     listed = stand.cli("scrapers", "list", "--scrapers", str(tmp_path), SCRAPEYARD_DATA_DIR=str(tmp_path / "d"), **away)
-    assert [row[0] for row in listed.rows] == ["builtin/page", "builtin/product", "lab/one"], listed.err
+    assert [row[0] for row in listed.rows] == ["builtin/echo", "builtin/page", "builtin/product", "lab/one"], listed.err
     assert not (tmp_path / "d").exists()
 
 
@@ -199,7 +199,7 @@ def test_a_folder_with_a_broken_scraper_lists_it_and_exits_1(stand: Stand, tmp_p
     (tmp_path / "scraper.toml").write_text("id = 1")
     ended = stand.cli("scrapers", "list", "--scrapers", str(tmp_path), "--json")
     assert ended.status == 1
-    assert sorted(each["valid"] for each in ended.json) == [False, True, True]
+    assert sorted(each["valid"] for each in ended.json) == [False, True, True, True]
 
 
 def test_config_shows_values_and_where_they_came_from(stand: Stand, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_the_list_may_be_narrowed(yard: Yard) -> None:
     assert [row[0] for row in yard("scrapers", "list", "--search", "LAB/").rows] == ["lab/lab"]
     listed = yard("scrapers", "list", "--json").json
     assert {each["id"]: each["source"] for each in listed} == {
+        "builtin/echo": "",
         "builtin/page": "",
         "builtin/product": "",
         "lab/lab": "scrapers",
