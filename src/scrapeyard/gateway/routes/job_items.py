@@ -57,8 +57,9 @@ def routes(gateway: Gateway) -> APIRouter:
             sites=tuple(site) if site else None,
             keys=tuple(key) if key else None,
         )
-        await desk.control.get(job_id)
         page = await desk.store.items(job_id, where, cursor, limit)
+        if not page.items:
+            await desk.control.get(job_id)
         shown = [item_document(job_id, item, whole=False) for item in page.items]
         return _json({"items": shown, "next_cursor": page.next_cursor})
 
