@@ -3,8 +3,10 @@ folder that is gone at the end."""
 
 import asyncio
 import contextlib
+import functools
 import os
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -135,5 +137,32 @@ def _checked(table: dict[str, Any]) -> JobOptions:
 
 
 async def _pieces(stream: BinaryIO) -> AsyncIterator[bytes]:
-    while piece := await asyncio.to_thread(stream.read, _PIECE):
+    while piece := await _piece(stream.fileno()):
         yield piece
+
+
+async def _piece(number: int) -> bytes:
+    """The next bytes of a file or pipe; empty at its end. The thread is one that nobody waits for: Ctrl-C must end a
+    read of stdin to which nothing comes, and Python's own reader would be locked then."""
+    loop = asyncio.get_running_loop()
+    come: asyncio.Future[bytes] = loop.create_future()
+
+    def read() -> None:
+        try:
+            told = functools.partial(_tell, come, os.read(number, _PIECE))
+        except OSError as error:
+            told = functools.partial(_tell, come, BadRequest(f"the list cannot be read: {error.strerror}"))
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(told)
+
+    threading.Thread(target=read, name="reading-list", daemon=True).start()
+    return await come
+
+
+def _tell(come: "asyncio.Future[bytes]", what: bytes | BadRequest) -> None:
+    if come.cancelled():
+        return
+    if isinstance(what, BadRequest):
+        come.set_exception(what)
+    else:
+        come.set_result(what)
