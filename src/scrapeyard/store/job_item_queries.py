@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from re import compile as pattern
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, literal_column, null, select, tuple_
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, literal_column, null, select, tuple_
 
 from scrapeyard.model.job import ITEM_KEY, ItemStatus
 from scrapeyard.store.job_port import ItemFilter
@@ -31,8 +31,15 @@ _DATA: Final = (ITEMS.c.input, OUTCOMES.c.result, OUTCOMES.c.logs)
 _NO_DATA: Final = (null().label("input"), null().label("result"), null().label("logs"))
 _WAITS: Final = (WAITING.c.attempt.label("next_attempt"), WAITING.c.not_before)
 _NO_WAIT: Final = (null().label("next_attempt"), null().label("not_before"))
-_SAME_ITEM: Final = and_(OUTCOMES.c.job == ITEMS.c.job, OUTCOMES.c.seq == ITEMS.c.seq)
-_SAME_WAIT: Final = and_(WAITING.c.job == ITEMS.c.job, WAITING.c.seq == ITEMS.c.seq)
+
+
+def _same(found: Table, known: Table) -> ColumnElement[bool]:
+    """The row of an item in `found` for its row in `known`.
+
+    For queries of one job. The sum keeps the database from concluding that `found.job` is the job asked for:
+    PostgreSQL, which takes a job newer than its statistics for empty, would then read all of it for each item.
+    """
+    return and_(found.c.job == known.c.job + literal_column("0"), found.c.seq == known.c.seq)
 
 
 def _columns(*, data: bool) -> tuple[Any, ...]:
@@ -41,13 +48,13 @@ def _columns(*, data: bool) -> tuple[Any, ...]:
 
 
 def _all(data: bool) -> Select[Any]:
-    joined = ITEMS.outerjoin(OUTCOMES, _SAME_ITEM).outerjoin(WAITING, _SAME_WAIT)
+    joined = ITEMS.outerjoin(OUTCOMES, _same(OUTCOMES, ITEMS)).outerjoin(WAITING, _same(WAITING, ITEMS))
     query = select(*_columns(data=data), *_WAITS).select_from(joined)
     return query.where(ITEMS.c.job == bindparam("job")).order_by(ITEMS.c.seq)
 
 
 def _ended(data: bool) -> Select[Any]:
-    query = select(*_columns(data=data), *_NO_WAIT).select_from(OUTCOMES.join(ITEMS, _SAME_ITEM))
+    query = select(*_columns(data=data), *_NO_WAIT).select_from(OUTCOMES.join(ITEMS, _same(ITEMS, OUTCOMES)))
     return query.where(OUTCOMES.c.job == bindparam("job")).order_by(OUTCOMES.c.seq)
 
 
@@ -84,7 +91,9 @@ def dead(before: Sequence[int] | None) -> Select[Any]:
     the same way, so that one index serves."""
     place = tuple_(OUTCOMES.c.job, OUTCOMES.c.seq)
     columns = (*_columns(data=True), *_NO_WAIT, JOBS.c.id.label("job_id"), JOBS.c.number)
-    joined = OUTCOMES.join(ITEMS, _SAME_ITEM).join(JOBS, JOBS.c.number == OUTCOMES.c.job)
+    joined = OUTCOMES.join(ITEMS, and_(ITEMS.c.job == OUTCOMES.c.job, ITEMS.c.seq == OUTCOMES.c.seq)).join(
+        JOBS, JOBS.c.number == OUTCOMES.c.job
+    )
     query = select(*columns).select_from(joined).where(FAILED)
     query = query if before is None else query.where(place < tuple_(*before))
     return query.order_by(OUTCOMES.c.job.desc(), OUTCOMES.c.seq.desc())

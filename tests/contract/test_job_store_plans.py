@@ -1,0 +1,66 @@
+"""How PostgreSQL reads the items of a job that its statistics do not know yet: by their numbers, never each against all
+of the others."""
+
+import json
+from typing import Any
+
+import pytest
+from sqlalchemy import Select, create_engine
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from scrapeyard.store.job_item_queries import ENDED, RANGE, SOME, dead
+from scrapeyard.store.sql import SqlStore
+from tests.contract.job_nouns import an_error, successes
+from tests.contract.job_steps import a_running_job, taken
+
+COUNT = 2000
+BY_NUMBERS: dict[str, tuple[Select[Any], dict[str, Any]]] = {
+    "range": (RANGE[True], {"first": 500, "last": 1499}),
+    "some": (SOME[True], {"seqs": list(range(500, 1500))}),
+    "ended": (ENDED[True].limit(1000), {"after": 499}),
+    "dead": (dead(None).limit(1000), {}),
+}
+_WORDS = create_engine("postgresql+asyncpg://").dialect
+on_postgres = pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)
+
+
+async def _ended(store: SqlStore, job_id: str) -> None:
+    job = await a_running_job(store, COUNT, id=job_id)
+    for _ in range(0, COUNT, 500):
+        batch, items = await taken(store, job)
+        ends = [*successes(items[:250]), *(an_error(item) for item in items[250:])]
+        assert await store.record(batch, "worker-1", 0, ends, 0.0) is not None
+
+
+@on_postgres
+@pytest.mark.parametrize("known", [False, True], ids=["new", "known"])
+@pytest.mark.parametrize("name", BY_NUMBERS)
+async def test_an_item_is_not_looked_for_among_all_of_its_job(store: SqlStore, name: str, known: bool) -> None:
+    await _ended(store, "job_old")
+    await _told(store, "ANALYZE")
+    await _ended(store, "job_new")
+    if known:
+        await _told(store, "ANALYZE")
+    query, given = BY_NUMBERS[name]
+    asked = query.params(**given, **({} if name == "dead" else {"job": 2}))
+    words = asked.compile(dialect=_WORDS, compile_kwargs={"literal_binds": True})
+    plan = json.loads(await _told(store, f"EXPLAIN (ANALYZE, FORMAT JSON) {words}"))
+    assert _seen(plan[0]["Plan"]) <= 10 * COUNT, json.dumps(plan, indent=1)
+
+
+async def _told(store: SqlStore, words: str) -> str:
+    """The first word of the database's answer, if it has one."""
+
+    async def ask(connection: AsyncConnection) -> str:
+        result = await connection.exec_driver_sql(words)
+        answer = result.scalar() if result.returns_rows else ""
+        return answer if isinstance(answer, str) else json.dumps(answer)
+
+    return await store._database.write(ask)
+
+
+def _seen(plan: dict[str, Any]) -> float:
+    """Rows that were looked at, in all steps, those that were thrown away among them."""
+    removed = sum(count for key, count in plan.items() if key.startswith("Rows Removed"))
+    below = sum(_seen(each) for each in plan.get("Plans", ()))
+    return float((plan["Actual Rows"] + removed) * plan["Actual Loops"] + below)
