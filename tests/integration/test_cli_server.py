@@ -4,10 +4,11 @@ import json
 import re
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.integration.cli_stand import PATIENCE, Ended, Stand
+from tests.integration.cli_stand import PATIENCE, Ended, Stand, group_lives
 
 RUN_ID = re.compile(r"run_[0-9a-f]{32}")
 
@@ -169,3 +170,19 @@ def _wait_for(yard: Client, part: str) -> str:
         for run in yard("runs", "list", "--status", "running", "--json").json:
             if part in json.dumps(run["input"], separators=(",", ":")):
                 return str(run["id"])
+
+
+def test_a_server_whose_log_nobody_reads_any_more_still_ends_when_told(tmp_path: Path) -> None:
+    stand = Stand(tmp_path)
+    process = stand.start("up", "--port", "0", "--data-dir", "data")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert any(b"listens on " in line for line in process.stderr)
+    process.stderr.close()
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(PATIENCE)
+    finally:
+        process.kill()
+        process.stdout.close()
+    assert not group_lives(process.pid)

@@ -4,6 +4,7 @@ log = get_log("worker")
 log.info("run.finished", run=run_id, exit_reason="succeeded", wall_ms=12.5)
 """
 
+import contextlib
 import logging
 import sys
 from collections.abc import MutableMapping
@@ -52,6 +53,22 @@ class _Render:
         return cast("str", self._last(logger, method, fields))
 
 
+class _Lossy:
+    """A stream whose reader may go away, or whose disk may be full: what cannot be written is lost, and whoever wrote it
+    goes on. Otherwise a server would fall over its own log, in the middle of anything."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it was closed
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+
 def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
     """Set up logging for the process. Logs go to stderr; stdout is for data."""
     stream = stream or sys.stderr
@@ -65,7 +82,7 @@ def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
             _Render(settings.lang, human, stream.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _Lossy(stream))),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(stream=stream, level=max(logging.WARNING, _LEVELS[settings.level]), force=True)
