@@ -54,8 +54,8 @@ class _Render:
 
 
 class _Lossy:
-    """A stream whose reader may go away, or whose disk may be full: what cannot be written is lost, and whoever wrote it
-    goes on. Otherwise a server would fall over its own log, in the middle of anything."""
+    """A stream whose reader may go away, or whose disk may be full: what cannot be written is lost, and whoever wrote
+    it goes on. Otherwise a server would fall over its own log, in the middle of anything."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
