@@ -59,7 +59,7 @@ class RunWebhookCall(BaseModel):
 
     url: Url = Field(description="Where to; private addresses are refused unless the operator allows them.")
     events: list[RunWebhookEvent] = Field(
-        default_factory=lambda: ["run.succeeded", "run.failed", "run.cancelled"],
+        ["run.succeeded", "run.failed", "run.cancelled"],
         min_length=1,
         max_length=3,
         description="What is told.",
