@@ -27,7 +27,7 @@ from tests.leaks import until
 SERVER, SHOP = "127.0.0.1:8000", "127.0.0.1:8800"
 BIN = Path(sys.executable).parent
 _VOLATILE = re.compile(r"(_ms|_seconds|_mb|percent|pid|load|slots|busy|used|runs_done|^ms|bytes|memory)$")
-_ID = re.compile(r"(run|job|export|worker|gateway)_[0-9a-f]+…?")
+_ID = re.compile(r"(run|job|export|schedule|delivery|worker|gateway)_[0-9a-f]+…?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 
 

@@ -1,6 +1,7 @@
 """Pages read in processes of their own."""
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -27,14 +28,20 @@ HEAVY = RawPage(
 
 
 def children() -> set[int]:
-    """Processes of ours that are not zombies."""
+    """Processes of ours that are not zombies. Threads and processes may go while they are looked at."""
     found = set()
     for task in Path(f"/proc/{os.getpid()}/task").iterdir():
-        for pid in (task / "children").read_text().split():
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-            if state != "Z" and b"extract.serving" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                found.add(int(pid))
-    return found
+        with contextlib.suppress(OSError):
+            found.update(pid for pid in (task / "children").read_text().split() if _reads_pages(pid))
+    return {int(pid) for pid in found}
+
+
+def _reads_pages(pid: str) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z" and b"extract.serving" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 async def until(condition: Callable[[], bool]) -> None:

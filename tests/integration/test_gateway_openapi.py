@@ -242,7 +242,7 @@ def test_every_answer_is_as_the_document_says(
     operation = contract[path][method]
 
     @given(case=operation.as_strategy(generation_mode=mode))
-    @settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     def answers(case: schemathesis.Case) -> None:
         _aim(case, yard)
         response = case.call_and_validate(checks=CHECKS)

@@ -16,7 +16,7 @@ from scrapeyard.sandbox.series import ChildSeries
 from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, bench
 
 pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(90)]
-LIMITS = replace(SMALL, wall_seconds=10)
+LIMITS = replace(SMALL, wall_seconds=6)
 PROTOCOL, SUCCEEDED = ExitReason.PROTOCOL_ERROR, ExitReason.SUCCEEDED
 
 PRELUDE = """
@@ -54,36 +54,36 @@ def run(ctx, turn):
 """
 
 SPEAKS: dict[str, tuple[str, set[ExitReason]]] = {
-    "no number": ("wire().sendall(frame({'t': 'result'}, b'1')); time.sleep(9)", {PROTOCOL}),
-    "the next number": ("wire().sendall(frame({'t': 'result', 'i': number() + 1}, b'1')); time.sleep(9)", {PROTOCOL}),
+    "no number": ("wire().sendall(frame({'t': 'result'}, b'1')); time.sleep(5)", {PROTOCOL}),
+    "the next number": ("wire().sendall(frame({'t': 'result', 'i': number() + 1}, b'1')); time.sleep(5)", {PROTOCOL}),
     "a log of another": (
-        "wire().sendall(frame({'t': 'log', 'i': 1, 'stream': 'log', 'text': 'x'})); time.sleep(9)",
+        "wire().sendall(frame({'t': 'log', 'i': 1, 'stream': 'log', 'text': 'x'})); time.sleep(5)",
         {PROTOCOL},
     ),
     "a fetch of another": (
-        "wire().sendall(frame({'t': 'fetch', 'i': 1, 'n': 1, 'url': 'http://a.test/'})); time.sleep(9)",
+        "wire().sendall(frame({'t': 'fetch', 'i': 1, 'n': 1, 'url': 'http://a.test/'})); time.sleep(5)",
         {PROTOCOL},
     ),
-    "a record of another": ("wire().sendall(frame({'t': 'record', 'i': 7}, b'1')); time.sleep(9)", {PROTOCOL}),
+    "a record of another": ("wire().sendall(frame({'t': 'record', 'i': 7}, b'1')); time.sleep(5)", {PROTOCOL}),
     "an error of another": (
-        "wire().sendall(frame({'t': 'error', 'i': 7, 'reason': 'failed'})); time.sleep(9)",
+        "wire().sendall(frame({'t': 'error', 'i': 7, 'reason': 'failed'})); time.sleep(5)",
         {PROTOCOL},
     ),
-    "ready again": ("wire().sendall(frame({'t': 'ready', 'version': 1})); time.sleep(9)", {PROTOCOL}),
-    "a number that is none": ("wire().sendall(frame({'t': 'result', 'i': -1}, b'1')); time.sleep(9)", {PROTOCOL}),
+    "ready again": ("wire().sendall(frame({'t': 'ready', 'version': 1})); time.sleep(5)", {PROTOCOL}),
+    "a number that is none": ("wire().sendall(frame({'t': 'result', 'i': -1}, b'1')); time.sleep(5)", {PROTOCOL}),
 }
 """During its own item."""
 
 GOES_ON: dict[str, str] = {
-    "two results": "i = number(); honest(i, 1).sendall(frame({'t': 'result', 'i': i}, b'2') * 3); time.sleep(9)",
+    "two results": "i = number(); honest(i, 1).sendall(frame({'t': 'result', 'i': i}, b'2') * 3); time.sleep(5)",
     "its own number": "i = number()\n"
-    "    honest(i, 1).sendall(frame({'t': 'log', 'i': i, 'stream': 'log', 'text': 'late'})); time.sleep(9)",
+    "    honest(i, 1).sendall(frame({'t': 'log', 'i': i, 'stream': 'log', 'text': 'late'})); time.sleep(5)",
     "guessed numbers": "i = number(); s = honest(i, 1)\n"
-    "    for n in range(500): s.sendall(frame({'t': 'result', 'i': i + n}, b'\"forged\"'))\n    time.sleep(9)",
+    "    for n in range(500): s.sendall(frame({'t': 'result', 'i': i + n}, b'\"forged\"'))\n    time.sleep(5)",
     "half a frame": "i = number()\n"
-    "    honest(i, 1).sendall(frame({'t': 'result', 'i': i}, b'\"forged\"')[:-2]); time.sleep(9)",
+    "    honest(i, 1).sendall(frame({'t': 'result', 'i': i}, b'\"forged\"')[:-2]); time.sleep(5)",
     "a thread": "i = number()\n"
-    "    later(0.2, frame({'t': 'result', 'i': i}, b'\"forged\"')); honest(i, 1); time.sleep(9)",
+    "    later(0.2, frame({'t': 'result', 'i': i}, b'\"forged\"')); honest(i, 1); time.sleep(5)",
 }
 """After its item has ended by a result that it sent itself, saying that it leaves nothing behind."""
 
