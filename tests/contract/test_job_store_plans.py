@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Select, create_engine
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from scrapeyard.store.job_batches import BATCH_ITEMS
 from scrapeyard.store.job_item_queries import ENDED, RANGE, SOME, dead
 from scrapeyard.store.sql import SqlStore
 from tests.contract.job_nouns import an_error, successes
@@ -19,6 +20,7 @@ BY_NUMBERS: dict[str, tuple[Select[Any], dict[str, Any]]] = {
     "some": (SOME[True], {"seqs": list(range(500, 1500))}),
     "ended": (ENDED[True].limit(1000), {"after": 499}),
     "dead": (dead(None).limit(1000), {}),
+    "taken": (BATCH_ITEMS, {"first": 500, "last": 1499}),
 }
 _WORDS = create_engine("postgresql+asyncpg://").dialect
 on_postgres = pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)
@@ -64,3 +66,14 @@ def _seen(plan: dict[str, Any]) -> float:
     removed = sum(count for key, count in plan.items() if key.startswith("Rows Removed"))
     below = sum(_seen(each) for each in plan.get("Plans", ()))
     return float((plan["Actual Rows"] + removed) * plan["Actual Loops"] + below)
+
+
+@on_postgres
+@pytest.mark.parametrize("table", ["outcomes", "items"])
+async def test_a_piece_is_removed_without_a_look_at_the_rest(store: SqlStore, table: str) -> None:
+    await _ended(store, "job_old")
+    await _told(store, "ANALYZE")
+    await _ended(store, "job_new")
+    words = f"EXPLAIN (ANALYZE, FORMAT JSON) DELETE FROM {table} WHERE job = 2 AND seq BETWEEN 500 AND 999"
+    plan = json.loads(await _told(store, words))
+    assert _seen(plan[0]["Plan"]) <= 1000, json.dumps(plan, indent=1)

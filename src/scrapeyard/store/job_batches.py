@@ -27,9 +27,10 @@ _DUE: Final = (
     .limit(bindparam("most"))
 )
 _INPUTS: Final = select(ITEMS.c.seq, ITEMS.c.key, ITEMS.c.input)
-_RANGE: Final = _INPUTS.where(
+BATCH_ITEMS: Final = _INPUTS.where(
     ITEMS.c.job == bindparam("job"), ITEMS.c.seq.between(bindparam("first"), bindparam("last"))
-)
+).order_by(ITEMS.c.seq)
+"""The items of a range."""
 _TAKE: Final = (
     update(BATCHES)
     .where(BATCHES.c.id == bindparam("batch"))
@@ -159,7 +160,7 @@ def _begin(held: Held, job: Fields, worker_id: str, lease_until: float) -> Scrip
 def _items(held: Held) -> Script[list[BatchItem]]:
     batch = held.batch
     if not batch.again:
-        rows = yield Ask(_RANGE, {"job": held.job, "first": batch.first, "last": batch.last})
+        rows = yield Ask(BATCH_ITEMS, {"job": held.job, "first": batch.first, "last": batch.last})
         return [BatchItem(seq=seq, key=key, input=Raw(given)) for seq, key, given in rows]
     attempts = dict(items_of(batch))
     seqs, found = list(attempts), []
