@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.dispatch.dispatcher import Dispatcher
-from scrapeyard.dispatch.lost import GRACE_SECONDS
+from scrapeyard.dispatch.missing import GRACE_SECONDS
 from scrapeyard.model import RunStatus
 from scrapeyard.queues.redis import RedisQueue
 from scrapeyard.settings import Settings

@@ -13,7 +13,7 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.dispatch.deliveries import deliver
 from scrapeyard.dispatch.dispatcher import LEAD_SECONDS, Dispatcher
-from scrapeyard.dispatch.lost import GRACE_SECONDS
+from scrapeyard.dispatch.missing import GRACE_SECONDS
 from scrapeyard.dispatch.submit import Order, build_runs
 from scrapeyard.engines.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Outcome, Priority, Run, RunStatus, new_id

@@ -13,7 +13,7 @@ import pytest
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.dispatch.dispatcher import LEAD_SECONDS, Dispatcher
-from scrapeyard.dispatch.lost_batches import GRACE_SECONDS
+from scrapeyard.dispatch.missing import GRACE_SECONDS
 from scrapeyard.errors import BlobsUnavailable
 from scrapeyard.model import BudgetLimits, ExitReason, Priority, Usage
 from scrapeyard.model.job import BreakerPolicy, ItemOutcome, Job, JobStatus

@@ -11,8 +11,6 @@ RATE_SECONDS = 0.1
 """A batch is at most what the job's rate allows in so long."""
 LEAST_SECONDS = 0.05
 """Smaller batches would cost more than they take; towards the end of a job they are not split further."""
-ABREAST = 16
-"""Items of one batch that a worker runs at once where the scraper is built in; others run one after another."""
 _BUILTIN = "builtin/"
 _MEMORY = 0.7
 
@@ -72,7 +70,7 @@ def batch_items(job: Job, pace: Pace, *, pending: int, slots: int, batch_seconds
 def _abreast(job: Job) -> int:
     if not job.pinned.startswith(_BUILTIN):
         return 1
-    return ABREAST if job.policy.concurrency is None else max(1, min(ABREAST, job.policy.concurrency))
+    return job.policy.abreast
 
 
 def _by_time(seconds: float | None, pending: int, slots: int, batch_seconds: float) -> float:

@@ -6,17 +6,14 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from scrapeyard.dispatch.deliveries import deliver_batch
-from scrapeyard.model import Delivery, Priority
+from scrapeyard.dispatch.missing import GRACE_SECONDS, Page, missing
+from scrapeyard.model import Delivery
 from scrapeyard.model.job import Batch, Job
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.job_port import BatchStore, JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
-BATCH = 500
-MOST = 16_000
-GRACE_SECONDS = 5.0
-"""A younger one may be on its way from the queue to a row that says running."""
 
 
 class QueuedStore(BatchStore, JobStore, Protocol):
@@ -36,30 +33,17 @@ class LostBatches:
         self._store = store
         self._queue = queue
         self._clock = clock
-        self._limit = BATCH
+        self._page = Page()
 
     async def work(self) -> None:
         """One round."""
         now = self._clock()
-        queued = await self._store.queued_batches(now - GRACE_SECONDS, self._limit)
-        # a full page may hold only what still waits in one busy lane; look further until the lost are seen
-        self._limit = min(2 * self._limit, MOST) if len(queued) >= self._limit else BATCH
-        lost = await self._missing(queued)
+        queued = await self._store.queued_batches(now - GRACE_SECONDS, self._page.limit)
+        self._page.seen(len(queued))
+        lost = await missing(self._queue, queued)
         if lost:
             log.warning("jobs.lost_batches", count=len(lost))
             await self._publish(lost, now)
-
-    async def _missing(self, batches: Sequence[Batch]) -> list[Batch]:
-        oldest: dict[tuple[str, Priority], float | None] = {}
-        missing = []
-        for batch in batches:
-            place = (batch.lane, batch.priority)
-            if place not in oldest:
-                oldest[place] = await self._queue.oldest(*place)
-            first = oldest[place]
-            if first is None or batch.queued_at < first:
-                missing.append(batch)
-        return missing
 
     async def _publish(self, batches: Sequence[Batch], now: float) -> None:
         jobs = {job_id: await self._store.job(job_id) for job_id in {batch.job_id for batch in batches}}

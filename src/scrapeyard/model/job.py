@@ -21,6 +21,8 @@ from scrapeyard.model.run import Artifact, LogLine, Priority, RunError, Usage
 
 ITEM_KEY = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$"
 """Names of items: they become parts of blob keys and URLs."""
+ABREAST = 16
+"""Items of one batch at once, unless the job's concurrency is lower."""
 MAX_ITEM_INPUT = 64 * 1024
 """Bytes of one item's input as JSON."""
 
@@ -134,6 +136,11 @@ class JobPolicy(Struct, frozen=True, kw_only=True):
     snapshots: SnapshotPolicy | None = None
     """None: pages are remembered only if a diff export is wished."""
     fetching: FetchPolicy = FetchPolicy()
+
+    @property
+    def abreast(self) -> int:
+        """Items of one batch that a built-in scraper runs at once; those of a script run one after another."""
+        return max(1, min(ABREAST, self.concurrency or ABREAST))
 
 
 class ExportWish(Struct, frozen=True, kw_only=True):

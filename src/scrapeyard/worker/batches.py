@@ -29,8 +29,6 @@ from scrapeyard.worker.steps import limits_of, refused
 from scrapeyard.worker.turns import Turns
 
 log = get_log("worker")
-AT_ONCE = 16
-"""Items of one batch that a built-in scraper runs at once; the job's concurrency may lower it."""
 
 
 class BatchParts(Struct, frozen=True, kw_only=True):
@@ -246,7 +244,7 @@ class _Held:
         """Scripts run one after another: a batch has one slot."""
         if not items.is_builtin:
             return 1
-        return max(1, min(AT_ONCE, self.job.policy.concurrency or AT_ONCE, len(self._items)))
+        return max(1, min(self.job.policy.abreast, len(self._items)))
 
     def _upcoming(self) -> Iterator[BatchItem]:
         while self._items and not self.draining:
