@@ -19,7 +19,7 @@ app.conf.update(
 )
 
 
-@app.task(name="bench.noop")  # type: ignore[untyped-decorator]
+@app.task(name="bench.noop")
 def run(data: dict[str, Any]) -> dict[str, Any]:
     """The no-op as a task."""
     return noop.run(data)
