@@ -417,6 +417,7 @@ async def test_a_job_whose_files_can_never_be_written_is_completed_all_the_same(
         await dispatcher.idle()
         yard.clock.now += 61
     assert (await yard.got(job_id)).status is JobStatus.COMPLETED
+    assert "could not be written" in (await kinds(yard, job_id, "status"))[-1]["problem"]
 
 
 async def test_a_duty_that_takes_long_holds_up_neither_the_others_nor_the_lead(tmp_path: Path, yard: JobYard) -> None:

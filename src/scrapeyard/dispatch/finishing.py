@@ -17,7 +17,8 @@ BATCH = 100
 AT_ONCE = 2
 """Jobs that are written at one time; each may take minutes, and reads the store all the while."""
 MOST_TRIES = 5
-"""Faults of ours after which a job is completed without its files. A store that is away is waited for without end."""
+"""Faults of ours after which a job is completed without its files, and its last event says so. A store that is away is
+waited for without end."""
 _REST_SECONDS = 60.0
 
 Finish = Callable[[Job], Awaitable[None]]
@@ -102,7 +103,8 @@ class Finishing:
         log.error("jobs.finishing_failed", job=job.id, tries=tries.faults, error=repr(error), exc_info=error)
         if tries.faults >= MOST_TRIES:
             try:
-                await self._move(job, JobStatus.FINISHING, JobStatus.COMPLETED)
+                problem = f"its manifests or exports could not be written: {type(error).__name__}; the log has the rest"
+                await self._move(job, JobStatus.FINISHING, JobStatus.COMPLETED, problem)
             except Unavailable as away:
                 log.warning("jobs.finishing_waits", job=job.id, error=away.message)
 
@@ -111,10 +113,10 @@ class Finishing:
         tries.not_before = self._clock() + min(_REST_SECONDS, 2.0 ** (tries.faults + tries.pauses))
         return tries
 
-    async def _move(self, job: Job, leave: JobStatus, to: JobStatus) -> None:
+    async def _move(self, job: Job, leave: JobStatus, to: JobStatus, problem: str = "") -> None:
         if await self._store.move_job(job.id, leave, to, self._clock()):
             log.info("jobs.moved", job=job.id, status=to.value)
-            told = msgspec.json.encode({"status": to.value})
+            told = msgspec.json.encode({"status": to.value} | ({"problem": problem} if problem else {}))
             await self._store.add_event(job.id, "status", Raw(told), self._clock())
         if to.is_final:
             self._tries.pop(job.id, None)
