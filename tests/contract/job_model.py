@@ -27,6 +27,9 @@ class ModelJob:
     status: JobStatus = JobStatus.CREATING
     reading: bool = True
     kill: bool = False
+    files_pending: bool = False
+    ended: int = 0
+    """How often it was cancelled: files of an earlier time are not those that are pending."""
     keys: list[str] = field(default_factory=list)
     fresh: list[int] = field(default_factory=list)
     waiting: dict[int, tuple[int, float]] = field(default_factory=dict)
@@ -119,7 +122,7 @@ class ModelJob:
         if self.kill:
             for batch_id in [name for name, one in self.batches.items() if not one.worker]:
                 self.put_back(batch_id, now)
-        self.status = JobStatus.CANCELLING if self.batches else JobStatus.CANCELLED
+        self._stands(JobStatus.CANCELLING if self.batches else JobStatus.CANCELLED)
 
     def redrive(self, wanted: set[ItemStatus], now: float) -> int | None:
         if self.status in (JobStatus.CREATING, JobStatus.CANCELLING):
@@ -132,15 +135,27 @@ class ModelJob:
             del self.ends[seq]
             self.waiting[seq] = (1, now)
         if self.status not in (JobStatus.RUNNING, JobStatus.PAUSED):
-            self.status, self.kill = JobStatus.RUNNING, False
+            self._stands(JobStatus.RUNNING)
+            self.kill = False
         return back + len(again)
 
     def move(self, leave: JobStatus, to: JobStatus) -> bool:
         busy = self.batches or (self.idle and not self.stopped) or self.reading
         if self.status is not leave or busy:
             return False
-        self.status = to
+        self._stands(to)
         return True
+
+    def written(self, ended: int) -> bool:
+        """The files as they were wanted at that end."""
+        if not self.files_pending or ended != self.ended:
+            return False
+        self.files_pending = False
+        return True
+
+    def _stands(self, to: JobStatus) -> None:
+        self.status, self.files_pending = to, to is JobStatus.CANCELLED
+        self.ended += self.files_pending
 
 
 def items_of(batch: Batch) -> dict[int, int]:

@@ -14,7 +14,7 @@ from scrapeyard.model.job import (
     JobPolicy,
     JobStatus,
 )
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.job_port import ItemFilter, JobFilter
 from scrapeyard.store.port import Store
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, an_ended_job, fetched, taken
@@ -72,6 +72,36 @@ class TestControl:
         ended = await store.cancel_job(job.id, True, NOW)
         assert ended is not None
         assert ended.status is JobStatus.CANCELLED
+
+    async def test_the_files_of_a_cancelled_job_are_pending_until_they_are_written(self, store: Store) -> None:
+        job = await a_running_job(store, 2)
+        await store.cancel_job(job.id, False, NOW)
+        first = await fetched(store, job)
+        assert (first.status, first.files_pending) == (JobStatus.CANCELLED, True)
+        await store.redrive(job.id, ItemFilter(), None, NOW + 1)
+        assert not (await fetched(store, job)).files_pending
+        await store.cancel_job(job.id, False, NOW + 2)
+        assert not await store.files_written(first)  # those are of another end
+        again = await fetched(store, job)
+        assert [one.id for one in (await store.jobs(JobFilter(files_pending=True), None, 10)).jobs] == [job.id]
+        assert await store.files_written(again)
+        assert not await store.files_written(again)
+        assert (await store.jobs(JobFilter(files_pending=True), None, 10)).jobs == ()
+        assert not (await fetched(store, job)).files_pending
+
+    async def test_a_job_that_is_being_removed_is_not_run_again(self, store: Store) -> None:
+        job = await a_running_job(store, 2)
+        assert not await store.begin_delete(job.id)
+        await store.cancel_job(job.id, False, NOW)
+        assert await store.begin_delete(job.id)
+        assert await store.begin_delete(job.id)
+        marked = await fetched(store, job)
+        assert (marked.deleting, marked.files_pending) == (True, False)
+        assert await store.redrive(job.id, ItemFilter(), None, NOW) is None
+        assert await store.finished_before(NOW - 1e6, 10) == [job.id]
+        assert await store.delete_job(job.id)
+        assert not await store.begin_delete(job.id)
+        assert not await store.begin_delete("no\x00job")
 
     async def test_the_breaker_hears_what_is_recorded(self, store: Store) -> None:
         policy = JobPolicy(breaker=BreakerPolicy(failures=2, cooldown_seconds=60))

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from scrapeyard.model.job import Batch, BreakerPolicy, ItemOutcome, ItemStatus, JobPolicy, JobStatus
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.model.job import Batch, BreakerPolicy, ItemOutcome, ItemStatus, Job, JobPolicy, JobStatus
+from scrapeyard.store.job_port import ItemFilter, JobFilter
 from scrapeyard.store.sql import SqlStore
 from tests.contract.job_model import MAX_ATTEMPTS, ModelJob, items_of
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items
@@ -48,6 +48,7 @@ class Machine(RuleBasedStateMachine):
         self.now = NOW
         self.block = 0
         self.seen: list[Batch] = []
+        self.cancelled: list[tuple[int, Job]] = []
         assert self.do(self.store.create_job(self.job))
 
     @rule(data=st.data())
@@ -196,6 +197,7 @@ class Machine(RuleBasedStateMachine):
         if sure:
             self.do(self.store.cancel_job(self.job.id, kill, self.now))
             self.model.cancel(kill, self.now)
+            self.now += 0.001
 
     @action(2, wanted=st.sets(st.sampled_from([ItemStatus.SUCCESS, ItemStatus.ERROR]), min_size=1))
     def redrive(self, data: st.DataObject, wanted: set[ItemStatus]) -> None:
@@ -219,11 +221,23 @@ class Machine(RuleBasedStateMachine):
         if moves and step[0] is not JobStatus.FINISHING:
             assert self.job.id in settled
         assert self.do(self.store.move_job(self.job.id, *step, self.now)) == moves
+        self.now += 0.001
+
+    @action(2)
+    def write_files(self, data: st.DataObject) -> None:
+        """Of the job as it was cancelled now, or at any time before."""
+        if self.cancelled:
+            ended, job = data.draw(st.sampled_from(self.cancelled))
+            assert self.do(self.store.files_written(job)) == self.model.written(ended)
 
     @invariant()
     def counts_add_up(self) -> None:
         job = self.do(self.store.job(self.job.id))
-        assert job.status is self.model.status
+        assert (job.status, job.files_pending) == (self.model.status, self.model.files_pending)
+        if job.files_pending:
+            self.cancelled.append((self.model.ended, job))
+        wait_for_files = self.do(self.store.jobs(JobFilter(files_pending=True), None, 100)).jobs
+        assert (self.job.id in [one.id for one in wait_for_files]) == job.files_pending
         assert job.counts == self.do(self.store.recount(self.job.id)) == self.model.counts()
         runs = self.model.status in (JobStatus.CREATING, JobStatus.RUNNING)
         due = self.model.fresh or any(at <= self.now for _, at in self.model.waiting.values())

@@ -93,6 +93,22 @@ def test_a_killed_job_leaves_no_child(yard: Yard, jobs: Jobs, isolation: str) ->
     assert (job["status"], job["counts"]["cancelled"]) == ("cancelled", 300)
 
 
+def test_a_cancelled_job_is_told_at_once_and_leaves_its_files(jobs: Jobs) -> None:
+    rows = [{"item_id": f"k{n}", "n": n} for n in range(400)]
+    exports = [{"type": "records", "format": "csv"}]
+    job_id = jobs.create(rows, "builtin/echo", policy={"rate": 50}, exports=exports)
+    jobs.until(job_id, lambda job: job["counts"]["success"] > 0, 30, "it runs")
+    jobs.ask(job_id, "cancel")
+    counts = jobs.ended(job_id)["counts"]
+    job = jobs.until(job_id, lambda job: not job["files_pending"], 30, "its files are written")
+    assert (job["status"], job["counts"]) == ("cancelled", counts)
+    assert 0 < counts["success"] == 400 - counts["cancelled"] < 400
+    entries = {entry["item_id"]: entry["status"] for entry in jobs.manifested(job_id)}
+    assert entries == {item["id"]: item["status"] for item in jobs.items(job_id)}
+    done = [row["n"] for row in rows if entries[str(row["item_id"])] == "success"]
+    assert numbers(jobs.exported(job_id)["csv"]) == done
+
+
 def test_two_jobs_of_different_size_share_evenly(jobs: Jobs) -> None:
     def items(count: int) -> list[dict[str, Any]]:
         return [{"n": n, "seconds": 0.01} for n in range(count)]

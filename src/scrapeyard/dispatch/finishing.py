@@ -1,8 +1,9 @@
-"""Jobs whose items have all ended: manifests and exports are written, then the job is completed."""
+"""Jobs whose items have all ended: manifests and exports are written, then the job is completed. A cancelled one is
+final at once, and its files follow."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,8 +18,8 @@ BATCH = 100
 AT_ONCE = 2
 """Jobs that are written at one time; each may take minutes, and reads the store all the while."""
 MOST_TRIES = 5
-"""Faults of ours after which a job is completed without its files, and its last event says so. A store that is away is
-waited for without end."""
+"""Faults of ours after which a job goes without its files, and its last event says so. A store that is away is waited
+for without end."""
 _REST_SECONDS = 60.0
 
 Finish = Callable[[Job], Awaitable[None]]
@@ -39,7 +40,8 @@ class _Tries(Struct):
 
 class Finishing:
     """Moves settled jobs on. What `finish` writes is written in the background, since it may take longer than a leader
-    may be silent; `stop` ends that, and whoever leads next begins again with the jobs that still are FINISHING."""
+    may be silent; `stop` ends that, and whoever leads next begins again with the jobs that still are FINISHING, then
+    with cancelled ones whose files are pending."""
 
     name = "finishing"
     waits_after_outage = False
@@ -55,9 +57,11 @@ class Finishing:
         """One round."""
         for job in await self._store.settled(BATCH):
             await self._settle(job)
-        page = await self._store.jobs(JobFilter(statuses=(JobStatus.FINISHING,)), None, BATCH)
-        for job in reversed(page.jobs):
+        waiting = [*await self._found(statuses=(JobStatus.FINISHING,)), *await self._found(files_pending=True)]
+        for job in waiting:
             self._begin(job)
+        still = {job.id for job in waiting}
+        self._tries = {job_id: tries for job_id, tries in self._tries.items() if job_id in still}
 
     async def stop(self) -> None:
         """Another leads, or nobody: end what is under way. May be called twice."""
@@ -70,6 +74,10 @@ class Finishing:
         """Wait until nothing is being written."""
         while self._tasks:
             await asyncio.wait(list(self._tasks.values()))
+
+    async def _found(self, **where: Any) -> Iterable[Job]:
+        """The oldest first."""
+        return reversed((await self._store.jobs(JobFilter(**where), None, BATCH)).jobs)
 
     async def _settle(self, job: Job) -> None:
         if job.status is JobStatus.CANCELLING:
@@ -90,7 +98,7 @@ class Finishing:
         try:
             if self._finish is not None:
                 await self._finish(job)
-            await self._move(job, JobStatus.FINISHING, JobStatus.COMPLETED)
+            await self._end(job)
         except Unavailable as error:
             self._rest(job).pauses += 1
             log.warning("jobs.finishing_waits", job=job.id, error=error.message)
@@ -104,9 +112,17 @@ class Finishing:
         if tries.faults >= MOST_TRIES:
             try:
                 problem = f"its manifests or exports could not be written: {type(error).__name__}; the log has the rest"
-                await self._move(job, JobStatus.FINISHING, JobStatus.COMPLETED, problem)
+                await self._end(job, problem)
             except Unavailable as away:
                 log.warning("jobs.finishing_waits", job=job.id, error=away.message)
+
+    async def _end(self, job: Job, problem: str = "") -> None:
+        if job.status is JobStatus.FINISHING:
+            await self._move(job, JobStatus.FINISHING, JobStatus.COMPLETED, problem)
+        elif await self._store.files_written(job):
+            log.info("jobs.files_written", job=job.id, status=job.status.value)
+            if problem:
+                await self._tell(job, job.status, problem)
 
     def _rest(self, job: Job) -> _Tries:
         tries = self._tries.setdefault(job.id, _Tries())
@@ -116,7 +132,8 @@ class Finishing:
     async def _move(self, job: Job, leave: JobStatus, to: JobStatus, problem: str = "") -> None:
         if await self._store.move_job(job.id, leave, to, self._clock()):
             log.info("jobs.moved", job=job.id, status=to.value)
-            told = msgspec.json.encode({"status": to.value} | ({"problem": problem} if problem else {}))
-            await self._store.add_event(job.id, "status", Raw(told), self._clock())
-        if to.is_final:
-            self._tries.pop(job.id, None)
+            await self._tell(job, to, problem)
+
+    async def _tell(self, job: Job, status: JobStatus, problem: str) -> None:
+        told = msgspec.json.encode({"status": status.value} | ({"problem": problem} if problem else {}))
+        await self._store.add_event(job.id, "status", Raw(told), self._clock())

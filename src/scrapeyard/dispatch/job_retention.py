@@ -15,8 +15,8 @@ DAY = 86_400.0
 
 
 class JobRetention:
-    """Removes a few jobs every half minute. Objects go before the rows that lead to them: after a crash in between the
-    rows are found again, and nothing stays behind."""
+    """Removes a few jobs every half minute. Each is marked, so that nobody runs it again; then objects go before the
+    rows that lead to them: after a crash in between the rows are found again, and nothing stays behind."""
 
     name = "job_retention"
     waits_after_outage = False
@@ -34,6 +34,8 @@ class JobRetention:
         if now < self._next:
             return
         for job_id in await self._store.finished_before(now - self._days * DAY, BATCH):
+            if not await self._store.begin_delete(job_id):
+                continue
             await self._blobs.delete_prefix([keys.job_prefix(job_id)])
             if await self._store.delete_job(job_id):
                 log.info("jobs.removed", job=job_id)

@@ -90,6 +90,10 @@ class JobDocument(BaseModel):
     error: ErrorDocument | None
     usage: UsageDocument = Field(description="Of all its items together.")
     exports: list[WishDocument]
+    files_pending: bool = Field(
+        description="Whether manifests and exports are still being written: while the job is `finishing`, and for a "
+        "while after it was `cancelled`."
+    )
     webhook: WebhookDocument | None
     schedule_id: str | None
     created_at: str = Field(examples=["2026-01-31T09:30:00.125Z"])

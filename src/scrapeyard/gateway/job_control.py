@@ -137,9 +137,10 @@ class JobControl:
         return Appended(added=added, twice=summary.rows - added, summary=summary)
 
     async def delete(self, job_id: str) -> None:
-        """Remove a final job with all it left. Objects go before the rows that lead to them, as retention does it."""
-        job = await self.get(job_id)
-        if not job.status.is_final:
+        """Remove a final job with all it left. It is marked, then objects go before the rows that lead to them, as
+        retention does it, and would end it after a crash."""
+        if not await self._store.begin_delete(job_id):
+            job = await self.get(job_id)
             raise Refusal("conflict", 409, f"the job is {job.status}; cancel it first, and delete it when it has ended")
         await self._blobs.delete_prefix([keys.job_prefix(job_id)])
         await self._store.delete_job(job_id)

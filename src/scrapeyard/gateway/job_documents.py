@@ -10,7 +10,7 @@ from scrapeyard.gateway.documents import instant
 from scrapeyard.gateway.job_rates import Pace
 from scrapeyard.intake.spool import Summary
 from scrapeyard.model.export import Export, ExportState
-from scrapeyard.model.job import Item, Job
+from scrapeyard.model.job import Item, Job, JobStatus
 
 _NULL = Raw(b"null")
 
@@ -41,6 +41,7 @@ def job_document(job: Job, pace: Pace) -> dict[str, Any]:
         "error": job.error,
         "usage": job.use,
         "exports": job.exports,
+        "files_pending": job.files_pending or job.status is JobStatus.FINISHING,
         "webhook": _webhook(job),
         "schedule_id": job.schedule_id or None,
         "created_at": instant(job.created_at),

@@ -191,6 +191,10 @@ class Job(Struct, frozen=True, kw_only=True):
     schedule_id: str = ""
     kill: bool = False
     """Cancelling: batches are killed, not drained."""
+    deleting: bool = False
+    """It is being removed, with all it left."""
+    files_pending: bool = False
+    """Cancelled, and its manifests and exports are not written yet."""
 
 
 class NewItem(Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.model.export import Export
 from scrapeyard.model.job import ExportWish, Job
@@ -36,9 +37,16 @@ class Finisher:
 
     async def finish(self, job: Job) -> None:
         """Write it all; takes as long as it takes. An export that fails says why, and the job is finished without it.
+        A cancelled job may be deleted meanwhile: then nothing of it stays, unless this process is killed before.
 
         Raises Unavailable when the store or the blobs are away: call again.
         """
+        try:
+            await self._write(job)
+        finally:
+            await self._leave_nothing_of_a_deleted(job.id)
+
+    async def _write(self, job: Job) -> None:
         metadata = await write_manifests(self._store, self._blobs, job)
         counts = metadata.counts
         log.info(
@@ -54,6 +62,12 @@ class Finisher:
         for wish in job.exports:
             if wish.type == "diff":
                 await self._exporter.make(wished_id(job.id, wish))
+
+    async def _leave_nothing_of_a_deleted(self, job_id: str) -> None:
+        """Whoever deletes marks the job before its objects go, so what was written since is ours to remove."""
+        job = await self._store.job(job_id)
+        if job is None or job.deleting:
+            await self._blobs.delete_prefix([keys.job_prefix(job_id)])
 
     async def _make(self, job: Job, wishes: Sequence[ExportWish]) -> None:
         """Several files from one reading of the items. Raises what went wrong first, when all have ended."""

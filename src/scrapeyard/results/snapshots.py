@@ -14,7 +14,7 @@ import msgspec
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound
-from scrapeyard.model.job import Item, Job, SnapshotPolicy
+from scrapeyard.model.job import Item, Job, JobStatus, SnapshotPolicy
 from scrapeyard.results import artifacts
 from scrapeyard.results.changes import ChangesMetadata, Sight, compare, miss, see
 from scrapeyard.results.exports.columns import DIFF, Row
@@ -54,7 +54,10 @@ class Snapshots:
         self._blobs = blobs
 
     async def update(self, job: Job) -> ChangesMetadata | None:
-        """Do it for one job whose items have all ended. None: the job does not want it. May be done again."""
+        """Do it for one job whose items have all ended. None: the job does not want it. May be done again.
+
+        A cancelled one may not have read its list to the end: it says nothing of pages that are not on it.
+        """
         policy = policy_of(job)
         if policy is None:
             return None
@@ -64,8 +67,9 @@ class Snapshots:
         async for items in self._items(job.id):
             last = max(last, *(item.finished_at or 0.0 for item in items))
             await parts.add(await self._compare(scope, job.id, items, policy))
-        async for rows in self._missing(scope, job.id, last, policy):
-            await parts.add(rows)
+        if job.status is not JobStatus.CANCELLED:
+            async for rows in self._missing(scope, job.id, last, policy):
+                await parts.add(rows)
         metadata = await parts.finish(scope)
         log.info("results.snapshots_kept", job=job.id, scope=scope, changes=metadata.counts)
         return metadata

@@ -49,8 +49,9 @@ class SqlJobControl:
         return await _changed(self._database, job_id, values)
 
     async def cancel_job(self, job_id: str, kill: bool, now: float) -> Job | None:
-        """Pending items are counted as cancelled; CANCELLING while batches are out, else CANCELLED. Final jobs stay.
-        With `kill` batches that nobody took yet are put back here; workers are told by `renew_batches`."""
+        """Pending items are counted as cancelled; CANCELLING while batches are out, else CANCELLED, its files to be
+        written. Final jobs stay. With `kill` batches that nobody took yet are put back here; workers are told by
+        `renew_batches`."""
         job = await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now))
         if job is None or job.status is not JobStatus.CANCELLING or not job.kill:
             return job

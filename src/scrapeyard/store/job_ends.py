@@ -37,22 +37,36 @@ class SqlJobEnds:
         errors = replace(where, statuses=(ItemStatus.ERROR,)) if where.statuses is None else where
         return await _Redrive(self._database, job_id, errors, job, now=now).run()
 
+    async def files_written(self, job: Job) -> bool:
+        """The files of a cancelled job are there. False when it does not stand any more as it was read: every end has a
+        time of its own."""
+        same = (JOBS.c.id == job.id, JOBS.c.files_pending, JOBS.c.finished_at == job.finished_at)
+        statement = update(JOBS).where(*same).values(files_pending=False)
+        return bool(await self._database.change(statement.returning(JOBS.c.number)))
+
+    async def begin_delete(self, job_id: str) -> bool:
+        """Mark a final job as being removed. False when there is none or it is not final."""
+        return await self._marked(job_id) is not None
+
     async def delete_job(self, job_id: str) -> bool:
         """Remove a final job with all its rows, in pieces: may be called again after an interruption. False when there
         is none or it is not final."""
-        if not is_id(job_id):
+        marked = await self._marked(job_id)
+        if marked is None:
             return False
-        final = JOBS.c.status.in_([status.value for status in FINAL_JOB])
-        marked = update(JOBS).where(JOBS.c.id == job_id, final).values(deleting=True)
-        rows = await self._database.change(marked.returning(JOBS.c.number, JOBS.c.total))
-        if not rows:
-            return False
-        number, total = rows[0]["number"], rows[0]["total"]
+        number, total = marked
         await self._database.change(delete(BATCHES).where(BATCHES.c.job == number))
         for first in range(0, total, _PIECE):
             await self._database.play(partial(_delete_piece, number, first))
         await self._database.play(partial(_delete_rest, number))
         return True
+
+    async def _marked(self, job_id: str) -> tuple[int, int] | None:
+        """The number of a job that is being removed from now on, and how many items it has."""
+        final = JOBS.c.status.in_([status.value for status in FINAL_JOB])
+        mark = update(JOBS).where(JOBS.c.id == job_id, final).values(deleting=True, files_pending=False)
+        rows = await self._database.change(mark.returning(JOBS.c.number, JOBS.c.total)) if is_id(job_id) else ()
+        return (rows[0]["number"], rows[0]["total"]) if rows else None
 
 
 class _Redrive:

@@ -74,5 +74,6 @@ def moved(row: Fields, /, **by: int) -> Counts:
 
 
 def status_values(to: JobStatus, now: float) -> dict[str, Any]:
-    """What a step to this status writes besides."""
-    return {"status": to.value, "finished_at": now if to in FINAL_JOB else None}
+    """What a step to this status writes besides. The files of a cancelled job are written after it."""
+    ended = now if to in FINAL_JOB else None
+    return {"status": to.value, "finished_at": ended, "files_pending": to is JobStatus.CANCELLED}

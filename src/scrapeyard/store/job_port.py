@@ -36,6 +36,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     schedule_id: str | None = None
     reading: bool | None = None
     """Whether items are still being added by its source."""
+    files_pending: bool | None = None
+    """Whether it was cancelled and its files are not written yet."""
 
 
 class JobPage(Struct, frozen=True, kw_only=True):
@@ -120,12 +122,17 @@ class JobStore(Protocol):
         """Run what is handed out from now on by another policy. A final job stays as it is. None means no such job."""
 
     async def cancel_job(self, job_id: str, kill: bool, now: float) -> Job | None:
-        """Pending items are counted as cancelled; CANCELLING while batches are out, else CANCELLED. Final jobs stay."""
+        """Pending items are counted as cancelled; CANCELLING while batches are out, else CANCELLED with
+        `files_pending`. Final jobs stay."""
 
     async def redrive(self, job_id: str, where: ItemFilter, job: Job | None, now: float) -> int | None:
         """Hand matching final items out again, from attempt 1: errors, unless `where.statuses` says otherwise.
         Cancelled items of a cancelled job come back with them, all of them. `job` carries another pinned scraper or
         policy. Returns how many; None when the job is unknown, CREATING or CANCELLING."""
+
+    async def begin_delete(self, job_id: str) -> bool:
+        """Mark a final job as being removed: it cannot be redriven any more, and `finished_before` tells of it until it
+        is gone. Remove what it left elsewhere, then call `delete_job`. False when there is none or it is not final."""
 
     async def delete_job(self, job_id: str) -> bool:
         """Remove a final job with all its rows, in pieces: may be called again after an interruption. False when there
@@ -188,7 +195,12 @@ class BatchStore(Protocol):
         (or CANCELLING with nothing out)."""
 
     async def move_job(self, job_id: str, leave: JobStatus, to: JobStatus, now: float) -> bool:
-        """One step of the machine. False if the job stands elsewhere or has something to hand out again."""
+        """One step of the machine. False if the job stands elsewhere or has something to hand out again. One that
+        becomes CANCELLED has `files_pending`."""
+
+    async def files_written(self, job: Job) -> bool:
+        """The files of a cancelled job are there, as it stood when `job` was read: they are pending no more. False when
+        it was redriven or removed meanwhile, though it may have been cancelled again: nothing is changed."""
 
 
 class ItemStore(Protocol):

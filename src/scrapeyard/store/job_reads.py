@@ -96,3 +96,5 @@ def _conditions(where: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield JOBS.c.schedule_id == where.schedule_id
     if where.reading is not None:
         yield JOBS.c.reading == where.reading
+    if where.files_pending is not None:
+        yield JOBS.c.files_pending if where.files_pending else ~JOBS.c.files_pending

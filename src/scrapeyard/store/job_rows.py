@@ -74,6 +74,7 @@ def job_row(job: Job) -> Row:
         "reading": job.reading,
         "kill": False,
         "deleting": False,
+        "files_pending": False,
         "breaker_until": None,
         "events": 0,
         "failures_told": 0,
@@ -102,6 +103,8 @@ def to_job(row: Fields) -> Job:
         use=to_use(row),
         reading=bool(row["reading"]),
         kill=bool(row["kill"]),
+        deleting=bool(row["deleting"]),
+        files_pending=bool(row["files_pending"]),
         **{name: row[name] for name in _PLAIN},
     )
 

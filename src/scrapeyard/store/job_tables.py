@@ -17,6 +17,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -55,6 +56,7 @@ JOBS = Table(
     Column("reading", Boolean, nullable=False),
     Column("kill", Boolean, nullable=False),
     Column("deleting", Boolean, nullable=False),
+    Column("files_pending", Boolean, nullable=False, server_default=false()),
     Column("skipped_rows", BigInteger, nullable=False),
     Column("breaker_until", Double),
     Column("pause_reason", Text, nullable=False),
@@ -87,10 +89,17 @@ JOBS = Table(
     ),
     CheckConstraint("status = 'paused' OR breaker_until IS NULL", name="jobs_breaker_until"),
     CheckConstraint(f"NOT deleting OR ({_FINAL})", name="jobs_deleting"),
+    CheckConstraint("NOT files_pending OR status = 'cancelled'", name="jobs_files_pending"),
     Index("jobs_by_status", "status", "number"),
     Index("jobs_by_scraper", "scraper_id", "id"),
     Index("jobs_by_schedule", "schedule_id", "id"),
     Index("jobs_by_finished_at", "finished_at"),
+    Index(
+        "jobs_with_files_pending",
+        "number",
+        sqlite_where=text("files_pending"),
+        postgresql_where=text("files_pending"),
+    ),
     sqlite_autoincrement=True,
 )
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from scrapeyard.store.backend import Backend
 
 FOLDER: Final = Path(__file__).parent / "migrations"
-HEAD: Final = "0010"
+HEAD: Final = "0011"
 """The newest revision in FOLDER; a database that stands there is left alone."""
 
 _ONE_AT_A_TIME: Final = threading.Lock()

@@ -260,6 +260,10 @@ WORDS: dict[str, dict[str, str]] = {
         "en": "Job {job} was deleted by a call",
         "ko": "호출에 따라 작업 {job}을(를) 삭제했습니다",
     },
+    "jobs.files_written": {
+        "en": "The files of job {job}, which is {status}, are written",
+        "ko": "작업 {job}({status})의 파일을 모두 기록했습니다",
+    },
     "jobs.finishing_failed": {
         "en": "The files of job {job} could not be written (try {tries}): {error}",
         "ko": "작업 {job}의 파일을 쓰지 못했습니다({tries}번째 시도): {error}",

@@ -32,7 +32,7 @@ def routes(gateway: Gateway) -> APIRouter:
         "/api/jobs/{job_id}/results",
         summary="Read a job's results",
         description="Without `part`: the summary and links to the parts of the manifests that exist, which is when the "
-        "job has completed. With `part`: that part, as it is kept, at most 1,000 items.",
+        "job has ended and its `files_pending` is false. With `part`: that part, as it is kept, at most 1,000 items.",
         operation_id="get_results",
         response_model=ResultsDocument | ManifestPartDocument,
         responses=refusals(404, 422, 503),
@@ -56,7 +56,7 @@ def routes(gateway: Gateway) -> APIRouter:
 async def _summary(desk: JobDesk, job: Job, status: str | None) -> dict[str, Any]:
     """While the job runs, or runs again, what was written before is not told: it may be out of date."""
     metadata: JobMetadata | None = None
-    if job.status.is_final:
+    if job.status.is_final and not job.files_pending:
         try:
             metadata = await read_metadata(desk.blobs, job.id)
         except NotFound:

@@ -1,0 +1,202 @@
+"""A cancelled job is final at once, and its manifests and exports follow, whatever happens meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.dispatch.dispatcher import LEAD_SECONDS, Dispatcher
+from scrapeyard.errors import NotFound
+from scrapeyard.model.export import ExportState
+from scrapeyard.model.job import ExportWish, ItemStatus, Job, JobStatus
+from scrapeyard.queues.memory import MemoryQueue
+from scrapeyard.results import artifacts
+from scrapeyard.results.changes import ChangesMetadata
+from scrapeyard.results.exporter import Exporter
+from scrapeyard.results.finishing import Finisher
+from scrapeyard.results.manifests import read_metadata
+from scrapeyard.settings import Settings
+from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.sql import SqlStore
+from tests.contract.finished_jobs import finished_job, good
+from tests.services.job_yard import Clock, JobYard
+
+FULL, DIFF = ExportWish(type="full", format="jsonl"), ExportWish(type="diff", format="jsonl")
+
+
+@pytest.fixture
+async def yard(tmp_path: Path) -> AsyncIterator[JobYard]:
+    clock, queue, store = Clock(), MemoryQueue(), SqlStore(f"sqlite:///{tmp_path}/jobs.sqlite")
+    async with AsyncExitStack() as stack:
+        for part in (store, queue):
+            await part.start()
+            stack.push_async_callback(part.stop)
+        dispatcher = Dispatcher(Settings(), store, queue, ObjectBlobs.in_folder(tmp_path / "unused"), clock)
+        yield JobYard(clock=clock, queue=queue, store=store, dispatcher=dispatcher)
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> ObjectBlobs:
+    return ObjectBlobs.in_folder(tmp_path / "blobs")
+
+
+def leading(yard: JobYard, folder: Path, finish: Callable[[Job], Awaitable[None]]) -> Dispatcher:
+    blobs = ObjectBlobs.in_folder(folder / "blobs")
+    return Dispatcher(Settings(), yard.store, yard.queue, blobs, yard.clock, finish=finish)
+
+
+def finisher(yard: JobYard, blobs: ObjectBlobs) -> Finisher:
+    return Finisher(yard.store, blobs, Exporter(yard.store, blobs, yard.clock), yard.clock)
+
+
+async def kinds(yard: JobYard, job_id: str, kind: str) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(event.data) for event in await yard.store.events(job_id, 0, 5000) if event.kind == kind]
+
+
+async def cancelled_half_way(yard: JobYard, job_id: str, *, pages: int, read: int) -> Job:
+    """Some of its pages were read well, the others never."""
+    ended = await finished_job(yard.store, [good(n) for n in range(pages)], job_id=job_id, exports=[FULL, DIFF])
+    await yard.store.redrive(job_id, ItemFilter(statuses=(ItemStatus.SUCCESS,), first=read), None, yard.clock())
+    await yard.store.cancel_job(job_id, False, yard.clock())
+    job = await yard.got(ended.id)
+    assert (job.counts.success, job.counts.cancelled) == (read, pages - read)
+    return job
+
+
+async def test_a_cancelled_job_gets_manifests_and_exports_of_every_item(yard: JobYard, blobs: ObjectBlobs) -> None:
+    job = await cancelled_half_way(yard, "job_1", pages=5, read=2)
+    for _ in range(2):  # a second time after a crash
+        await finisher(yard, blobs).finish(job)
+        metadata = await read_metadata(blobs, job.id)
+        assert metadata.counts == {**metadata.counts, "total": 5, "success": 2, "cancelled": 3}
+        assert {kind: found.items for kind, found in metadata.manifests.items()} == {
+            "full": 5,
+            "success": 2,
+            "errors": 0,
+        }
+        made = {export.wish: export for export in await yard.store.exports(job.id)}
+        assert {export.state for export in made.values()} == {ExportState.DONE}
+        rows = [msgspec.json.decode(line) for line in (await blobs.get(made[FULL].key)).splitlines()]
+        assert len(rows) == 5
+
+
+async def test_a_cancelled_crawl_calls_no_page_removed(yard: JobYard, blobs: ObjectBlobs) -> None:
+    await finisher(yard, blobs).finish(
+        await finished_job(yard.store, [good(n) for n in range(6)], job_id="job_1", exports=[DIFF])
+    )
+    job = await cancelled_half_way(yard, "job_2", pages=4, read=2)  # 2 never read, 2 not on the list as far as it came
+    await finisher(yard, blobs).finish(job)
+    found = msgspec.json.decode(await artifacts.read(blobs, keys.changes_metadata("job_2")), type=ChangesMetadata)
+    assert found.counts == {"UNCHANGED": 2}
+    last = await finished_job(yard.store, [good(n) for n in range(5)], job_id="job_3", exports=[DIFF])
+    await finisher(yard, blobs).finish(last)
+    found = msgspec.json.decode(await artifacts.read(blobs, keys.changes_metadata("job_3")), type=ChangesMetadata)
+    assert found.counts == {"REMOVED": 1, "UNCHANGED": 5}
+
+
+async def test_nothing_stays_of_a_job_that_is_deleted_while_its_files_are_written(
+    tmp_path: Path, yard: JobYard, blobs: ObjectBlobs
+) -> None:
+    job = await cancelled_half_way(yard, "job_1", pages=3, read=1)
+    assert await yard.store.begin_delete(job.id)
+    await blobs.delete_prefix([keys.job_prefix(job.id)])
+    await finisher(yard, blobs).finish(job)  # marked, and its rows still there
+    assert not [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+    assert await yard.store.delete_job(job.id)
+    await finisher(yard, blobs).finish(job)  # gone
+    assert not [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+    with pytest.raises(NotFound):
+        await read_metadata(blobs, job.id)
+
+
+async def test_a_cancelled_job_is_final_at_once_and_its_files_follow(tmp_path: Path, yard: JobYard) -> None:
+    began, release = asyncio.Event(), asyncio.Event()
+
+    async def finish(_: Job) -> None:
+        began.set()
+        await release.wait()
+
+    dispatcher = leading(yard, tmp_path, finish)
+    job_id = await yard.job(3)
+    await yard.store.cancel_job(job_id, False, yard.clock())
+    await dispatcher.round()
+    await began.wait()
+    job = await yard.got(job_id)
+    assert (job.status, job.files_pending) == (JobStatus.CANCELLED, True)
+    release.set()
+    await dispatcher.idle()
+    assert await yard.got(job_id) == replace(job, files_pending=False)
+    began.clear()
+    await dispatcher.round()
+    await dispatcher.idle()
+    assert not began.is_set()
+
+
+async def test_another_leader_writes_the_files_of_a_cancelled_job(tmp_path: Path, yard: JobYard) -> None:
+    began, written = asyncio.Event(), []
+
+    async def stuck(_: Job) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async def finish(job: Job) -> None:
+        written.append(job.id)
+
+    job_id = await yard.job(3)
+    await yard.store.cancel_job(job_id, False, yard.clock())
+    first, second = leading(yard, tmp_path, stuck), leading(yard, tmp_path, finish)
+    await first.round()
+    await began.wait()
+    await first.stop()
+    yard.clock.now += LEAD_SECONDS + 1
+    assert await second.round()
+    await second.idle()
+    assert written == [job_id]
+    assert not (await yard.got(job_id)).files_pending
+
+
+async def test_files_of_a_job_that_was_redriven_and_cancelled_again_are_written_again(
+    tmp_path: Path, yard: JobYard
+) -> None:
+    seen: list[float | None] = []
+
+    async def finish(job: Job) -> None:
+        seen.append(job.finished_at)
+        if len(seen) == 1:
+            await yard.store.redrive(job.id, ItemFilter(), None, yard.clock())
+            yard.clock.now += 1
+            await yard.store.cancel_job(job.id, False, yard.clock())
+
+    dispatcher = leading(yard, tmp_path, finish)
+    job_id = await yard.job(3)
+    await yard.store.cancel_job(job_id, False, yard.clock())
+    for pending in (True, False):
+        await dispatcher.round()
+        await dispatcher.idle()
+        assert (await yard.got(job_id)).files_pending is pending
+    assert seen == [yard.clock() - 1, yard.clock()]
+
+
+async def test_a_cancelled_job_whose_files_can_never_be_written_says_so(tmp_path: Path, yard: JobYard) -> None:
+    async def finish(_: Job) -> None:
+        raise ValueError("always")
+
+    dispatcher = leading(yard, tmp_path, finish)
+    job_id = await yard.job(3)
+    await yard.store.cancel_job(job_id, False, yard.clock())
+    for _ in range(5):
+        assert (await yard.got(job_id)).files_pending
+        await dispatcher.round()
+        await dispatcher.idle()
+        yard.clock.now += 61
+    job = await yard.got(job_id)
+    assert (job.status, job.files_pending) == (JobStatus.CANCELLED, False)
+    told = (await kinds(yard, job_id, "status"))[-1]
+    assert (told["status"], "could not be written" in told["problem"]) == ("cancelled", True)
