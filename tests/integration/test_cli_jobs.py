@@ -207,6 +207,26 @@ def test_a_job_is_paused_resumed_cancelled_and_deleted(yard: Client) -> None:
     assert yard("jobs", "status", job).status == 2
 
 
+def test_items_are_appended_to_a_job_that_has_not_ended(yard: Client, done: str) -> None:
+    job = yard.made("jobs", "create", yard.products("first.csv", 2), "--scraper", "shop/product", "--paused")
+    ended = yard("jobs", "append", job, yard.products("more.csv", 5))
+    assert (ended.status, ended.out) == (0, f"{job}: 3 items added, 2 were there already\n")
+    lines = f"page\n{yard.shop}/product/6\none,too many\n"
+    shaped = ("--format", "csv", "--column", "page=url", "--idempotency-key", "once")
+    refused = yard("jobs", "append", job, "-", *shaped, stdin=lines)
+    assert (refused.status, "line 3" in refused.err, "--bad-rows skip" in refused.err) == (2, True, True)
+    for _ in range(2):
+        again = yard("jobs", "append", job, "-", *shaped, "--bad-rows", "skip", "--json", stdin=lines)
+        assert (again.status, again.json["added"], again.json["bad"]) == (0, 1, 1)
+        assert "line 3" in again.err
+    addresses = [f"{yard.shop}/product/{number}" for number in (6, 7)]
+    assert yard("jobs", "append", job, "--urls", *addresses).out == f"{job}: 1 item added, 1 was there already\n"
+    assert yard("jobs", "status", job, "--json").json["counts"]["total"] == 7
+    late = yard("jobs", "append", done, "--urls", yard.shop)
+    assert (late.status, "the job is completed, so it cannot take more items" in late.err) == (2, True)
+    assert yard("jobs", "cancel", job).status == 0
+
+
 def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(yard: Client) -> None:
     job = yard.made("jobs", "create", "-", "--scraper", "lab/slow", stdin='{"seconds": 90}\n')
     process = yard.stand.start("jobs", "watch", job, SCRAPEYARD_URL=yard.url)
@@ -287,6 +307,8 @@ def test_the_same_key_makes_one_job(yard: Client) -> None:
         (("jobs", "results", "job_" + "0" * 32, "-o", "x.doc"), ".parquet"),
         (("jobs", "results", "job_" + "0" * 32, "-o", "none/x.csv"), "no such folder"),
         (("jobs", "cancel", "run_1"), "not a job's id"),
+        (("jobs", "append", "job_" + "0" * 32, "done.csv"), "no job"),
+        (("jobs", "append", "run_1", "done.csv"), "not a job's id"),
         (("jobs", "list", "--status", "odd"), "status"),
         (("schedule", "create", "--every", "1h"), "say what to start"),
         (("schedule", "create", "--scrape", "http://x.example/"), "say when"),

@@ -162,6 +162,20 @@ def test_sources_that_do_not_fit_are_told(origin: Origin, said: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        (Origin(), "give the items"),
+        (Origin(urls=True), "--urls needs addresses"),
+        (Origin(words=["a.csv", "b.csv"]), "one file"),
+        (Origin(words=["https://x.example/"]), "with --urls before it"),
+    ],
+)
+def test_items_to_append_that_do_not_fit_are_told(origin: Origin, said: str) -> None:
+    with pytest.raises(BadRequest, match=said):
+        origin.check_appended()
+
+
+@pytest.mark.parametrize(
     ("terms", "said"),
     [
         (Terms(policy='{"rate": 3}', rate=2), "rate of its own"),

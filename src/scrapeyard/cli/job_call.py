@@ -98,11 +98,14 @@ class Origin:
         sources = (bool(self.words), bool(self.items_url), bool(self.sitemap), bool(self.start_urls))
         if sum(sources) != 1:
             raise BadRequest("give one source: FILE, -, --urls URL…, --items-url, --sitemap or --start-url")
-        if self.urls != bool(self.words) and self.urls:
-            raise BadRequest("--urls needs addresses: --urls https://shop.example/p/1 https://shop.example/p/2")
-        if self.words and not self.urls:
-            self._check_file()
+        self._check_words("with --urls, --items-url, --sitemap or --start-url")
         self._check_options()
+
+    def check_appended(self) -> None:
+        """The same for more items of a job, which come as a list or as addresses."""
+        if not self.words and not self.urls:
+            raise BadRequest("give the items: FILE, - or --urls URL…")
+        self._check_words("with --urls before it, or fetch the list first")
 
     @property
     def file(self) -> str | None:
@@ -128,13 +131,15 @@ class Origin:
     def _choice(self) -> dict[str, Any]:
         return {"include": list(self.include), "exclude": list(self.exclude), "limit": self.limit}
 
-    def _check_file(self) -> None:
+    def _check_words(self, say: str) -> None:
+        if self.urls and not self.words:
+            raise BadRequest("--urls needs addresses: --urls https://shop.example/p/1 https://shop.example/p/2")
+        if self.urls or not self.words:
+            return
         if len(self.words) > 1:
             raise BadRequest("give one file; for addresses write --urls before them")
         if is_url(self.words[0]):
-            raise BadRequest(
-                f"{self.words[0][:200]}: an address; say what it is with --urls, --items-url, --sitemap or --start-url"
-            )
+            raise BadRequest(f"{self.words[0][:200]}: an address; say what it is {say}")
 
     def _check_options(self) -> None:
         for option, value, fits, goes_with in (

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli import jobs_create, jobs_results, jobs_steer, jobs_watch
+from scrapeyard.cli import jobs_append, jobs_create, jobs_results, jobs_steer, jobs_watch
 from scrapeyard.cli.groups import add_group
 from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 Limit = Annotated[int, typer.Option(help="At most so many.", min=1, max=100_000)]
 group = typer.Typer(
-    help="Jobs of many items: create, watch, steer, results, exports, dead letters.", rich_markup_mode=None
+    help="Jobs of many items: create, append, watch, steer, results, exports, dead letters.", rich_markup_mode=None
 )
 
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    for part in (jobs_create, jobs_watch, jobs_steer, jobs_results):
+    for part in (jobs_create, jobs_append, jobs_watch, jobs_steer, jobs_results):
         part.add_to(group)
     add_group(app, "jobs", group, lambda url: list_jobs(url=url))
 
@@ -117,6 +117,7 @@ def _facts(job: "Mapping[str, Any]") -> "list[tuple[str, str]]":
         ("items", ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "total")),
         ("skipped", f"{job['skipped_rows']:,} rows" if job["skipped_rows"] else ""),
         ("progress", "" if job["status"] in FINAL else f"{job['progress']:.1%}, {facts(job)}"),
+        ("files", "are being written" if job["files_pending"] else ""),
         ("breaker", "" if breaker["state"] == "closed" else f"{breaker['state']}: {breaker['reason']}"),
         ("used", f"{used['requests']:,} requests, {size(used['bytes_received'])}"),
         ("created", job["created_at"]),

@@ -1,11 +1,8 @@
 """`jobs create`: from a list, addresses, a sitemap or links to a job on a server."""
 
-import os
-import stat
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,9 +11,7 @@ from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
 
 if TYPE_CHECKING:
     from scrapeyard.cli.job_call import Origin, Terms
-    from scrapeyard.cli.server import Server
 
-_PIECE = 256 * 1024
 _ROWS_SHOWN = 10
 Scraper = Annotated[
     str | None, typer.Option(help="site/task or site/task@version; default: the server's, builtin/page.")
@@ -39,7 +34,8 @@ Columns = Annotated[
 ]
 Given = Annotated[str | None, typer.Option("--input", "-i", help="Fields that every item has: a JSON object or @file.")]
 BadRows = Annotated[
-    Literal["reject", "skip"] | None, typer.Option(help="Refuse a list with unusable rows, or leave them out.")
+    Literal["reject", "skip"] | None,
+    typer.Option(help="Refuse a list with unusable rows, or leave them out; default: reject; sitemaps, links: skip."),
 ]
 Exports = Annotated[
     list[str] | None,
@@ -155,11 +151,13 @@ def _create(
     from scrapeyard.cli.jobs_watch import watched
     from scrapeyard.cli.screen import show_json
     from scrapeyard.cli.server import Server
+    from scrapeyard.cli.transfers import send_list
 
     server = Server(url)
     headers = {"Idempotency-Key": key} if key is not None else {}
     if origin.file is not None:
-        job = _sent(server, origin.file, terms.table(), headers)
+        doubt = "`scrapeyard jobs` tells whether the job was made"
+        job = send_list(server, "/api/jobs", origin.file, terms.table(), headers, doubt=doubt)
     else:
         _, job = server.call("POST", "/api/jobs", body={**terms.table(), **origin.table()}, headers=headers)
     if rows := job.get("rows"):
@@ -175,54 +173,6 @@ def _create(
     if as_json:
         show_json(ended)
     end(ended, strict=strict)
-
-
-def _sent(server: "Server", file: str, table: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
-    from scrapeyard.cli.bars import byte_bar
-    from scrapeyard.cli.job_call import as_query, list_format, media_type
-    from scrapeyard.cli.server import ServerUnreachable
-
-    form = table.get("format") or list_format(file)
-    query = as_query({**table, **({"format": form} if form else {})})
-    sent = 0
-    with open_list(file) as (stream, length), byte_bar(f"sending {file}", length) as advance:
-
-        def pieces() -> Iterator[bytes]:
-            nonlocal sent
-            while piece := stream.read(_PIECE):
-                yield piece
-                sent += len(piece)
-                advance(len(piece))
-
-        try:
-            kind = {"Content-Type": media_type(file, form)}
-            return dict(server.upload("/api/jobs", pieces(), length, {**headers, **kind}, **query))
-        except ServerUnreachable as error:
-            if not sent:
-                raise
-            raise ServerUnreachable(f"{error.message}; `scrapeyard jobs` tells whether the job was made") from None
-
-
-@contextmanager
-def open_list(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """A list and its length, None where that is not known before. Raises BadRequest when it cannot be read."""
-    from scrapeyard.errors import BadRequest
-
-    if file == "-":
-        yield sys.stdin.buffer, None
-        return
-    try:
-        stream = open(file, "rb")  # noqa: SIM115, PTH123  closed below
-    except OSError as error:
-        raise BadRequest(f"{file}: cannot be read: {error.strerror}") from None
-    with stream:
-        facts = os.fstat(stream.fileno())
-        if not stat.S_ISREG(facts.st_mode):
-            yield stream, None
-            return
-        if facts.st_size == 0:
-            raise BadRequest(f"{file}: there is nothing in it")
-        yield stream, facts.st_size
 
 
 def tell_rows(bad: int, first: Sequence[tuple[int, str]]) -> None:

@@ -37,10 +37,10 @@ class FileRun:
 def run_file(asked: FileRun, settings: "Settings", *, strict: bool, as_json: bool) -> None:
     """Run the job, write what it came to, tell how it ended; exits 1 when that was badly."""
     from scrapeyard.cli.job_documents import is_bad, summary
-    from scrapeyard.cli.jobs_create import open_list
     from scrapeyard.cli.run import until_done
     from scrapeyard.cli.screen import show_json
     from scrapeyard.cli.serve import runner
+    from scrapeyard.cli.transfers import open_list
 
     with open_list(asked.file) as (stream, _):
         job = runner()(until_done(_run(asked, settings, stream)))

@@ -1,23 +1,75 @@
-"""Exports from a server: with progress, gone on with where a connection broke, and held to their digest."""
+"""Lists to a server, with progress. Exports from it, gone on with where a connection broke, held to their digest."""
 
 import hashlib
+import os
+import stat
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from scrapeyard.cli.bars import Advance, byte_bar
+from scrapeyard.cli.job_call import as_query, list_format, media_type
 from scrapeyard.cli.screen import write
 from scrapeyard.cli.server import Server, ServerUnreachable
-from scrapeyard.errors import ScrapeyardError
+from scrapeyard.errors import BadRequest, ScrapeyardError
 
 ATTEMPTS = 5
 PAUSE_SECONDS = 1.0
+_PIECE = 256 * 1024
 
 
 class ExportFailed(ScrapeyardError):
     """A file could not be made of a job, or did not arrive as it was made. The message tells why."""
 
     code = "export_failed"
+
+
+def send_list(
+    server: Server, path: str, file: str, table: Mapping[str, Any], headers: Mapping[str, str], *, doubt: str
+) -> dict[str, Any]:
+    """Stream a list (`-` is stdin) with the other fields of the call, and return the answer. `doubt` says how to learn
+    whether a call was heard whose answer never came. Raises BadRequest, Refused or ServerUnreachable."""
+    form = table.get("format") or list_format(file)
+    query = as_query({**table, **({"format": form} if form else {})})
+    sent = 0
+    with open_list(file) as (stream, length), byte_bar(f"sending {file}", length) as advance:
+
+        def pieces() -> Iterator[bytes]:
+            nonlocal sent
+            while piece := stream.read(_PIECE):
+                yield piece
+                sent += len(piece)
+                advance(len(piece))
+
+        try:
+            kind = {"Content-Type": media_type(file, form)}
+            return dict(server.upload(path, pieces(), length, {**headers, **kind}, **query))
+        except ServerUnreachable as error:
+            if not sent:
+                raise
+            raise ServerUnreachable(f"{error.message}; {doubt}") from None
+
+
+@contextmanager
+def open_list(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """A list and its length, None where that is not known before. Raises BadRequest when it cannot be read."""
+    if file == "-":
+        yield sys.stdin.buffer, None
+        return
+    try:
+        stream = open(file, "rb")  # noqa: SIM115, PTH123  closed below
+    except OSError as error:
+        raise BadRequest(f"{file}: cannot be read: {error.strerror}") from None
+    with stream:
+        facts = os.fstat(stream.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            yield stream, None
+            return
+        if facts.st_size == 0:
+            raise BadRequest(f"{file}: there is nothing in it")
+        yield stream, facts.st_size
 
 
 def fetch_into(

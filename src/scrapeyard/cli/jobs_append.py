@@ -1,0 +1,77 @@
+"""`jobs append`: more items for a job that has not ended."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scrapeyard.cli.jobs_create import BadRows, Columns, Delimiter, Given, ListFormat, Names, tell_rows
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
+
+if TYPE_CHECKING:
+    from scrapeyard.cli.job_call import Origin
+
+
+def add_to(group: typer.Typer) -> None:
+    """Add the command."""
+    group.command()(append)
+
+
+def append(
+    job_id: JobId,
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE | - | --urls URL...]", help="A list (CSV, JSONL, JSON, addresses; .gz too)."),
+    ] = None,
+    *,
+    urls: Annotated[bool, typer.Option("--urls", help="The words are addresses, not a file.")] = False,
+    list_format: ListFormat = None,
+    delimiter: Delimiter = None,
+    names: Names = None,
+    column: Columns = None,
+    given: Given = None,
+    bad_rows: BadRows = None,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="The same key and list add once.", show_default=False)
+    ] = None,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Add items to a job that has not ended: FILE.csv, FILE.jsonl, - (stdin) or --urls. Those it has are left out."""
+    from scrapeyard.cli.job_call import Origin, Terms
+    from scrapeyard.cli.screen import show_json
+
+    origin = Origin(words=source or (), urls=urls)
+    origin.check_appended()
+    terms = Terms(
+        format=list_format,
+        delimiter=delimiter,
+        names=names,
+        columns=column or (),
+        given=given,
+        bad_rows=bad_rows,
+    )
+    added = _appended(url, job_id, origin, terms.table(), {"Idempotency-Key": key} if key is not None else {})
+    tell_rows(added["bad"], [(row["line"], row["reason"]) for row in added["first_bad"]])
+    if as_json:
+        show_json(added)
+    else:
+        typer.echo(f"{job_id}: {_words(added['added'], added['twice'])}")
+
+
+def _appended(
+    url: str, job_id: str, origin: "Origin", table: dict[str, Any], headers: dict[str, str]
+) -> dict[str, Any]:
+    from scrapeyard.cli.job_documents import path_of
+    from scrapeyard.cli.server import Server
+    from scrapeyard.cli.transfers import send_list
+
+    server, path = Server(url), f"{path_of(job_id)}/items"
+    if origin.file is not None:
+        doubt = "send it again: items that the job has already are left out"
+        return send_list(server, path, origin.file, table, headers, doubt=doubt)
+    return dict(server.call("POST", path, body={**table, **origin.table()}, headers=headers)[1])
+
+
+def _words(added: int, twice: int) -> str:
+    told = f"{added:,} {'item' if added == 1 else 'items'} added"
+    return f"{told}, {twice:,} {'was' if twice == 1 else 'were'} there already" if twice else told
