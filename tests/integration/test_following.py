@@ -10,12 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scrapeyard.builtin import PAGE
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.intake.following import Following
-from scrapeyard.intake.source import Choice, FollowSource, source_of
-from scrapeyard.model import ExitReason, new_id
+from scrapeyard.intake.source import Choice, FollowSource, Shape, source_of
+from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, ItemOutcome, Job, JobStatus
-from tests.integration.intake_stand import Stand, a_stand
+from scrapeyard.repository.catalogue import SourcedCatalogue
+from scrapeyard.repository.loading import Terms
+from tests.integration.intake_stand import SCRAPER, Stand, a_stand
 
 HOME = "https://shop.example/"
 Web = dict[str, list[str]]
@@ -96,6 +99,24 @@ async def test_links_elsewhere_and_those_not_chosen_are_left(stand: Stand) -> No
     job = await stand.create(FollowSource(start=(HOME,), choice=Choice(exclude=("**.pdf",))))
     await crawl(stand, job, web)
     assert await stand.urls(job) == [HOME, "https://www.shop.example/1"]
+
+
+async def test_a_link_that_does_not_fit_is_left_or_fails_the_job(stand: Stand, tmp_path: Path) -> None:
+    url = {"type": "string", "maxLength": 100}
+    short = msgspec.structs.replace(SCRAPER, input_schema={"type": "object", "properties": {"url": url}})
+    stand.catalogue = SourcedCatalogue([], tmp_path / "short", {PAGE: short}, Terms(ceiling=Limits()))
+    web = {HOME: [HOME + "a", HOME + "x" * 100]}
+    job = await stand.create(FollowSource(start=(HOME,)))
+    assert (await crawl(stand, job, web)).status is JobStatus.RUNNING
+    assert await stand.urls(job) == pages("", "a")
+    whole = await stand.create(FollowSource(start=(HOME,), shape=Shape(bad_rows="reject")))
+    now = await crawl(stand, whole, web)
+    assert (now.status, now.counts.success, now.counts.total) == (JobStatus.FAILED, 1, 1)
+    assert await stand.store.recount(whole.id) == now.counts
+    assert now.error is not None
+    assert HOME + "xxx" in now.error.message
+    (told,) = await stand.events(whole, "rows_refused")
+    assert (told["count"], "long" in told["first"][0]["reason"]) == (1, True)
 
 
 async def test_the_limit_is_never_passed(stand: Stand) -> None:

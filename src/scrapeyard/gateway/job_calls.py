@@ -107,8 +107,10 @@ class ShapeOptions(BaseModel):
         default_factory=dict, max_length=1000, description="Column → field of the input; other columns are left out."
     )
     input: dict[str, Any] = Field(default_factory=dict, description="Fields that every item has, unless its row says.")
-    bad_rows: Literal["reject", "skip"] = Field(
-        "reject", description="Whether a row that cannot be used refuses the whole list, or is left out and counted."
+    bad_rows: Literal["reject", "skip"] | None = Field(
+        None,
+        description="Whether a row that cannot be used refuses the whole list, or is left out and counted. Default: "
+        "`reject`; of sitemaps and links, which nobody wrote for this job, `skip`.",
     )
 
 

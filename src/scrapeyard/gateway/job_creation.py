@@ -27,6 +27,7 @@ from scrapeyard.gateway.receivers import Receivers
 from scrapeyard.intake.checking import check_source
 from scrapeyard.intake.filling import Intake
 from scrapeyard.intake.source import (
+    BadRows,
     Choice,
     FollowSource,
     ListSource,
@@ -224,27 +225,28 @@ class JobCreation:
         return job
 
 
-def shape_of(options: ShapeOptions) -> Shape:
-    """How rows become inputs, as intake takes it."""
+def shape_of(options: ShapeOptions, bad_rows: BadRows = "reject") -> Shape:
+    """How rows become inputs, as intake takes it. `bad_rows` is what holds unless the call says."""
     return Shape(
         format=options.format,
         delimiter=options.delimiter,
         names=tuple(options.names),
         columns=dict(options.columns),
         input=dict(options.input),
-        bad_rows=options.bad_rows,
+        bad_rows=options.bad_rows or bad_rows,
     )
 
 
 def _source(call: JobCall) -> Source:
-    """Where the items come from. Raises BadRequest for a time that cannot be used."""
-    shape = shape_of(call)
+    """Where the items come from. A site's own lists have bad rows that no caller can correct: they are left out, unless
+    the call says otherwise. Raises BadRequest for a time that cannot be used."""
     if call.items_url is not None:
-        return UrlSource(url=call.items_url, shape=shape)
+        return UrlSource(url=call.items_url, shape=shape_of(call))
+    found = shape_of(call, "skip")
     if call.sitemap_url is not None:
         return SitemapSource(
             url=call.sitemap_url,
-            shape=shape,
+            shape=found,
             choice=_choice(call.sitemap.include, call.sitemap.exclude),
             modified_since=_seconds(call.sitemap.modified_since),
             limit=call.sitemap.limit,
@@ -252,9 +254,9 @@ def _source(call: JobCall) -> Source:
     if call.starts:
         follow: dict[str, Any] = call.follow.model_dump(exclude={"include", "exclude"})
         return FollowSource(
-            start=call.starts, shape=shape, choice=_choice(call.follow.include, call.follow.exclude), **follow
+            start=call.starts, shape=found, choice=_choice(call.follow.include, call.follow.exclude), **follow
         )
-    return ListSource(shape=shape)
+    return ListSource(shape=shape_of(call))
 
 
 def _seconds(given: datetime | None) -> float | None:

@@ -12,12 +12,15 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
+import msgspec
+from msgspec import Raw
 from msgspec.structs import replace
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import NotFound, ScrapeyardError
 from scrapeyard.intake.links import Links, raw_bytes, unpacked_result
+from scrapeyard.intake.rows import ListRefused
 from scrapeyard.intake.shaping import Shaper
 from scrapeyard.intake.source import FOLLOWED, READ_IN, FollowSource, Progress, as_table, source_of
 from scrapeyard.model.job import Item, ItemStatus, Job, NewItem
@@ -73,8 +76,16 @@ class Following:
         for job in jobs:
             try:
                 await self._follow(job)
+            except ListRefused as error:
+                await self._fail(job, error)
             except ScrapeyardError as error:
                 log.warning("intake.not_followed", job=job.id, error=error.message)
+
+    async def _fail(self, job: Job, refused: ListRefused) -> None:
+        log.warning("intake.failed", job=job.id, error=refused.message)
+        told = Raw(msgspec.json.encode({"count": refused.details["count"], "first": refused.details["rows"]}))
+        await self._store.add_event(job.id, "rows_refused", told, self._clock())
+        await self._store.end_reading(job.id, 0, refused.message, self._clock())
 
     async def _followed(self) -> list[Job]:
         page = await self._store.jobs(JobFilter(statuses=READ_IN, reading=True), None, JOBS)

@@ -13,6 +13,7 @@ from scrapeyard.engines.target import parse_target
 from scrapeyard.errors import FetchFailed
 from scrapeyard.intake.keys import key_of
 from scrapeyard.intake.patterns import Chooser
+from scrapeyard.intake.rows import ListRefused
 from scrapeyard.intake.shaping import Shaper
 from scrapeyard.intake.source import FollowSource
 from scrapeyard.model.job import NewItem
@@ -42,7 +43,8 @@ class Links:
         return list(self._items(dict.fromkeys(self._source.start), chosen=False))
 
     def follow(self, results: list[bytes]) -> list[NewItem]:
-        """New items for the links of some pages, each once."""
+        """New items for the links of some pages, each once. Raises ListRefused for a link that does not fit the
+        scraper's input, if the job wants all of them."""
         found: dict[str, None] = {}
         for result in results:
             found.update(dict.fromkeys(self._found(result)))
@@ -73,8 +75,10 @@ class Links:
             if chosen and not (self._is_home(target.host) and self._chooser.takes(plain)):
                 continue
             item = self._shaper.item_of(plain, key_of(plain.encode()))
-            if item is not None:
+            if isinstance(item, NewItem):
                 yield item
+            elif self._source.shape.bad_rows == "reject":
+                raise ListRefused([item], 1)
 
     def _is_home(self, host: str) -> bool:
         return not self._source.same_site or self._sites.of(host) in self._home

@@ -67,12 +67,12 @@ class Shaper:
                 shaped.bad.append(BadRow(line=line, reason=str(unfit)[:MAX_REASON]))
         return shaped
 
-    def item_of(self, url: str, key: str) -> NewItem | None:
-        """The item of an address, under a key of the caller's; None when it does not fit the scraper's input."""
+    def item_of(self, url: str, key: str) -> NewItem | BadRow:
+        """The item of an address, under a key of the caller's; a bad row when it does not fit the scraper's input."""
         try:
             return self._item(key, {**self._shape.input, "url": url})
-        except _Unfit:
-            return None
+        except _Unfit as unfit:
+            return BadRow(line=0, reason=str(unfit)[:MAX_REASON], file=url[:MAX_REASON])
 
     def _item(self, key: str, value: dict[str, Any]) -> NewItem:
         try:

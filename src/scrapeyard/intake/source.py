@@ -18,6 +18,7 @@ FOLLOWED = "follow"
 READ_IN = (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED)
 """Where a job that is being read stands: not CREATING where it follows links, or was made to begin paused."""
 Format = Literal["auto", "csv", "jsonl", "json", "urls"]
+BadRows = Literal["reject", "skip"]
 
 
 class Shape(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -32,7 +33,7 @@ class Shape(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     """Column of CSV to field of the input; others are left out. Empty: every column is the field of its name."""
     input: dict[str, Any] = field(default_factory=dict)
     """Fields that every item has, unless its row says otherwise."""
-    bad_rows: Literal["reject", "skip"] = "reject"
+    bad_rows: BadRows = "reject"
     """Whether a row that cannot be used refuses the whole list, or is counted and left out."""
 
 
@@ -95,8 +96,8 @@ class FollowSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fi
     limit: int = 10_000
     """Items, the starts among them."""
     choice: Choice = Choice()
-    shape: Shape = Shape()
-    """Only `input` counts."""
+    shape: Shape = Shape(bad_rows="skip")
+    """Only `input` and `bad_rows` count: a link that does not fit the scraper's input is left, or fails the job."""
     links: str = "links"
     """Field of the results that has the links: a list of addresses."""
     progress: Progress | None = None

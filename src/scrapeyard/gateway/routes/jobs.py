@@ -37,8 +37,11 @@ _CREATE = """Makes a job of a list of inputs, each an item that the scraper is r
 
 The items come as JSON (`items`), from an address (`items_url`), a sitemap (`sitemap_url`) or the links of pages
 (`start_url`), or as the body itself: CSV, one JSON value on each line, or plain addresses, streamed, with every other
-field of the JSON body as a parameter of the query, objects and lists among them written as JSON. As a form, the list is
-the file called `file`.
+field of the JSON body as a parameter of the query, objects and lists among them written as JSON; `exports` also as
+`full:csv,seo:xlsx`. As a form, the list is the file called `file`.
+
+A row that cannot be used refuses the whole list, unless `bad_rows` is `skip`; of a sitemap or links it is left out,
+unless `bad_rows` is `reject`.
 
 The scraper's version is pinned now. The same `Idempotency-Key` with the same body makes one job."""
 
