@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from scrapeyard.blobs import keys
+from scrapeyard.intake.source import source_of
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import Batch, JobStatus
 from scrapeyard.queues import channels
@@ -123,6 +124,67 @@ async def test_what_cannot_be_taken_is_refused_and_leaves_nothing(
     assert told in response.text
     assert (await get(stand.client, "/api/jobs"))["jobs"] == []
     assert not [found for found in (tmp_path / "blobs").rglob("*") if found.is_file()]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"items_url": "https://shop.example/list.csv"}, "reject"),
+        ({"sitemap_url": "https://shop.example/"}, "skip"),
+        ({"sitemap_url": "https://shop.example/", "bad_rows": "reject"}, "reject"),
+        ({"start_url": "https://shop.example/"}, "skip"),
+        ({"start_url": "https://shop.example/", "bad_rows": "reject"}, "reject"),
+        ({"items": urls(1)}, "reject"),
+    ],
+)
+async def test_bad_rows_of_what_a_site_lists_are_left_out_unless_the_call_says(
+    stand: Stand, given: dict[str, Any], expected: str
+) -> None:
+    job = await post(stand.client, **given)
+    found = await stand.store.job(job["id"])
+    assert found is not None
+    assert source_of(found).shape.bad_rows == expected
+
+
+@pytest.mark.parametrize(
+    ("exports", "expected"),
+    [
+        ("full:csv,seo:xlsx", [("full", "csv"), ("seo", "xlsx")]),
+        (" records:jsonl , full:csv,full:csv", [("records", "jsonl"), ("full", "csv")]),
+        ('[{"type": "diff", "format": "csv"}]', [("diff", "csv")]),
+    ],
+)
+async def test_exports_of_an_upload_have_a_short_form(
+    stand: Stand, exports: str, expected: list[tuple[str, str]]
+) -> None:
+    job = (await uploaded(stand, exports)).json()
+    assert [(wish["type"], wish["format"]) for wish in job["exports"]] == expected
+
+
+@pytest.mark.parametrize(
+    ("exports", "place"),
+    [
+        ("", "/exports/0/type"),
+        ("full", "/exports/0/format"),
+        ("csv", "/exports/0/type"),
+        ("full:csv,", "/exports/1/type"),
+        ("full:csv,seo:doc", "/exports/1/format"),
+        ("full:csv:xlsx", "/exports/0/format"),
+        ("full:csv;seo:xlsx", "/exports/0/format"),
+        (",".join(["full:csv"] * 21), "/exports"),
+        ('{"type": "full", "format": "csv"}', "/exports"),
+    ],
+)
+async def test_exports_that_are_none_are_told_by_their_place(stand: Stand, exports: str, place: str) -> None:
+    problem = await refused(await uploaded(stand, exports), 422, "invalid")
+    assert place in [error["path"] for error in problem["errors"]]
+    assert (await get(stand.client, "/api/jobs"))["jobs"] == []
+
+
+async def uploaded(stand: Stand, exports: str) -> httpx.Response:
+    headers = {"content-type": "text/csv"}
+    query = {"scraper": "shop/product", "exports": exports}
+    return await stand.client.post("/api/jobs", content=LISTS["text/csv"], headers=headers, params=query)
 
 
 async def test_the_query_is_for_uploads_alone(stand: Stand) -> None:

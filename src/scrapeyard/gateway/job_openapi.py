@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from scrapeyard.gateway.calls import KEY_PATTERN
 from scrapeyard.gateway.job_calls import AppendOptions, JobOptions
 from scrapeyard.gateway.openapi import Responses, parameter
-from scrapeyard.gateway.uploads import FORMATS, OBJECTS
+from scrapeyard.gateway.uploads import FORMATS, OBJECTS, SHORT
 
 _KEY = parameter(
     "Idempotency-Key", "header", "The same key and body are one.", {"type": "string", "pattern": KEY_PATTERN}
@@ -39,7 +39,8 @@ def _query(options: type[BaseModel]) -> list[dict[str, Any]]:
     for name, schema in whole["properties"].items():
         said = f"For an upload. {schema.get('description', '')}"
         if name in OBJECTS:
-            found.append(parameter(name, "query", f"{said} Written as JSON.", {"type": "string"}))
+            short = " Or as `type:format`, parted by commas: `full:csv,seo:xlsx`." if name in SHORT else ""
+            found.append(parameter(name, "query", f"{said} Written as JSON.{short}", {"type": "string"}))
         else:
             found.append(parameter(name, "query", said, _plain(schema, whole.get("$defs", {}))))
     return found

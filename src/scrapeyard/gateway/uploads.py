@@ -29,6 +29,8 @@ FORMATS = {
 """What is taken as a list, by content type, and its format unless the query says."""
 OBJECTS = frozenset({"names", "columns", "input", "policy", "exports", "webhook"})
 """Parameters that are written as JSON."""
+SHORT = frozenset({"exports"})
+"""Those of them that may also be written as `full:csv,seo:xlsx`."""
 Options = TypeVar("Options", bound=ShapeOptions)
 
 
@@ -56,7 +58,7 @@ def options_of(query: QueryParams, kind: type[Options], media: str) -> Options:
         values = query.getlist(name)
         if len(values) > 1:
             raise BadRequest(f"{name} is given {len(values)} times in the query; give it once")
-        given[name] = _decoded(name, values[0]) if name in OBJECTS else values[0]
+        given[name] = _value(name, values[0])
     return kind.model_validate(given)
 
 
@@ -93,6 +95,18 @@ async def _noted(chunks: AsyncIterator[bytes], digest: "hashlib._Hash") -> Async
 
 def _canonical(query: Mapping[str, str]) -> bytes:
     return msgspec.json.encode(dict(query), order="sorted")
+
+
+def _value(name: str, text: str) -> Any:
+    if name in SHORT and not text.lstrip().startswith(("[", "{")):
+        return [_wish(each) for each in text.split(",")]
+    return _decoded(name, text) if name in OBJECTS else text
+
+
+def _wish(text: str) -> dict[str, str]:
+    """A file as `type:format`; what is missing or unknown is told by the model."""
+    kind, colon, form = text.strip().partition(":")
+    return {"type": kind, "format": form} if colon else {"type": kind}
 
 
 def _decoded(name: str, text: str) -> Any:
