@@ -39,6 +39,29 @@ async def finish(stand: Stand, job_id: str) -> None:
     await stand.store.move_job(job_id, JobStatus.FINISHING, JobStatus.COMPLETED, time.time())
 
 
+async def test_a_cancelled_job_names_its_manifests_once_its_own_are_written(stand: Stand) -> None:
+    job = await post(stand.client, items=urls(3), scraper="shop/product")
+    place = f"/api/jobs/{job['id']}"
+    await work(stand.store, job["id"], lambda _: ExitReason.SUCCEEDED)
+    await finish(stand, job["id"])
+    await post(stand.client, f"{place}/redrive", statuses=["success"], keys=[(await items(stand, place))[0]["id"]])
+    cancelled = await post(stand.client, f"{place}/cancel")
+    assert (cancelled["status"], cancelled["files_pending"]) == ("cancelled", True)
+    assert (await get(stand.client, f"{place}/results"))["manifests"] == {}  # those of the first end are out of date
+    found = await stand.store.job(job["id"])
+    assert found is not None
+    await Finisher(stand.store, stand.blobs, Exporter(stand.store, stand.blobs, time.time), time.time).finish(found)
+    assert await stand.store.files_written(found)
+    assert (await get(stand.client, place))["files_pending"] is False
+    summary = await get(stand.client, f"{place}/results")
+    assert {kind: one["items"] for kind, one in summary["manifests"].items()} == {"full": 3, "success": 2, "errors": 0}
+
+
+async def items(stand: Stand, place: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await get(stand.client, f"{place}/items"))["items"]
+    return found
+
+
 async def test_results_are_the_parts_that_exist(stand: Stand) -> None:
     job = await post(stand.client, items=urls(3), scraper="shop/product")
     place = f"/api/jobs/{job['id']}/results"
