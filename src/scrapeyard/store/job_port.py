@@ -36,8 +36,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     schedule_id: str | None = None
     reading: bool | None = None
     """Whether items are still being added by its source."""
-    files_pending: bool | None = None
-    """Whether it was cancelled and its files are not written yet."""
+    files_pending: bool = False
+    """Only those that were cancelled and whose files are not written yet."""
 
 
 class JobPage(Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from sqlalchemy import ColumnElement, and_, bindparam, exists, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, exists, literal_column, or_, select
 
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.model.job import Job, JobStatus
@@ -19,6 +19,8 @@ from scrapeyard.store.script import Script
 _RUNNABLE: Final = 1000
 _OUT: Final = JOBS.c.queued + JOBS.c.in_progress
 _DUE: Final = exists().where(WAITING.c.job == JOBS.c.number, WAITING.c.not_before <= bindparam("now"))
+_FILES_PENDING: Final[ColumnElement[bool]] = literal_column("jobs.files_pending")
+"""Written out, since SQLite uses a partial index only for a query that says just that."""
 _BY_BREAKER: Final = and_(JOBS.c.status == JobStatus.PAUSED.value, JOBS.c.breaker_until.is_not(None))
 
 
@@ -96,5 +98,5 @@ def _conditions(where: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield JOBS.c.schedule_id == where.schedule_id
     if where.reading is not None:
         yield JOBS.c.reading == where.reading
-    if where.files_pending is not None:
-        yield JOBS.c.files_pending if where.files_pending else ~JOBS.c.files_pending
+    if where.files_pending:
+        yield _FILES_PENDING

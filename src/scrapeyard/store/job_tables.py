@@ -96,7 +96,7 @@ JOBS = Table(
     Index("jobs_by_finished_at", "finished_at"),
     Index(
         "jobs_with_files_pending",
-        "number",
+        "id",
         sqlite_where=text("files_pending"),
         postgresql_where=text("files_pending"),
     ),

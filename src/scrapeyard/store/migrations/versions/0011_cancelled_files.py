@@ -19,7 +19,7 @@ def upgrade() -> None:
     check = sa.CheckConstraint("NOT files_pending OR status = 'cancelled'", name="jobs_files_pending")
     op.add_column("jobs", sa.Column("files_pending", sa.Boolean, check, nullable=False, server_default=sa.false()))
     marked = sa.text("files_pending")
-    op.create_index(_INDEX, "jobs", ["number"], sqlite_where=marked, postgresql_where=marked)
+    op.create_index(_INDEX, "jobs", ["id"], sqlite_where=marked, postgresql_where=marked)
 
 
 def downgrade() -> None:
