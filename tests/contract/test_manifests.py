@@ -14,7 +14,8 @@ from scrapeyard.errors import NotFound
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import ItemStatus, Job, JobStatus
 from scrapeyard.results import artifacts
-from scrapeyard.results.manifests import read_metadata, write_manifests
+from scrapeyard.results.feeding import item_blocks
+from scrapeyard.results.manifests import JobMetadata, read_metadata, write_manifests
 from scrapeyard.store.job_port import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from tests.contract.finished_jobs import bad, finished_job, good
@@ -41,8 +42,12 @@ async def some_job(store: SqlStore, count: int = 2300) -> Job:
     return await finished_job(store, items)
 
 
+async def written(store: SqlStore, blobs: ObjectBlobs, job: Job) -> JobMetadata:
+    return await write_manifests(item_blocks(store, job.id), blobs, job)
+
+
 async def test_every_item_is_in_its_parts_once(store: SqlStore, blobs: ObjectBlobs) -> None:
-    metadata = await write_manifests(store, blobs, await some_job(store))
+    metadata = await written(store, blobs, await some_job(store))
     parts = {kind: found.parts for kind, found in metadata.manifests.items()}
     assert parts == {"full": 3, "success": 2, "errors": 2}
     for kind, count in (("full", 2300), ("success", 1150), ("errors", 1150)):
@@ -55,7 +60,7 @@ async def test_every_item_is_in_its_parts_once(store: SqlStore, blobs: ObjectBlo
 
 
 async def test_an_entry_tells_what_became_of_its_item(store: SqlStore, blobs: ObjectBlobs) -> None:
-    await write_manifests(store, blobs, await some_job(store, 2))
+    await written(store, blobs, await some_job(store, 2))
     first, second = (await part(blobs, "full", 1))["entries"]
     assert first == {
         "item_id": "item-0",
@@ -74,7 +79,7 @@ async def test_an_entry_tells_what_became_of_its_item(store: SqlStore, blobs: Ob
 
 
 async def test_digests_and_counts_hold(store: SqlStore, blobs: ObjectBlobs) -> None:
-    metadata = await write_manifests(store, blobs, await some_job(store))
+    metadata = await written(store, blobs, await some_job(store))
     for kind, found in metadata.manifests.items():
         for file in found.files:
             data = await artifacts.read(blobs, file.key)
@@ -92,19 +97,19 @@ async def test_digests_and_counts_hold(store: SqlStore, blobs: ObjectBlobs) -> N
 
 async def test_writing_again_gives_the_same_bytes(store: SqlStore, blobs: ObjectBlobs, tmp_path: Path) -> None:
     job = await some_job(store)
-    await write_manifests(store, blobs, job)
+    await written(store, blobs, job)
     before = files(tmp_path / "blobs")
     (tmp_path / "blobs" / "job_1" / "manifests" / "full" / "part-2.json").unlink()
-    await write_manifests(store, blobs, job)
+    await written(store, blobs, job)
     assert files(tmp_path / "blobs") == before
 
 
 async def test_parts_of_an_earlier_end_do_not_stay(store: SqlStore, blobs: ObjectBlobs) -> None:
     job = await some_job(store)
-    await write_manifests(store, blobs, job)
+    await written(store, blobs, job)
     await store.move_job(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, 1.7e9)
     assert await store.redrive(job.id, ItemFilter(statuses=(ItemStatus.ERROR,)), None, 1.7e9) == 1150
-    metadata = await write_manifests(store, blobs, job)
+    metadata = await written(store, blobs, job)
     assert metadata.manifests["errors"].parts == 0
     for number in (1, 2):
         with pytest.raises(NotFound):
@@ -113,7 +118,7 @@ async def test_parts_of_an_earlier_end_do_not_stay(store: SqlStore, blobs: Objec
 
 async def test_a_job_without_items(store: SqlStore, blobs: ObjectBlobs) -> None:
     job = Job(id="job_1", status=JobStatus.FINISHING, scraper="a/b", pinned="a/b@1.0.0", created_at=1.0)
-    metadata = await write_manifests(store, blobs, job)
+    metadata = await written(store, blobs, job)
     assert metadata.counts["total"] == 0
     assert {found.parts for found in metadata.manifests.values()} == {0}
     with pytest.raises(NotFound):
@@ -124,7 +129,7 @@ async def test_a_job_without_items(store: SqlStore, blobs: ObjectBlobs) -> None:
 async def test_a_bucket_holds_the_same_layout(store: SqlStore, seaweed_server: SeaweedServer) -> None:
     bucket = seaweed_server.make_bucket()
     blobs = ObjectBlobs.in_bucket(bucket_settings(seaweed_server, bucket))
-    await write_manifests(store, blobs, await some_job(store))
+    await written(store, blobs, await some_job(store))
     plain = seaweed_server.store(bucket, "all/of.it")
     names = {meta["path"] for page in plain.list() for meta in page}
     assert names == {

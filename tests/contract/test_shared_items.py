@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.errors import BlobsUnavailable, Unavailable
+from scrapeyard.errors import BlobsUnavailable, NotFound, Unavailable
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.feeding import Counted
 from scrapeyard.results.finishing import Finisher, wished_id
+from scrapeyard.results.manifests import read_metadata
 from scrapeyard.results.sharing import Reader, shared
 from scrapeyard.store.sql import SqlStore
 from tests.contract.finished_jobs import NOW, finished_job, good
@@ -29,6 +31,15 @@ class Halting(ObjectBlobs):
         if key.endswith(".csv"):
             raise BlobsUnavailable("it is away")
         return await super().put_stream(key, pieces, content_type, content_encoding)
+
+
+class WithoutManifests(ObjectBlobs):
+    """A blob store that takes no manifest."""
+
+    async def put(self, key: str, data: bytes, content_type: str, content_encoding: str = "") -> None:
+        if "manifest" in key:
+            raise BlobsUnavailable("it is away")
+        await super().put(key, data, content_type, content_encoding)
 
 
 def clock() -> float:
@@ -57,6 +68,31 @@ async def test_a_file_that_cannot_be_kept_holds_no_other_up(store: SqlStore, tmp
         await Finisher(store, blobs, Exporter(store, blobs, clock), clock).finish(job)
     states = {export.wish.format: export.state for export in await store.exports(job.id)}
     assert states == {"csv": ExportState.QUEUED, "jsonl": ExportState.DONE, "xlsx": ExportState.DONE}
+    assert (await read_metadata(blobs, job.id)).counts["success"] == 3000
+
+
+@on_sqlite
+async def test_manifests_that_cannot_be_kept_hold_no_file_up(store: SqlStore, tmp_path: Path) -> None:
+    job = await finished_job(store, [good(n, {"n": n}) for n in range(3000)], exports=WISHES[:2])
+    blobs = WithoutManifests.in_folder(tmp_path / "blobs")
+    with pytest.raises(Unavailable):
+        await Finisher(store, blobs, Exporter(store, blobs, clock), clock).finish(job)
+    assert {(export.state, export.rows) for export in await store.exports(job.id)} == {(ExportState.DONE, 3000)}
+    with pytest.raises(NotFound):
+        await read_metadata(blobs, job.id)
+
+
+@on_sqlite
+async def test_an_item_whose_result_is_missing_spoils_the_files_and_not_the_manifests(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    items = [good(n, {"n": n}) for n in range(3000)]
+    items[700] = replace(items[700], data=None, result_key="jobs/job_1/gone", result_bytes=10)
+    job = await finished_job(store, items, exports=WISHES[:2])
+    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
+    await Finisher(store, blobs, Exporter(store, blobs, clock), clock).finish(job)
+    assert {export.state for export in await store.exports(job.id)} == {ExportState.FAILED}
+    assert (await read_metadata(blobs, job.id)).counts["total"] == 3000
 
 
 @on_sqlite
@@ -83,7 +119,7 @@ async def numbers(count: int, fails: bool = False) -> AsyncGenerator[Counted, No
         raise BlobsUnavailable("it went away")
 
 
-async def read(reader: Reader) -> list[int]:
+async def read(reader: Reader[Counted]) -> list[int]:
     return [number async for _, number in reader]
 
 

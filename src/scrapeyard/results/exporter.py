@@ -20,7 +20,7 @@ from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.lines import Told, Written
 from scrapeyard.results.exports.process import file_process
-from scrapeyard.results.feeding import change_frames, counted_frames, item_frames
+from scrapeyard.results.feeding import Counted, change_frames, counted_frames, item_blocks, item_frames
 from scrapeyard.results.sharing import Reader
 from scrapeyard.store.export_port import ExportStore
 from scrapeyard.store.job_port import ItemStore, JobStore
@@ -85,7 +85,7 @@ class Exporter:
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
-    async def make(self, export_id: str, items: Reader | None = None) -> Export | None:
+    async def make(self, export_id: str, items: Reader[Counted] | None = None) -> Export | None:
         """Make this one, or wait until whoever makes it is done. None means no such export. Raises Unavailable.
 
         `items` are the job's, where others read them too; it is closed here as soon as it is not needed.
@@ -115,7 +115,7 @@ class Exporter:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("results.export_waits", export=task.get_name(), job="?", error=str(error))
 
-    async def _run(self, export: Export, items: Reader | None = None) -> Export:
+    async def _run(self, export: Export, items: Reader[Counted] | None = None) -> Export:
         """Make it and write how that ended: DONE, FAILED, or QUEUED again when a service was away."""
         try:
             ended = await self._made(export, items)
@@ -138,7 +138,7 @@ class Exporter:
             await self._told(ended)
         return ended
 
-    async def _made(self, export: Export, items: Reader | None) -> Export:
+    async def _made(self, export: Export, items: Reader[Counted] | None) -> Export:
         if export.attempt > MOST_ATTEMPTS:
             raise ExportFailed(
                 f"it was begun {MOST_ATTEMPTS} times and never ended; look at the logs, then ask for it anew"
@@ -160,13 +160,14 @@ class Exporter:
             finished_at=self._clock(),
         )
 
-    async def _write(self, export: Export, watch: "_Watch", items: Reader | None) -> Written:
+    async def _write(self, export: Export, watch: "_Watch", items: Reader[Counted] | None) -> Written:
         if export.wish.type == "diff":
             frames = change_frames(self._blobs, export.job_id, watch.fed)
         elif items is not None and items.open:
             frames = item_frames(items, watch.fed)
         else:
-            frames = item_frames(counted_frames(self._store, self._blobs, export.job_id), watch.fed)
+            blocks = item_blocks(self._store, export.job_id)
+            frames = item_frames(counted_frames(blocks, self._blobs), watch.fed)
         async with file_process(watch.told) as file:
             pieces = file.pieces(export.wish, frames)
             size = await self._blobs.put_stream(_key(export), pieces, CONTENT_TYPES[export.wish.format])

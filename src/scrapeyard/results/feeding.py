@@ -25,13 +25,19 @@ _ALL: Final = ItemFilter()
 
 Fed = Callable[[int], None]
 """Told how many items were handed over, each time."""
+Block = Sequence[Item]
 Counted = tuple[bytes, int]
 """A frame, and how many items it holds."""
 
 
-async def counted_frames(store: ItemStore, blobs: Blobs, job_id: str) -> AsyncGenerator[Counted, None]:
-    """All items of a job, in order. Raises ExportFailed when an object is missing."""
-    async for block in store.stream_items(job_id, _ALL):
+def item_blocks(store: ItemStore, job_id: str) -> AsyncGenerator[Block, None]:
+    """All items of a job, in order."""
+    return store.stream_items(job_id, _ALL)
+
+
+async def counted_frames(blocks: AsyncIterator[Block], blobs: Blobs) -> AsyncGenerator[Counted, None]:
+    """Those items as a file gets them. Raises ExportFailed when an object is missing."""
+    async for block in blocks:
         for group in _groups(block):
             yield lines.frame(lines.LINES, lines.encode(await _lines(blobs, group))), len(group)
 

@@ -1,7 +1,8 @@
 """What is written when the items of a job have all ended: manifests, snapshots, the exports it was created with."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from typing import Final, Protocol
 
 from scrapeyard.blobs import keys
@@ -9,7 +10,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.model.export import Export
 from scrapeyard.model.job import ExportWish, Job
 from scrapeyard.results.exporter import Exporter, ResultStore
-from scrapeyard.results.feeding import counted_frames
+from scrapeyard.results.feeding import Block, Counted, counted_frames, item_blocks
 from scrapeyard.results.manifests import write_manifests
 from scrapeyard.results.sharing import Reader, shared
 from scrapeyard.results.snapshots import Snapshots
@@ -47,21 +48,24 @@ class Finisher:
             await self._leave_nothing_of_a_deleted(job.id)
 
     async def _write(self, job: Job) -> None:
-        metadata = await write_manifests(self._store, self._blobs, job)
-        counts = metadata.counts
-        log.info(
-            "results.finished", job=job.id, items=counts["total"], success=counts["success"], errors=counts["error"]
-        )
+        of_items = [wish for wish in job.exports if wish.type != "diff"]
+        await self._wish(job, of_items)
+        async with shared(item_blocks(self._store, job.id), 2) as (blocks, for_files):
+            await _all_of(self._manifests(job, blocks), self._files(job, of_items[:AT_ONCE], for_files))
+        for first in range(AT_ONCE, len(of_items), AT_ONCE):
+            async with shared(item_blocks(self._store, job.id), 1) as (blocks,):
+                await self._files(job, of_items[first : first + AT_ONCE], blocks)
         await self._snapshots.update(job)
-        for wish in job.exports:
+        of_changes = [wish for wish in job.exports if wish.type == "diff"]
+        await self._wish(job, of_changes)
+        for wish in of_changes:
+            await self._exporter.make(wished_id(job.id, wish))
+
+    async def _wish(self, job: Job, wishes: Sequence[ExportWish]) -> None:
+        """From now on any dispatcher may make them."""
+        for wish in wishes:
             export = Export(id=wished_id(job.id, wish), job_id=job.id, wish=wish, created_at=self._clock())
             await self._store.add_export(export)
-        of_items = [wish for wish in job.exports if wish.type != "diff"]
-        for first in range(0, len(of_items), AT_ONCE):
-            await self._make(job, of_items[first : first + AT_ONCE])
-        for wish in job.exports:
-            if wish.type == "diff":
-                await self._exporter.make(wished_id(job.id, wish))
 
     async def _leave_nothing_of_a_deleted(self, job_id: str) -> None:
         """Whoever deletes marks the job before its objects go, so what was written since is ours to remove."""
@@ -69,21 +73,31 @@ class Finisher:
         if job is None or job.deleting:
             await self._blobs.delete_prefix([keys.job_prefix(job_id)])
 
-    async def _make(self, job: Job, wishes: Sequence[ExportWish]) -> None:
-        """Several files from one reading of the items. Raises what went wrong first, when all have ended."""
-        async with shared(counted_frames(self._store, self._blobs, job.id), len(wishes)) as readers:
-            makings = (
-                self._making(wished_id(job.id, wish), reader) for wish, reader in zip(wishes, readers, strict=True)
-            )
-            for ended in await asyncio.gather(*makings, return_exceptions=True):
-                if ended is not None:
-                    raise ended
+    async def _manifests(self, job: Job, blocks: Reader[Block]) -> None:
+        with closing(blocks):
+            counts = (await write_manifests(blocks, self._blobs, job)).counts
+        log.info(
+            "results.finished", job=job.id, items=counts["total"], success=counts["success"], errors=counts["error"]
+        )
 
-    async def _making(self, export_id: str, items: Reader) -> None:
-        try:
+    async def _files(self, job: Job, wishes: Sequence[ExportWish], blocks: Reader[Block]) -> None:
+        """Several, from the items as they pass."""
+        with closing(blocks):
+            if not wishes:
+                return
+            async with shared(counted_frames(blocks, self._blobs), len(wishes)) as readers:
+                await _all_of(*map(self._file, [wished_id(job.id, wish) for wish in wishes], readers))
+
+    async def _file(self, export_id: str, items: Reader[Counted]) -> None:
+        with closing(items):
             await self._exporter.make(export_id, items)
-        finally:
-            items.close()
+
+
+async def _all_of(*works: Awaitable[None]) -> None:
+    """Raises what went wrong first, when all have ended."""
+    for ended in await asyncio.gather(*works, return_exceptions=True):
+        if ended is not None:
+            raise ended
 
 
 def wished_id(job_id: str, wish: ExportWish) -> str:

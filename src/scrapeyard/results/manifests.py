@@ -7,7 +7,7 @@ as it is not there, the manifests are not whole.
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import msgspec
@@ -21,7 +21,6 @@ from scrapeyard.model.job import Item, ItemStatus, Job
 from scrapeyard.model.run import Artifact, RunError, Usage
 from scrapeyard.results import artifacts
 from scrapeyard.results.exports.cells import as_time
-from scrapeyard.store.job_port import ItemFilter, ItemStore
 
 PART_ITEMS: Final = 1000
 _JSON: Final = "application/json"
@@ -87,11 +86,11 @@ class JobMetadata(Struct, frozen=True, kw_only=True):
     manifests: dict[str, ManifestFiles]
 
 
-async def write_manifests(store: ItemStore, blobs: Blobs, job: Job) -> JobMetadata:
-    """Write every part and the summary of a job whose items have all ended. May be done again."""
+async def write_manifests(blocks: AsyncIterator[Sequence[Item]], blobs: Blobs, job: Job) -> JobMetadata:
+    """Write every part and the summary of a job whose items, all of them here, have ended. May be done again."""
     writers = {kind: _Parts(blobs, job.id, kind) for kind in MANIFESTS}
     summary = _Summary()
-    async for block in store.stream_items(job.id, ItemFilter()):
+    async for block in blocks:
         summary.add(block)
         encoded = await asyncio.to_thread(_entries, block)
         await writers["full"].add(encoded)

@@ -1,7 +1,7 @@
 """Reading the items of jobs, and what happened to jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from msgspec import Raw
@@ -43,7 +43,9 @@ class SqlJobItems:
         found, _ = await items_after(self._database, job_id, where, after=-1, limit=1, data=True)
         return found[0] if found else None
 
-    async def stream_items(self, job_id: str, where: ItemFilter, *, data: bool = True) -> AsyncIterator[Sequence[Item]]:
+    async def stream_items(
+        self, job_id: str, where: ItemFilter, *, data: bool = True
+    ) -> AsyncGenerator[Sequence[Item], None]:
         """All of them in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs.
 
         The next block is read while the caller works on this one."""

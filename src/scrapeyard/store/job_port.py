@@ -4,7 +4,7 @@ Every method raises StoreUnavailable when the database does not answer, and may 
 arguments: nothing is done twice. Times are Unix seconds, given by the caller.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Protocol
 
 from msgspec import Raw, Struct
@@ -212,7 +212,9 @@ class ItemStore(Protocol):
     async def item(self, job_id: str, key: str) -> Item | None:
         """One, whole. None means no such item."""
 
-    def stream_items(self, job_id: str, where: ItemFilter, *, data: bool = True) -> AsyncIterator[Sequence[Item]]:
+    def stream_items(
+        self, job_id: str, where: ItemFilter, *, data: bool = True
+    ) -> AsyncGenerator[Sequence[Item], None]:
         """All of them in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs."""
 
     async def dead_letters(self, cursor: str | None, limit: int) -> tuple[tuple[tuple[str, Item], ...], str | None]:
