@@ -1,19 +1,30 @@
 """What differs between the databases, declared. Everything else in this folder is common to both."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
+from sqlalchemy import Executable, Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from scrapeyard.store.script import T, Work
 
 
-class Engines(NamedTuple):
-    """`reader` runs each statement by itself; `writer` opens a transaction that may write."""
+class Reader(Protocol):
+    """Connections that only read."""
 
-    reader: AsyncEngine
+    async def rows(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Row[Any]]:
+        """All rows of one query, outside of any transaction."""
+
+    async def close(self) -> None:
+        """Close every connection. No query may be under way."""
+
+
+class Engines(NamedTuple):
+    """`reader` runs each query by itself; `writer` opens a transaction that may write."""
+
+    reader: Reader
     writer: AsyncEngine
     single: AsyncEngine | None = None
     """Writes one statement, with all its rows or none, without a transaction around it; None where only a transaction

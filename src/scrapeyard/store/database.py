@@ -51,21 +51,16 @@ class Database:
         engines, self._engines = self._engines, None
         if engines is not None:
             await asyncio.gather(*self._busy, return_exceptions=True)
-            await engines.reader.dispose()
+            await engines.reader.close()
             await engines.writer.dispose()
 
     async def fetch(self, query: Executable) -> Sequence[RowMapping]:
         """Rows of one query, outside of any transaction."""
-        return await self._whole(self._query(query))
+        return [row._mapping for row in await self.fetch_tuples(query, {})]
 
     async def fetch_tuples(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Any]:
         """The same for a query with parameters; rows without their names, which is quicker for thousands."""
-
-        async def work() -> Sequence[Any]:
-            async with self._open().reader.connect() as connection:
-                return (await connection.execute(query, given)).all()
-
-        return await self._whole(self._again(work))
+        return await self._whole(self._again(lambda: self._open().reader.rows(query, given)))
 
     async def change(self, statement: Executable) -> Sequence[RowMapping]:
         """Run one statement that writes; the rows it returns, if it says RETURNING."""
@@ -117,13 +112,6 @@ class Database:
         self._busy.discard(task)
         if not task.cancelled():
             task.exception()  # taken here, since a caller that left does not take it
-
-    async def _query(self, query: Executable) -> Sequence[RowMapping]:
-        async def work() -> Sequence[RowMapping]:
-            async with self._open().reader.connect() as connection:
-                return (await connection.execute(query)).mappings().all()
-
-        return await self._again(work)
 
     async def _transaction(self, work: Callable[[AsyncConnection], Awaitable[T]], *, single: bool = False) -> T:
         async def once() -> T:

@@ -1,15 +1,15 @@
 """PostgreSQL, by asyncpg.
 
-A connection is tried before it is lent, so that a server that was away works again with the next call. Every wait has
-an end: to connect, to be answered, to get a connection from the pool.
+A connection that was lost since it was last used is noticed by the statement that needs it, which is then tried again
+by another. Every wait has an end: to connect, to be answered, to get a connection from the pool.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import Table, text
+from sqlalchemy import Executable, Row, Table, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.engine import URL
@@ -54,7 +54,7 @@ class Postgres:
         """One pool for all uses. No connection is tried before it is lent, as that costs a round trip each time."""
         engine = self._engine(pool_size=5, max_overflow=10, pool_timeout=CONNECT_SECONDS)
         single = engine.execution_options(isolation_level="AUTOCOMMIT")
-        return Engines(single, engine, single)
+        return Engines(_Reader(single), engine, single)
 
     async def play(self, engines: Engines, work: Work[T]) -> T:
         """Statement by statement."""
@@ -93,6 +93,22 @@ class Postgres:
     def _engine(self, **options: Any) -> AsyncEngine:
         arguments = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS, "server_settings": self._settings}
         return create_async_engine(self._url, connect_args=arguments, **options)
+
+
+class _Reader:
+    """Reads by a pool that is another's, too."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def rows(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Row[Any]]:
+        """Waits for a free connection."""
+        async with self._engine.connect() as connection:
+            return (await connection.execute(query, given)).all()
+
+    async def close(self) -> None:
+        """The pool with it."""
+        await self._engine.dispose()
 
 
 async def _put(connection: AsyncConnection, put: Put) -> int:

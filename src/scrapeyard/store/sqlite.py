@@ -1,18 +1,20 @@
 """SQLite: one file, shared by the processes of one machine.
 
-Readers never wait (WAL). Writers of one process queue for its single writing connection; those of several processes
-wait for the file up to BUSY_SECONDS. Transactions that write take the lock at their start, since a lock taken later may
-be refused at once.
+Readers never wait (WAL); a query is one visit to a thread, as going there takes longer than the query. Writers of one
+process queue for its single writing connection; those of several processes wait for the file up to BUSY_SECONDS.
+Transactions that write take the lock at their start, since a lock taken later may be refused at once.
 """
 
+import asyncio
 import fcntl
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, Executable, Row, create_engine, event
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -42,10 +44,9 @@ class Sqlite:
 
     def open(self) -> Engines:
         """A few readers and one writer."""
-        reader = self._engine(pool_size=_READERS, max_overflow=_READERS, pool_timeout=BUSY_SECONDS)
         writer = self._engine(pool_size=1, max_overflow=0, pool_timeout=BUSY_SECONDS)
         event.listen(writer.sync_engine, "begin", _begin_immediate)
-        return Engines(reader, writer)
+        return Engines(_Reader(self._url), writer)
 
     async def play(self, engines: Engines, work: Work[T]) -> T:
         """In one visit to the writing connection's thread: going there takes longer than a statement."""
@@ -104,6 +105,35 @@ class Sqlite:
         engine = create_async_engine(self._url, connect_args={"timeout": BUSY_SECONDS}, **options)
         event.listen(engine.sync_engine, "connect", _prepare)
         return engine
+
+
+class _Reader:
+    """A few connections, each used by one thread at a time."""
+
+    def __init__(self, url: URL) -> None:
+        self._engine = create_engine(
+            url.set(drivername="sqlite+pysqlite"),
+            connect_args={"timeout": BUSY_SECONDS},
+            pool_size=_READERS,
+            max_overflow=0,
+            isolation_level="AUTOCOMMIT",
+            skip_autocommit_rollback=True,
+        )
+        event.listen(self._engine, "connect", _prepare)
+        self._threads = ThreadPoolExecutor(_READERS, "sqlite-reader")
+
+    async def rows(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Row[Any]]:
+        """Waits for a free thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows, query, given)
+
+    async def close(self) -> None:
+        """Ends the threads, too."""
+        self._threads.shutdown()
+        self._engine.dispose()
+
+    def _rows(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Row[Any]]:
+        with self._engine.connect() as connection:
+            return connection.execute(query, given).all()
 
 
 def _prepare(connection: Any, _record: object) -> None:
