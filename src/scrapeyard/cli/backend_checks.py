@@ -3,8 +3,6 @@
 import asyncio
 import os
 
-from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from scrapeyard.blobs.objects import ObjectBlobs
@@ -14,7 +12,7 @@ from scrapeyard.errors import ScrapeyardError
 from scrapeyard.queues.redis import RedisQueue
 from scrapeyard.settings import Settings, hide_password
 from scrapeyard.store.database import Database
-from scrapeyard.store.migrate import HEAD
+from scrapeyard.store.migrate import HEAD, revision
 
 PATIENCE_SECONDS = 5.0
 
@@ -28,15 +26,15 @@ async def check_store(settings: Settings) -> Finding:
     shown = hide_password(url) or f"SQLite at {path}"
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            revision = await _revision(url or f"sqlite:///{path}")
+            stands_at = await _revision(url or f"sqlite:///{path}")
     except (ScrapeyardError, DBAPIError, OSError) as error:
         words = getattr(error, "orig", None) or str(error) or f"no answer within {PATIENCE_SECONDS:g} s"
         return fail("store", f"{shown}: {words}", "check DATABASE_URL and the server or file behind it")
-    if revision == HEAD:
-        return ok("store", f"{shown}, schema {revision}")
-    if revision is None or revision < HEAD:
-        return ok("store", f"{shown}, schema {revision or 'none'}; the next start brings it to {HEAD}")
-    return fail("store", f"{shown}, schema {revision}, ours is {HEAD}", "this database is of a newer version: upgrade")
+    if stands_at == HEAD:
+        return ok("store", f"{shown}, schema {stands_at}")
+    if stands_at is None or stands_at < HEAD:
+        return ok("store", f"{shown}, schema {stands_at or 'none'}; the next start brings it to {HEAD}")
+    return fail("store", f"{shown}, schema {stands_at}, ours is {HEAD}", "this database is of a newer version: upgrade")
 
 
 async def check_queue(settings: Settings) -> Finding:
@@ -108,14 +106,4 @@ async def _revision(url: str) -> str | None:
     """None when there is no schema yet. A file that is not there is not made."""
     if url.startswith("sqlite:") and not os.path.exists(url.removeprefix("sqlite:///")):  # noqa: ASYNC240, PTH110  once
         return None
-    engines = Database(url).backend.open()
-    try:
-        async with engines.reader.connect() as connection:
-            return await connection.run_sync(_current)
-    finally:
-        await engines.reader.dispose()
-        await engines.writer.dispose()
-
-
-def _current(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
+    return await revision(Database(url).backend)

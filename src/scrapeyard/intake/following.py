@@ -142,8 +142,7 @@ class Following:
 
     async def _window(self, job: Job, progress: Progress) -> list[Item]:
         """The next items of this depth, without their data."""
-        stream = self._store.stream_items(job.id, ItemFilter(first=progress.at), data=False)
-        async with aclosing(stream) as blocks:  # type: ignore[type-var]  # it is a generator
+        async with aclosing(self._store.stream_items(job.id, ItemFilter(first=progress.at), data=False)) as blocks:
             async for block in blocks:
                 return [item for item in block if item.seq < progress.end]
         return []

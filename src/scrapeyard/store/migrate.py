@@ -9,10 +9,8 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from scrapeyard.store.backend import Backend
 
@@ -20,6 +18,8 @@ FOLDER: Final = Path(__file__).parent / "migrations"
 HEAD: Final = "0011"
 """The newest revision in FOLDER; a database that stands there is left alone."""
 
+_TABLE: Final = "alembic_version"
+_STANDS_AT: Final = text(f"SELECT version_num FROM {_TABLE}")  # noqa: S608  our own name
 _ONE_AT_A_TIME: Final = threading.Lock()
 
 
@@ -35,11 +35,28 @@ async def _migrate(backend: Backend) -> None:
             await connection.run_sync(_upgrade)
 
 
+async def revision(backend: Backend) -> str | None:
+    """Where the schema stands; None means that there is none. Changes nothing."""
+    engines = backend.open()
+    try:
+        return (await engines.reader.rows(_STANDS_AT, {}))[0][0]  # type: ignore[no-any-return]
+    except DBAPIError as error:
+        if _TABLE not in str(error.orig):
+            raise
+        return None
+    finally:
+        await engines.reader.close()
+        await engines.writer.dispose()
+
+
 def _stands_at(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
+    return connection.scalar(_STANDS_AT) if inspect(connection).has_table(_TABLE) else None
 
 
 def _upgrade(connection: Connection) -> None:
+    from alembic import command  # noqa: PLC0415  a start that finds all up to date need not load it
+    from alembic.config import Config  # noqa: PLC0415
+
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
