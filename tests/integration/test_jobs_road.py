@@ -39,19 +39,19 @@ def jobs(yard: Yard) -> Iterator[Jobs]:
 
 
 def test_a_list_of_thousands_becomes_files_that_hold_every_item_once(yard: Yard, jobs: Jobs) -> None:
-    rows = [{"item_id": f"k{n}", "n": n, "url": f"http://shop{n % 7}.example/p/{n}"} for n in range(5000)]
+    rows = [{"item_id": f"k{n}", "n": n, "url": f"http://shop{n % 7}.example/p/{n}"} for n in range(2500)]
     job_id = jobs.upload(rows, "builtin/echo", exports=EVERY_FORMAT)
     with Watcher(lambda: yard.urls, [job_id]).watching() as watcher:
         job = jobs.ended(job_id)
         files = jobs.exported(job_id)
     assert not watcher.faults
     assert watcher.samples > 10
-    assert (job["status"], job["counts"]["success"], job["counts"]["total"]) == ("completed", 5000, 5000)
+    assert (job["status"], job["counts"]["success"], job["counts"]["total"]) == ("completed", 2500, 2500)
     assert [item["id"] for item in jobs.items(job_id)] == [row["item_id"] for row in rows]
     assert [entry["item_id"] for entry in jobs.manifested(job_id)] == [row["item_id"] for row in rows]
     assert set(files) == set(FORMATS)
     for name, found in files.items():
-        assert numbers(found) == list(range(5000)), name
+        assert numbers(found) == list(range(2500)), name
 
 
 @pytest.mark.parametrize("isolation", ["run", "job"])
@@ -66,7 +66,7 @@ def test_items_of_a_script_run_in_children(jobs: Jobs, isolation: str) -> None:
 
 
 def test_a_paused_job_hands_nothing_out_and_goes_on_when_told(jobs: Jobs) -> None:
-    job_id = jobs.create([{"n": n, "seconds": 0.02} for n in range(1000)], "lab/count", policy={"isolation": "job"})
+    job_id = jobs.create([{"n": n, "seconds": 0.02} for n in range(500)], "lab/count", policy={"isolation": "job"})
     jobs.until(job_id, lambda job: job["counts"]["success"] > 50, 30, "it runs")
     jobs.ask(job_id, "pause")
     asked = time.time()
@@ -76,10 +76,10 @@ def test_a_paused_job_hands_nothing_out_and_goes_on_when_told(jobs: Jobs) -> Non
     assert later["status"] == "paused"
     assert later["counts"]["queued"] == 0
     assert (later["counts"]["success"], later["counts"]["in_progress"]) == (still["counts"]["success"], 0)
-    assert 0 < later["counts"]["pending"] < 1000
+    assert 0 < later["counts"]["pending"] < 500
     jobs.ask(job_id, "resume")
-    assert jobs.ended(job_id)["counts"]["success"] == 1000
-    assert numbers(item["result"] for item in jobs.items(job_id)) == list(range(1000))
+    assert jobs.ended(job_id)["counts"]["success"] == 500
+    assert numbers(item["result"] for item in jobs.items(job_id)) == list(range(500))
 
 
 @pytest.mark.parametrize("isolation", ["run", "job"])
@@ -152,13 +152,13 @@ def test_an_interactive_call_does_not_wait_behind_a_large_job(jobs: Jobs) -> Non
         return time.perf_counter() - began
 
     idle = statistics.median([ask() for _ in range(15)][5:])
-    job_id = jobs.upload(({"n": n} for n in range(60_000)), "builtin/echo")
+    job_id = jobs.upload(({"n": n} for n in range(20_000)), "builtin/echo")
     jobs.until(job_id, lambda job: job["counts"]["success"] > 500, 30, "it runs")
     busy = statistics.median(ask() for _ in range(10))
     job = jobs.get(job_id)
     jobs.ask(job_id, "cancel")
     jobs.ended(job_id)
-    assert job["counts"]["success"] < 60_000
+    assert job["counts"]["success"] < 20_000
     assert busy < max(10 * idle, 0.25)
 
 
