@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from scrapeyard.errors import SandboxError
@@ -20,9 +21,15 @@ from scrapeyard.sandbox.plan import Plan
 ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
 _MESSAGE = 128 * 1024
 _HELLO_PATIENCE = 20.0
+_TRIES = 3
+"""To start one: whoever kills processes, for want of memory or by hand, does not look whether they are ready."""
 
 Told = Callable[["Zygote", dict[str, Any]], None]
 Gone = Callable[["Zygote"], None]
+
+
+class _Ended(SandboxError):
+    """It was gone before it said hello."""
 
 
 class Zygote:
@@ -61,12 +68,11 @@ class Zygote:
         async with self._starting:
             if self._control is not None:
                 return False
-            self._hold_environment()
-            try:
-                await self._launch()
-            except BaseException:
-                self.end()
-                raise
+            for _ in range(_TRIES - 1):
+                with suppress(_Ended):
+                    await self._begin()
+                    return True
+            await self._begin()
             return True
 
     def fork(self, number: int, plan: Plan, theirs: socket.socket) -> None:
@@ -92,7 +98,7 @@ class Zygote:
             self._process.wait()
             self._process = None
         if self._hello is not None and not self._hello.done():
-            self._hello.set_exception(SandboxError("the zygote ended as it started; `scrapeyard doctor` shows why"))
+            self._hello.set_exception(_Ended("the zygote ended as it started; `scrapeyard doctor` shows why"))
         if self._lease >= 0:
             os.close(self._lease)
             self._lease = -1
@@ -114,6 +120,14 @@ class Zygote:
         except OSError:
             raise SandboxError("the environment was removed to make room for others; it is built again") from None
         self._lease = lease
+
+    async def _begin(self) -> None:
+        self._hold_environment()
+        try:
+            await self._launch()
+        except BaseException:
+            self.end()
+            raise
 
     async def _launch(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
