@@ -14,10 +14,9 @@ import httpx
 from scrapeyard.store.sql import SqlStore
 from tests.chaos.disturb import DISTURBANCES
 from tests.job_calls import FINAL, STATES, Jobs, Watcher, adds_up
-from tests.programs import Cluster, running
+from tests.programs import Cluster
 
 WAYS = ("worker", "child", "parent", "zygote", "gateway", "dispatcher", "redis", "postgres", "redis-restart")
-_IN_THE_SANDBOX = frozenset({"child", "parent", "zygote"})
 EXPORTS = [{"type": "records", "format": "jsonl"}, {"type": "full", "format": "csv"}]
 _HURT_SECONDS = 20.0
 """A way of hurting that finds nothing to hurt is given up after so long."""
@@ -69,22 +68,14 @@ async def play(
             if await asyncio.to_thread(_ended, cluster, job_id):
                 break
             account.hurts.append(way)
-            await _hurt(cluster, way, chance)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(DISTURBANCES[way](cluster, chance), _HURT_SECONDS)
         await asyncio.to_thread(cluster.wait_until_up)
         await asyncio.to_thread(_settle, cluster, job_id, account, within)
     account.seconds = time.monotonic() - began
     account.samples, account.faults = watcher.samples, account.faults + watcher.faults
     await _recount(cluster, job_id, account)
     return account
-
-
-async def _hurt(cluster: Cluster, way: str, chance: random.Random) -> None:
-    """A worker that loses its sandbox while it starts ends, and says why: those that start are left in peace there."""
-    if way in _IN_THE_SANDBOX:
-        for worker in running(cluster.workers):
-            await asyncio.to_thread(worker.wait_for, "worker.started")
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(DISTURBANCES[way](cluster, chance), _HURT_SECONDS)
 
 
 def _create(jobs: Jobs, items: int, seconds: float) -> str:
