@@ -125,7 +125,7 @@ class ModelJob:
         self._stands(JobStatus.CANCELLING if self.batches else JobStatus.CANCELLED)
 
     def redrive(self, wanted: set[ItemStatus], now: float) -> int | None:
-        if self.status in (JobStatus.CREATING, JobStatus.CANCELLING):
+        if self.status in (JobStatus.CREATING, JobStatus.CANCELLING, JobStatus.FINISHING):
             return None
         back = self.idle if self.stopped else 0
         again = [seq for seq, end in self.ends.items() if end in wanted]

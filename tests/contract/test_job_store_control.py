@@ -202,3 +202,10 @@ class TestRedrive:
         await taken(store, job)
         await store.cancel_job(job.id, False, NOW)
         assert await store.redrive(job.id, ItemFilter(), None, NOW) is None
+
+    async def test_not_while_its_files_are_written(self, store: Store) -> None:
+        job = await an_ended_job(store)
+        assert await store.move_job(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
+        assert await store.redrive(job.id, ItemFilter(), None, NOW) is None
+        assert await store.move_job(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW)
+        assert await store.redrive(job.id, ItemFilter(), None, NOW) is not None

@@ -116,7 +116,7 @@ class ModelJob:
 
     def redrive(self, wanted: Callable[[str, State], bool], most: int | None, now: float) -> list[str] | None:
         """Those that run again from their first attempt; None: it is refused. What was cancelled comes along."""
-        if self.status in ("creating", "cancelling"):
+        if self.status in ("creating", "cancelling", "finishing"):
             return None
         again = [key for key, state in self.items.items() if state.status in ENDED and wanted(key, state)]
         cancelled = self.count("cancelled")

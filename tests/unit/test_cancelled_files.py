@@ -63,6 +63,7 @@ async def kinds(yard: JobYard, job_id: str, kind: str) -> list[dict[str, Any]]:
 async def cancelled_half_way(yard: JobYard, job_id: str, *, pages: int, read: int) -> Job:
     """Some of its pages were read well, the others never."""
     ended = await finished_job(yard.store, [good(n) for n in range(pages)], job_id=job_id, exports=[FULL, DIFF])
+    assert await yard.store.move_job(job_id, JobStatus.FINISHING, JobStatus.COMPLETED, yard.clock())
     await yard.store.redrive(job_id, ItemFilter(statuses=(ItemStatus.SUCCESS,), first=read), None, yard.clock())
     await yard.store.cancel_job(job_id, False, yard.clock())
     job = await yard.got(ended.id)

@@ -19,7 +19,8 @@ from scrapeyard.store.script import Ask, Put, Script
 
 _PIECE: Final = 5000
 """Items in one transaction: others write in between."""
-_REDRIVEN: Final = frozenset(JobStatus) - {JobStatus.CREATING, JobStatus.CANCELLING}
+_REDRIVEN: Final = frozenset(JobStatus) - {JobStatus.CREATING, JobStatus.CANCELLING, JobStatus.FINISHING}
+"""Files that are being written would hold what the items were before."""
 _STAYS: Final = frozenset({JobStatus.RUNNING, JobStatus.PAUSED})
 
 

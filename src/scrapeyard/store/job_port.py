@@ -128,7 +128,7 @@ class JobStore(Protocol):
     async def redrive(self, job_id: str, where: ItemFilter, job: Job | None, now: float) -> int | None:
         """Hand matching final items out again, from attempt 1: errors, unless `where.statuses` says otherwise.
         Cancelled items of a cancelled job come back with them, all of them. `job` carries another pinned scraper or
-        policy. Returns how many; None when the job is unknown, CREATING or CANCELLING."""
+        policy. Returns how many; None when the job is unknown, CREATING, CANCELLING or FINISHING."""
 
     async def begin_delete(self, job_id: str) -> bool:
         """Mark a final job as being removed: it cannot be redriven any more, and `finished_before` tells of it until it
