@@ -66,6 +66,12 @@ class Machine(Calls):
                 if job.id == delivery.job_id:
                     self.look(job, job.options_of_work(ran, hand.id, self.now, hold=hold, sure=not died))
 
+    def begin_work(self) -> None:
+        for place, hand in enumerate(self.yard.hands):
+            if not hand.busy:
+                self.work(place, hold=True, death=None)
+                return
+
     def go_on(self, place: int, death: Death = None) -> None:
         """A worker that may have lost its batch meanwhile: then what it did is void."""
         hand = self.yard.hands[place]
