@@ -18,10 +18,9 @@ from tests.programs import Cluster
 
 WAYS = ("worker", "child", "parent", "zygote", "gateway", "dispatcher", "redis", "postgres", "redis-restart")
 EXPORTS = [{"type": "records", "format": "jsonl"}, {"type": "full", "format": "csv"}]
+PATIENT = {"retries": 10, "backoff": {"kind": "linear", "first_seconds": 1}}
 _HURT_SECONDS = 20.0
 """A way of hurting that finds nothing to hurt is given up after so long."""
-_SCRIPT_FAULTS = frozenset({"crashed"})
-"""What an item may end as, beside success: its child was killed, which nobody can tell from a script's own doing."""
 
 
 @dataclass(kw_only=True)
@@ -79,9 +78,9 @@ async def play(
 
 
 def _create(jobs: Jobs, items: int, seconds: float) -> str:
-    """Lost workers must not use up an item's attempts: how often one is hit is a matter of luck."""
+    """Workers and children that are lost must not use up an item's attempts: how often one is hit is luck."""
     rows = ({"item_id": f"k{n}", "n": n, "seconds": seconds, "url": f"http://shop.example/{n}"} for n in range(items))
-    return jobs.upload(rows, "lab/count", policy={"isolation": "job", "retries": 10}, exports=EXPORTS)
+    return jobs.upload(rows, "lab/count", policy={"isolation": "job", **PATIENT}, exports=EXPORTS)
 
 
 def _ended(cluster: Cluster, job_id: str) -> bool:
@@ -119,7 +118,7 @@ def _check_items(jobs: Jobs, job_id: str, account: Account) -> None:
         account.faults.append(f"{len(items)} items are listed, of {counts['total']}, or not in order")
     if {state: states[state] for state in STATES} != {state: counts[state] for state in STATES}:
         account.faults.append(f"counted {counts}, listed {states}")
-    if strange := set(account.ends) - _SCRIPT_FAULTS - {"succeeded"}:
+    if strange := set(account.ends) - {"succeeded"}:
         account.faults.append(f"items ended as {strange}")
     account.faults += [
         f"{item['id']} has the result {item['result']}"

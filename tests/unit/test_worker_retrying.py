@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from scrapeyard.model import Backoff, Delivery, ExitReason, FetchPolicy, Outcome, RunError
-from scrapeyard.worker.retrying import LEAST_SECONDS, MOST_SECONDS, postponed, with_retry
+from scrapeyard.worker.retrying import LEAST_SECONDS, MOST_SECONDS, postponed, retry_seconds, with_retry
 
 NOW = 1_800_000_000.0
 
@@ -101,3 +101,9 @@ def test_a_run_whose_turn_comes_late_waits_at_the_same_attempt() -> None:
 )
 def test_what_is_not_postponed(reason: ExitReason, after: float | None, now: float) -> None:
     assert postponed(ended(reason), delivery(), after, now) is None
+
+
+@pytest.mark.parametrize("reason", ExitReason)
+def test_an_item_that_nobody_waits_for_is_tried_again_where_that_may_help(reason: ExitReason) -> None:
+    seconds = retry_seconds(reason, None, Backoff(), 1, None, awaited=False)
+    assert (seconds is not None) is reason.retryable

@@ -170,7 +170,9 @@ class Items:
         if outcome.attempt >= self._policy.max_attempts:
             return outcome
         site_status = outcome.error.site_status if outcome.error else None
-        after = retry_seconds(outcome.exit_reason, site_status, self._backoff, outcome.attempt, verdict.retry_after)
+        after = retry_seconds(
+            outcome.exit_reason, site_status, self._backoff, outcome.attempt, verdict.retry_after, awaited=False
+        )
         return outcome if after is None else replace(outcome, not_before=outcome.finished_at + after)
 
     async def _keep(self, item: BatchItem, outcome: ItemOutcome, services: ItemServices) -> ItemOutcome:
@@ -249,7 +251,9 @@ def refused_outcome(job: Job, verdict: Verdict, item: BatchItem, now: float) -> 
     )
     if item.attempt >= job.policy.max_attempts:
         return outcome
-    after = retry_seconds(verdict.exit_reason, None, job.policy.backoff, item.attempt, verdict.retry_after)
+    after = retry_seconds(
+        verdict.exit_reason, None, job.policy.backoff, item.attempt, verdict.retry_after, awaited=False
+    )
     return outcome if after is None else replace(outcome, not_before=now + after)
 
 

@@ -3,6 +3,8 @@
     the script raised Retry                     another attempt, when the script says
     the fault was ours                          another attempt, almost at once
     the web ended it, and later may be better   another attempt, after what the site says or the policy's back-off
+    an item of a job was blocked, crashed or    the same: nobody waits for it, while a caller is told at once and may
+    took too long                               call again
     the site's turn comes too late              the same attempt again, when its turn comes
 
 The run waits in the store meanwhile, not in a slot.
@@ -43,15 +45,17 @@ def retry_seconds(
     attempt: int,
     after: float | None,
     *,
+    awaited: bool = True,
     jitter: Callable[[], float] = random.random,
 ) -> float | None:
-    """Until the attempt after this one; None: there should be none."""
+    """Until the attempt after this one; None: there should be none. Where nobody waits for the end, another attempt
+    follows whenever it may help."""
     match reason:
         case ExitReason.RETRY:
             return after or 0.0
         case ExitReason.INTERNAL_ERROR:
             return after or OURS_SECONDS
-        case _ if reason.is_fetch and may_help_later(reason, site_status):
+        case _ if (reason.is_fetch or not awaited) and may_help_later(reason, site_status):
             if after is not None:
                 return None if after > MOST_SECONDS else after
             return backoff.seconds(attempt) * (1 + JITTER * jitter())
