@@ -128,7 +128,7 @@ async def test_children_are_forked_ahead(stand: Bench) -> None:
     first = await stand.run(scraper)
     assert first.exit_reason is ExitReason.SUCCEEDED
     parent = stand.sandbox._parents[scraper.ref.digest]
-    await eventually(lambda: len(parent._ready) == 2)
+    await eventually(lambda: parent._spares.ready == 2)
     assert (await stand.run(scraper)).forked_ahead
 
 
@@ -139,7 +139,7 @@ async def test_what_one_run_imports_later_ones_have_from_the_start(stand: Bench)
     scraper = stand.scraper(IMPORTS)
     assert result(await stand.run(scraper)) is False
     parent = stand.sandbox._parents[scraper.ref.digest]
-    await eventually(lambda: len(parent._ready) == 2)
+    await eventually(lambda: parent._spares.ready == 2)
     assert [result(await stand.run(scraper)) for _ in range(2)] == [True, True]
 
 
@@ -148,9 +148,9 @@ async def test_children_that_make_way_for_warmer_ones_are_no_fault_of_the_script
         scraper = made.scraper(IMPORTS)
         await made.sandbox.check(scraper)
         parent = made.sandbox._parents[scraper.ref.digest]
-        await eventually(lambda: len(parent._ready) == 8)
+        await eventually(lambda: parent._spares.ready == 8)
         assert result(await made.run(scraper)) is False
-        await eventually(lambda: len(parent._ready) == len(parent._children) == 8)
+        await eventually(lambda: parent._spares.ready == len(parent._children) == 8)
         assert parent.usable
         assert [result(await made.run(scraper)) for _ in range(8)] == [True] * 8
 

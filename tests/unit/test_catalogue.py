@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 import scrapeyard
+from scrapeyard.telemetry import catalogue
 from scrapeyard.telemetry.catalogue import WORDS
 from scrapeyard.telemetry.events import words
 
@@ -101,8 +102,18 @@ def test_both_languages_say_the_same(event: str) -> None:
     assert english.strip()
 
 
+def test_the_words_for_one_part_of_the_program_stand_in_one_module_of_the_catalogue() -> None:
+    parts = [part for page in catalogue.PAGES for part in {event.partition(".")[0] for event in page}]
+    assert sorted(parts) == sorted(set(parts))
+
+
+def test_no_module_of_the_catalogue_is_forgotten() -> None:
+    folder = Path(catalogue.__file__).parent
+    assert len(catalogue.PAGES) == len([path for path in folder.glob("*.py") if path.stem != "__init__"])
+
+
 def test_the_catalogue_is_sorted_and_its_names_have_one_form() -> None:
-    assert list(WORDS) == sorted(WORDS)
+    assert all(list(page) == sorted(page) for page in catalogue.PAGES)
     parts = [event.split(".") for event in WORDS]
     assert all(len(part) == 2 and all(_is_plain(word) for word in part) for part in parts)
 

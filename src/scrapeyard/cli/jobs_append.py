@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.jobs_create import BadRows, Columns, Delimiter, Given, ListFormat, Names, tell_rows
+from scrapeyard.cli.job_options import AreUrls, BadRows, Columns, Delimiter, Given, ListFormat, ListWords, Names
+from scrapeyard.cli.jobs_create import tell_rows
 from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
 
 if TYPE_CHECKING:
@@ -18,12 +19,9 @@ def add_to(group: typer.Typer) -> None:
 
 def append(
     job_id: JobId,
-    source: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FILE | - | --urls URL...]", help="A list (CSV, JSONL, JSON, addresses; .gz too)."),
-    ] = None,
+    source: ListWords = None,
     *,
-    urls: Annotated[bool, typer.Option("--urls", help="The words are addresses, not a file.")] = False,
+    urls: AreUrls = False,
     list_format: ListFormat = None,
     delimiter: Delimiter = None,
     names: Names = None,

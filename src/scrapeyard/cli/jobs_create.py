@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scrapeyard.cli.jobs_watch import Strict
+from scrapeyard.cli.job_options import (
+    AreUrls,
+    BadRows,
+    Columns,
+    Delimiter,
+    Given,
+    ListFormat,
+    ListWords,
+    Names,
+    Policy,
+    Rate,
+    Strict,
+)
 from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
 
 if TYPE_CHECKING:
@@ -15,27 +27,6 @@ if TYPE_CHECKING:
 _ROWS_SHOWN = 10
 Scraper = Annotated[
     str | None, typer.Option(help="site/task or site/task@version; default: the server's, builtin/page.")
-]
-Policy = Annotated[
-    str | None, typer.Option(help='How items are run, as a JSON object or @file: {"retries": 2, "rate": 20}.')
-]
-Rate = Annotated[float | None, typer.Option(help="Items begun a second; short for the policy's rate.", min=0.0001)]
-ListFormat = Annotated[
-    Literal["auto", "csv", "jsonl", "json", "urls"] | None,
-    typer.Option("--format", help="Of the list; default: as its name says."),
-]
-Delimiter = Annotated[
-    Literal[",", ";", "|", "tab"] | None, typer.Option(help="Of CSV; default: told from its first line.")
-]
-Names = Annotated[str | None, typer.Option(help="Columns of CSV without a header, parted by commas.")]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option("--column", metavar="COLUMN=FIELD", help="This column is this field of the input; may be repeated."),
-]
-Given = Annotated[str | None, typer.Option("--input", "-i", help="Fields that every item has: a JSON object or @file.")]
-BadRows = Annotated[
-    Literal["reject", "skip"] | None,
-    typer.Option(help="Refuse a list with unusable rows, or leave them out; default: reject; sitemaps, links: skip."),
 ]
 Exports = Annotated[
     list[str] | None,
@@ -49,12 +40,9 @@ def add_to(group: typer.Typer) -> None:
 
 
 def create(
-    source: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FILE | - | --urls URL...]", help="A list (CSV, JSONL, JSON, addresses; .gz too)."),
-    ] = None,
+    source: ListWords = None,
     *,
-    urls: Annotated[bool, typer.Option("--urls", help="The words are addresses, not a file.")] = False,
+    urls: AreUrls = False,
     items_url: Annotated[str | None, typer.Option(help="A list at an address.")] = None,
     sitemap: Annotated[str | None, typer.Option(help="A sitemap, an index of them, or a site that has one.")] = None,
     start_url: Annotated[list[str] | None, typer.Option(help="Follow links from here; may be repeated.")] = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from scrapeyard.cli.job_options import ExportType
 from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
 
 if TYPE_CHECKING:
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.3
 _BINARY = ("xlsx", "parquet")
-ExportType = Annotated[
-    Literal["full", "seo", "diff", "records"] | None,
-    typer.Option("--type", help="Which columns. Default: full for pages, records (its own fields) for other scrapers."),
-]
 ExportFormat = Annotated[
     Literal["csv", "xlsx", "json", "jsonl", "parquet"] | None,
     typer.Option("--format", help="Of the file. Default: as -o says, else jsonl."),

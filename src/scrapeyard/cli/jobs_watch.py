@@ -2,17 +2,17 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from scrapeyard.cli.job_options import Strict
 from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
 
 if TYPE_CHECKING:
     from scrapeyard.cli.bars import JobBar
     from scrapeyard.cli.server import Event, Server
 
-Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 also when single items ended as errors.")]
 POLL_SECONDS = 1.0
 STREAM_SECONDS = 10.0
 """Before a stream that could not be had is asked for again; until then the job is looked up instead."""

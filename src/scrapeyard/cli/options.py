@@ -20,6 +20,8 @@ Input = Annotated[
     str | None, typer.Option("--input", "-i", help="The input as a JSON object, @file to read one, @- for stdin.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="The whole document as JSON.")]
+WholeRun = Annotated[bool, typer.Option("--json", help="The whole run as JSON, not its result alone.")]
+AllowPrivate = Annotated[bool, typer.Option("--allow-private", help="Let it fetch private and loopback addresses.")]
 ScrapersFolder = Annotated[
     Path | None, typer.Option("--scrapers", help="Folder with scrapers.", file_okay=False, exists=True)
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from scrapeyard.cli.options import Input, Pairs
+from scrapeyard.cli.options import AllowPrivate, Input, Pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +35,7 @@ def record(
         str | None, typer.Option(help="Record a run that ends so, e.g. failed or blocked; default: a good end.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Record a case again that is already there.")] = False,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Let it fetch private and loopback addresses.")
-    ] = False,
+    allow_private: AllowPrivate = False,
 ) -> None:
     """Run a scraper once, with the walls and limits of a server, and keep the pages it fetched and its result."""
     from scrapeyard.authoring.places import scraper_folder

@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.jobs_create import BadRows, Columns, Delimiter, ListFormat, Names, Policy, Rate
-from scrapeyard.cli.jobs_results import ExportType
-from scrapeyard.cli.jobs_watch import Strict
-from scrapeyard.cli.options import Input, Pairs, ScrapersFolder
+from scrapeyard.cli.job_options import (
+    BadRows,
+    Columns,
+    Delimiter,
+    ExportType,
+    ListFormat,
+    Names,
+    Policy,
+    Rate,
+    Strict,
+)
+from scrapeyard.cli.options import AllowPrivate, Input, Pairs, ScrapersFolder, WholeRun
 
 if TYPE_CHECKING:
     from scrapeyard.cli.job_call import Terms
@@ -34,15 +42,13 @@ def run(
     pairs: Pairs = None,
     given: Input = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds; shortens the scraper's own limit.", min=0.001)] = None,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Let it fetch private and loopback addresses.")
-    ] = False,
+    allow_private: AllowPrivate = False,
     scrapers: ScrapersFolder = None,
     artifacts: Annotated[
         Path | None, typer.Option(help="Copy what the run kept into this folder.", file_okay=False)
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Tell on stderr where the time went.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The whole run as JSON, not its result alone.")] = False,
+    as_json: WholeRun = False,
     output: Annotated[
         Path | None,
         typer.Option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, Input, Output, Pairs, ServerUrl
+from scrapeyard.cli.options import DEFAULT_URL, Input, Output, Pairs, ServerUrl, WholeRun
 
 if TYPE_CHECKING:
     from scrapeyard.cli.server import Server
@@ -38,7 +38,7 @@ def scrape(
         str | None, typer.Option("--idempotency-key", help="The same key and call run once.", show_default=False)
     ] = None,
     url: ServerUrl = DEFAULT_URL,
-    as_json: Annotated[bool, typer.Option("--json", help="The whole run as JSON, not its result alone.")] = False,
+    as_json: WholeRun = False,
     output: Output = None,
 ) -> None:
     """Run a scraper, or read a page, on a running server. Ctrl-C while it waits cancels the run."""

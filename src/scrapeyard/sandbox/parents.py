@@ -2,12 +2,9 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
-import socket
 import time
-from collections import deque
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,11 +12,12 @@ from msgspec.structs import replace
 from scrapeyard.errors import SandboxError
 from scrapeyard.model import ExitReason, Limits, RunError, Scraper
 from scrapeyard.sandbox.child import Child, Exit
+from scrapeyard.sandbox.control import Control, read_exit, read_refusal
 from scrapeyard.sandbox.port import Verdict
+from scrapeyard.sandbox.spares import Spares
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("sandbox")
-_MESSAGE = 128 * 1024
 _FORK_PATIENCE = 10.0
 _LEARNED = 500
 """Modules that a parent imports for its children, at most."""
@@ -29,13 +27,6 @@ _REST = 0.05
 """After a child that ended before it was ready, seconds until the next, doubled each time."""
 _STILLBORN = 5
 """So many children in a row that end before they are ready, and the script is at fault."""
-
-
-_LOAD_REASONS = {"memory_limit": ExitReason.MEMORY_LIMIT, "disk_limit": ExitReason.DISK_LIMIT}
-"""What a script may have used up while it was loaded; everything else is a fault of its author."""
-
-_NONSENSE = (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What comes of words that are not ours."""
 
 
 class LoadFailed(Exception):
@@ -83,19 +74,13 @@ class ScraperParent:
         self._ahead = ahead
         self._max_children = max_children
         self._children: dict[int, Child] = {}
-        self._ready: deque[Child] = deque()
-        self._waiting: deque[asyncio.Future[Child]] = deque()
-        self._starting: set[Child] = set()
-        self._cold: set[Child] = set()
-        """Those of the starting that lack what the parent has learned since."""
+        self._spares = Spares()
         self._stillborn = 0
         self._resting = False
         self._learned: set[str] = set()
         self._closed = False
-        ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)
-        self._control = ours
-        self._loop.add_reader(ours.fileno(), self._on_message)
+        self._control = Control(on_message=self._hear, on_nonsense=self._on_nonsense, on_end=self.kill)
+        self.theirs = self._control.theirs
 
     @property
     def limits(self) -> Limits:
@@ -114,7 +99,7 @@ class ScraperParent:
     @property
     def busy(self) -> bool:
         """Whether a child of it runs or is wanted."""
-        return bool(self._waiting) or len(self._children) > len(self._ready) + len(self._starting)
+        return self._spares.wanted or len(self._children) > self._spares.ready + self._spares.starting
 
     @property
     def usable(self) -> bool:
@@ -124,14 +109,11 @@ class ScraperParent:
     async def child(self) -> tuple[Child, bool]:
         """A child that waits for its run, and whether it was forked ahead. Raises ParentGone."""
         self.used_at = time.monotonic()
-        while self._ready:
-            child = self._ready.popleft()
-            if child.open:
-                if not self._ready:  # otherwise when the run is over: a fork now would take its processor
-                    self._loop.call_soon(self._top_up)
-                return child, True
-        future: asyncio.Future[Child] = self._loop.create_future()
-        self._waiting.append(future)
+        if (spare := self._spares.take()) is not None:
+            if not self._spares.ready:  # otherwise when the run is over: a fork now would take its processor
+                self._loop.call_soon(self._top_up)
+            return spare, True
+        future = self._spares.wait()
         self._top_up()
         try:
             async with asyncio.timeout(_FORK_PATIENCE):
@@ -184,25 +166,17 @@ class ScraperParent:
             self._loop.call_later(_LINGER, self._end_lingerer, child)
 
     def _learn(self, imports: tuple[str, ...]) -> None:
-        """Let the parent import what a run imported. Children forked before that give way to warmer ones, but for those
-        who wait already."""
+        """Let the parent import what a run imported."""
         new = [name for name in imports if name not in self._learned][: _LEARNED - len(self._learned)]
         if not new or not self.usable:
             return
         self._learned.update(new)
         try:
-            self._control.send(json.dumps({"import": new}).encode())
+            self._control.teach(new)
         except OSError:
             self.kill()
             return
-        self._cold = set(self._starting)
-        while self._ready:
-            self._dismiss(self._ready.pop())
-
-    def _dismiss(self, child: Child) -> None:
-        """Let a child go that has no run; it leaves because we wish it, which is no fault of the script."""
-        child.on_broken = lambda _: None
-        child.close()
+        self._spares.chill()
 
     def kill(self) -> None:
         """End the parent and everything it ever forked. May be called twice."""
@@ -249,8 +223,6 @@ class ScraperParent:
         if self.gone.done():
             return
         self._closed = True
-        self._loop.remove_reader(self._control.fileno())
-        self._hear_last_words()
         self._control.close()
         message = f"the script ended while it was loaded: {why}"
         self._refuse(LoadFailed(ExitReason.SCRAPER_INVALID, RunError(message=message)))
@@ -259,21 +231,16 @@ class ScraperParent:
             child.reap(Exit())
             child.finish()
         self._children.clear()
-        self._starting.clear()
-        self._cold.clear()
-        self._ready.clear()
-        for future in self._waiting:
-            if not future.done():
-                future.set_exception(self.fault or ParentGone(why))
+        for future in self._spares.clear():
+            future.set_exception(self.fault or ParentGone(why))
         self.gone.set_result(None)
 
     def _top_up(self) -> None:
         """Fork until the waiting have a child and a few wait ahead."""
         if self._closed or self._resting or not self.loaded.done() or self.loaded.exception():
             return
-        wanted = len([future for future in self._waiting if not future.done()]) + self._ahead
         room = self._max_children - len(self._children)
-        for _ in range(min(wanted - len(self._ready) - len(self._starting), room)):
+        for _ in range(min(self._spares.missing(self._ahead), room)):
             self._fork(self.limits.cpu_seconds)
 
     def _fork(self, cpu_seconds: float, ready: "asyncio.Future[None] | None" = None) -> Child:
@@ -281,9 +248,8 @@ class ScraperParent:
         self.forks += 1
         child = Child(self.forks, lambda child: self._on_ready(child, ready))
         child.on_broken = lambda why: self._on_idle_death(child, why)
-        request = json.dumps({"fork": child.slot, "cpu": max(1, round(cpu_seconds + 0.5))}).encode()
         try:
-            socket.send_fds(self._control, [request], [child.theirs.fileno()])
+            self._control.ask_for(child, cpu_seconds)
         except OSError:
             child.reap(Exit())
             child.close()
@@ -292,35 +258,23 @@ class ScraperParent:
         finally:
             child.theirs.close()
         self._children[child.slot] = child
-        self._starting.add(child)
+        self._spares.begin(child)
         return child
 
     def _on_ready(self, child: Child, ready: "asyncio.Future[None] | None") -> None:
-        self._starting.discard(child)
         if ready is None:
             self._hand_out(child)
             return
-        self._cold.discard(child)
+        self._spares.forget(child)
         ready.set_result(None)
 
     def _hand_out(self, child: Child) -> None:
-        is_cold = child in self._cold
-        self._cold.discard(child)
-        while self._waiting:
-            future = self._waiting.popleft()
-            if not future.done():
-                future.set_result(child)
-                return
-        if is_cold:
-            self._dismiss(child)
+        if not self._spares.hand_out(child):
             self._top_up()
-        else:
-            self._ready.append(child)
 
     def _on_idle_death(self, child: Child, why: str) -> None:
         """A child that had no run broke its wire. Its process, if it is still there, has nothing more to do."""
-        if child in self._ready:
-            self._ready.remove(child)
+        self._spares.drop(child)
         self._stillborn += 1
         self._resting = True
         self._loop.call_later(_REST * 2**self._stillborn, self._end_rest)
@@ -333,37 +287,15 @@ class ScraperParent:
         self._resting = False
         self._top_up()
 
-    def _on_message(self) -> None:
-        try:
-            data = self._control.recv(_MESSAGE)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._loop.remove_reader(self._control.fileno())
-            self.kill()
-            return
-        try:
-            self._hear(json.loads(data))
-        except _NONSENSE as error:
-            log.warning("sandbox.parent_nonsense", scraper=str(self.scraper.ref), error=str(error)[:500])
-            self.condemn(ExitReason.PROTOCOL_ERROR, "the process that loaded the script spoke nonsense")
-
-    def _hear_last_words(self) -> None:
-        """The zygote may be heard before the parent, which told what was wrong before it left. That it had loaded the
-        script is of no use any more."""
-        with contextlib.suppress(OSError):
-            while data := self._control.recv(_MESSAGE):
-                with contextlib.suppress(*_NONSENSE):
-                    if "loaded" not in (message := json.loads(data)):
-                        self._hear(message)
+    def _on_nonsense(self, error: Exception) -> None:
+        log.warning("sandbox.parent_nonsense", scraper=str(self.scraper.ref), error=str(error)[:500])
+        self.condemn(ExitReason.PROTOCOL_ERROR, "the process that loaded the script spoke nonsense")
 
     def _hear(self, message: dict[str, Any]) -> None:
         if "loaded" in message and not self.loaded.done():
             self._on_loaded(str(message["loaded"])[:50])
         elif "refused" in message and not self.loaded.done():
-            self._on_refused(message["refused"])
+            self._refuse(LoadFailed(*read_refusal(message["refused"])))
         elif "walls" in message and not self.loaded.done():
             reason = f"a wall could not be raised: {str(message['walls'])[:500]}; `scrapeyard doctor` tells which stand"
             self._refuse(LoadFailed(ExitReason.INTERNAL_ERROR, RunError(message=reason)))
@@ -378,25 +310,12 @@ class ScraperParent:
         self.loaded.set_result(kind)
         self._top_up()
 
-    def _on_refused(self, told: dict[str, Any]) -> None:
-        error = RunError(
-            message=str(told["message"])[:4096], type=str(told["type"])[:200], traceback=str(told["traceback"])[:8192]
-        )
-        reason = _LOAD_REASONS.get(str(told.get("reason", "")), ExitReason.SCRAPER_INVALID)
-        self._refuse(LoadFailed(reason, error))
-
     def _on_exited(self, message: dict[str, Any]) -> None:
-        end = Exit(
-            status=min(max(int(message["status"]), -1), 0xFFFF),
-            cpu_ms=_amount(message.get("cpu", 0)) * 1000,
-            peak_kb=_amount(message.get("rss_kb", 0)),
-            output=str(message.get("output", ""))[:8192],
-        )
+        end = read_exit(message)
         child = self._children.pop(int(message["exited"]), None)
         if child is None:
             return
-        self._starting.discard(child)
-        self._cold.discard(child)
+        self._spares.forget(child)
         child.reap(end)
         child.finish()
         self._top_up()
@@ -409,16 +328,8 @@ class ScraperParent:
         except OSError:
             return False
         known = {child.pid for child in self._children.values()}
-        return sum(int(pid) not in known for pid in listed) > len(self._starting)
+        return sum(int(pid) not in known for pid in listed) > self._spares.starting
 
     def _end_lingerer(self, child: Child) -> None:
         if child.alive:
             child.kill()
-
-
-def _amount(value: object) -> float:
-    """A number within reason, of those an untrusted process may tell. Raises ValueError or TypeError for others."""
-    number = float(value)  # type: ignore[arg-type]
-    if not 0 <= number < 1e12:
-        raise ValueError(f"{number} is no amount")
-    return number

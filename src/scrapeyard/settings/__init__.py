@@ -1,0 +1,55 @@
+"""One tree of settings: unit, default and meaning for each; validated whole at start.
+
+Sources, strongest first: command line, environment, `.env` in the working directory, a TOML file
+(`SCRAPEYARD_CONFIG`, or `scrapeyard.toml` in the working directory), defaults. The environment spells a nested key with
+two underscores: `SCRAPEYARD_WORKER__SLOTS=8`. Well-known names (`DATABASE_URL`, `REDIS_URL`, `LOG_LEVEL`,
+`OTEL_EXPORTER_OTLP_ENDPOINT`, `SCRAPEYARD_LANG`, `SCRIPT_REPOSITORY_TYPE`, `S3_BUCKET_NAME`, …) are understood beside
+ours; ours win. Unknown keys are refused.
+"""
+
+from scrapeyard.settings.blobs import BlobSettings
+from scrapeyard.settings.describing import describe
+from scrapeyard.settings.dispatching import JobSettings, RetentionSettings, WebhookSettings
+from scrapeyard.settings.fetching import BudgetSettings, CacheSettings, EscalationSettings, HttpSettings, SiteSettings
+from scrapeyard.settings.gateway import GatewaySettings
+from scrapeyard.settings.hiding import hide_password, hide_user, redacted
+from scrapeyard.settings.loading import ALIASES, CONFIG_FILE, PREFIX, load
+from scrapeyard.settings.proxies import ProxyPool, ProxySettings
+from scrapeyard.settings.repository import EnvironmentSettings, RepositorySettings, SourceSettings
+from scrapeyard.settings.section import Section
+from scrapeyard.settings.telemetry import LogSettings, TelemetrySettings
+from scrapeyard.settings.tree import Settings
+from scrapeyard.settings.workers import LimitSettings, SandboxSettings, WorkerSettings
+
+__all__ = [
+    "ALIASES",
+    "CONFIG_FILE",
+    "PREFIX",
+    "BlobSettings",
+    "BudgetSettings",
+    "CacheSettings",
+    "EnvironmentSettings",
+    "EscalationSettings",
+    "GatewaySettings",
+    "HttpSettings",
+    "JobSettings",
+    "LimitSettings",
+    "LogSettings",
+    "ProxyPool",
+    "ProxySettings",
+    "RepositorySettings",
+    "RetentionSettings",
+    "SandboxSettings",
+    "Section",
+    "Settings",
+    "SiteSettings",
+    "SourceSettings",
+    "TelemetrySettings",
+    "WebhookSettings",
+    "WorkerSettings",
+    "describe",
+    "hide_password",
+    "hide_user",
+    "load",
+    "redacted",
+]

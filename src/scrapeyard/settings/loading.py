@@ -1,0 +1,112 @@
+"""Settings from every source to the whole tree, validated: files, environment, command line."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dotenv import dotenv_values
+from pydantic import ValidationError
+
+from scrapeyard.errors import SettingsInvalid
+from scrapeyard.settings.tree import Settings
+
+PREFIX = "SCRAPEYARD_"
+CONFIG_FILE = "scrapeyard.toml"
+ALIASES: dict[str, tuple[str, ...]] = {
+    "DATABASE_URL": ("database_url",),
+    "REDIS_URL": ("redis_url",),
+    "LOG_LEVEL": ("log", "level"),
+    "OTEL_EXPORTER_OTLP_ENDPOINT": ("telemetry", "otlp_endpoint"),
+    "SCRAPEYARD_LANG": ("log", "lang"),
+    "SCRIPT_REPOSITORY_TYPE": ("repository", "source", "type"),
+    "SCRIPT_REPOSITORY_URL": ("repository", "source", "url"),
+    "S3_BUCKET_NAME": ("repository", "source", "bucket"),
+    "S3_REGION": ("repository", "source", "region"),
+    "S3_ACCESS_KEY": ("repository", "source", "access_key"),
+    "S3_SECRET_KEY": ("repository", "source", "secret_key"),
+    "S3_PREFIX": ("repository", "source", "prefix"),
+    "FLARESOLVERR_URL": ("escalation", "solver_url"),
+}
+"""Names other tools use, and the key each stands for."""
+
+_NOT_KEYS = {"SCRAPEYARD_CONFIG", "SCRAPEYARD_URL", *ALIASES}
+"""SCRAPEYARD_CONFIG names the file; SCRAPEYARD_URL tells the command line which server to call."""
+
+
+def load(
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    folder: Path | None = None,
+) -> Settings:
+    """Read every source and validate the whole tree. Raises SettingsInvalid naming each wrong key.
+
+    `overrides` is a nested mapping, such as the command line makes; None values in it count as not given.
+    """
+    folder = folder or Path.cwd()
+    tree: dict[str, Any] = _read_file(environ.get("SCRAPEYARD_CONFIG"), folder)
+    dotenv = {name: value for name, value in dotenv_values(folder / ".env").items() if value is not None}
+    for source in (dotenv, environ):
+        _merge(tree, _from_environment(source))
+    _merge(tree, _given(overrides or {}))
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise SettingsInvalid(_explain(error)) from None
+
+
+def _read_file(named: str | None, folder: Path) -> dict[str, Any]:
+    path = Path(named) if named else folder / CONFIG_FILE
+    if not named and not path.exists():
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsInvalid(f"cannot read {path}: {error.strerror}; check SCRAPEYARD_CONFIG") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(f"{path} is not TOML: {error}") from None
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for name, path in ALIASES.items():
+        if environ.get(name):
+            value = environ[name].lower() if name in ("LOG_LEVEL", "SCRAPEYARD_LANG") else environ[name]
+            _put(tree, path, value)
+    for name, value in environ.items():
+        if name.startswith(PREFIX) and name not in _NOT_KEYS:
+            _put(tree, tuple(name.removeprefix(PREFIX).lower().split("__")), value)
+    return tree
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for part in path[:-1]:
+        branch = tree.setdefault(part, {})
+        if not isinstance(branch, dict):
+            raise SettingsInvalid(f"{'.'.join(path)}: {part} is a value, not a section")
+        tree = branch
+    tree[path[-1]] = value
+
+
+def _given(tree: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: _given(value) if isinstance(value, Mapping) else value for key, value in tree.items()}
+    return {key: value for key, value in kept.items() if value is not None and value != {}}
+
+
+def _merge(tree: dict[str, Any], stronger: Mapping[str, Any]) -> None:
+    for key, value in stronger.items():
+        if isinstance(value, Mapping) and isinstance(tree.get(key), dict):
+            _merge(tree[key], value)
+        else:
+            tree[key] = value
+
+
+def _explain(error: ValidationError) -> str:
+    lines = []
+    for fault in error.errors():
+        key = ".".join(str(part) for part in fault["loc"])
+        unknown = fault["type"] == "extra_forbidden"
+        lines.append(f"{key}: {'no such setting' if unknown else fault['msg'].removeprefix('Value error, ')}")
+    return "; ".join(lines) + " (`scrapeyard config --describe` lists every key)"

@@ -1,0 +1,43 @@
+"""The whole tree of settings."""
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+
+from scrapeyard.settings.blobs import BlobSettings
+from scrapeyard.settings.dispatching import JobSettings, RetentionSettings, WebhookSettings
+from scrapeyard.settings.fetching import BudgetSettings, CacheSettings, EscalationSettings, HttpSettings, SiteSettings
+from scrapeyard.settings.gateway import GatewaySettings
+from scrapeyard.settings.proxies import ProxySettings
+from scrapeyard.settings.repository import EnvironmentSettings, RepositorySettings
+from scrapeyard.settings.section import Section
+from scrapeyard.settings.telemetry import LogSettings, TelemetrySettings
+from scrapeyard.settings.workers import LimitSettings, SandboxSettings, WorkerSettings
+
+
+class Settings(Section):
+    """The whole tree."""
+
+    data_dir: Path = Field(Path("scrapeyard-data"), description="Where embedded backends keep their files.")
+    database_url: SecretStr = Field(
+        SecretStr(""), description="postgresql://… or sqlite:///…; empty: SQLite in the data directory."
+    )
+    redis_url: SecretStr = Field(SecretStr(""), description="redis://…; empty: a queue in memory, for one process.")
+    gateway: GatewaySettings = GatewaySettings()
+    worker: WorkerSettings = WorkerSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    limits: LimitSettings = LimitSettings()
+    http: HttpSettings = HttpSettings()
+    sites: SiteSettings = SiteSettings()
+    cache: CacheSettings = CacheSettings()
+    proxies: ProxySettings = ProxySettings()
+    budget: BudgetSettings = BudgetSettings()
+    escalation: EscalationSettings = EscalationSettings()
+    jobs: JobSettings = JobSettings()
+    webhooks: WebhookSettings = WebhookSettings()
+    repository: RepositorySettings = RepositorySettings()
+    environments: EnvironmentSettings = EnvironmentSettings()
+    retention: RetentionSettings = RetentionSettings()
+    blobs: BlobSettings = BlobSettings()
+    log: LogSettings = LogSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
