@@ -44,7 +44,7 @@ from scrapeyard.worker.execute import Executor
 from scrapeyard.worker.foresight import Foresight
 from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.prepare import Preparer
-from tests.integration.mortal import Door, Hatch, Life, first_of
+from tests.integration.mortal import Door, Hatch, Life, first_of, outlived
 from tests.services.job_yard import Clock
 
 MOODY = "builtin/moody"
@@ -175,14 +175,15 @@ class Duties:
 
     async def round(self) -> bool:
         """Every duty once, and what they began to its end, then feeding. False: another leads, or we died."""
-        with suppress(asyncio.CancelledError):
-            leads = await self._dispatcher.round()
-            await self._reading.idle()
-            await self._dispatcher.idle()
-            if leads:
-                await self._dispatcher.feeder.feed()
-            return leads and not self.life.over.is_set()
-        return False
+        return bool(await outlived(self.life, self._round()))
+
+    async def _round(self) -> bool:
+        leads = await self._dispatcher.round()
+        await self._reading.idle()
+        await self._dispatcher.idle()
+        if leads:
+            await self._dispatcher.feeder.feed()
+        return leads
 
     async def bury(self) -> None:
         """Nothing of it goes on."""
@@ -299,14 +300,9 @@ class JobMachineYard:
     async def call(self, method: str, path: str, **given: Any) -> httpx.Response | None:
         """One call of the gateway. None: it died of it, and another is there."""
         life = self._ground.life
-        task = asyncio.create_task(self._client.request(method, path, **given))
-        await asyncio.wait((task,))
-        life.spare()
-        if life.over.is_set():
-            await asyncio.gather(task, return_exceptions=True)
-            life.begin_again()
-            return None
-        return task.result()
+        answer = await outlived(life, self._client.request(method, path, **given))
+        life.begin_again()
+        return answer
 
     async def depth(self) -> int:
         """Deliveries that wait."""

@@ -6,15 +6,16 @@ calls raises CancelledError instead of reaching anything, wherever the part stan
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.port import Queue
 
 PATIENCE_SECONDS = 20.0
+Answer = TypeVar("Answer")
 
 
 class Life:
@@ -110,6 +111,19 @@ class Hatch(Door):
             self.asking.clear()
             self._asked.set_result(found)
         return found[0] if found else None
+
+
+async def outlived(life: Life, work: Coroutine[Any, Any, Answer]) -> Answer | None:
+    """What it brings; None: the part died of it. Whatever of it waits for what is dead is broken off."""
+    task = asyncio.create_task(work)
+    over = asyncio.create_task(life.over.wait())
+    await asyncio.wait((task, over), return_when=asyncio.FIRST_COMPLETED)
+    over.cancel()
+    died = life.over.is_set()
+    if died:
+        task.cancel()
+    await asyncio.gather(task, over, return_exceptions=True)
+    return None if died else task.result()
 
 
 async def first_of(*events: asyncio.Event) -> None:
