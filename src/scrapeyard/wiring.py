@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.builtin import BUILTINS, make_builtins
+from scrapeyard.builtin import make_builtins
+from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.dispatch.dispatcher import Dispatcher
 from scrapeyard.duty_wiring import start_schedules, start_webhooks
 from scrapeyard.engine_wiring import WebParts, start_engine
@@ -26,22 +27,15 @@ from scrapeyard.model import new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis import RedisQueue
-from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.catalogue import SourcedCatalogue
 from scrapeyard.repository.environments.environments import Environments
-from scrapeyard.repository.loading import Terms
 from scrapeyard.repository.moves import MovedChannels
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.secrets import Secrets
-from scrapeyard.repository.signing import read_public_keys
-from scrapeyard.repository.sources.folder import FolderSource
-from scrapeyard.repository.sources.git import GitSource
-from scrapeyard.repository.sources.indexed import http_source, s3_source
-from scrapeyard.repository.sources.installed import InstalledSource
-from scrapeyard.repository.sources.port import Source
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.sandbox.forks import ForkSandbox
-from scrapeyard.settings import Settings, SourceSettings
+from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
@@ -316,64 +310,6 @@ def _make_intake(store: SqlStore, blobs: ObjectBlobs, engine: Engine, catalogue:
 def make_environments(settings: Settings, home: Path | None = None) -> Environments:
     """Packages of scrapers, installed in `home`; None: under the data directory."""
     return Environments(settings.environments, home or settings.data_dir.resolve() / "environments")
-
-
-def make_catalogue(settings: Settings, home: Path | None = None) -> SourcedCatalogue:
-    """The built-in scrapers and those of every source. Copies are kept under `home`; None: in the data directory.
-
-    Raises SettingsInvalid.
-    """
-    home = home or settings.data_dir.resolve() / "cache"
-    repository = settings.repository
-    return SourcedCatalogue(
-        make_sources(settings, home),
-        home / "scrapers",
-        {name: builtin.scraper for name, builtin in BUILTINS.items()},
-        make_terms(settings),
-        Upkeep(
-            refresh_seconds=repository.refresh_seconds,
-            poll_seconds=repository.poll_seconds,
-            timeout_seconds=repository.timeout_seconds,
-            versions=repository.versions,
-            cache_mb=repository.cache_mb,
-        ),
-    )
-
-
-def make_terms(settings: Settings) -> Terms:
-    """What the settings allow every scraper. Raises SettingsInvalid."""
-    return Terms(
-        ceiling=settings.limits.as_limits(),
-        direct_network=settings.sandbox.direct_network,
-        public_keys=read_public_keys(settings.repository.public_keys),
-    )
-
-
-def make_sources(settings: Settings, home: Path) -> list[Source]:
-    """Every repository of the settings, in order of precedence. Raises SettingsInvalid."""
-    repository = settings.repository
-    sources: list[Source] = []
-    if repository.scrapers is not None:
-        sources.append(FolderSource(repository.scrapers, name="scrapers", avoid=home))
-    for place in (repository.source, *repository.more):
-        if place.type:
-            sources.append(_make_source(place, repository.timeout_seconds, home))
-    if repository.installed:
-        sources.append(InstalledSource(home / "installed"))
-    names = [source.name for source in sources]
-    for name in names:
-        if names.count(name) > 1:
-            raise SettingsInvalid(f"repository: two repositories are called {name}; give each a name of its own")
-    return sources
-
-
-def _make_source(place: SourceSettings, timeout_seconds: float, home: Path) -> Source:
-    if place.type == "folder":
-        folder = place.url.get_secret_value()
-        return FolderSource(Path(folder), name=place.name or folder, avoid=home)
-    if place.type == "git":
-        return GitSource(place, home / "git", timeout_seconds)
-    return (http_source if place.type == "http" else s3_source)(place, timeout_seconds)
 
 
 def _make_folder(folder: Path) -> None:

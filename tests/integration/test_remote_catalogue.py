@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound
 from scrapeyard.settings import Settings, load
-from scrapeyard.wiring import make_catalogue
 from tests.contract.source_stands import HttpStand, PlainStand, S3Stand, write_scraper
 from tests.services.seaweed import ACCESS_KEY, SECRET_KEY, SeaweedServer
 from tests.services.static_site import StaticSite

@@ -9,6 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from scrapeyard import settings
+from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import Limits
 from scrapeyard.repository.cache import SIGNATURE
@@ -16,7 +17,6 @@ from scrapeyard.repository.catalogue import SourcedCatalogue
 from scrapeyard.repository.loading import Terms, identify
 from scrapeyard.repository.signing import public_key_of, sign
 from scrapeyard.repository.sources.installed import InstalledSource
-from scrapeyard.wiring import make_catalogue
 from tests.services.packages import MODULE, install
 
 OURS, OTHER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()

@@ -11,7 +11,7 @@ import pytest
 import scrapeyard
 from scrapeyard.telemetry import catalogue
 from scrapeyard.telemetry.catalogue import WORDS
-from scrapeyard.telemetry.events import words
+from scrapeyard.telemetry.rendering import words
 
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 LANGUAGES = {"en", "ko"}
@@ -64,27 +64,30 @@ def placeholders(template: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
 
 
-CALLS = [call for path in sorted(SOURCE.rglob("*.py")) for call in calls(path)]
+@pytest.fixture(scope="module")
+def logged() -> list[Call]:
+    """Every place in the source."""
+    return [call for path in sorted(SOURCE.rglob("*.py")) for call in calls(path)]
 
 
-def test_events_are_found_in_the_source() -> None:
-    found = {call.event for call in CALLS}
+def test_events_are_found_in_the_source(logged: list[Call]) -> None:
+    found = {call.event for call in logged}
     assert {"queue.away", "queue.back", "traces.dropped"} <= found
 
 
-def test_every_event_has_words() -> None:
-    assert [f"{call.where} {call.event}" for call in CALLS if call.event not in WORDS] == []
+def test_every_event_has_words(logged: list[Call]) -> None:
+    assert [f"{call.where} {call.event}" for call in logged if call.event not in WORDS] == []
 
 
-def test_no_words_without_an_event() -> None:
-    assert sorted(set(WORDS) - {call.event for call in CALLS}) == []
+def test_no_words_without_an_event(logged: list[Call]) -> None:
+    assert sorted(set(WORDS) - {call.event for call in logged}) == []
 
 
-def test_words_use_only_fields_that_the_event_carries() -> None:
+def test_words_use_only_fields_that_the_event_carries(logged: list[Call]) -> None:
     bound = {"part", "level", "timestamp"}
     wrong = [
         f"{call.where} {call.event}: {sorted(missing)}"
-        for call in CALLS
+        for call in logged
         if call.event in WORDS
         and call.fields is not None
         and (missing := placeholders(WORDS[call.event]["en"]) - call.fields - bound)

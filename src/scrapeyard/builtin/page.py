@@ -8,7 +8,7 @@ from typing import Any
 from scrapeyard.builtin.fetching import URL, Fetch, envelope, header, is_html, media_type, read
 from scrapeyard.builtin.schemas import ENVELOPE, PRODUCT, TABLE, TEXT, TEXTS, optional, told
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.extract.page import DEFAULT, FIELDS, MAX_TEXT, PARTS
+from scrapeyard.extract.parts import DEFAULT, FIELDS, MAX_TEXT, PARTS
 from scrapeyard.extract.port import Extractor
 
 INPUT_SCHEMA: dict[str, Any] = {

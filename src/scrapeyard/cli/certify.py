@@ -1,6 +1,5 @@
 """`certify`: is a scraper ready for release?"""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,8 @@ def register(app: typer.Typer) -> None:
 
 def certify(paths: Paths, as_json: AsJson = False) -> None:
     """Validate, replay every case twice, and check inputs, output schema and limits. Exits 1 unless all is good."""
+    import asyncio
+
     from scrapeyard.authoring.places import scraper_folders
     from scrapeyard.cli.authors import author_settings
     from scrapeyard.cli.run import until_done

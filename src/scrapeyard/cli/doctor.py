@@ -1,6 +1,5 @@
 """`doctor`: does this machine have what is needed, and what to do where it has not."""
 
-import asyncio
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -25,6 +24,8 @@ def register(app: typer.Typer) -> None:
 
 def doctor(as_json: AsJson = False) -> None:
     """Check this machine, the sandbox's walls and everything the settings name. Exits 1 when a check fails."""
+    import asyncio
+
     from scrapeyard.cli.screen import show_json
 
     found = asyncio.run(_examine(None if as_json else _print))
@@ -66,6 +67,8 @@ async def _findings() -> "AsyncIterator[Finding]":
 
 
 async def _with_settings(settings: "Settings") -> "AsyncIterator[Finding]":
+    import asyncio
+
     from scrapeyard.cli import backend_checks
     from scrapeyard.cli.machine_checks import check_data_dir
     from scrapeyard.cli.sandbox_checks import check_sandbox

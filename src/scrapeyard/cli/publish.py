@@ -1,6 +1,5 @@
 """`publish`: a version of a scraper to a folder, an S3 bucket or a web server."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +41,8 @@ def publish(
     as_json: AsJson = False,
 ) -> None:
     """Check a scraper, pack it and publish it. A version that is there is never replaced by other content."""
+    import asyncio
+
     from scrapeyard.cli.screen import show_json
     from scrapeyard.settings import load
 
@@ -71,6 +72,7 @@ def _check(folder: Path, to: str, channel: str) -> None:
 async def _publish(
     folder: Path, to: str, settings: "Settings", *, channel: str, sign: Path | None, dry_run: bool
 ) -> "Published":
+    import asyncio
     import tempfile
 
     from scrapeyard.cli.screen import spinner

@@ -1,6 +1,5 @@
 """`record`: one real run, kept as a case that can be replayed."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -38,6 +37,8 @@ def record(
     allow_private: AllowPrivate = False,
 ) -> None:
     """Run a scraper once, with the walls and limits of a server, and keep the pages it fetched and its result."""
+    import asyncio
+
     from scrapeyard.authoring.places import scraper_folder
     from scrapeyard.authoring.recorder import case_folder, keep_case
     from scrapeyard.cli.authors import author_settings

@@ -3,7 +3,6 @@
 With `--file` a whole job: `run_file.py`.
 """
 
-import asyncio
 import signal
 import time
 from pathlib import Path
@@ -70,6 +69,8 @@ def run(
 ) -> None:
     """Run a scraper here, with the same walls and limits as on the server, and no server. With --file, on every input
     of a list; the options from --policy on go with it."""
+    import asyncio
+
     from scrapeyard.cli.job_call import Terms
     from scrapeyard.cli.jobs_results import check_stdout, chosen_format
     from scrapeyard.cli.outputs import check_output
@@ -195,6 +196,8 @@ def folder_of(target: str) -> Path | None:
 
 async def until_done(work: Any) -> Any:
     """SIGTERM ends the run as Ctrl-C does: the child is killed and nothing stays behind."""
+    import asyncio
+
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     stopped = False

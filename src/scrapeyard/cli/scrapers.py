@@ -1,6 +1,5 @@
 """`scrapers`: what a server can run, which versions there are, and where channels point; or what a folder holds."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +29,8 @@ def list_scrapers(
 ) -> None:
     """Every version of every scraper; an invalid one says why it cannot run. With --scrapers, that folder alone is
     looked at, and no server is asked."""
+    import asyncio
+
     from scrapeyard.cli.server import Server
 
     if scrapers is None:

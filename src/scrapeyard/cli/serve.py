@@ -1,6 +1,5 @@
 """`up`, `gateway`, `worker`, `dispatcher`: the server's roles."""
 
-import asyncio
 import gc
 import shutil
 import signal
@@ -37,32 +36,23 @@ def up(
     allow_private: AllowPrivate = False,
 ) -> None:
     """Everything in one process, with nothing to install beside it."""
-    from scrapeyard.wiring import ALL_ROLES
-
     overrides = _overrides(host, port, data_dir, scrapers, allow_private)
-    _serve(ALL_ROLES, _load(overrides), next_step=True)
+    _serve(None, overrides, next_step=True)
 
 
 def gateway(host: Host = None, port: Port = None, data_dir: DataDir = None, scrapers: Scrapers = None) -> None:
     """The HTTP API alone. Needs REDIS_URL."""
-    _serve(("gateway",), _load(_overrides(host, port, data_dir, scrapers)))
+    _serve(("gateway",), _overrides(host, port, data_dir, scrapers))
 
 
 def worker(data_dir: DataDir = None, scrapers: Scrapers = None, allow_private: AllowPrivate = False) -> None:
     """A worker alone. Needs REDIS_URL. SIGTERM lets running work finish, then hands the rest back."""
-    overrides = _overrides(None, None, data_dir, scrapers, allow_private)
-    _serve(("worker",), _load(overrides))
+    _serve(("worker",), _overrides(None, None, data_dir, scrapers, allow_private))
 
 
 def dispatcher(data_dir: DataDir = None) -> None:
     """The dispatcher alone: lost and delayed runs, retention. Several may run; one leads. Needs REDIS_URL."""
-    _serve(("dispatcher",), _load(_overrides(None, None, data_dir, None)))
-
-
-def _load(overrides: dict[str, Any]) -> "Settings":
-    from scrapeyard.settings import load
-
-    return load(overrides)
+    _serve(("dispatcher",), _overrides(None, None, data_dir, None))
 
 
 def _overrides(
@@ -76,9 +66,14 @@ def _overrides(
     }
 
 
-def _serve(roles: "tuple[Role, ...]", settings: "Settings", *, next_step: bool = False) -> None:
+def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, next_step: bool = False) -> None:
+    """Until a signal. `roles` None: all of them."""
+    gc.disable()  # nearly all that a start makes stays; looking through it again and again finds nothing
+
+    from scrapeyard.settings import load
     from scrapeyard.telemetry.events import configure
 
+    settings = load(overrides)
     configure(settings.log)
     runner()(_until_signal(roles, settings, next_step))
 
@@ -88,19 +83,24 @@ def runner() -> Any:
     try:
         import uvloop
     except ImportError:
+        import asyncio
+
         return asyncio.run
     return uvloop.run
 
 
-async def _until_signal(roles: "tuple[Role, ...]", settings: "Settings", next_step: bool) -> None:
-    from scrapeyard.wiring import Platform
+async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", next_step: bool) -> None:
+    import asyncio
+
+    from scrapeyard.wiring import ALL_ROLES, Platform
 
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
-    platform = Platform(settings, roles)
+    platform = Platform(settings, roles or ALL_ROLES)
     await platform.start()
+    gc.enable()
     gc.collect()
     gc.freeze()  # what is loaded now stays: the collector need not walk it again
     try:

@@ -1,6 +1,5 @@
 """`test`: recorded cases replayed, with the walls and limits of a server and no network."""
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +31,8 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Replay recorded cases and compare. Exits 1 when a case fails, or when there is none."""
+    import asyncio
+
     from scrapeyard.authoring.places import scraper_folders
     from scrapeyard.cli.authors import author_settings
     from scrapeyard.cli.run import until_done

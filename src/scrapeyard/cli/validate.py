@@ -1,6 +1,5 @@
 """`validate`: are these scrapers fit to be published?"""
 
-import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,6 +27,8 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Check manifests, scripts, schemas and limits. Exits 1 when something must be mended; warnings are advice."""
+    import asyncio
+
     from scrapeyard.authoring.findings import is_good
     from scrapeyard.authoring.places import scraper_folders
     from scrapeyard.cli.authors import author_settings

@@ -11,6 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from scrapeyard.extract.bounds import bounded
 from scrapeyard.extract.markdown import to_markdown
+from scrapeyard.extract.parts import DEFAULT, MAX_TEXT
 from scrapeyard_sdk.extract.article import read_article
 from scrapeyard_sdk.extract.contents import (
     MAX_LINKS,
@@ -21,21 +22,10 @@ from scrapeyard_sdk.extract.contents import (
     read_text_facts,
 )
 from scrapeyard_sdk.extract.meta import MAX_FIELD, base_of, read_meta
-from scrapeyard_sdk.extract.product import read_product
 from scrapeyard_sdk.extract.structured import read_structured
 from scrapeyard_sdk.text import lines
 
-__all__ = ["DEFAULT", "FIELDS", "MAX_FIELD", "MAX_LINKS", "MAX_TEXT", "PARTS", "decode", "extract_page", "read_page"]
-
-PARTS = ("links", "text", "markdown", "anchors", "images", "structured", "product", "article")
-"""The large fields, which are there only when asked for."""
-DEFAULT = ("links", "text", "markdown")
-FIELDS = (
-    *("title", "description", "h1", "canonical", "language", "keywords", "robots", "hreflang", "opengraph", "twitter"),
-    *("meta", "headings", "word_count", "text_hash"),
-)
-"""What every page has."""
-MAX_TEXT = 1_000_000
+__all__ = ["MAX_FIELD", "MAX_LINKS", "decode", "extract_page", "read_page"]
 
 
 def extract_page(
@@ -77,7 +67,7 @@ _READERS: dict[str, Callable[[LexborHTMLParser, str, str], Any]] = {
     "anchors": read_anchors,
     "images": lambda tree, base, _: read_images(tree, base),
     "structured": lambda tree, _, url: read_structured(tree, url),
-    "product": lambda tree, _, url: read_product(tree, url),
+    "product": lambda tree, _, url: _product(tree, url),
     "article": lambda tree, _, url: read_article(tree, url),
 }
 """What must be read while the tree is whole."""
@@ -88,6 +78,12 @@ def decode(html: bytes | str, encoding: str) -> str:
     text = html.decode(encoding, "replace") if isinstance(html, bytes) else html
     # NUL and lone surrogates cannot be stored or sent as JSON.
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def _product(tree: LexborHTMLParser, url: str) -> dict[str, Any] | None:
+    from scrapeyard_sdk.extract.product import read_product  # noqa: PLC0415 - its words of many languages load slowly
+
+    return read_product(tree, url)
 
 
 def _text(tree: LexborHTMLParser) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-from scrapeyard.extract.page import extract_page
 from scrapeyard.extract.port import RawPage
 
 
@@ -12,6 +11,8 @@ class ThreadExtractor:
 
     async def extract(self, page: RawPage) -> dict[str, Any]:
         """As `Extractor`. Never raises PageUnreadable."""
+        from scrapeyard.extract.page import extract_page  # noqa: PLC0415 - a run of a script here needs no parser
+
         return await asyncio.to_thread(
             extract_page, page.body, page.url, encoding=page.encoding, include=page.include, headers=page.headers
         )

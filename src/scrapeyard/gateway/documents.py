@@ -1,26 +1,17 @@
-"""Runs as the API shows them. The one place where a run becomes JSON.
+"""Runs as the API shows them. The one place where a run becomes JSON. Knows nothing of HTTP: a run without a server is
+shown in the same way."""
 
-Results are JSON already and are passed on as bytes, never decoded; those in the blob store are streamed through.
-"""
-
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Raw
 from msgspec.structs import replace
-from starlette.responses import Response, StreamingResponse
 
-from scrapeyard.blobs.port import Blobs
-from scrapeyard.errors import NotFound
-from scrapeyard.model import Artifact, ExitReason, Outcome, Run, RunError, RunStatus, status_of
+from scrapeyard.model import Artifact, ExitReason, Outcome, Run, RunStatus, status_of
 
 JSON = "application/json"
 _encoder = msgspec.json.Encoder()
-_NULL = Raw(b"null")
 
 
 def settle(run: Run, outcome: Outcome) -> Run:
@@ -102,76 +93,9 @@ def instant(seconds: float | None) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-async def answer(run: Run, blobs: Blobs, headers: dict[str, str] | None = None) -> Response:
-    """The run whole, as a 200."""
-    if not _in_blobs(run):
-        return Response(encode(_whole(run)), 200, headers, JSON)
-    return StreamingResponse(await _first(_pieces(run, blobs)), 200, headers, JSON)
-
-
-async def answer_all(runs: Sequence[Run], blobs: Blobs, headers: dict[str, str] | None = None) -> Response:
-    """Several runs whole, as a 200."""
-    if not any(map(_in_blobs, runs)):
-        return Response(encode({"runs": [_whole(run) for run in runs]}), 200, headers, JSON)
-    return StreamingResponse(await _first(_all_pieces(runs, blobs)), 200, headers, JSON)
-
-
 def encode(document: Any) -> bytes:
     """JSON bytes; embeds Raw parts as they are."""
     return _encoder.encode(document)
-
-
-def _in_blobs(run: Run) -> bool:
-    return bool(run.result_key) and run.result is None
-
-
-def _whole(run: Run) -> dict[str, Any]:
-    return {**summary(run), "result": run.result if run.result is not None else _NULL}
-
-
-async def _all_pieces(runs: Sequence[Run], blobs: Blobs) -> AsyncGenerator[bytes]:
-    yield b'{"runs":['
-    for index, run in enumerate(runs):
-        if index:
-            yield b","
-        if not _in_blobs(run):
-            yield encode(_whole(run))
-            continue
-        async with aclosing(_pieces(run, blobs)) as pieces:
-            async for piece in pieces:
-                yield piece
-    yield b"]}"
-
-
-async def _pieces(run: Run, blobs: Blobs) -> AsyncGenerator[bytes]:
-    stream = blobs.stream(run.result_key)
-    try:
-        first = await anext(stream, b"null")
-    except NotFound:
-        yield encode(_whole(_without_result(run)))
-        return
-    yield encode(summary(run))[:-1] + b',"result":' + first
-    async for piece in stream:
-        yield piece
-    yield b"}"
-
-
-def _without_result(run: Run) -> Run:
-    gone = RunError(message="the result is no longer in the blob store", type="ResultGone")
-    return replace(run, error=run.error or gone)
-
-
-async def _first(pieces: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
-    """The same pieces, the first already at hand: a blob store that is away is a 503, not a broken answer."""
-    first = await anext(pieces)
-
-    async def chained() -> AsyncIterator[bytes]:
-        async with aclosing(pieces):
-            yield first
-            async for piece in pieces:
-                yield piece
-
-    return chained()
 
 
 def ended_badly(run: Run) -> bool:

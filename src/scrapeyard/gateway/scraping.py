@@ -19,7 +19,7 @@ from scrapeyard.errors import (
     ScrapeyardError,
     StoreUnavailable,
 )
-from scrapeyard.gateway import documents, problems
+from scrapeyard.gateway import answers, documents, problems
 from scrapeyard.gateway.backlog import Backlog
 from scrapeyard.gateway.calls import Asked
 from scrapeyard.gateway.cancelling import Cancelling
@@ -184,10 +184,10 @@ class Scraping:
     async def _ended(self, asked: Asked, runs: Sequence[Run], replayed: bool) -> Response:
         headers = _headers(asked, replayed)
         if asked.many:
-            return await documents.answer_all(runs, self._blobs, headers)
+            return await answers.answer_all(runs, self._blobs, headers)
         if documents.ended_badly(runs[0]):
             return problems.respond(_bad_end(runs[0]), headers)
-        return await documents.answer(runs[0], self._blobs, headers)
+        return await answers.answer(runs[0], self._blobs, headers)
 
     def _accepted(self, asked: Asked, runs: Sequence[Run], replayed: bool = False) -> Response:
         headers = _headers(asked, replayed)

@@ -11,10 +11,8 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
@@ -22,6 +20,9 @@ from scrapeyard.model import ScraperRef
 from scrapeyard.repository.cache import SIGNATURE
 from scrapeyard.repository.files import SourceFile, read_chunks
 from scrapeyard.repository.values import WORD
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 MAX_BYTES = 4096
 MAX_LINES = 16
@@ -56,12 +57,12 @@ def read_public_keys(texts: Iterable[str]) -> tuple[PublicKey, ...]:
     return tuple(_public_key(text) for text in texts)
 
 
-def public_key_of(private: Ed25519PrivateKey, name: str = "") -> PublicKey:
+def public_key_of(private: "Ed25519PrivateKey", name: str = "") -> PublicKey:
     """The half that others may have."""
-    return PublicKey(name=name, raw=private.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+    return PublicKey(name=name, raw=private.public_key().public_bytes_raw())
 
 
-def sign(ref: ScraperRef, private: Ed25519PrivateKey) -> bytes:
+def sign(ref: ScraperRef, private: "Ed25519PrivateKey") -> bytes:
     """The content of `scraper.sig`. `ref` must have its digest."""
     signature = base64.b64encode(private.sign(_message(ref))).decode()
     return f"{_ALGORITHM} {public_key_of(private).id} {signature}\n".encode()
@@ -125,6 +126,9 @@ def _lines(signature: bytes) -> list[tuple[str, bytes]]:
 
 
 def _verifies(signature: bytes, key: PublicKey, ref: ScraperRef) -> bool:
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - most installations ask for no signatures
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
+
     try:
         Ed25519PublicKey.from_public_bytes(key.raw).verify(signature, _message(ref))
     except (InvalidSignature, ValueError):

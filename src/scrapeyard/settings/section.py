@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 class Section(BaseModel):
     """A branch of the tree. Unknown keys are refused; a list may be written with commas, or as JSON."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod

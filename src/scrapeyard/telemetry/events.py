@@ -4,89 +4,73 @@ log = get_log("worker")
 log.info("run.finished", run=run_id, exit_reason="succeeded", wall_ms=12.5)
 """
 
-import contextlib
 import logging
 import sys
-from collections.abc import MutableMapping
-from typing import Any, TextIO, cast
-
-import structlog
+from typing import Any, TextIO
 
 from scrapeyard.settings import LogSettings
-from scrapeyard.telemetry.catalogue import WORDS
 
-Log = structlog.stdlib.BoundLogger
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
+class Log:
+    """The events of one part of the program; its name is the field `part`."""
+
+    def __init__(self, part: str) -> None:
+        self._part = part
+
+    def debug(self, event: str, **fields: Any) -> None:
+        """For whoever looks for a fault."""
+        _outlet.tell("debug", self._part, event, fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        """All is well."""
+        _outlet.tell("info", self._part, event, fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Somebody should look at it, at some time."""
+        _outlet.tell("warning", self._part, event, fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        """Something that was promised did not happen."""
+        _outlet.tell("error", self._part, event, fields)
+
+
+class _Outlet:
+    """Where the process's events go. structlog loads slowly, and most commands tell nothing: it is loaded for the first
+    event that is told."""
+
+    def __init__(self) -> None:
+        self._level = 0
+        self._chosen: tuple[LogSettings, TextIO] | None = None
+
+    def choose(self, settings: LogSettings, stream: TextIO) -> None:
+        self._level = _LEVELS[settings.level]
+        self._chosen = (settings, stream)
+
+    def tell(self, level: str, part: str, event: str, fields: dict[str, Any]) -> None:
+        if _LEVELS[level] < self._level:
+            return
+        import structlog  # noqa: PLC0415
+
+        if self._chosen is not None:
+            from scrapeyard.telemetry.rendering import render  # noqa: PLC0415
+
+            chosen, self._chosen = self._chosen, None
+            render(*chosen)
+        getattr(structlog.get_logger(part=part), level)(event, **fields)
+
+
+_outlet = _Outlet()
+
+
 def get_log(part: str) -> Log:
-    """A logger for one part of the program; its name is the field `part`."""
-    return cast("Log", structlog.get_logger(part=part))
-
-
-def words(event: str, lang: str, fields: MutableMapping[str, Any]) -> str:
-    """The sentence for an event. A field that is missing shows as `?`; an unknown event shows its name."""
-    template = WORDS.get(event, {}).get(lang, event)
-    return template.format_map(_Fields(fields))
-
-
-class _Fields(dict[str, Any]):
-    def __missing__(self, key: str) -> str:
-        return "?"
-
-
-class _Render:
-    def __init__(self, lang: str, human: bool, colours: bool) -> None:
-        self._lang = lang
-        self._last = (
-            structlog.dev.ConsoleRenderer(colors=colours, event_key="message", sort_keys=False, pad_event_to=0)
-            if human
-            else structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
-        )
-        self._human = human
-
-    def __call__(self, logger: Any, method: str, fields: MutableMapping[str, Any]) -> str | bytes:
-        event = str(fields["event"])
-        fields["message"] = words(event, self._lang, fields)
-        if self._human:
-            fields.pop("event")
-        return cast("str", self._last(logger, method, fields))
-
-
-class _Lossy:
-    """A stream whose reader may go away, or whose disk may be full: what cannot be written is lost, and whoever wrote
-    it goes on. Otherwise a server would fall over its own log, in the middle of anything."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # ValueError: it was closed
-            self._stream.write(text)
-
-    def flush(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self._stream.flush()
+    """A logger for one part of the program."""
+    return Log(part)
 
 
 def configure(settings: LogSettings, stream: TextIO | None = None) -> None:
     """Set up logging for the process. Logs go to stderr; stdout is for data."""
     stream = stream or sys.stderr
-    human = settings.format == "human" or (settings.format == "auto" and stream.isatty())
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks if not human else _keep,
-            _Render(settings.lang, human, stream.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.level]),
-        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _Lossy(stream))),
-        cache_logger_on_first_use=False,
-    )
+    _outlet.choose(settings, stream)
     logging.basicConfig(stream=stream, level=max(logging.WARNING, _LEVELS[settings.level]), force=True)
-
-
-def _keep(_logger: Any, _method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    return fields

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator
 from starlette.responses import PlainTextResponse, Response
 
 from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError
-from scrapeyard.gateway import documents
+from scrapeyard.gateway import answers, documents
 from scrapeyard.gateway.explain import explain
 from scrapeyard.gateway.openapi import refusals
 from scrapeyard.gateway.routes.parameters import RunId, Wait
@@ -75,7 +75,7 @@ def routes(gateway: Gateway) -> APIRouter:
         run = await gateway.lookup.get(run_id)
         if wait and not run.status.is_final:
             run = await _follow(gateway, request, run, min(wait, services.settings.gateway.max_wait_seconds))
-        return await documents.answer(run, services.blobs)
+        return await answers.answer(run, services.blobs)
 
     @router.delete(
         "/api/scrape/{run_id}",
@@ -90,7 +90,7 @@ def routes(gateway: Gateway) -> APIRouter:
         run = await gateway.cancelling.cancel(run_id, services.clock())
         if run is None:
             raise NotFound(f"no run {run_id}")
-        return await documents.answer(run, services.blobs)
+        return await answers.answer(run, services.blobs)
 
     @router.get(
         "/api/scrape/{run_id}/logs",

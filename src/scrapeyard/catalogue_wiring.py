@@ -1,0 +1,73 @@
+"""The settings' repositories become a catalogue: for a server, and for a command that runs a scraper without one."""
+
+from pathlib import Path
+
+from scrapeyard.builtin import BUILTINS
+from scrapeyard.errors import SettingsInvalid
+from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.loading import Terms
+from scrapeyard.repository.signing import read_public_keys
+from scrapeyard.repository.sources.folder import FolderSource
+from scrapeyard.repository.sources.git import GitSource
+from scrapeyard.repository.sources.indexed import http_source, s3_source
+from scrapeyard.repository.sources.installed import InstalledSource
+from scrapeyard.repository.sources.port import Source
+from scrapeyard.settings import Settings, SourceSettings
+
+
+def make_catalogue(settings: Settings, home: Path | None = None) -> SourcedCatalogue:
+    """The built-in scrapers and those of every source. Copies are kept under `home`; None: in the data directory.
+
+    Raises SettingsInvalid.
+    """
+    home = home or settings.data_dir.resolve() / "cache"
+    repository = settings.repository
+    return SourcedCatalogue(
+        make_sources(settings, home),
+        home / "scrapers",
+        {name: builtin.scraper for name, builtin in BUILTINS.items()},
+        make_terms(settings),
+        Upkeep(
+            refresh_seconds=repository.refresh_seconds,
+            poll_seconds=repository.poll_seconds,
+            timeout_seconds=repository.timeout_seconds,
+            versions=repository.versions,
+            cache_mb=repository.cache_mb,
+        ),
+    )
+
+
+def make_terms(settings: Settings) -> Terms:
+    """What the settings allow every scraper. Raises SettingsInvalid."""
+    return Terms(
+        ceiling=settings.limits.as_limits(),
+        direct_network=settings.sandbox.direct_network,
+        public_keys=read_public_keys(settings.repository.public_keys),
+    )
+
+
+def make_sources(settings: Settings, home: Path) -> list[Source]:
+    """Every repository of the settings, in order of precedence. Raises SettingsInvalid."""
+    repository = settings.repository
+    sources: list[Source] = []
+    if repository.scrapers is not None:
+        sources.append(FolderSource(repository.scrapers, name="scrapers", avoid=home))
+    for place in (repository.source, *repository.more):
+        if place.type:
+            sources.append(_make_source(place, repository.timeout_seconds, home))
+    if repository.installed:
+        sources.append(InstalledSource(home / "installed"))
+    names = [source.name for source in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise SettingsInvalid(f"repository: two repositories are called {name}; give each a name of its own")
+    return sources
+
+
+def _make_source(place: SourceSettings, timeout_seconds: float, home: Path) -> Source:
+    if place.type == "folder":
+        folder = place.url.get_secret_value()
+        return FolderSource(Path(folder), name=place.name or folder, avoid=home)
+    if place.type == "git":
+        return GitSource(place, home / "git", timeout_seconds)
+    return (http_source if place.type == "http" else s3_source)(place, timeout_seconds)

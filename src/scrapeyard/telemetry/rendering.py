@@ -1,0 +1,75 @@
+"""How events look: as JSON for machines, in words for people."""
+
+import contextlib
+from collections.abc import MutableMapping
+from typing import Any, TextIO, cast
+
+import structlog
+
+from scrapeyard.settings import LogSettings
+from scrapeyard.telemetry.catalogue import WORDS
+
+
+def words(event: str, lang: str, fields: MutableMapping[str, Any]) -> str:
+    """The sentence for an event. A field that is missing shows as `?`; an unknown event shows its name."""
+    template = WORDS.get(event, {}).get(lang, event)
+    return template.format_map(_Fields(fields))
+
+
+class _Fields(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+class _Render:
+    def __init__(self, lang: str, human: bool, colours: bool) -> None:
+        self._lang = lang
+        self._last = (
+            structlog.dev.ConsoleRenderer(colors=colours, event_key="message", sort_keys=False, pad_event_to=0)
+            if human
+            else structlog.processors.JSONRenderer(ensure_ascii=False, default=str)
+        )
+        self._human = human
+
+    def __call__(self, logger: Any, method: str, fields: MutableMapping[str, Any]) -> str | bytes:
+        event = str(fields["event"])
+        fields["message"] = words(event, self._lang, fields)
+        if self._human:
+            fields.pop("event")
+        return cast("str", self._last(logger, method, fields))
+
+
+class _Lossy:
+    """A stream whose reader may go away, or whose disk may be full: what cannot be written is lost, and whoever wrote
+    it goes on. Otherwise a server would fall over its own log, in the middle of anything."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it was closed
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+
+def render(settings: LogSettings, stream: TextIO) -> None:
+    """Have structlog write to a stream as the settings say. Every event that comes to it is written."""
+    human = settings.format == "human" or (settings.format == "auto" and stream.isatty())
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.dict_tracebacks if not human else _keep,
+            _Render(settings.lang, human, stream.isatty()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(0),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _Lossy(stream))),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _keep(_logger: Any, _method: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    return fields
