@@ -10,6 +10,9 @@ SCRAPERS ?= examples/scrapers
 # Trust the authorities that this machine trusts, not only those that uv brings along.
 export UV_SYSTEM_CERTS ?= true
 
+# The tests are many processes of the same modules: what one of them has compiled the others read.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -53,12 +56,12 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 
 $(VENV)/.installed: $(VENV)/bin/python requirements/run.txt pyproject.toml
-	$(UV) pip install --quiet --require-hashes -r requirements/run.txt
+	$(UV) pip install --quiet --compile-bytecode --require-hashes -r requirements/run.txt
 	$(UV) pip install --quiet --no-deps -e .
 	@touch $@
 
 $(VENV)/.test-installed: $(VENV)/.installed requirements/test.txt
-	$(UV) pip install --quiet --require-hashes -r requirements/test.txt
+	$(UV) pip install --quiet --compile-bytecode --require-hashes -r requirements/test.txt
 	@touch $@
 
 $(VENV)/.bench-installed: $(VENV)/.test-installed requirements/bench.txt

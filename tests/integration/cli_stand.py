@@ -13,7 +13,8 @@ from typing import Any
 PROGRAM = str(Path(sys.executable).with_name("scrapeyard"))
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "scrapers"
 PATIENCE = 60.0
-_OURS = ("SCRAPEYARD_", "REDIS_URL", "DATABASE_URL", "LOG_LEVEL", "OTEL_")
+_OURS = ("SCRAPEYARD_", "REDIS_URL", "DATABASE_URL", "LOG_LEVEL", "OTEL_", "PYTHONDONTWRITEBYTECODE")
+"""Not for a command of a test; bytecode may be kept, since a start compiles a hundred modules."""
 
 LAB = """
 import asyncio

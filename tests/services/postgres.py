@@ -106,7 +106,8 @@ class PostgresServer:
     def create_database(self, template: str = "template1") -> str:
         """Make a database, empty or like another one that nobody uses; its name."""
         name = f"test_{secrets.token_hex(6)}"
-        self._run("createdb", *self._address(), "--template", template, name)
+        # Copying the files costs half as much as writing every page to the log, which is the default.
+        self._run("createdb", *self._address(), "--strategy", "file_copy", "--template", template, name)
         return name
 
     def drop_database(self, name: str) -> None:
