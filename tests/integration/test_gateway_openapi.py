@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis.errors import Unsatisfiable
 from msgspec import Raw
 from msgspec.structs import replace
@@ -54,6 +54,9 @@ CHECKS = [
     response_schema_conformance,
     status_code_conformance,
 ]
+
+TEXT_LISTS = ("site", "key")
+"""Parameters of a query that take nearly any text, and several of them."""
 
 
 @dataclass(kw_only=True)
@@ -245,6 +248,7 @@ def test_every_answer_is_as_the_document_says(
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(max_examples=_enough(operation), deadline=None, database=None, suppress_health_check=list(HealthCheck))
     def answers(case: schemathesis.Case) -> None:
+        assume(not _reads_as_a_list(case))
         _aim(case, yard)
         response = case.call_and_validate(checks=CHECKS)
         assert response.status_code != 500
@@ -263,6 +267,13 @@ def _enough(operation: schemathesis.schemas.APIOperation) -> int:
     if operation.body:
         return 12
     return min(12, 3 + 2 * sum(1 for _ in operation.iter_parameters()))
+
+
+def _reads_as_a_list(case: schemathesis.Case) -> bool:
+    """One value in place of a list of texts is wrong in the document, and once it is written a list of one."""
+    if not case.path.endswith("/items"):
+        return False
+    return any(isinstance((case.query or {}).get(name), str | int | float) for name in TEXT_LISTS)
 
 
 def _aim(case: schemathesis.Case, yard: Yard) -> None:
