@@ -50,7 +50,7 @@ async def test_a_second_run_finds_a_child_that_was_forked_ahead(stand: Furnished
     scraper = stand.scraper(VERSION + "# ahead", "tiny==1.0")
     assert result(await stand.run(scraper)) == 1
     (parent,) = (each for name, each in stand.bench.sandbox._parents.items() if name.startswith(scraper.ref.digest))
-    await eventually(lambda: len(parent._ready) == 2)
+    await eventually(lambda: parent._spares.ready == 2)
     assert (await stand.run(scraper)).forked_ahead
 
 
