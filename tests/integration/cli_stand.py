@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.services.warm import warm
+
 PROGRAM = str(Path(sys.executable).with_name("scrapeyard"))
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "scrapers"
 PATIENCE = 60.0
@@ -71,7 +73,14 @@ class Stand:
         return folder
 
     def cli(self, *words: str, stdin: str = "", **environment: str) -> Ended:
-        """Run a command to its end."""
+        """Run a command to its end: by a fork of a warm process, unless it has input or settings for Python itself."""
+        if stdin or any(name.startswith("PYTHON") for name in environment):
+            return self._fresh(words, stdin, environment)
+        done = warm().run(words, self.folder, self._environment(environment), PATIENCE)
+        assert not group_lives(done.pid), f"{words} left processes"
+        return Ended(done.status, done.out, done.err)
+
+    def _fresh(self, words: tuple[str, ...], stdin: str, environment: Mapping[str, str]) -> Ended:
         process = self.start(*words, stdin=bool(stdin), **environment)
         try:
             out, err = process.communicate(stdin.encode() or None, PATIENCE)

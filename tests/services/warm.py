@@ -1,0 +1,164 @@
+"""The program `scrapeyard` forked from a process that has it loaded: a command then costs what it does, not its start.
+
+Each is a process with words, folder, environment and session of its own. What such a command cannot show is that it
+loads what it needs; the pages of the documentation start every command afresh, and so do tests that talk to one while
+it runs.
+"""
+
+import atexit
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+_START_SECONDS = 60.0
+_MESSAGE = 1 << 20
+
+
+class Done(NamedTuple):
+    """A command that ended; `status` is negative when a signal ended it."""
+
+    pid: int
+    status: int
+    out: bytes
+    err: bytes
+
+
+@cache
+def warm() -> "Warm":
+    """The one of this process; it ends with it."""
+    made = Warm()
+    atexit.register(made.close)
+    return made
+
+
+class Warm:
+    """Holds the process that forks. Commands may be run from several threads at once."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="warm-")
+        self._path = str(Path(self._folder.name) / "s")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self._path)
+            listener.listen()
+            kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", __file__, str(listener.fileno())],
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=kept,
+            )
+
+    def close(self) -> None:
+        """End it. Commands that still run go on."""
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
+
+    def run(self, words: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float) -> Done:
+        """A command to its end, without input. One that takes longer than `seconds` is killed: raises TimeoutError."""
+        order = json.dumps({"words": list(words), "folder": str(folder), "environment": dict(environment)})
+        with (
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+            socket.socket(socket.AF_UNIX) as plug,
+        ):
+            plug.settimeout(_START_SECONDS)
+            plug.connect(self._path)
+            socket.send_fds(plug, [order.encode() + b"\n"], [out.fileno(), err.fileno()])
+            with plug.makefile() as told:
+                pid = int(told.readline())
+                plug.settimeout(seconds)
+                try:
+                    status = int(told.readline())
+                except TimeoutError:
+                    os.killpg(pid, signal.SIGKILL)
+                    raise
+            return Done(pid, status, _whole(out), _whole(err))
+
+
+def _whole(stream: Any) -> bytes:
+    stream.seek(0)
+    data: bytes = stream.read()
+    return data
+
+
+def _serve(listener: socket.socket) -> None:
+    """Until killed: for each call a process that starts the command and waits for it."""
+    helpers: set[int] = set()
+    while True:
+        plug, _ = listener.accept()
+        if (pid := os.fork()) == 0:
+            listener.close()
+            _attend(plug)
+        plug.close()
+        helpers.add(pid)
+        helpers -= {each for each in helpers if os.waitpid(each, os.WNOHANG)[0]}
+
+
+def _attend(plug: socket.socket) -> None:
+    """Returns in the command's process alone, which is then as if it had just been started."""
+    text, streams, _, _ = socket.recv_fds(plug, _MESSAGE, 2)
+    while not text.endswith(b"\n"):
+        text += plug.recv(_MESSAGE)
+    pid = os.fork()
+    if pid:
+        plug.sendall(f"{pid}\n".encode())
+        _, how = os.waitpid(pid, 0)
+        plug.sendall(f"{os.waitstatus_to_exitcode(how)}\n".encode())
+        os._exit(0)
+    plug.close()
+    _become(json.loads(text), streams)
+
+
+def _become(order: dict[str, Any], streams: list[int]) -> NoReturn:
+    os.setsid()
+    for number, stream in enumerate(streams, 1):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(order["folder"])
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    program = Path(sys.executable).with_name("scrapeyard")
+    sys.argv = [str(program), *order["words"]]
+    sys.path.insert(0, str(program.parent))
+
+    from scrapeyard.cli.main import main
+
+    main()
+    sys.exit()
+
+
+def _load() -> None:
+    """What commands load when they run, so that a fork has it. None of it may have started a thread."""
+    import asyncio  # noqa: F401
+    import threading
+    import urllib.request  # noqa: F401
+
+    import scrapeyard.authoring.certifying
+    import scrapeyard.authoring.recorder
+    import scrapeyard.authoring.validating
+    import scrapeyard.cli.job_call
+    import scrapeyard.cli.local
+    import scrapeyard.cli.main
+    import scrapeyard.cli.screen
+    import scrapeyard.cli.server
+    import scrapeyard.settings  # noqa: F401
+
+    gc.collect()
+    gc.freeze()
+    assert threading.active_count() == len(os.listdir("/proc/self/task")) == 1
+
+
+if __name__ == "__main__":
+    _load()
+    _serve(socket.socket(fileno=int(sys.argv[1])))
