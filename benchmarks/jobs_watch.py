@@ -112,8 +112,9 @@ class Asking:
 class Peaks:
     """The most that each process ever held, by program and what it is there."""
 
-    def __init__(self, programs: Sequence[Program]) -> None:
+    def __init__(self, programs: Sequence[Program], every_seconds: float = _LOOK_SECONDS) -> None:
         self._programs = programs
+        self._every = every_seconds
         self._over = threading.Event()
         self.rss_mb: dict[str, float] = {}
 
@@ -133,7 +134,7 @@ class Peaks:
             for program in self._programs:
                 for pid in (program.pid, *descendants(program.pid)):
                     self._note(program, pid)
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(self._every)
 
     def _note(self, program: Program, pid: int) -> None:
         with contextlib.suppress(OSError, ValueError):
