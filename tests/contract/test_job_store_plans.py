@@ -5,11 +5,13 @@ import json
 from typing import Any
 
 import pytest
-from sqlalchemy import Select, create_engine
+from sqlalchemy import Select, create_engine, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from scrapeyard.model.job import ItemStatus
 from scrapeyard.store.job_batches import BATCH_ITEMS
 from scrapeyard.store.job_item_queries import ENDED, RANGE, SOME, dead
+from scrapeyard.store.job_port import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from tests.contract.job_nouns import an_error, successes
 from tests.contract.job_steps import a_running_job, taken
@@ -18,7 +20,7 @@ COUNT = 2000
 BY_NUMBERS: dict[str, tuple[Select[Any], dict[str, Any]]] = {
     "range": (RANGE[True], {"first": 500, "last": 1499}),
     "some": (SOME[True], {"seqs": list(range(500, 1500))}),
-    "ended": (ENDED[True].limit(1000), {"after": 499}),
+    "ended": (ENDED[True].limit(1000), {"first": 500, "last": 1499}),
     "dead": (dead(None).limit(1000), {}),
     "taken": (BATCH_ITEMS, {"first": 500, "last": 1499}),
 }
@@ -26,9 +28,9 @@ _WORDS = create_engine("postgresql+asyncpg://").dialect
 on_postgres = pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)
 
 
-async def _ended(store: SqlStore, job_id: str) -> None:
-    job = await a_running_job(store, COUNT, id=job_id)
-    for _ in range(0, COUNT, 500):
+async def _ended(store: SqlStore, job_id: str, count: int = COUNT) -> None:
+    job = await a_running_job(store, count, id=job_id)
+    for _ in range(0, count, 500):
         batch, items = await taken(store, job)
         ends = [*successes(items[:250]), *(an_error(item) for item in items[250:])]
         assert await store.record(batch, "worker-1", 0, ends, 0.0) is not None
@@ -48,6 +50,24 @@ async def test_an_item_is_not_looked_for_among_all_of_its_job(store: SqlStore, n
     words = asked.compile(dialect=_WORDS, compile_kwargs={"literal_binds": True})
     plan = json.loads(await _told(store, f"EXPLAIN (ANALYZE, FORMAT JSON) {words}"))
     assert _seen(plan[0]["Plan"]) <= 10 * COUNT, json.dumps(plan, indent=1)
+
+
+@on_postgres
+async def test_a_page_of_a_large_job_is_found_without_reading_all_of_it(store: SqlStore) -> None:
+    done = ItemFilter(statuses=(ItemStatus.SUCCESS,))
+    for number in range(3):
+        await _ended(store, f"job_{number}", 4000)
+    before = await _read(store)
+    for _ in range(5):
+        assert len((await store.items("job_1", done, None, 50)).items) == 50
+    assert await _read(store) - before <= 5 * 2000
+
+
+async def _read(store: SqlStore) -> int:
+    """Rows of outcomes that this connection, the only one that reads, has read."""
+    await store._database.fetch(text("SELECT pg_stat_force_next_flush()"))
+    rows = "SELECT seq_tup_read + idx_tup_fetch AS read FROM pg_stat_user_tables WHERE relname = 'outcomes'"
+    return int((await store._database.fetch(text(rows)))[0]["read"])
 
 
 async def _told(store: SqlStore, words: str) -> str:

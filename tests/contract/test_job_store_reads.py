@@ -11,6 +11,7 @@ from scrapeyard.model.job import (
     ItemStatus,
     JobStatus,
 )
+from scrapeyard.store import job_item_pages
 from scrapeyard.store.job_port import ItemFilter, JobFilter
 from scrapeyard.store.port import Store
 from tests.contract.job_nouns import a_batch, a_job, a_retry, an_error, successes
@@ -85,6 +86,26 @@ class TestReads:
         assert seen == found
         streamed = [item async for block in store.stream_items(job.id, ItemFilter(**where)) for item in block]
         assert [item.seq for item in streamed] == found
+
+    @pytest.mark.parametrize("every", [1, 2, 7, 19, 50])
+    async def test_items_that_are_far_apart_are_found(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch, every: int
+    ) -> None:
+        monkeypatch.setattr(job_item_pages, "_STRETCH", 2)
+        job = await a_running_job(store, 40)
+        batch, items = await taken(store, job)
+        ends = [an_error(item) if item.seq % every == every - 1 else successes([item])[0] for item in items]
+        await store.record(batch, "worker-1", 0, ends, NOW)
+        for statuses in ((ItemStatus.ERROR,), (ItemStatus.SUCCESS,)):
+            seen: list[int] = []
+            cursor = None
+            while True:
+                page = await store.items(job.id, ItemFilter(statuses=statuses), cursor, 3)
+                seen += [item.seq for item in page.items]
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            assert seen == [n for n in range(40) if (n % every == every - 1) == (statuses == (ItemStatus.ERROR,))]
 
     async def test_an_item_is_told_whole(self, store: Store) -> None:
         job = await a_running_job(store, 2)

@@ -24,6 +24,9 @@ from scrapeyard.store.run_writes import is_id
 Found = tuple[list[Item], int | None]
 """Items, and the number of the last that was looked at; None: there are no more."""
 
+_STRETCH: Final = 2000
+_LONGER: Final = 4
+"""Times the stretch before: where few items match, few queries find them."""
 _FINAL: Final = frozenset({ItemStatus.SUCCESS, ItemStatus.ERROR})
 _HELD: Final = frozenset({ItemStatus.QUEUED, ItemStatus.IN_PROGRESS})
 _STANDING: Final = (JOBS.c.number, JOBS.c.status, JOBS.c.total, JOBS.c.cursor, JOBS.c.queued, JOBS.c.in_progress)
@@ -80,8 +83,14 @@ class _Search:
         return self._items(rows), last if last < self._standing.total - 1 else None
 
     async def _ended(self, after: int, limit: int) -> Found:
-        query = ENDED[self._data].where(*of_outcomes(self._where)).limit(limit + 1)
-        found = self._items(await self._database.fetch_tuples(query, {"job": self._standing.number, "after": after}))
+        """In stretches, short ones first: PostgreSQL, which takes a job for small, sorts all that it is asked for."""
+        found: list[Item] = []
+        first, span, end = after + 1, _STRETCH, self._standing.total
+        while first < end and len(found) <= limit:
+            asked = {"job": self._standing.number, "first": first, "last": first + span - 1}
+            query = ENDED[self._data].where(*of_outcomes(self._where)).limit(limit + 1 - len(found))
+            found += self._items(await self._database.fetch_tuples(query, asked))
+            first, span = first + span, span * _LONGER
         return found[:limit], found[limit - 1].seq if len(found) > limit else None
 
     async def _named(self, keys: Sequence[str], after: int, limit: int) -> Found:

@@ -64,8 +64,10 @@ RANGE: Final = {
 """Items from `first` to `last`, with data (True) or without."""
 SOME: Final = {data: _all(data).where(ITEMS.c.seq.in_(bindparam("seqs", expanding=True))) for data in (False, True)}
 """Items by their numbers."""
-ENDED: Final = {data: _ended(data).where(OUTCOMES.c.seq > bindparam("after")) for data in (False, True)}
-"""Final items after one; to be narrowed by `of_outcomes`."""
+ENDED: Final = {
+    data: _ended(data).where(OUTCOMES.c.seq.between(bindparam("first"), bindparam("last"))) for data in (False, True)
+}
+"""Final items from `first` to `last`; to be narrowed by `of_outcomes`."""
 
 
 def of_outcomes(where: ItemFilter) -> list[ColumnElement[bool]]:
