@@ -1,15 +1,21 @@
 """Jobs in a store, and a worker that does by hand what real ones do: takes batches and records what became of them."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
+from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.dispatch.dispatcher import Dispatcher
+from scrapeyard.dispatch.finishing import Finish
 from scrapeyard.model import ExitReason, Priority, Usage, new_id
 from scrapeyard.model.job import Batch, BatchItem, ItemOutcome, Job, JobPolicy, JobStatus, NewItem
 from scrapeyard.queues.port import Queue
+from scrapeyard.settings import Settings
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import worker
 
@@ -35,6 +41,23 @@ def always_well(_: BatchItem) -> ExitReason:
 def always_badly(_: BatchItem) -> ExitReason:
     """The site is down."""
     return ExitReason.FETCH_CONNECT
+
+
+@dataclass(kw_only=True)
+class Writing:
+    """Who writes the files of jobs: one that never ends, and one that notes which it wrote."""
+
+    began: asyncio.Event = field(default_factory=asyncio.Event)
+    written: list[str] = field(default_factory=list)
+
+    async def stuck(self, _: Job) -> None:
+        """Begins, and ends with its dispatcher."""
+        self.began.set()
+        await asyncio.Event().wait()
+
+    async def finish(self, job: Job) -> None:
+        """At once."""
+        self.written.append(job.id)
 
 
 @dataclass(kw_only=True)
@@ -69,6 +92,16 @@ class JobYard:
         job = await self.store.job(job_id)
         assert job is not None
         return job
+
+    def leading(self, folder: Path, finish: Finish) -> Dispatcher:
+        """A dispatcher beside the yard's own, which finishes jobs so."""
+        blobs = ObjectBlobs.in_folder(folder / "blobs")
+        return Dispatcher(Settings(), self.store, self.queue, blobs, self.clock, finish=finish)
+
+    async def told(self, job_id: str, kind: str) -> list[dict[str, Any]]:
+        """Its events of one kind."""
+        events = await self.store.events(job_id, 0, 5000)
+        return [msgspec.json.decode(event.data) for event in events if event.kind == kind]
 
     async def beat(self, slots: int = 8, **more: Any) -> None:
         """A worker is there."""

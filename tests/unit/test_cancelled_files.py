@@ -1,10 +1,9 @@
 """A cancelled job is final at once, and its manifests and exports follow, whatever happens meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -26,7 +25,7 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.job_port import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from tests.contract.finished_jobs import finished_job, good
-from tests.services.job_yard import Clock, JobYard
+from tests.services.job_yard import Clock, JobYard, Writing
 
 FULL, DIFF = ExportWish(type="full", format="jsonl"), ExportWish(type="diff", format="jsonl")
 
@@ -47,17 +46,8 @@ def blobs(tmp_path: Path) -> ObjectBlobs:
     return ObjectBlobs.in_folder(tmp_path / "blobs")
 
 
-def leading(yard: JobYard, folder: Path, finish: Callable[[Job], Awaitable[None]]) -> Dispatcher:
-    blobs = ObjectBlobs.in_folder(folder / "blobs")
-    return Dispatcher(Settings(), yard.store, yard.queue, blobs, yard.clock, finish=finish)
-
-
 def finisher(yard: JobYard, blobs: ObjectBlobs) -> Finisher:
     return Finisher(yard.store, blobs, Exporter(yard.store, blobs, yard.clock), yard.clock)
-
-
-async def kinds(yard: JobYard, job_id: str, kind: str) -> list[dict[str, Any]]:
-    return [msgspec.json.decode(event.data) for event in await yard.store.events(job_id, 0, 5000) if event.kind == kind]
 
 
 async def cancelled_half_way(yard: JobYard, job_id: str, *, pages: int, read: int) -> Job:
@@ -124,7 +114,7 @@ async def test_a_cancelled_job_is_final_at_once_and_its_files_follow(tmp_path: P
         began.set()
         await release.wait()
 
-    dispatcher = leading(yard, tmp_path, finish)
+    dispatcher = yard.leading(tmp_path, finish)
     job_id = await yard.job(3)
     await yard.store.cancel_job(job_id, False, yard.clock())
     await dispatcher.round()
@@ -141,25 +131,17 @@ async def test_a_cancelled_job_is_final_at_once_and_its_files_follow(tmp_path: P
 
 
 async def test_another_leader_writes_the_files_of_a_cancelled_job(tmp_path: Path, yard: JobYard) -> None:
-    began, written = asyncio.Event(), []
-
-    async def stuck(_: Job) -> None:
-        began.set()
-        await asyncio.Event().wait()
-
-    async def finish(job: Job) -> None:
-        written.append(job.id)
-
+    writing = Writing()
     job_id = await yard.job(3)
     await yard.store.cancel_job(job_id, False, yard.clock())
-    first, second = leading(yard, tmp_path, stuck), leading(yard, tmp_path, finish)
+    first, second = yard.leading(tmp_path, writing.stuck), yard.leading(tmp_path, writing.finish)
     await first.round()
-    await began.wait()
+    await writing.began.wait()
     await first.stop()
     yard.clock.now += LEAD_SECONDS + 1
     assert await second.round()
     await second.idle()
-    assert written == [job_id]
+    assert writing.written == [job_id]
     assert not (await yard.got(job_id)).files_pending
 
 
@@ -175,7 +157,7 @@ async def test_files_of_a_job_that_was_redriven_and_cancelled_again_are_written_
             yard.clock.now += 1
             await yard.store.cancel_job(job.id, False, yard.clock())
 
-    dispatcher = leading(yard, tmp_path, finish)
+    dispatcher = yard.leading(tmp_path, finish)
     job_id = await yard.job(3)
     await yard.store.cancel_job(job_id, False, yard.clock())
     for pending in (True, False):
@@ -189,7 +171,7 @@ async def test_a_cancelled_job_whose_files_can_never_be_written_says_so(tmp_path
     async def finish(_: Job) -> None:
         raise ValueError("always")
 
-    dispatcher = leading(yard, tmp_path, finish)
+    dispatcher = yard.leading(tmp_path, finish)
     job_id = await yard.job(3)
     await yard.store.cancel_job(job_id, False, yard.clock())
     for _ in range(5):
@@ -199,5 +181,5 @@ async def test_a_cancelled_job_whose_files_can_never_be_written_says_so(tmp_path
         yard.clock.now += 61
     job = await yard.got(job_id)
     assert (job.status, job.files_pending) == (JobStatus.CANCELLED, False)
-    told = (await kinds(yard, job_id, "status"))[-1]
+    told = (await yard.told(job_id, "status"))[-1]
     assert (told["status"], "could not be written" in told["problem"]) == ("cancelled", True)

@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from scrapeyard.blobs import keys
@@ -21,7 +20,7 @@ from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import Settings
 from scrapeyard.store.job_port import ItemFilter
 from scrapeyard.store.sql import SqlStore
-from tests.services.job_yard import Clock, JobYard, always_badly
+from tests.services.job_yard import Clock, JobYard, Writing, always_badly
 
 TICK = 0.05
 
@@ -58,10 +57,6 @@ async def run_out(yard: JobYard, rounds: int = 1000, **how: Any) -> int:
         if not now_done:
             break
     return done
-
-
-async def kinds(yard: JobYard, job_id: str, kind: str) -> list[dict[str, Any]]:
-    return [msgspec.json.decode(event.data) for event in await yard.store.events(job_id, 0, 5000) if event.kind == kind]
 
 
 async def test_a_small_window_waits_and_no_more(yard: JobYard) -> None:
@@ -182,7 +177,7 @@ async def test_a_breaker_pauses_probes_and_closes_by_itself(yard: JobYard) -> No
     await feed(yard)
     assert (await yard.got(job_id)).breaker.state == "closed"
     assert (await yard.got(job_id)).counts.queued > 3
-    assert [told["state"] for told in await kinds(yard, job_id, "breaker")] == ["open", "half_open", "closed"]
+    assert [told["state"] for told in await yard.told(job_id, "breaker")] == ["open", "half_open", "closed"]
 
 
 async def test_probes_that_fail_open_the_breaker_again(yard: JobYard) -> None:
@@ -267,12 +262,12 @@ async def test_a_budget_warns_once_then_pauses_until_it_is_raised(yard: JobYard)
             break
     job = await yard.got(job_id)
     assert (job.status, job.pause_reason) == (JobStatus.PAUSED, "budget")
-    told = await kinds(yard, job_id, "budget")
+    told = await yard.told(job_id, "budget")
     assert [(one["state"], one["budget"]) for one in told] == [("nearly_used", "requests"), ("used_up", "requests")]
     await yard.store.set_paused(job_id, False, "", yard.clock())
     await feed(yard)
     assert (await yard.got(job_id)).status is JobStatus.PAUSED
-    assert len(await kinds(yard, job_id, "budget")) == 2
+    assert len(await yard.told(job_id, "budget")) == 2
 
 
 async def test_bytes_through_dear_proxies_have_a_budget_of_their_own(yard: JobYard) -> None:
@@ -345,7 +340,7 @@ async def test_a_job_is_finished_once_its_files_are_written(tmp_path: Path, yard
         written.append(job.id)
         await release.wait()
 
-    dispatcher = finisher(yard, tmp_path, finish)
+    dispatcher = yard.leading(tmp_path, finish)
     job_id = await yard.job(3)
     await run_out(yard)
     await dispatcher.round()
@@ -356,25 +351,17 @@ async def test_a_job_is_finished_once_its_files_are_written(tmp_path: Path, yard
     job = await yard.got(job_id)
     assert (job.status, job.finished_at) == (JobStatus.COMPLETED, yard.clock())
     assert written == [job_id]
-    assert [told["status"] for told in await kinds(yard, job_id, "status")][-2:] == ["finishing", "completed"]
+    assert [told["status"] for told in await yard.told(job_id, "status")][-2:] == ["finishing", "completed"]
     await dispatcher.stop()
 
 
 async def test_another_leader_writes_the_files_again(tmp_path: Path, yard: JobYard) -> None:
-    began, written = asyncio.Event(), []
-
-    async def stuck(_: Job) -> None:
-        began.set()
-        await asyncio.Event().wait()
-
-    async def finish(job: Job) -> None:
-        written.append(job.id)
-
+    writing = Writing()
     job_id = await yard.job(3)
     await run_out(yard)
-    first, second = finisher(yard, tmp_path, stuck), finisher(yard, tmp_path, finish)
+    first, second = yard.leading(tmp_path, writing.stuck), yard.leading(tmp_path, writing.finish)
     await first.round()
-    await began.wait()
+    await writing.began.wait()
     assert not await second.round()
     yard.clock.now += LEAD_SECONDS + 1
     assert await second.round()
@@ -382,7 +369,7 @@ async def test_another_leader_writes_the_files_again(tmp_path: Path, yard: JobYa
     await first.idle()
     await second.idle()
     assert (await yard.got(job_id)).status is JobStatus.COMPLETED
-    assert written == [job_id]
+    assert writing.written == [job_id]
 
 
 @pytest.mark.parametrize("fault", [BlobsUnavailable("away"), ValueError("ours")])
@@ -393,7 +380,7 @@ async def test_files_that_cannot_be_written_are_tried_again(tmp_path: Path, yard
         if faults:
             raise faults.pop()
 
-    dispatcher = finisher(yard, tmp_path, finish)
+    dispatcher = yard.leading(tmp_path, finish)
     job_id = await yard.job(3)
     await run_out(yard)
     await dispatcher.round()
@@ -409,7 +396,7 @@ async def test_a_job_whose_files_can_never_be_written_is_completed_all_the_same(
     async def finish(_: Job) -> None:
         raise ValueError("always")
 
-    dispatcher = finisher(yard, tmp_path, finish)
+    dispatcher = yard.leading(tmp_path, finish)
     job_id = await yard.job(3)
     await run_out(yard)
     for _ in range(5):
@@ -417,7 +404,7 @@ async def test_a_job_whose_files_can_never_be_written_is_completed_all_the_same(
         await dispatcher.idle()
         yard.clock.now += 61
     assert (await yard.got(job_id)).status is JobStatus.COMPLETED
-    assert "could not be written" in (await kinds(yard, job_id, "status"))[-1]["problem"]
+    assert "could not be written" in (await yard.told(job_id, "status"))[-1]["problem"]
 
 
 async def test_a_duty_that_takes_long_holds_up_neither_the_others_nor_the_lead(tmp_path: Path, yard: JobYard) -> None:
@@ -441,11 +428,6 @@ async def test_a_duty_that_takes_long_holds_up_neither_the_others_nor_the_lead(t
     assert dispatcher.leads
     await dispatcher.stop()
     assert await yard.dispatcher.round()
-
-
-def finisher(yard: JobYard, folder: Path, finish: Any) -> Dispatcher:
-    blobs = ObjectBlobs.in_folder(folder / "blobs")
-    return Dispatcher(Settings(), yard.store, yard.queue, blobs, yard.clock, finish=finish)
 
 
 async def test_a_cancelled_job_ends_when_its_batches_have(yard: JobYard) -> None:
