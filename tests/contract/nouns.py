@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Raw
 
 from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunStatus, ScraperRef, WorkerInfo, new_id
-from scrapeyard.store.port import Ending
+from scrapeyard.store.port import Ending, Store
 
 NOW = 1_800_000_000.0
 
@@ -68,3 +68,10 @@ def a_worker(**given: Any) -> WorkerInfo:
         "seen_at": NOW,
     }
     return WorkerInfo(**(plain | given))
+
+
+async def fetched(store: Store, run_id: str) -> Run:
+    """A run that must be there."""
+    run = await store.get(run_id)
+    assert run is not None
+    return run
