@@ -1,7 +1,8 @@
 """Jobs in a store, and a worker that does by hand what real ones do: takes batches and records what became of them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from scrapeyard.dispatch.dispatcher import Dispatcher
 from scrapeyard.dispatch.finishing import Finish
 from scrapeyard.model import ExitReason, Priority, Usage, new_id
 from scrapeyard.model.job import Batch, BatchItem, ItemOutcome, Job, JobPolicy, JobStatus, NewItem
+from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.sql import SqlStore
@@ -21,6 +23,7 @@ from tests.integration.gateway_stand import worker
 
 START = 1_800_000_000.0
 NOTHING = Usage()
+TICK = 0.05
 
 
 class Clock:
@@ -152,3 +155,41 @@ def outcome_of(item: BatchItem, reason: ExitReason, seconds: float, now: float, 
     )  # fmt: skip
     times = {"started_at": now, "finished_at": now + seconds}
     return ItemOutcome(seq=item.seq, attempt=item.attempt, exit_reason=reason, usage=used, **times)
+
+
+@asynccontextmanager
+async def job_yard(folder: Path) -> AsyncIterator[JobYard]:
+    """One on SQLite, with a queue in memory and a dispatcher that is worked by hand."""
+    clock, queue, store = Clock(), MemoryQueue(), SqlStore(f"sqlite:///{folder}/jobs.sqlite")
+    async with AsyncExitStack() as stack:
+        for part in (store, queue):
+            await part.start()
+            stack.push_async_callback(part.stop)
+        dispatcher = Dispatcher(Settings(), store, queue, ObjectBlobs.in_folder(folder / "blobs"), clock)
+        stack.push_async_callback(dispatcher.stop)
+        yield JobYard(clock=clock, queue=queue, store=store, dispatcher=dispatcher)
+
+
+async def feed(yard: JobYard) -> None:
+    """One round, a tick later."""
+    yard.clock.now += TICK
+    await yard.dispatcher.feeder.feed()
+
+
+async def run_out(yard: JobYard, rounds: int = 1000, **how: Any) -> int:
+    """Feed and work until nothing is left; how many items were done."""
+    done = 0
+    for _ in range(rounds):
+        await feed(yard)
+        now_done = await yard.work(**how)
+        done += now_done
+        if not now_done:
+            break
+    return done
+
+
+async def settle(yard: JobYard) -> None:
+    """Rounds of the duties until what they began has ended."""
+    for _ in range(3):
+        await yard.dispatcher.round()
+        await yard.dispatcher.idle()

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -11,34 +10,26 @@ from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.dispatch.dispatcher import LEAD_SECONDS, Dispatcher
+from scrapeyard.dispatch.dispatcher import LEAD_SECONDS
 from scrapeyard.errors import NotFound
 from scrapeyard.model.export import ExportState
 from scrapeyard.model.job import ExportWish, ItemStatus, Job, JobStatus
-from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.results import artifacts
 from scrapeyard.results.changes import ChangesMetadata
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.results.manifests import read_metadata
-from scrapeyard.settings import Settings
 from scrapeyard.store.job_port import ItemFilter
-from scrapeyard.store.sql import SqlStore
 from tests.contract.finished_jobs import finished_job, good
-from tests.services.job_yard import Clock, JobYard, Writing
+from tests.services.job_yard import JobYard, Writing, job_yard
 
 FULL, DIFF = ExportWish(type="full", format="jsonl"), ExportWish(type="diff", format="jsonl")
 
 
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[JobYard]:
-    clock, queue, store = Clock(), MemoryQueue(), SqlStore(f"sqlite:///{tmp_path}/jobs.sqlite")
-    async with AsyncExitStack() as stack:
-        for part in (store, queue):
-            await part.start()
-            stack.push_async_callback(part.stop)
-        dispatcher = Dispatcher(Settings(), store, queue, ObjectBlobs.in_folder(tmp_path / "unused"), clock)
-        yield JobYard(clock=clock, queue=queue, store=store, dispatcher=dispatcher)
+    async with job_yard(tmp_path) as yard:
+        yield yard
 
 
 @pytest.fixture

@@ -1,62 +1,28 @@
 """Feeding jobs, on real embedded backends, with a clock moved by hand."""
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.dispatch.dispatcher import LEAD_SECONDS, Dispatcher
+from scrapeyard.dispatch.dispatcher import Dispatcher
 from scrapeyard.dispatch.missing import GRACE_SECONDS
-from scrapeyard.errors import BlobsUnavailable
 from scrapeyard.model import BudgetLimits, ExitReason, Priority, Usage
-from scrapeyard.model.job import BreakerPolicy, ItemOutcome, Job, JobStatus
-from scrapeyard.queues.memory import MemoryQueue
+from scrapeyard.model.job import BreakerPolicy, ItemOutcome, JobStatus
 from scrapeyard.settings import Settings
-from scrapeyard.store.job_port import ItemFilter
-from scrapeyard.store.sql import SqlStore
-from tests.services.job_yard import Clock, JobYard, Writing, always_badly
-
-TICK = 0.05
+from tests.services.job_yard import JobYard, always_badly, feed, job_yard, run_out, settle
 
 
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[JobYard]:
-    clock, queue, store = Clock(), MemoryQueue(), SqlStore(f"sqlite:///{tmp_path}/jobs.sqlite")
-    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
-    async with AsyncExitStack() as stack:
-        for part in (store, queue):
-            await part.start()
-            stack.push_async_callback(part.stop)
-        dispatcher = Dispatcher(Settings(), store, queue, blobs, clock)
-        stack.push_async_callback(dispatcher.stop)
-        yield JobYard(clock=clock, queue=queue, store=store, dispatcher=dispatcher)
-
-
-async def feed(yard: JobYard) -> None:
-    yard.clock.now += TICK
-    await yard.dispatcher.feeder.feed()
+    async with job_yard(tmp_path) as yard:
+        yield yard
 
 
 async def waiting(yard: JobYard, lane: str = "default") -> int:
     return (await yard.queue.depth()).get((lane, Priority.LOW), 0)
-
-
-async def run_out(yard: JobYard, rounds: int = 1000, **how: Any) -> int:
-    """Feed and work until nothing is left; how many items were done."""
-    done = 0
-    for _ in range(rounds):
-        await feed(yard)
-        now_done = await yard.work(**how)
-        done += now_done
-        if not now_done:
-            break
-    return done
 
 
 async def test_a_small_window_waits_and_no_more(yard: JobYard) -> None:
@@ -240,12 +206,6 @@ async def test_a_breaker_that_opens_with_the_last_items_does_not_hold_the_end(ya
     assert (await yard.got(job_id)).status is JobStatus.COMPLETED
 
 
-async def settle(yard: JobYard) -> None:
-    for _ in range(3):
-        await yard.dispatcher.round()
-        await yard.dispatcher.idle()
-
-
 async def test_a_breaker_switched_off_is_not_heeded(yard: JobYard) -> None:
     await yard.beat()
     job_id = await yard.job(300, max_attempts=1, breaker=BreakerPolicy(enabled=False))
@@ -330,162 +290,3 @@ async def test_a_delayed_retry_is_handed_out_when_it_is_due(yard: JobYard) -> No
     await yard.work(ends=lambda item: attempts.append(item.attempt) or ExitReason.SUCCEEDED)
     assert attempts == [2]
     assert (await yard.got(job_id)).counts.success == 1
-
-
-async def test_a_job_is_finished_once_its_files_are_written(tmp_path: Path, yard: JobYard) -> None:
-    written: list[str] = []
-    release = asyncio.Event()
-
-    async def finish(job: Job) -> None:
-        written.append(job.id)
-        await release.wait()
-
-    dispatcher = yard.leading(tmp_path, finish)
-    job_id = await yard.job(3)
-    await run_out(yard)
-    await dispatcher.round()
-    await dispatcher.round()
-    assert (await yard.got(job_id)).status is JobStatus.FINISHING
-    release.set()
-    await dispatcher.idle()
-    job = await yard.got(job_id)
-    assert (job.status, job.finished_at) == (JobStatus.COMPLETED, yard.clock())
-    assert written == [job_id]
-    assert [told["status"] for told in await yard.told(job_id, "status")][-2:] == ["finishing", "completed"]
-    await dispatcher.stop()
-
-
-async def test_another_leader_writes_the_files_again(tmp_path: Path, yard: JobYard) -> None:
-    writing = Writing()
-    job_id = await yard.job(3)
-    await run_out(yard)
-    first, second = yard.leading(tmp_path, writing.stuck), yard.leading(tmp_path, writing.finish)
-    await first.round()
-    await writing.began.wait()
-    assert not await second.round()
-    yard.clock.now += LEAD_SECONDS + 1
-    assert await second.round()
-    assert not await first.round()  # it no longer leads, and ends what it writes
-    await first.idle()
-    await second.idle()
-    assert (await yard.got(job_id)).status is JobStatus.COMPLETED
-    assert writing.written == [job_id]
-
-
-@pytest.mark.parametrize("fault", [BlobsUnavailable("away"), ValueError("ours")])
-async def test_files_that_cannot_be_written_are_tried_again(tmp_path: Path, yard: JobYard, fault: Exception) -> None:
-    faults = [fault]
-
-    async def finish(_: Job) -> None:
-        if faults:
-            raise faults.pop()
-
-    dispatcher = yard.leading(tmp_path, finish)
-    job_id = await yard.job(3)
-    await run_out(yard)
-    await dispatcher.round()
-    await dispatcher.idle()
-    assert (await yard.got(job_id)).status is JobStatus.FINISHING
-    yard.clock.now += 2
-    await dispatcher.round()
-    await dispatcher.idle()
-    assert (await yard.got(job_id)).status is JobStatus.COMPLETED
-
-
-async def test_a_job_whose_files_can_never_be_written_is_completed_all_the_same(tmp_path: Path, yard: JobYard) -> None:
-    async def finish(_: Job) -> None:
-        raise ValueError("always")
-
-    dispatcher = yard.leading(tmp_path, finish)
-    job_id = await yard.job(3)
-    await run_out(yard)
-    for _ in range(5):
-        await dispatcher.round()
-        await dispatcher.idle()
-        yard.clock.now += 61
-    assert (await yard.got(job_id)).status is JobStatus.COMPLETED
-    assert "could not be written" in (await yard.told(job_id, "status"))[-1]["problem"]
-
-
-async def test_a_duty_that_takes_long_holds_up_neither_the_others_nor_the_lead(tmp_path: Path, yard: JobYard) -> None:
-    class Slow:
-        name, waits_after_outage = "slow", False
-        began = asyncio.Event()
-
-        async def work(self) -> None:
-            self.began.set()
-            await asyncio.Event().wait()
-
-    slow = Slow()
-    job_id = await yard.job(3)
-    await run_out(yard)
-    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
-    dispatcher = Dispatcher(Settings(), yard.store, yard.queue, blobs, yard.clock, more=[slow])
-    await dispatcher.start()
-    await slow.began.wait()
-    while (await yard.got(job_id)).status is not JobStatus.COMPLETED:
-        await asyncio.sleep(0.01)
-    assert dispatcher.leads
-    await dispatcher.stop()
-    assert await yard.dispatcher.round()
-
-
-async def test_a_cancelled_job_ends_when_its_batches_have(yard: JobYard) -> None:
-    await yard.beat()
-    job_id = await yard.job(1000)
-    await feed(yard)
-    batches = await yard.take()
-    await yard.store.cancel_job(job_id, True, yard.clock())
-    await settle(yard)
-    assert (await yard.got(job_id)).status is JobStatus.CANCELLING
-    for batch in batches:
-        await yard.store.give_back(batch.id, "w1", yard.clock())
-    await settle(yard)
-    job = await yard.got(job_id)
-    assert (job.status, job.counts.cancelled) == (JobStatus.CANCELLED, 1000)
-
-
-async def test_a_cancelled_job_whose_queued_batches_were_lost_ends_too(yard: JobYard) -> None:
-    await yard.beat()
-    job_id = await yard.job(1000)
-    await feed(yard)
-    await yard.queue.take(["default"], 100, list(Priority), 0)
-    await yard.store.cancel_job(job_id, False, yard.clock())
-    yard.clock.now += GRACE_SECONDS + 1
-    await yard.dispatcher.round()
-    await yard.work()
-    await settle(yard)
-    job = await yard.got(job_id)
-    assert job.status is JobStatus.CANCELLED
-    assert job.counts.success + job.counts.cancelled == 1000
-
-
-async def test_a_redriven_job_runs_and_ends_again(yard: JobYard) -> None:
-    await yard.beat()
-    job_id = await yard.job(30, max_attempts=1)
-    await run_out(yard, ends=lambda item: ExitReason.FAILED if item.seq % 3 == 0 else ExitReason.SUCCEEDED)
-    await settle(yard)
-    assert (await yard.got(job_id)).status is JobStatus.COMPLETED
-    assert await yard.store.redrive(job_id, ItemFilter(), None, yard.clock()) == 10
-    assert await run_out(yard) == 10
-    await settle(yard)
-    assert (await yard.got(job_id)).counts.success == 30
-
-
-async def test_old_jobs_go_with_what_they_left(yard: JobYard, tmp_path: Path) -> None:
-    blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
-    old = await yard.job(3)
-    await run_out(yard)
-    await settle(yard)
-    yard.clock.now += 29 * 86_400
-    fresh = await yard.job(3)
-    await run_out(yard)
-    await settle(yard)
-    for job_id in (old, fresh):
-        await blobs.put(keys.job_metadata(job_id), b"{}", "application/json")
-    yard.clock.now += 2 * 86_400
-    await yard.dispatcher.round()
-    assert await yard.store.job(old) is None
-    assert await blobs.size(keys.job_metadata(old)) is None
-    assert (await yard.got(fresh)).counts.success == 3
-    assert await blobs.size(keys.job_metadata(fresh)) is not None
