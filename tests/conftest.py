@@ -1,4 +1,4 @@
-"""Fixtures for every test: real servers, and a check that nothing leaked."""
+"""Fixtures for every test: real servers, a temporary folder for the whole run, and a check that nothing leaked."""
 
 import signal
 
@@ -12,6 +12,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = [
     "tests.leaks",
+    "tests.temporary",
     "tests.services.postgres",
     "tests.services.seaweed",
     "tests.services.static_site",

@@ -13,7 +13,7 @@ import httpx
 import openpyxl
 import pyarrow.parquet
 
-from tests.leaks import until
+from tests.leaks import PATIENCE, until
 
 STATES = ("pending", "queued", "in_progress", "success", "error", "cancelled")
 FINAL = frozenset({"completed", "cancelled", "failed"})
@@ -62,18 +62,18 @@ class Jobs:
         job: dict[str, Any] = answer.json()
         return job
 
-    def until(self, job_id: str, good: Callable[[dict[str, Any]], bool], seconds: float, what: str) -> dict[str, Any]:
+    def until(self, job_id: str, good: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
         """The job, once it is as wanted."""
 
         def look() -> dict[str, Any] | None:
             job = self.get(job_id)
             return job if good(job) else None
 
-        return until(look, seconds, f"{what}: {self.get(job_id)['counts']}")
+        return until(look, f"{what}: {self.get(job_id)['counts']}")
 
-    def ended(self, job_id: str, seconds: float = 60.0) -> dict[str, Any]:
+    def ended(self, job_id: str) -> dict[str, Any]:
         """The job, once nothing changes any more."""
-        return self.until(job_id, lambda job: job["status"] in FINAL, seconds, "the job ends")
+        return self.until(job_id, lambda job: job["status"] in FINAL, "the job ends")
 
     def items(self, job_id: str, **query: Any) -> list[dict[str, Any]]:
         """All of them, page by page."""
@@ -94,7 +94,7 @@ class Jobs:
         for part in summary["manifests"]["full"]["parts"]:
             yield from self.api.get(part["href"]).json()["entries"]
 
-    def exported(self, job_id: str, seconds: float = 60.0) -> dict[str, list[dict[str, Any]]]:
+    def exported(self, job_id: str) -> dict[str, list[dict[str, Any]]]:
         """The rows of every export of a job, by format, once all are made."""
 
         def made() -> list[dict[str, Any]] | None:
@@ -103,7 +103,7 @@ class Jobs:
             return found if {export["state"] for export in found} == {"done"} else None
 
         files = {}
-        for export in until(made, seconds, "the exports are made"):
+        for export in until(made, "the exports are made"):
             data = self.api.get(export["links"]["download"])
             assert data.status_code == 200, data.text
             files[export["format"]] = rows_of(export["format"], data.content)
@@ -133,7 +133,7 @@ class Watcher:
             self._thread.join()
 
     def _watch(self) -> None:
-        with httpx.Client(timeout=10, trust_env=False, verify=False) as client:
+        with httpx.Client(timeout=PATIENCE, trust_env=False, verify=False) as client:
             while not self._over.wait(_LOOK_SECONDS):
                 for url in self._urls():
                     for job_id in self._job_ids:

@@ -1,16 +1,21 @@
 """What processes are there, and did any outlive its test."""
 
 import os
+import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 T = TypeVar("T")
 _PAUSE = 0.01
+PATIENCE = 120.0
+"""Seconds to wait for what must come. It is paid only by a test that fails, so a busy machine may take its time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +71,20 @@ def living(some: Iterable[Process]) -> list[Process]:
     return [process for process in some if process.lives]
 
 
-def until(found: Callable[[], T | None], seconds: float, what: str) -> T:
+@contextmanager
+def killed_after(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]"]:
+    """Whatever happens in the block, the process and everything it started are gone after it, and its pipes closed."""
+    with process:
+        try:
+            yield process
+        finally:
+            for each in {*descendants(process.pid), *in_session(process.pid)}:
+                with suppress(ProcessLookupError):
+                    os.kill(each.pid, signal.SIGKILL)
+            process.kill()
+
+
+def until(found: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
     """Ask again and again until the answer is true in Python's sense, and return it. Fails after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (answer := found()):
@@ -88,7 +106,7 @@ def nothing_left() -> Iterator[None]:
         return [each.words for each in new if "scrapeyard" in each.words]
 
     yield
-    until(lambda: not left(), 30, f"everything ends with its test: {left()}")
+    until(lambda: not left(), f"everything ends with its test: {left()}")
 
 
 def _read(pid: int) -> Process | None:

@@ -18,12 +18,10 @@ from typing import Any, Self
 
 import httpx
 
-from tests.leaks import Process, descendants, in_session, living, until
+from tests.leaks import PATIENCE, Process, descendants, in_session, living, until
 from tests.services.postgres import PostgresServer
 from tests.services.valkey import ValkeyServer
 
-START_SECONDS = 60.0
-STOP_SECONDS = 40.0
 ROOT = Path(__file__).parent.parent
 QUICK = {
     "SCRAPEYARD_WORKER__SLOTS": "4",
@@ -71,15 +69,15 @@ class Program:
         lines = self.log.read_text("utf-8", errors="replace").splitlines()
         return [event for line in lines if (event := _event(line)) is not None]
 
-    def wait_for(self, event: str, seconds: float = START_SECONDS) -> dict[str, Any]:
-        """The first event of that name. Fails when the process ends before, or after `seconds`."""
+    def wait_for(self, event: str) -> dict[str, Any]:
+        """The first event of that name. Fails when the process ends before, or after a while."""
 
         def found() -> dict[str, Any] | None:
             told = next((each for each in self.events() if each["event"] == event), None)
             assert told or self.runs, f"{self._command} ended with {self._process.returncode}: {self.tail()}"
             return told
 
-        return until(found, seconds, f"{event} from {self._command}; it said: {self.tail()}")
+        return until(found, f"{event} from {self._command}; it said: {self.tail()}")
 
     def tail(self) -> str:
         """The end of what it wrote."""
@@ -96,7 +94,7 @@ class Program:
         tree = self.tree()
         self.terminate()
         try:
-            status = self._process.wait(STOP_SECONDS)
+            status = self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(f"{self._command} did not stop on SIGTERM: {self.tail()}") from None
@@ -134,7 +132,7 @@ class Program:
         def left() -> list[Process]:
             return living([*tree, *in_session(self.pid)])
 
-        until(lambda: not left(), 30, f"all of {self._command} is gone; left: {[each.words for each in left()]}")
+        until(lambda: not left(), f"all of {self._command} is gone; left: {[each.words for each in left()]}")
 
 
 class Shop(Program):
@@ -145,7 +143,7 @@ class Shop(Program):
             "import sys; from scrapeyard.demo import serve; serve('127.0.0.1', 0, lambda u: print(u, file=sys.stderr))"
         )
         super().__init__([sys.executable, "-c", script], home)
-        self.url = until(lambda: self.log.read_text().partition("\n")[0], START_SECONDS, "the shop listens")
+        self.url = until(lambda: self.log.read_text().partition("\n")[0], "the shop listens")
 
 
 class Yard:
@@ -207,13 +205,13 @@ class Yard:
     def client(self, number: int = 0) -> httpx.Client:
         """Calls one of the running gateways. The caller closes it."""
         # Certificates, which nothing here has, would take longer to load than most calls take.
-        return httpx.Client(base_url=self.urls[number], timeout=60, trust_env=False, verify=False)
+        return httpx.Client(base_url=self.urls[number], timeout=PATIENCE, trust_env=False, verify=False)
 
     def ready(self, gateway: Program) -> None:
         """Wait until this gateway takes calls."""
         url = str(gateway.wait_for("gateway.listening")["url"])
-        with httpx.Client(base_url=url, timeout=10, trust_env=False, verify=False) as client:
-            until(lambda: client.get("/api/ready").status_code == 200, START_SECONDS, f"{url} is ready")
+        with httpx.Client(base_url=url, timeout=PATIENCE, trust_env=False, verify=False) as client:
+            until(lambda: client.get("/api/ready").status_code == 200, f"{url} is ready")
         self._urls[gateway.pid] = url
 
     def launch(self, role: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Program:
@@ -316,7 +314,7 @@ class Cluster(Yard):
         for worker in running(self.workers):
             worker.wait_for("worker.started")
         if running(self.dispatchers):
-            until(self.leader, START_SECONDS, "a dispatcher leads")
+            until(self.leader, "a dispatcher leads")
 
     def leader(self) -> Program | None:
         """The dispatcher that leads; None while there is none."""

@@ -14,6 +14,7 @@ import httpx
 from scrapeyard.store.sql import SqlStore
 from tests.chaos.disturb import DISTURBANCES
 from tests.job_calls import FINAL, STATES, Jobs, Watcher, adds_up
+from tests.leaks import PATIENCE
 from tests.programs import Cluster
 
 WAYS = ("worker", "child", "parent", "zygote", "gateway", "dispatcher", "redis", "postgres", "redis-restart")
@@ -87,7 +88,7 @@ def _ended(cluster: Cluster, job_id: str) -> bool:
     """Whether some gateway says so; what is away just now is asked later."""
     for url in cluster.urls:
         with contextlib.suppress(httpx.TransportError, httpx.TimeoutException):
-            answer = httpx.get(f"{url}/api/jobs/{job_id}", timeout=5, trust_env=False, verify=False)
+            answer = httpx.get(f"{url}/api/jobs/{job_id}", timeout=PATIENCE, trust_env=False, verify=False)
             if answer.status_code == 200:
                 return answer.json()["status"] in FINAL
     return False

@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx
 
+from tests.leaks import PATIENCE
+
 FINAL = frozenset({"succeeded", "failed", "cancelled"})
 ANSWERS = frozenset({200, 202, 502, 504})
 """What is answered for a run that was accepted."""
@@ -221,7 +223,7 @@ async def _idle(client: httpx.AsyncClient, url: str, deadline: float) -> list[st
 
 def _client() -> httpx.AsyncClient:
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-    return httpx.AsyncClient(timeout=60, trust_env=False, limits=limits)
+    return httpx.AsyncClient(timeout=PATIENCE, trust_env=False, limits=limits)
 
 
 def _took(run: dict[str, Any]) -> float:

@@ -25,23 +25,34 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def migrated_database(postgres_server: PostgresServer) -> str:
-    """The same on PostgreSQL; its name."""
+    """The same on PostgreSQL; its name. Nobody writes to it."""
     name = postgres_server.create_database()
     migrate(Postgres(make_url(postgres_server.database_url(name))))
     return name
 
 
+@pytest.fixture(scope="session")
+def emptied_database(postgres_server: PostgresServer, migrated_database: str) -> str:
+    """A copy that tests use one after the other: emptying it takes a thousandth of the time of a new copy."""
+    return postgres_server.create_database(migrated_database)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A fresh copy of the migrated database of each kind."""
+    """An empty migrated database of each kind. `new postgresql` is one whose planner knows nothing of other tests."""
     if request.param == "sqlite":
         shutil.copy(request.getfixturevalue("migrated_file"), tmp_path / "copy.db")
         yield f"sqlite:///{tmp_path}/copy.db"
         return
-    server = request.getfixturevalue("postgres_server")
-    name = server.create_database(request.getfixturevalue("migrated_database"))
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    if request.param == "new postgresql":
+        name = server.create_database(request.getfixturevalue("migrated_database"))
+        yield server.database_url(name)
+        server.drop_database(name)
+        return
+    name = request.getfixturevalue("emptied_database")
     yield server.database_url(name)
-    server.drop_database(name)
+    server.empty_database(name)
 
 
 @pytest.fixture

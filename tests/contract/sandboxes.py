@@ -21,6 +21,7 @@ from scrapeyard.model import ExitReason, Limits, LogLine, Scraper, ScraperRef
 from scrapeyard.sandbox.forks import ForkSandbox
 from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.settings import SandboxSettings, WorkerSettings
+from tests.leaks import PATIENCE
 
 SMALL = Limits(  # but for the wall time: a busy machine must not change how a run ends
     wall_seconds=30,
@@ -234,7 +235,7 @@ def command(pid: int) -> str:
 
 
 async def eventually(
-    condition: Callable[[], object], why: Callable[[], str] = lambda: "it never came true", seconds: float = 30.0
+    condition: Callable[[], object], why: Callable[[], str] = lambda: "it never came true", seconds: float = PATIENCE
 ) -> None:
     """Wait until the condition holds. Raises AssertionError."""
     deadline = time.monotonic() + seconds

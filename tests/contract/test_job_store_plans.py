@@ -25,7 +25,7 @@ BY_NUMBERS: dict[str, tuple[Select[Any], dict[str, Any]]] = {
     "taken": (BATCH_ITEMS, {"first": 500, "last": 1499}),
 }
 _WORDS = create_engine("postgresql+asyncpg://").dialect
-on_postgres = pytest.mark.parametrize("migrated_url", ["postgresql"], indirect=True)
+on_postgres = pytest.mark.parametrize("migrated_url", ["new postgresql"], indirect=True)
 
 
 async def _ended(store: SqlStore, job_id: str, count: int = COUNT) -> None:

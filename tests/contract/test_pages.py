@@ -20,6 +20,7 @@ from scrapeyard.engines.cache.patience import PatientPages
 from scrapeyard.engines.cache.port import KeptPage, PageKey, PageStore, StoreStats
 from scrapeyard.engines.cache.redis import RedisPages
 from scrapeyard.errors import Unavailable
+from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 
 LIMIT = 100_000
@@ -367,7 +368,7 @@ class TestRedis:
             with pytest.raises(Unavailable):
                 await store.stats()
             own_valkey.start()
-            await asyncio.wait_for(back.wait(), 10)
+            await asyncio.wait_for(back.wait(), PATIENCE)
             await store.put(key("b"), page(time.time()))
             assert await store.get(key("b")) is not None
         assert [each["event"] for each in logs] == ["cache.away", "cache.back"]

@@ -253,12 +253,14 @@ async def test_a_killed_worker_takes_everything_along(stand: Bench) -> None:
     worker = await asyncio.create_subprocess_exec(
         sys.executable, "-c", WORKER, stand.walls.name, stdout=subprocess.PIPE, cwd=HERE.parents[2]
     )
-    assert worker.stdout is not None
-    told = (await worker.stdout.readuntil(b"up ") + await worker.stdout.readline()).decode().split()
-    family = set(descendants(worker.pid))
-    assert len(family) >= 5
-    worker.kill()
-    await worker.wait()
+    try:
+        assert worker.stdout is not None
+        told = (await worker.stdout.readuntil(b"up ") + await worker.stdout.readline()).decode().split()
+        family = set(descendants(worker.pid))
+        assert len(family) >= 5
+    finally:
+        worker.kill()
+        await worker.wait()
     await eventually(lambda: not any(_lives(pid) for pid in family), lambda: f"of {family}")
     async with bench(stand.walls):
         assert not Path(told[-1]).exists()

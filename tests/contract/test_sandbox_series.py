@@ -17,8 +17,9 @@ from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.sandbox.series import ChildSeries
 from tests.contract.sandbox_scripts import result
 from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, Walls, bench, descendants, eventually
+from tests.leaks import PATIENCE
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 COUNTS = """
 import asyncio, os, sys, threading, time
@@ -276,4 +277,4 @@ async def test_a_closed_series_leaves_no_child(items: Any) -> None:
     await one.value("who")
     child = one.series._held.child
     one.series.close()
-    await asyncio.wait_for(child.exited, 10)
+    await asyncio.wait_for(child.exited, PATIENCE)

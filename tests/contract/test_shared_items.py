@@ -19,6 +19,7 @@ from scrapeyard.results.manifests import read_metadata
 from scrapeyard.results.sharing import Reader, shared
 from scrapeyard.store.sql import SqlStore
 from tests.contract.finished_jobs import NOW, finished_job, good
+from tests.leaks import PATIENCE
 
 WISHES = tuple(ExportWish(type="records", format=format_) for format_ in ("csv", "jsonl", "xlsx", "json"))
 on_sqlite = pytest.mark.parametrize("migrated_url", ["sqlite"], indirect=True)
@@ -105,7 +106,7 @@ async def test_a_file_that_another_makes_holds_no_other_up(store: SqlStore, tmp_
     assert await store.claim_export(taken, "another", NOW, NOW + 60)
     finishing = asyncio.create_task(Finisher(store, blobs, exporter, clock).finish(job))
     other = wished_id(job.id, WISHES[1])
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while (found := await store.export(other)) is None or found.state is not ExportState.DONE:
             await asyncio.sleep(0.01)
     finishing.cancel()
@@ -139,7 +140,7 @@ async def test_every_reader_reads_all_and_one_that_leaves_is_not_waited_for() ->
             leaves.close()
             leaves.close()
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             first, second, _ = await asyncio.gather(read(quick), slowly(), a_few())
     assert first == second == list(range(100))
 

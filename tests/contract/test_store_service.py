@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from scrapeyard.store.port import RunFilter, Store
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.tables import METADATA
 from tests.contract.nouns import NOW, a_run, an_ending, begun
+from tests.leaks import PATIENCE, killed_after
 from tests.services.postgres import PostgresServer
 
 
@@ -89,18 +91,20 @@ class TestStartAndStop:
         )
         command = [sys.executable, "-W", "error", "-c", program, store_url]
         pipe = subprocess.PIPE
-        processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        for process in processes:
-            out, err = process.communicate(timeout=60)
-            assert (process.returncode, err) == (0, "")
-            assert "queued" in out
+        with ExitStack() as stack:
+            started = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
+            processes = [stack.enter_context(killed_after(process)) for process in started]
+            for process in processes:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n"
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.write("go\n")
+                process.stdin.flush()
+            for process in processes:
+                out, err = process.communicate(timeout=PATIENCE)
+                assert (process.returncode, err) == (0, "")
+                assert "queued" in out
 
     async def test_migrations_make_the_tables_that_queries_use(self, store: Store, migrated_url: str) -> None:
         def differences(connection: Connection) -> list[Any]:

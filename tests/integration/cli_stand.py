@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.leaks import PATIENCE, killed_after
 from tests.services.warm import warm
 
 PROGRAM = str(Path(sys.executable).with_name("scrapeyard"))
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "scrapers"
-PATIENCE = 60.0
 _OURS = ("SCRAPEYARD_", "REDIS_URL", "DATABASE_URL", "LOG_LEVEL", "OTEL_", "PYTHONDONTWRITEBYTECODE")
 """Not for a command of a test; bytecode may be kept, since a start compiles a hundred modules."""
 
@@ -81,18 +81,15 @@ class Stand:
         return Ended(done.status, done.out, done.err)
 
     def _fresh(self, words: tuple[str, ...], stdin: str, environment: Mapping[str, str]) -> Ended:
-        process = self.start(*words, stdin=bool(stdin), **environment)
-        try:
+        with self.started(*words, stdin=bool(stdin), **environment) as process:
             out, err = process.communicate(stdin.encode() or None, PATIENCE)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-        assert not group_lives(process.pid), f"{words} left processes"
+            assert not group_lives(process.pid), f"{words} left processes"
         return Ended(process.returncode, out, err)
 
-    def start(self, *words: str, stdin: bool = False, **environment: str) -> subprocess.Popen[bytes]:
-        """Start a command in a session of its own."""
-        return subprocess.Popen(
+    @contextmanager
+    def started(self, *words: str, stdin: bool = False, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A command in a session of its own. What is left of it when the block ends is killed."""
+        process = subprocess.Popen(
             [PROGRAM, *words],
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -101,19 +98,19 @@ class Stand:
             env=self._environment(environment),
             start_new_session=True,
         )
+        with killed_after(process):
+            yield process
 
     @contextmanager
     def serving(self, *words: str, says: bytes) -> Iterator[str]:
         """Keep a server running; yields the word of its stderr that follows `says`."""
-        process = self.start(*words)
-        assert process.stdout is not None
-        assert process.stderr is not None
-        try:
-            yield _word_after(process, says)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=PATIENCE)
-        assert not group_lives(process.pid), f"{words} left processes"
+        with self.started(*words) as process:
+            try:
+                yield line_with(process, says).partition(says)[2].split()[0].decode()
+            finally:
+                process.send_signal(signal.SIGTERM)
+                process.communicate(timeout=PATIENCE)
+            assert not group_lives(process.pid), f"{words} left processes"
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
@@ -129,11 +126,12 @@ def group_lives(session: int) -> bool:
     return True
 
 
-def _word_after(process: subprocess.Popen[bytes], says: bytes) -> str:
+def line_with(process: subprocess.Popen[bytes], part: bytes) -> bytes:
+    """The first line of its stderr that has this in it, however many come before. Fails when it ends first."""
     assert process.stderr is not None
     heard = []
     for line in process.stderr:
         heard.append(line)
-        if says in line:
-            return line.partition(says)[2].split()[0].decode()
+        if part in line:
+            return line
     raise AssertionError(f"it ended: {b''.join(heard).decode()}")

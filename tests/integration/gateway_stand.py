@@ -47,6 +47,7 @@ from scrapeyard.store.port import Ending
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.sqlite import Sqlite
+from tests.leaks import PATIENCE
 
 PAGE = Scraper(
     ref=ScraperRef(id="builtin/page", version="1.0.0"),
@@ -222,7 +223,7 @@ async def open_stand(
         transport = httpx.ASGITransport(app)
         async with (
             app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://gateway", timeout=20) as client,
+            httpx.AsyncClient(transport=transport, base_url="http://gateway", timeout=PATIENCE) as client,
         ):
             yield Stand(
                 settings=settings,

@@ -20,7 +20,7 @@ from tests.contract.sandboxes import descendants, eventually
 from tests.services.batch_yard import ECHO, BatchYard, batch_yard, soon
 from tests.sites.site import Site, page
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 NO_BREAKER = BreakerPolicy(enabled=False)
 SOON = Backoff(kind="linear", first_seconds=0.05, cap_seconds=0.05)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from scrapeyard.repository.cache import Cache
@@ -9,6 +10,7 @@ from scrapeyard.repository.files import list_files
 
 PROGRAM = """
 import asyncio, sys
+from contextlib import suppress
 from pathlib import Path
 from scrapeyard.model import Limits
 from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
@@ -42,10 +44,15 @@ async def test_processes_that_fetch_the_same_at_once_agree(tmp_path: Path) -> No
         )
         for _ in range(3)
     ]
-    for program in programs:
-        assert program.stdout is not None
-        assert await program.stdout.readline() == b"ready\n"
-    ends = await asyncio.gather(*(program.communicate(b"go\n") for program in programs))
+    try:
+        for program in programs:
+            assert program.stdout is not None
+            assert await program.stdout.readline() == b"ready\n"
+        ends = await asyncio.gather(*(program.communicate(b"go\n") for program in programs))
+    finally:
+        for program in programs:
+            with suppress(ProcessLookupError):
+                program.kill()
     assert [program.returncode for program in programs] == [0, 0, 0]
     told = {out.splitlines()[-1] for out, _ in ends}
     assert len(told) == 1

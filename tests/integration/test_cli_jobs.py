@@ -14,7 +14,8 @@ from collections.abc import Iterator
 import openpyxl
 import pytest
 
-from tests.integration.cli_stand import EXAMPLES, PATIENCE, PROGRAM, Ended, Stand
+from tests.integration.cli_stand import EXAMPLES, PATIENCE, PROGRAM, Ended, Stand, line_with
+from tests.leaks import killed_after
 
 JOB_ID = re.compile(r"job_[0-9a-f]{32}")
 SLOW = """
@@ -229,12 +230,11 @@ def test_items_are_appended_to_a_job_that_has_not_ended(yard: Client, done: str)
 
 def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(yard: Client) -> None:
     job = yard.made("jobs", "create", "-", "--scraper", "lab/slow", stdin='{"seconds": 90}\n')
-    process = yard.stand.start("jobs", "watch", job, SCRAPEYARD_URL=yard.url)
-    assert process.stderr is not None
-    assert process.stderr.readline().startswith(b"scrapeyard: running: 0 of 1")
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
+    with yard.stand.started("jobs", "watch", job, SCRAPEYARD_URL=yard.url) as process:
+        assert line_with(process, b"running: 0 of 1").startswith(b"scrapeyard: ")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
     assert f"scrapeyard jobs watch {job}" in err.decode()
     assert yard("jobs", "status", job, "--json").json["status"] == "running"
     assert yard("jobs", "cancel", job, "--kill").status == 0
@@ -251,11 +251,11 @@ def test_a_terminal_is_shown_a_bar(yard: Client) -> None:
         env=os.environ | {"SCRAPEYARD_URL": yard.url, "TERM": "xterm", "COLUMNS": "160"},
     )
     os.close(theirs)
-    shown = _all_of(ours)
-    assert process.wait(PATIENCE) == 0
-    assert process.stdout is not None
-    assert JOB_ID.fullmatch(process.stdout.read().decode().strip())
-    process.stdout.close()
+    with killed_after(process):
+        shown = _all_of(ours)
+        assert process.wait(PATIENCE) == 0
+        assert process.stdout is not None
+        assert JOB_ID.fullmatch(process.stdout.read().decode().strip())
     assert "40 of 40 (100%)" in shown
     assert "0 errors" in shown
     assert "/s" in shown

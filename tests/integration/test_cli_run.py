@@ -58,23 +58,23 @@ def test_a_folder_runs_with_pairs_and_its_words_are_heard(stand: Stand) -> None:
 
 
 def test_words_are_heard_while_the_script_still_runs_and_ctrl_c_ends_it(stand: Stand) -> None:
-    process = stand.start("run", "scrapers/lab/lab", "seconds=60")
-    assert process.stderr is not None
-    assert process.stderr.readline() == b"hello\\x1b[31m\n"
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
-    assert not group_lives(process.pid)
+    with stand.started("run", "scrapers/lab/lab", "seconds=60") as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"hello\\x1b[31m\n"
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+        assert not group_lives(process.pid)
 
 
 def test_sigterm_ends_a_run_and_leaves_nothing(stand: Stand) -> None:
-    process = stand.start("run", "scrapers/lab/lab", "seconds=60")
-    assert process.stderr is not None
-    process.stderr.readline()
-    process.terminate()
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == 143
-    assert not group_lives(process.pid)
+    with stand.started("run", "scrapers/lab/lab", "seconds=60") as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 143
+        assert not group_lives(process.pid)
 
 
 def test_an_id_runs_from_a_folder_of_scrapers_and_the_whole_run_is_told(stand: Stand, shop: str) -> None:
@@ -283,12 +283,11 @@ def test_a_terminal_gets_columns_and_indented_json(stand: Stand) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error_worth_a_word(stand: Stand) -> None:
-    process = stand.start("run", "scrapers/lab/lab", "big=1000000")
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    err = process.stderr.read()
-    process.stderr.close()
-    process.wait(PATIENCE)
+    with stand.started("run", "scrapers/lab/lab", "big=1000000") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        err = process.stderr.read()
+        process.wait(PATIENCE)
     assert b"Traceback" not in err
     assert b"BrokenPipe" not in err

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.cli_stand import EXAMPLES, PATIENCE, Stand, group_lives
+from tests.integration.cli_stand import EXAMPLES, PATIENCE, Stand, group_lives, line_with
 from tests.leaks import until
 
 PRODUCT = str(EXAMPLES / "shop" / "product")
@@ -88,27 +88,26 @@ def test_a_budget_ends_the_job_and_what_it_has_is_written(stand: Stand, shop: st
 def test_ctrl_c_ends_everything_and_leaves_nothing(stand: Stand) -> None:
     before = set(stand.temporary.iterdir())
     file = write(stand, "slow.jsonl", *(f'{{"name": "n{number}", "seconds": 60}}' for number in range(20)))
-    process = stand.start("run", "scrapers/lab/item", "--file", file)
-    assert process.stderr is not None
-    assert b"running: 0 of 20" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
-    assert not group_lives(process.pid)
+    with stand.started("run", "scrapers/lab/item", "--file", file) as process:
+        line_with(process, b"running: 0 of 20")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+        assert not group_lives(process.pid)
     assert set(stand.temporary.iterdir()) == before
 
 
 def test_ctrl_c_ends_a_wait_for_stdin(stand: Stand) -> None:
     before = set(stand.temporary.iterdir())
-    process = stand.start("run", "scrapers/lab/item", "--file", "-", "--format", "jsonl", stdin=True)
-    assert process.stdin is not None
-    process.stdin.write(b'{"name": "a"}\n')
-    process.stdin.flush()
-    until(lambda: {place.parent for place in stand.temporary.glob("*/blobs")} - before, PATIENCE, "the list is read")
-    process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE) == 130
-    process.communicate()
-    assert not group_lives(process.pid)
+    with stand.started("run", "scrapers/lab/item", "--file", "-", "--format", "jsonl", stdin=True) as process:
+        assert process.stdin is not None
+        process.stdin.write(b'{"name": "a"}\n')
+        process.stdin.flush()
+        until(lambda: {place.parent for place in stand.temporary.glob("*/blobs")} - before, "it is read")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+        process.communicate()
+        assert not group_lives(process.pid)
     assert set(stand.temporary.iterdir()) == before
 
 

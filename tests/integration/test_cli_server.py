@@ -109,11 +109,11 @@ def test_the_same_key_runs_once(yard: Client) -> None:
 
 def test_cancel_tells_and_ctrl_c_cancels(yard: Client, done: str) -> None:
     assert "had ended already: succeeded" in yard("runs", "cancel", done).out
-    process = yard.stand.start("scrape", "lab/lab", "seconds=61", SCRAPEYARD_URL=yard.url)
-    running = _wait_for(yard, '"seconds":61')
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130
+    with yard.stand.started("scrape", "lab/lab", "seconds=61", SCRAPEYARD_URL=yard.url) as process:
+        running = _wait_for(yard, '"seconds":61')
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
     assert yard("runs", "logs", "--follow", running).err.startswith("scrapeyard: cancelled")
 
 
@@ -174,15 +174,10 @@ def _wait_for(yard: Client, part: str) -> str:
 
 def test_a_server_whose_log_nobody_reads_any_more_still_ends_when_told(tmp_path: Path) -> None:
     stand = Stand(tmp_path)
-    process = stand.start("up", "--port", "0", "--data-dir", "data")
-    assert process.stdout is not None
-    assert process.stderr is not None
-    assert any(b"listens on " in line for line in process.stderr)
-    process.stderr.close()
-    process.send_signal(signal.SIGTERM)
-    try:
+    with stand.started("up", "--port", "0", "--data-dir", "data") as process:
+        assert process.stderr is not None
+        assert any(b"listens on " in line for line in process.stderr)
+        process.stderr.close()
+        process.send_signal(signal.SIGTERM)
         process.wait(PATIENCE)
-    finally:
-        process.kill()
-        process.stdout.close()
-    assert not group_lives(process.pid)
+        assert not group_lives(process.pid)

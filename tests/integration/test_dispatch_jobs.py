@@ -120,7 +120,7 @@ async def test_a_paused_job_hands_out_nothing_within_a_second(yard: JobYard) -> 
 
 
 async def test_a_new_job_is_begun_within_a_second(cluster: Cluster, yard: JobYard) -> None:
-    until(cluster.leader, PATIENCE, "a dispatcher leads")
+    until(cluster.leader, "a dispatcher leads")
     began = time.monotonic()
     job_id = await yard.job(10)
     while (await yard.got(job_id)).started_at is None:

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import httpx
 import pytest
 
 from tests.integration.docs_pages import PAGES, ROOT, Fence, fences
-from tests.leaks import until
+from tests.leaks import PATIENCE, killed_after, until
 
 SERVER, SHOP = "127.0.0.1:8000", "127.0.0.1:8800"
 BIN = Path(sys.executable).parent
@@ -77,16 +78,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         [*up[1:], "--port", server.rpartition(":")[2], "--data-dir", str(home / "data")],
         ["demo-site", "--port", shop.rpartition(":")[2]],
     )
-    programs = [start(command, home / f"{command[0]}.log", home) for command in commands]
-    try:
-        until(lambda: answers(f"http://{server}/api/ready", programs), 60, "the server is ready")
-        until(lambda: answers(f"http://{shop}/", programs), 60, "the shop is open")
+    with ExitStack() as stack:
+        programs = [start(command, home / f"{command[0]}.log", home) for command in commands]
+        for program in programs:
+            stack.enter_context(killed_after(program))
+        until(lambda: answers(f"http://{server}/api/ready", programs), "the server is ready")
+        until(lambda: answers(f"http://{shop}/", programs), "the shop is open")
         yield Place(server=server, shop=shop, home=home)
-    finally:
         for program in programs:
             program.terminate()
         for program in programs:
-            program.wait(30)
+            program.wait(PATIENCE)
 
 
 def start(arguments: list[str], log: Path, folder: Path) -> subprocess.Popen[bytes]:
@@ -100,7 +102,7 @@ def start(arguments: list[str], log: Path, folder: Path) -> subprocess.Popen[byt
 def answers(url: str, programs: Sequence[subprocess.Popen[bytes]]) -> bool:
     assert all(program.poll() is None for program in programs), "a program ended"
     try:
-        return httpx.get(url, timeout=5, trust_env=False, verify=False).status_code == 200
+        return httpx.get(url, timeout=PATIENCE, trust_env=False, verify=False).status_code == 200
     except httpx.TransportError:
         return False
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 
-from tests.leaks import until
+from tests.leaks import PATIENCE, until
 from tests.programs import Cluster, Embedded, Yard
 from tests.services.proxies import ProxyServer
 from tests.sites.flaresolverr import CHALLENGE, ChallengedSite, FlareSolverrSite
@@ -59,17 +59,17 @@ class Web:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         self._loop.close()
 
     def open(self, server: AbstractAsyncContextManager[T]) -> T:
         """Serves until the module's tests are over."""
-        opened = asyncio.run_coroutine_threadsafe(server.__aenter__(), self._loop).result(10)
+        opened = asyncio.run_coroutine_threadsafe(server.__aenter__(), self._loop).result(PATIENCE)
         self._stack.callback(self._close, server)
         return opened
 
     def _close(self, server: AbstractAsyncContextManager[Any]) -> None:
-        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), self._loop).result(PATIENCE)
 
 
 class Stand:
@@ -137,7 +137,7 @@ class Stand:
             self.done(site.url())
             return bool(self.state(site)["rate"] == rate)
 
-        until(in_force, 10, "the limit is in force in the worker")
+        until(in_force, "the limit is in force in the worker")
 
 
 @pytest.fixture(scope="module", params=YARDS)
@@ -166,7 +166,7 @@ def test_a_run_whose_turn_comes_late_is_put_back_and_holds_no_slot(stand: Stand,
     stand.limit(busy, rate=0.2)
     began, before = time.monotonic(), len(busy.asked)
     run_id = stand.scrape(busy.url(), scraper, wait=0).json()["id"]
-    put_back = until(lambda: _put_back(stand, run_id), 10, "it is put back")
+    put_back = until(lambda: _put_back(stand, run_id), "it is put back")
     assert put_back["exit_reason"] is None
     told = stand.explain(run_id)
     assert f"put back until {put_back['starts_at']}" in told["summary"][0]
@@ -187,7 +187,7 @@ def test_a_run_that_waits_a_little_leaves_its_slot_to_another(stand: Stand) -> N
     busy, other = stand.site(), stand.site()
     stand.limit(busy, rate=0.4)
     run_id = stand.scrape(busy.url(), wait=0).json()["id"]
-    until(lambda: stand.state(busy)["waiting"] == 1, 10, "it waits")
+    until(lambda: stand.state(busy)["waiting"] == 1, "it waits")
     at_once = stand.done(other.url())
     run = stand.look(run_id, wait=20)
     assert (run["status"], run["attempt"]) == ("succeeded", 1)
@@ -205,7 +205,7 @@ def test_a_dead_exit_rests_while_its_pool_serves_and_bytes_are_metered(stand: St
         shown = stand.api.get("/api/proxies").json()["pools"][0]
         return dict(shown) if shown["today"]["bytes"] == 20_000 and shown["health"][0]["resting"] else None
 
-    shown = until(pool, 30, "use and health reach the API")
+    shown = until(pool, "use and health reach the API")
     assert (shown["name"], shown["source"], shown["exits"]) == ("mixed", "settings", 2)
     assert shown["health"][0]["names"] == [f"mixed/127.0.0.1:{stand.dead.port}"]
     assert (shown["today"]["requests"], shown["today"]["failures"]) == (6, 2)
@@ -222,7 +222,7 @@ def test_residential_bytes_go_through_socks_within_their_budget(stand: Stand) ->
     assert (refusal["exit_reason"], refusal["retryable"]) == ("fetch_budget", False)
     assert len(site.asked) == 1
     shown = until(
-        lambda: {each["proxy_class"]: each for each in stand.api.get("/api/proxies").json()["by_class"]}, 30, "classes"
+        lambda: {each["proxy_class"]: each for each in stand.api.get("/api/proxies").json()["by_class"]}, "classes"
     )
     assert "direct" in shown
 
@@ -293,7 +293,7 @@ def test_a_kept_page_serves_until_it_is_invalidated(stand: Stand) -> None:
         stand.done(site.url(), policy=policy)
         return len(site.asked) == 2
 
-    until(fetched_again, 5, "the worker forgets, too")
+    until(fetched_again, "the worker forgets, too")
     stand.done(site.url())
     assert len(site.asked) == 3, "a call that says nothing gets a fresh page"
 
@@ -306,7 +306,7 @@ def test_robots_are_obeyed_where_call_or_site_says_so(stand: Stand) -> None:
     assert "Disallow: /no" in refusal["detail"]
     assert [asked.path for asked in site.asked] == ["/robots.txt"]
     stand.rules(site, robots="obey")
-    until(lambda: stand.scrape(site.url("/no")).status_code == 502, 5, "the rule is in force")
+    until(lambda: stand.scrape(site.url("/no")).status_code == 502, "the rule is in force")
     stand.done(site.url("/no"), policy={"robots": "ignore"})
     stand.done(site.url("/"), policy={"robots": "obey"})
 

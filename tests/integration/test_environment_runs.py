@@ -14,6 +14,7 @@ import pytest
 from scrapeyard.settings import Settings
 from scrapeyard.wiring import Platform
 from tests.contract.sandboxes import Traces
+from tests.leaks import PATIENCE
 from tests.services.package_index import PackageIndex, serve_packages
 from tests.services.wheels import write_wheel
 
@@ -67,7 +68,7 @@ async def running(folder: Path, index: PackageIndex) -> AsyncIterator[Stand]:
     await platform.start()
     try:
         assert platform.gateway is not None
-        async with httpx.AsyncClient(base_url=platform.gateway.url, timeout=60) as client:
+        async with httpx.AsyncClient(base_url=platform.gateway.url, timeout=PATIENCE) as client:
             yield Stand(platform=platform, index=index, client=client)
     finally:
         await platform.stop()
@@ -93,7 +94,7 @@ async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
 
 
 async def eventually(found: Callable[[], Awaitable[Any]], what: str) -> Any:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while not (answer := await found()):
             await asyncio.sleep(0.05)
     assert answer, what
@@ -101,7 +102,7 @@ async def eventually(found: Callable[[], Awaitable[Any]], what: str) -> Any:
 
 
 async def test_packages_are_installed_before_anybody_calls(stand: Stand) -> None:
-    assert await asyncio.to_thread(stand.index.asked.wait, 30)
+    assert await asyncio.to_thread(stand.index.asked.wait, PATIENCE)
     stand.index.gate.set()
 
     async def ready() -> bool:
@@ -117,7 +118,7 @@ async def test_packages_are_installed_before_anybody_calls(stand: Stand) -> None
 
 async def test_a_run_that_waits_for_packages_holds_no_slot(stand: Stand) -> None:
     waiting = [await stand.call(f"test/{name}", wait=0) for name in ("one", "two", "one", "two")]
-    assert await asyncio.to_thread(stand.index.asked.wait, 30)
+    assert await asyncio.to_thread(stand.index.asked.wait, PATIENCE)
     assert (await stand.call("test/plain", wait=30))["result"] == "plain", "the only slot is free"
     assert [(await stand.look(run["id"]))["status"] for run in waiting] == ["running"] * 4
 
@@ -146,7 +147,7 @@ async def test_the_second_call_is_as_fast_as_one_without_requirements(stand: Sta
 
 async def test_a_run_is_cancelled_while_it_waits(stand: Stand) -> None:
     run = await stand.call("test/one", wait=0)
-    assert await asyncio.to_thread(stand.index.asked.wait, 30)
+    assert await asyncio.to_thread(stand.index.asked.wait, PATIENCE)
     await stand.client.delete(f"/api/scrape/{run['id']}")
     ended = await stand.look(run["id"], wait=30)
     assert ended["status"] == "cancelled"
@@ -165,8 +166,8 @@ async def test_what_cannot_be_installed_ends_the_run_with_the_resolvers_words(st
 
 async def test_a_worker_stops_while_runs_wait(stand: Stand) -> None:
     run = await stand.call("test/one", wait=0)
-    assert await asyncio.to_thread(stand.index.asked.wait, 30)
+    assert await asyncio.to_thread(stand.index.asked.wait, PATIENCE)
     assert stand.platform.worker is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await stand.platform.worker.stop()
     assert (await stand.look(run["id"]))["status"] == "queued", "it was handed back"

@@ -22,7 +22,7 @@ from scrapeyard.model import Environment, EnvironmentStatus, Scraper, ScraperRef
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.environments.shelf import Shelf
 from scrapeyard.settings import EnvironmentSettings
-from tests.leaks import descendants, living, until
+from tests.leaks import PATIENCE, descendants, living, until
 from tests.services.package_index import PackageIndex, serve_packages
 from tests.services.wheels import write_wheel
 
@@ -81,7 +81,7 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
     def left() -> list[str]:
         return [each.words for each in living(descendants(os.getpid())) if each.pid not in before]
 
-    until(lambda: not left(), 30, f"no process outlives its build: {left()}")
+    until(lambda: not left(), f"no process outlives its build: {left()}")
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ async def test_whoever_waits_may_leave_and_the_build_goes_on(stand: Stand, index
     async with stand.open(**online(index)) as environments:
         scraper = stand.scraper("tiny")
         waiting = asyncio.create_task(environments.ready(scraper))
-        await asyncio.to_thread(index.asked.wait, 30)
+        await asyncio.to_thread(index.asked.wait, PATIENCE)
         assert environments.state(scraper).status is EnvironmentStatus.BUILDING
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -292,7 +292,7 @@ async def test_stopping_ends_a_build_and_whoever_waits(stand: Stand, index: Pack
     async with stand.open(**online(index)) as environments:
         waiting = asyncio.create_task(environments.ready(stand.scraper("tiny")))
         later = asyncio.create_task(environments.ready(stand.scraper("needy")))
-        await asyncio.to_thread(index.asked.wait, 30)
+        await asyncio.to_thread(index.asked.wait, PATIENCE)
         began = time.monotonic()
         await environments.stop()
         assert time.monotonic() - began < 60
@@ -353,12 +353,12 @@ def test_a_build_that_begins_is_not_taken_for_rubbish(stand: Stand) -> None:
 async def test_a_builder_killed_midway_leaves_only_rubbish(stand: Stand, index: PackageIndex) -> None:
     index.gate.clear()
     process = builder(stand, index)
-    assert await asyncio.to_thread(index.asked.wait, 30)
+    assert await asyncio.to_thread(index.asked.wait, PATIENCE)
     family = descendants(process.pid)
     assert any("uv" in each.words for each in family)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    await asyncio.to_thread(until, lambda: not living(family), 10, "uv dies with its builder")
+    await asyncio.to_thread(until, lambda: not living(family), "uv dies with its builder")
     assert all(name.startswith(".new-") for name in stand.folders())
     index.gate.set()
     async with stand.open(**online(index)) as environments:

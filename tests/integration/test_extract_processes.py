@@ -16,6 +16,7 @@ from scrapeyard.extract.page import extract_page
 from scrapeyard.extract.port import PageUnreadable, RawPage
 from scrapeyard.extract.processes import ProcessExtractor
 from scrapeyard.model import ExitReason
+from tests.leaks import PATIENCE
 
 LIGHT = RawPage(url="https://shop.example/", body=b"<title>light</title><p>x", encoding="utf-8", include=("text",))
 HEAVY = RawPage(
@@ -45,7 +46,7 @@ def _reads_pages(pid: str) -> bool:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.01)
 

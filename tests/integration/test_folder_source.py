@@ -17,6 +17,7 @@ from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.folder import find_scrapers, scraper_files
 from scrapeyard.repository.loading import Terms, load_folder
 from scrapeyard.repository.sources.folder import FolderSource
+from tests.leaks import PATIENCE
 
 CEILING = Limits(wall_seconds=60, memory_mb=256)
 PAGE = Scraper(ref=ScraperRef(id="builtin/page", version="1.0.0"), folder=None)
@@ -216,11 +217,11 @@ async def test_a_change_is_seen_without_being_told(root: Path, make: Make) -> No
     catalogue = make(refresh_seconds=0.02)
     await catalogue.start()
     put(root / "a")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while len(catalogue.listings()) < 2 or catalogue.listings()[1].scraper is None:
             await asyncio.sleep(0.01)
     (root / "a" / "scraper.toml").unlink()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while len(catalogue.listings()) > 1:
             await asyncio.sleep(0.01)
 
@@ -281,7 +282,7 @@ async def test_looking_does_not_block_the_loop(root: Path, make: Make, monkeypat
     real = find_scrapers
 
     def held(folder: Path, avoid: Path | None) -> object:
-        asyncio.run_coroutine_threadsafe(gate.wait(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(gate.wait(), loop).result(PATIENCE)
         return real(folder, avoid)
 
     monkeypatch.setattr("scrapeyard.repository.sources.folder.find_scrapers", held)

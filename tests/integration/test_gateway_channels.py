@@ -9,6 +9,7 @@ import pytest
 
 from scrapeyard.queues.memory import MemoryQueue
 from tests.integration.gateway_stand import Stand, open_stand, write_scraper
+from tests.leaks import PATIENCE
 
 HERE = "/api/scrapers/shop/product"
 STABLE = f"{HERE}/channels/stable"
@@ -81,7 +82,7 @@ async def test_another_gateway_follows(tmp_path: Path) -> None:
     queue = MemoryQueue()
     async with open_stand(tmp_path, queue=queue) as one, open_stand(tmp_path, queue=queue, gateway_id="gw2") as other:
         await move(one, "1.4.1")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while (await other.client.get(HERE)).json()["version"] != "1.4.1":
                 await asyncio.sleep(0.02)
 
@@ -132,7 +133,7 @@ async def test_channels_have_a_bound(stand: Stand) -> None:
     for number in range(50):
         await stand.store.move_channel("shop/product", f"c{number}", "1.4.1", 1.0)
     stand.gateway.channels.look_soon()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while len(stand.gateway.channels.of("shop/product")) < 50:
             await asyncio.sleep(0.01)
     response = await stand.client.put(STABLE, json={"version": "1.4.1"})

@@ -16,6 +16,7 @@ from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import GatewaySettings, Settings
 from scrapeyard.store.port import Ending
 from tests.integration.gateway_stand import Stand, open_services, open_stand, outcome_of, run_of
+from tests.leaks import PATIENCE
 
 URL = "https://shop.example/p/1"
 
@@ -75,7 +76,7 @@ async def test_a_reader_that_hangs_up_leaves_nothing_behind(tmp_path: Path) -> N
             async with client.stream("GET", f"/api/scrape/{run_id}/events") as stream:
                 await anext(stream.aiter_text())
                 assert channels.events(run_id) in queue._listeners.channels()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while channels.events(run_id) in queue._listeners.channels():
                 await asyncio.sleep(0.01)
             while server._gateway.waiters.count:

@@ -18,6 +18,7 @@ from scrapeyard.queues import channels
 from scrapeyard.settings import GatewaySettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand, worker, write_scraper
 from tests.integration.job_desk import get, outcome_of, post, read, urls, work
+from tests.leaks import PATIENCE
 
 
 @pytest.fixture
@@ -342,7 +343,7 @@ async def test_a_job_is_paused_and_goes_on(stand: Stand) -> None:
     assert await work(stand.store, job["id"]) == 0
     async with stand.queue.listen(channels.FEED) as heard:
         assert (await post(stand.client, f"{place}/resume"))["status"] == "running"
-        await asyncio.wait_for(anext(heard), 5)
+        await asyncio.wait_for(anext(heard), PATIENCE)
     for _ in range(2):
         paused = await post(stand.client, f"{place}/pause")
         assert (paused["status"], paused["pause_reason"]) == ("paused", "paused by a call")
@@ -382,7 +383,7 @@ async def test_killing_tells_the_workers(stand: Stand) -> None:
     async with stand.queue.listen(channels.SIGNALS) as heard:
         stopping = await post(stand.client, f"/api/jobs/{job['id']}/cancel?mode=kill")
         assert stopping["status"] == "cancelling"
-        signal = channels.decode_signal(await asyncio.wait_for(anext(heard), 5))
+        signal = channels.decode_signal(await asyncio.wait_for(anext(heard), PATIENCE))
     assert (type(signal).__name__, signal.job_id) == ("CancelJob", job["id"])  # type: ignore[union-attr]
 
 

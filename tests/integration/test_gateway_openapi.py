@@ -45,6 +45,7 @@ from scrapeyard.store.webhook_port import DeliveryFilter
 from tests.integration.gateway_stand import open_services, outcome_of, run_of, worker
 from tests.integration.job_desk import post, urls
 from tests.integration.job_desk import work as job_work
+from tests.leaks import PATIENCE
 
 ENDS = list(ExitReason)
 CHECKS = [
@@ -100,7 +101,7 @@ class Yard:
     async def _make_jobs(self, services: GatewayServices) -> None:
         """One that completed with its files, one that was cancelled, one that runs and one that is paused."""
         store: SqlStore = services.store  # type: ignore[assignment]
-        async with httpx.AsyncClient(base_url=self.url, timeout=20, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=self.url, timeout=PATIENCE, trust_env=False) as client:
             items = [{"item_id": f"k{number}", "url": url} for number, url in enumerate(urls(3))]
             made = [(await post(client, items=items, paused=last))["id"] for last in (False, False, False, True)]
             for job_id in made[:1]:
@@ -120,7 +121,7 @@ class Yard:
     async def _make_schedules(self, services: GatewayServices) -> None:
         """One of jobs and one of runs; deliveries that were given up and that wait."""
         store: SqlStore = services.store  # type: ignore[assignment]
-        async with httpx.AsyncClient(base_url=self.url, timeout=20, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=self.url, timeout=PATIENCE, trust_env=False) as client:
             for target in ({"job": {"items": urls(2)}}, {"scrape": {"url": urls(1)[0]}}):
                 made = await post(client, "/api/schedule", cron="@daily", time_zone="Asia/Seoul", **target)
                 self.schedule_ids.append(made["id"])
@@ -152,16 +153,16 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     thread = threading.Thread(target=lambda: asyncio.run(opened.serve()))
     thread.start()
     try:
-        assert opened.up.wait(20)
+        assert opened.up.wait(PATIENCE)
         yield opened
     finally:
         opened.done.set()
-        thread.join(20)
+        thread.join(PATIENCE)
 
 
 @pytest.fixture(scope="module")
 def contract(yard: Yard) -> schemathesis.BaseSchema:
-    with httpx.Client(timeout=20, trust_env=False) as client:
+    with httpx.Client(timeout=PATIENCE, trust_env=False) as client:
         for _ in ENDS:
             client.post(f"{yard.url}/api/scrape", json={"url": "https://a.example"})
     return openapi.from_url(f"{yard.url}/api/openapi.json")

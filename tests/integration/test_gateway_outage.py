@@ -13,6 +13,7 @@ from scrapeyard.model import RunStatus
 from scrapeyard.queues.redis import RedisQueue
 from scrapeyard.settings import Settings
 from tests.integration.gateway_stand import Stand, open_stand, outcome_of
+from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 
 BODY = {"url": "https://shop.example/p/1"}
@@ -121,6 +122,6 @@ async def test_a_waiting_call_survives_a_restart_of_the_queue(stand: Stand, own_
 
 
 async def _until_up(stand: Stand) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while (await stand.client.get("/api/ready")).status_code != 200:
             await asyncio.sleep(0.05)

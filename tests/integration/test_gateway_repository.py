@@ -15,6 +15,7 @@ from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import RepositorySettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand, worker, write_scraper
+from tests.leaks import PATIENCE
 
 SECRET = "a long secret"
 HERE = "/api/scrapers/shop/product"
@@ -142,7 +143,7 @@ async def test_a_hook_is_answered_at_once_and_makes_everyone_look(stand: Stand, 
         answered = await stand.client.post("/api/scrapers/refresh", content=body, headers=signed(body))
         assert (answered.status_code, answered.json()) == (202, {"event": "push", "refreshing": True})
         assert channels.decode_signal(await anext(signals)) == Refresh(sender="gw1")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while (await get(stand, HERE))["version"] != "1.7.0":
             await asyncio.sleep(0.02)
 
@@ -176,7 +177,7 @@ async def test_another_gateway_s_refresh_is_followed(tmp_path: Path) -> None:
         assert (await get(other, HERE))["version"] == "1.4.2"
         assert (await one.client.post("/api/scrapers/refresh")).status_code == 200
         assert (await get(one, HERE))["version"] == "1.8.0"
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while (await get(other, HERE))["version"] != "1.8.0":
                 await asyncio.sleep(0.02)
 

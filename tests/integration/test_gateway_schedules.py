@@ -23,6 +23,7 @@ from scrapeyard.gateway.schedule_starting import TemplateStarter
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.settings import Settings
 from tests.integration.gateway_stand import Stand, open_services
+from tests.leaks import PATIENCE
 from tests.services.job_yard import Clock
 from tests.sites.site import Site, page
 
@@ -86,7 +87,9 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
         app = application(gateway)
         async with (
             app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway", timeout=20) as client,
+            httpx.AsyncClient(
+                transport=httpx.ASGITransport(app), base_url="http://gateway", timeout=PATIENCE
+            ) as client,
         ):
             parts = {name: getattr(services, name) for name in ("settings", "queue", "store", "recorder", "blobs")}
             desk = Desk(Stand(services=services, gateway=gateway, app=app, client=client, **parts), clock)

@@ -15,6 +15,7 @@ from scrapeyard.model import Cancel, Delivery, Priority, RunStatus
 from scrapeyard.queues import channels
 from scrapeyard.settings import GatewaySettings, Settings
 from tests.integration.gateway_stand import open_services, outcome_of
+from tests.leaks import PATIENCE
 
 URL = "https://shop.example/p/1"
 
@@ -54,7 +55,7 @@ async def hang_up(server: GatewayServer, body: bytes, services: GatewayServices)
 async def test_a_caller_that_hangs_up_cancels_its_run_if_it_asked_so(tmp_path: Path) -> None:
     async with serving(tmp_path) as (server, services), services.queue.listen(channels.SIGNALS) as signals:
         delivery = await hang_up(server, b'{"url":"https://a.example","on_disconnect":"cancel"}', services)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             assert channels.decode_signal(await anext(signals)) == Cancel(run_id=delivery.run_id)
         run = await services.store.get(delivery.run_id)
         assert run is not None
@@ -64,7 +65,7 @@ async def test_a_caller_that_hangs_up_cancels_its_run_if_it_asked_so(tmp_path: P
 async def test_a_caller_that_hangs_up_leaves_its_run_alone_otherwise(tmp_path: Path) -> None:
     async with serving(tmp_path) as (server, services):
         delivery = await hang_up(server, b'{"url":"https://a.example"}', services)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while server._gateway.waiters.count:
                 await asyncio.sleep(0.01)
         await services.recorder.flush()
@@ -78,7 +79,7 @@ async def test_a_declared_body_over_the_limit_is_refused_before_it_is_sent(tmp_p
         host, port = server.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(b"POST /api/scrape HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             answer = await reader.read(4096)
         assert answer.startswith(b"HTTP/1.1 413")
         assert b'"code":"too_large"' in answer
@@ -115,7 +116,7 @@ async def test_stopping_answers_those_who_wait_with_a_durable_handle(tmp_path: P
 
 
 async def test_many_callers_each_get_their_own_answer(tmp_path: Path) -> None:
-    async with serving(tmp_path) as (server, services), httpx.AsyncClient(timeout=20) as client:
+    async with serving(tmp_path) as (server, services), httpx.AsyncClient(timeout=PATIENCE) as client:
 
         async def work() -> None:
             for _ in range(50):

@@ -23,7 +23,7 @@ from scrapeyard.repository.sources import git_mirror, git_reader, git_refs
 from scrapeyard.repository.sources.git import GitSource
 from scrapeyard.repository.sources.port import Offer, Release, Source
 from scrapeyard.settings import SourceSettings
-from tests.leaks import Process, descendants, living, until
+from tests.leaks import PATIENCE, Process, descendants, living, until
 from tests.services.git_repository import GitRepository
 from tests.services.git_server import GitServer
 
@@ -416,7 +416,7 @@ async def test_a_cancelled_look_kills_its_git(repository: GitRepository, make: M
     server.stall_packs = threading.Event()
     source = make(server.url())
     look = asyncio.create_task(source.look(""))
-    assert await asyncio.to_thread(server.stalled.wait, 10)
+    assert await asyncio.to_thread(server.stalled.wait, PATIENCE)
     assert [each for each in descendants(os.getpid()) if "git" in each.words]
     look.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -439,7 +439,7 @@ async def test_a_git_that_is_killed_in_a_fetch_is_followed_by_one_that_is_not(
     repository.commit()
     server.stall_packs = threading.Event()
     look = asyncio.create_task(source.look(offer.mark))
-    assert await asyncio.to_thread(server.stalled.wait, 10)
+    assert await asyncio.to_thread(server.stalled.wait, PATIENCE)
     (fetch,) = [each for each in descendants(os.getpid()) if "--depth=" in each.words]
     server.stall_packs.set()
     server.stall_packs = None
@@ -543,7 +543,7 @@ async def test_processes_that_read_are_used_again_and_do_not_stay(
     assert "scraper.py" in await content(source, offer.releases[0], tmp_path / "two")
     monkeypatch.setattr(git_reader, "KEEP_SECONDS", 0)
     await content(source, offer.releases[0], tmp_path / "three")
-    await asyncio.to_thread(until, lambda: not readers(), 30, "the readers end")
+    await asyncio.to_thread(until, lambda: not readers(), "the readers end")
 
 
 async def test_two_sources_may_share_a_home(repository: GitRepository, make: Make, server: GitServer) -> None:
@@ -564,7 +564,7 @@ async def test_a_process_that_is_killed_in_a_fetch_leaves_no_harm(
     stall = server.stall_packs = threading.Event()
     words = (sys.executable, "-c", LOOK, server.url(), str(tmp_path / "home"))
     with subprocess.Popen(words, start_new_session=True) as process:
-        assert await asyncio.to_thread(server.stalled.wait, 20)
+        assert await asyncio.to_thread(server.stalled.wait, PATIENCE)
         orphans = [each for each in descendants(process.pid) if "git" in each.words]
         assert orphans
         process.kill()
@@ -573,7 +573,7 @@ async def test_a_process_that_is_killed_in_a_fetch_leaves_no_harm(
     server.stall_packs = None
     stall.set()
     assert names(await looked(make(server.url()))) == ["shop/product@1.0.0"]
-    await asyncio.to_thread(until, lambda: not living(orphans), 30, "the orphans end")
+    await asyncio.to_thread(until, lambda: not living(orphans), "the orphans end")
 
 
 async def test_a_full_disk_is_said_so_and_survived(

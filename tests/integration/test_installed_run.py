@@ -7,12 +7,14 @@ import subprocess
 import sys
 import venv
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.integration.cli_stand import PATIENCE, group_lives
+from tests.leaks import killed_after
 from tests.services.packages import MODULE, install
 
 PROGRAM = "from scrapeyard.cli.main import main; main()"
@@ -41,11 +43,13 @@ class Interpreter:
         (self.site / "scrapeyard-of-the-tests.pth").write_text("\n".join(paths) + "\n")
         (folder / "tmp").mkdir()
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
+    @contextmanager
+    def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A command. What is left of it when the block ends is killed."""
         python = str(self.folder / "venv" / "bin" / "python")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("SCRAPEYARD_", "PYTHON"))}
         secrets = {"SCRAPEYARD_REPOSITORY__SECRETS_FILE": str(self.folder / "secrets.toml")}
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [python, "-I", "-c", PROGRAM, *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -54,6 +58,8 @@ class Interpreter:
             env={**kept, **secrets, "TMPDIR": str(self.folder / "tmp")},
             start_new_session=True,
         )
+        with killed_after(process):
+            yield process
 
 
 @pytest.fixture(scope="module")
@@ -68,39 +74,39 @@ def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
 
 @pytest.fixture(scope="module")
 def server(interpreter: Interpreter) -> Iterator[httpx.Client]:
-    process = interpreter.start("up", "--port", "0")
-    assert process.stderr is not None
-    heard: list[bytes] = []
-    try:
-        for line in process.stderr:
-            heard.append(line)
-            if line.startswith(b"{") and (address := json.loads(line).get("url")):
-                break
-        else:
-            raise AssertionError(b"".join(heard).decode())
-        with httpx.Client(base_url=address, trust_env=False, timeout=30) as client:
-            yield client
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=PATIENCE)
-    assert not group_lives(process.pid)
+    with interpreter.started("up", "--port", "0") as process:
+        assert process.stderr is not None
+        heard: list[bytes] = []
+        try:
+            for line in process.stderr:
+                heard.append(line)
+                if line.startswith(b"{") and (address := json.loads(line).get("url")):
+                    break
+            else:
+                raise AssertionError(b"".join(heard).decode())
+            with httpx.Client(base_url=address, trust_env=False, timeout=PATIENCE) as client:
+                yield client
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=PATIENCE)
+        assert not group_lives(process.pid)
 
 
 def test_it_is_listed_and_answers_like_any_other(server: httpx.Client) -> None:
     listed = {each["id"]: each for each in server.get("/api/scrapers").json()["scrapers"]}
     assert listed["parcel/echo"]["valid"], listed["parcel/echo"]
     answer = server.post(
-        "/api/scrape", json={"scraper": "parcel/echo", "input": {"text": "ab", "times": 2}, "wait": 20}
+        "/api/scrape", json={"scraper": "parcel/echo", "input": {"text": "ab", "times": 2}, "wait": 60}
     )
     assert answer.status_code == 200, answer.text
     assert answer.json()["result"] == {"text": "abab", "greeting": "hello é \x7f"}
     assert answer.json()["version"] == "1.0.0"
-    refused = server.post("/api/scrape", json={"scraper": "parcel/echo", "input": {"text": 3}, "wait": 20})
+    refused = server.post("/api/scrape", json={"scraper": "parcel/echo", "input": {"text": 3}, "wait": 60})
     assert refused.status_code == 422, refused.text
 
 
 def test_its_secret_reaches_it_and_nothing_else(server: httpx.Client) -> None:
-    answer = server.post("/api/scrape", json={"scraper": "parcel/secretive", "wait": 20})
+    answer = server.post("/api/scrape", json={"scraper": "parcel/secretive", "wait": 60})
     assert answer.status_code == 200, answer.text
     assert answer.json()["result"] == {"length": len(KEY)}
     links = answer.json()["links"]
@@ -116,12 +122,12 @@ def test_an_upgrade_is_live_without_a_restart(server: httpx.Client, interpreter:
     for version, module, wanted in (("1.0.0", older, "ab"), ("1.1.0", newer, "AB")):
         install(interpreter.site, "crate", {"m": module}, {"m": "crate.m"}, version)
         assert server.post("/api/scrapers/refresh").status_code == 200
-        answer = server.post("/api/scrape", json={"scraper": "crate/echo", "input": {"text": "ab"}, "wait": 20})
+        answer = server.post("/api/scrape", json={"scraper": "crate/echo", "input": {"text": "ab"}, "wait": 60})
         assert answer.json()["result"]["text"] == wanted
 
 
 def test_run_finds_it_without_a_server(interpreter: Interpreter) -> None:
-    process = interpreter.start("run", "parcel/echo", "text=x")
-    out, err = process.communicate(timeout=PATIENCE)
+    with interpreter.started("run", "parcel/echo", "text=x") as process:
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err.decode()
     assert json.loads(out)["greeting"].startswith("hello")

@@ -269,7 +269,7 @@ async def test_processes_that_an_import_starts_are_ended(source: InstalledSource
     install(site, "parcel", {"m": text}, {"m": "parcel.m"})
     await offer(source)
     started = processes().get(int(pid_file.read_text()))
-    until(lambda: started is None or not started.lives, 30, "the process of the import is gone")
+    until(lambda: started is None or not started.lives, "the process of the import is gone")
 
 
 async def test_odd_metadata_of_strangers_is_passed_over(source: InstalledSource, site: Path) -> None:

@@ -35,7 +35,7 @@ def jobs(yard: Yard) -> Iterator[Jobs]:
     with yard.client() as api:
         yield Jobs(api)
         workers = "/api/workers"
-        until(lambda: not any(worker["busy"] for worker in api.get(workers).json()["workers"]), 30, "quiet")
+        until(lambda: not any(worker["busy"] for worker in api.get(workers).json()["workers"]), "quiet")
 
 
 def test_a_list_of_thousands_becomes_files_that_hold_every_item_once(yard: Yard, jobs: Jobs) -> None:
@@ -67,11 +67,11 @@ def test_items_of_a_script_run_in_children(jobs: Jobs, isolation: str) -> None:
 
 def test_a_paused_job_hands_nothing_out_and_goes_on_when_told(jobs: Jobs) -> None:
     job_id = jobs.create([{"n": n, "seconds": 0.02} for n in range(500)], "lab/count", policy={"isolation": "job"})
-    jobs.until(job_id, lambda job: job["counts"]["success"] > 50, 30, "it runs")
+    jobs.until(job_id, lambda job: job["counts"]["success"] > 50, "it runs")
     jobs.ask(job_id, "pause")
     asked = time.time()
-    still = jobs.until(job_id, lambda job: not job["counts"]["in_progress"], 30, "what runs has ended")
-    until(lambda: time.time() > asked + 2, 10, "time passes")
+    still = jobs.until(job_id, lambda job: not job["counts"]["in_progress"], "what runs has ended")
+    until(lambda: time.time() > asked + 2, "time passes")
     later = jobs.get(job_id)
     assert later["status"] == "paused"
     assert later["counts"]["queued"] == 0
@@ -85,11 +85,11 @@ def test_a_paused_job_hands_nothing_out_and_goes_on_when_told(jobs: Jobs) -> Non
 @pytest.mark.parametrize("isolation", ["run", "job"])
 def test_a_killed_job_leaves_no_child(yard: Yard, jobs: Jobs, isolation: str) -> None:
     job_id = jobs.create([{"n": n, "seconds": 50} for n in range(300)], "lab/count", policy={"isolation": isolation})
-    at_work = until(lambda: _all_open_slots(jobs), 30, "every slot that is open to jobs is taken")
-    children = until(lambda: _at_least(at_work, _children(yard)), 30, "each has its child")
+    at_work = until(lambda: _all_open_slots(jobs), "every slot that is open to jobs is taken")
+    children = until(lambda: _at_least(at_work, _children(yard)), "each has its child")
     jobs.ask(job_id, "cancel", mode="kill")
-    until(lambda: len(children) - len(living(children)) >= at_work, 10, "the children end")
-    job = jobs.ended(job_id, 10)
+    until(lambda: len(children) - len(living(children)) >= at_work, "the children end")
+    job = jobs.ended(job_id)
     assert (job["status"], job["counts"]["cancelled"]) == ("cancelled", 300)
 
 
@@ -97,10 +97,10 @@ def test_a_cancelled_job_is_told_at_once_and_leaves_its_files(jobs: Jobs) -> Non
     rows = [{"item_id": f"k{n}", "n": n} for n in range(400)]
     exports = [{"type": "records", "format": "csv"}]
     job_id = jobs.create(rows, "builtin/echo", policy={"rate": 50}, exports=exports)
-    jobs.until(job_id, lambda job: job["counts"]["success"] > 0, 30, "it runs")
+    jobs.until(job_id, lambda job: job["counts"]["success"] > 0, "it runs")
     jobs.ask(job_id, "cancel")
     counts = jobs.ended(job_id)["counts"]
-    job = jobs.until(job_id, lambda job: not job["files_pending"], 30, "its files are written")
+    job = jobs.until(job_id, lambda job: not job["files_pending"], "its files are written")
     assert (job["status"], job["counts"]) == ("cancelled", counts)
     assert 0 < counts["success"] == 400 - counts["cancelled"] < 400
     entries = {entry["item_id"]: entry["status"] for entry in jobs.manifested(job_id)}
@@ -117,10 +117,10 @@ def test_two_jobs_of_different_size_share_evenly(jobs: Jobs) -> None:
     large = jobs.create(items(6000), "lab/count", policy=policy, paused=True)
     small = jobs.create(items(1000), "lab/count", policy=policy, paused=True)
     for job_id in (large, small):
-        jobs.until(job_id, lambda job: not job["reading"], 30, "it is read")
+        jobs.until(job_id, lambda job: not job["reading"], "it is read")
     for job_id in (large, small):
         jobs.ask(job_id, "resume")
-    jobs.until(small, lambda job: job["counts"]["success"] >= 800, 60, "the small one is nearly done")
+    jobs.until(small, lambda job: job["counts"]["success"] >= 800, "the small one is nearly done")
     done = jobs.get(large)["counts"]["success"]
     jobs.ask(large, "cancel", mode="kill")
     jobs.ended(small)
@@ -153,7 +153,7 @@ def test_an_interactive_call_does_not_wait_behind_a_large_job(jobs: Jobs) -> Non
 
     idle = statistics.median([ask() for _ in range(15)][5:])
     job_id = jobs.upload(({"n": n} for n in range(20_000)), "builtin/echo")
-    jobs.until(job_id, lambda job: job["counts"]["success"] > 500, 30, "it runs")
+    jobs.until(job_id, lambda job: job["counts"]["success"] > 500, "it runs")
     busy = statistics.median(ask() for _ in range(10))
     job = jobs.get(job_id)
     jobs.ask(job_id, "cancel")
@@ -170,11 +170,11 @@ def test_a_job_goes_on_after_everything_was_killed(name: str) -> None:
             jobs = Jobs(api)
             policy = {"isolation": "job", **PATIENT}
             job_id = jobs.upload(rows, "lab/count", policy=policy, exports=EVERY_FORMAT)
-            jobs.until(job_id, lambda job: job["counts"]["success"] > 100, 30, "it runs")
+            jobs.until(job_id, lambda job: job["counts"]["success"] > 100, "it runs")
         _kill_and_start(yard)
         with yard.client() as api:
             jobs = Jobs(api)
-            job = jobs.ended(job_id, 90)
+            job = jobs.ended(job_id)
             assert (job["counts"]["success"], job["counts"]["total"]) == (600, 600)
             items = jobs.items(job_id)
             assert [(item["result"]["n"], item["result"]["square"]) for item in items] == [

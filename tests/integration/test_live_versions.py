@@ -11,6 +11,7 @@ import httpx
 import pytest
 from msgspec import Struct
 
+from tests.leaks import PATIENCE
 from tests.programs import Embedded
 from tests.services.git_repository import GitRepository
 
@@ -48,7 +49,7 @@ def yard(team: GitRepository, nothing_left: None) -> Iterator[Embedded]:
 
 async def test_a_push_while_calls_run_is_live_within_two_seconds(yard: Embedded, team: GitRepository) -> None:
     limits = httpx.Limits(max_connections=200)
-    async with httpx.AsyncClient(base_url=yard.urls[0], timeout=30, trust_env=False, limits=limits) as api:
+    async with httpx.AsyncClient(base_url=yard.urls[0], timeout=PATIENCE, trust_env=False, limits=limits) as api:
         warm = await _call(api, 0)
         assert (warm.status, warm.version) == (200, "1.0.0")
         live = asyncio.Event()
@@ -71,7 +72,7 @@ async def test_a_push_while_calls_run_is_live_within_two_seconds(yard: Embedded,
 
 
 async def test_a_repository_that_dies_stops_nothing(yard: Embedded, team: GitRepository) -> None:
-    async with httpx.AsyncClient(base_url=yard.urls[0], timeout=30, trust_env=False) as api:
+    async with httpx.AsyncClient(base_url=yard.urls[0], timeout=PATIENCE, trust_env=False) as api:
         shutil.move(team.bare, team.bare.with_name("gone"))
         await api.post("/api/scrapers/refresh")
         assert (await _call(api, 1)).status == 200
@@ -80,7 +81,7 @@ async def test_a_repository_that_dies_stops_nothing(yard: Embedded, team: GitRep
     yard.programs[0].stop()
     again = yard.add()
     yard.ready(again)
-    async with httpx.AsyncClient(base_url=yard.urls[0], timeout=30, trust_env=False) as api:
+    async with httpx.AsyncClient(base_url=yard.urls[0], timeout=PATIENCE, trust_env=False) as api:
         assert (await _call(api, 2)).version == "1.0.0"
 
 

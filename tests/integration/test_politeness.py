@@ -19,6 +19,7 @@ from scrapeyard.queues.redis import RedisQueue
 from scrapeyard.settings import SiteSettings
 from scrapeyard.store.port import SiteRules
 from scrapeyard.store.sql import SqlStore
+from tests.leaks import PATIENCE
 
 PAGE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: text/plain\r\n\r\nhi"
 PROCESSES = 3
@@ -114,7 +115,7 @@ class Fetchers:
         ends: Counter[str] = Counter()
         ending, self.processes = self.processes, []
         for process in ending:
-            out, _ = await asyncio.to_thread(process.communicate, timeout=20)
+            out, _ = await asyncio.to_thread(process.communicate, timeout=PATIENCE)
             assert process.returncode == 0
             ends.update(json.loads(out.splitlines()[-1]))  # before it stands what was logged
         return ends
@@ -163,7 +164,7 @@ async def test_a_killed_process_holds_nothing_for_long(yard: Yard) -> None:
             await asyncio.sleep(0.01)
         fetchers.kill(2)
         before = len(yard.arrivals[LIMITED])
-        async with asyncio.timeout(14):
+        async with asyncio.timeout(PATIENCE):
             while len(yard.arrivals[LIMITED]) < before + 30:
                 await asyncio.sleep(0.02)
         await fetchers.end()

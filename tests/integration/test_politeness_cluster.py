@@ -11,7 +11,7 @@ from itertools import count
 import httpx
 import pytest
 
-from tests.leaks import until
+from tests.leaks import PATIENCE, until
 from tests.programs import Cluster
 
 BODY = b"<!doctype html><title>A page</title><p>Hello.</p>"
@@ -52,7 +52,7 @@ class Web:
     def seen(self, host: str, seconds: float) -> float:
         """Requests a second that a site sees from now on, for so long."""
         began, before = time.monotonic(), len(self.arrivals[host])
-        until(lambda: time.monotonic() - began >= seconds, seconds + 5, "time passes")
+        until(lambda: time.monotonic() - began >= seconds, "time passes")
         return (len(self.arrivals[host]) - before) / (time.monotonic() - began)
 
     async def serve(self, up: threading.Event, done: threading.Event) -> None:
@@ -73,11 +73,11 @@ def serving() -> Iterator[Web]:
     thread = threading.Thread(target=lambda: asyncio.run(web.serve(up, done)))
     thread.start()
     try:
-        assert up.wait(10)
+        assert up.wait(PATIENCE)
         yield web
     finally:
         done.set()
-        thread.join(10)
+        thread.join(PATIENCE)
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def scraping_freely(url: str, web: Web) -> Iterator[list[float]]:
     stop = threading.Event()
 
     def keep_calling() -> None:
-        with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+        with httpx.Client(base_url=url, timeout=PATIENCE, trust_env=False) as client:
             while not stop.is_set():
                 began = time.monotonic()
                 answer = client.post("/api/scrape", json={"url": web.page(FREE), "wait": 20})
@@ -100,7 +100,7 @@ def scraping_freely(url: str, web: Web) -> Iterator[list[float]]:
         yield took
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(PATIENCE)
 
 
 @pytest.mark.chaos
@@ -115,7 +115,7 @@ def test_a_cluster_keeps_to_a_rate_without_holding_slots() -> None:
             answer = client.post("/api/scrape", json={"urls": urls, "wait": 0})
             assert answer.status_code == 202, answer.text
         site = f"/api/sites/{LIMITED}"
-        until(lambda: client.get(site).json()["state"]["waiting"] > 500, 30, "many wait for their turn")
+        until(lambda: client.get(site).json()["state"]["waiting"] > 500, "many wait for their turn")
 
         with scraping_freely(cluster.urls[0], web) as took:
             assert web.seen(LIMITED, 6) == pytest.approx(50, rel=0.05)
@@ -127,10 +127,10 @@ def test_a_cluster_keeps_to_a_rate_without_holding_slots() -> None:
         assert sorted(took)[len(took) // 2] < 0.5
 
         client.put(site, json={"rate": 100})
-        until(lambda: client.get(site).json()["state"]["rate"] == 100, 1, "the new limit is in force")
+        until(lambda: client.get(site).json()["state"]["rate"] == 100, "the new limit is in force")
         assert web.seen(LIMITED, 3) == pytest.approx(100, rel=0.1)
         client.put(site, json={"rate": 0})
-        until(lambda: _unfinished(client) == 0, 90, "all have ended")
+        until(lambda: _unfinished(client) == 0, "all have ended")
         failed = client.get("/api/scrape", params={"status": "failed", "limit": 200}).json()["runs"]
         assert [(run["exit_reason"], run["error"]) for run in failed] == []
         assert len(web.arrivals[LIMITED]) == BACKLOG

@@ -24,6 +24,7 @@ from scrapeyard.repository.sources.indexed import http_source, s3_source
 from scrapeyard.repository.sources.port import Source
 from scrapeyard.settings import SourceSettings
 from tests.contract.source_stands import SCRIPT, PlainStand, contents, publish_folder, write_scraper
+from tests.leaks import PATIENCE
 from tests.services import static_site as habits
 from tests.services.seaweed import ACCESS_KEY, SECRET_KEY, SeaweedServer
 from tests.services.static_site import StaticSite
@@ -191,7 +192,7 @@ async def test_processes_that_publish_at_once_lose_nothing(place: Place, tmp_pat
     for worker in workers:
         worker.start()
     for worker in workers:
-        await asyncio.to_thread(worker.join, 60)
+        await asyncio.to_thread(worker.join, PATIENCE)
         assert worker.exitcode == 0
     assert await place.versions() == {"shop/product": {"1.0.0", "1.1.0", "1.2.0"}}
 
@@ -361,7 +362,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         env=clean | environment,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 

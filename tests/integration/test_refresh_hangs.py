@@ -37,13 +37,13 @@ def test_a_cancel_is_heard_while_a_look_hangs(yard: Embedded, static_site: Stati
     with yard.client() as api:
         assert api.post("/api/scrapers/refresh").status_code == 200
         run = api.post("/api/scrape", json={"scraper": "slow/sleep", "wait": 0}).json()
-        until(lambda: _status(api, run["id"]) == "running", SECONDS, "it runs")
+        until(lambda: _status(api, run["id"]) == "running", "it runs")
         static_site.forget()
         static_site.habits["/index.json"] = stalls
         assert api.post("/api/scrapers/refresh", headers={"X-GitHub-Event": "push"}).status_code == 202
-        until(static_site.paths, SECONDS, "a look began")
+        until(static_site.paths, "a look began")
         api.delete(f"/api/scrape/{run['id']}")
-        until(lambda: _status(api, run["id"]) == "cancelled", SECONDS, "it is cancelled")
+        until(lambda: _status(api, run["id"]) == "cancelled", "it is cancelled")
 
 
 def test_what_is_new_elsewhere_is_live_while_a_look_hangs(yard: Embedded, static_site: StaticSite) -> None:
@@ -51,12 +51,12 @@ def test_what_is_new_elsewhere_is_live_while_a_look_hangs(yard: Embedded, static
     hook = {"X-GitHub-Event": "push"}
     with yard.client() as api:
         assert api.post("/api/scrapers/refresh", headers=hook).status_code == 202
-        until(static_site.paths, SECONDS, "a look began")
-        until(lambda: "1.0.0" in _versions(api), SECONDS, "what the first look found")
+        until(static_site.paths, "a look began")
+        until(lambda: "1.0.0" in _versions(api), "what the first look found")
         manifest = yard.scrapers / "slow" / "sleep" / "scraper.toml"
         manifest.write_text(manifest.read_text().replace("1.0.0", "1.1.0"))
         assert api.post("/api/scrapers/refresh", headers=hook).status_code == 202
-        until(lambda: "1.1.0" in _versions(api), SECONDS, "what the second look found")
+        until(lambda: "1.1.0" in _versions(api), "what the second look found")
 
 
 def _versions(api: httpx.Client) -> list[str]:

@@ -147,7 +147,7 @@ def test_a_run_cancelled_on_timeout_takes_its_child_along(yard: Yard, api: httpx
     _running(api, run_id)
     children = [child for worker in yard.workers for child in worker.children()]
     api.delete(f"/api/scrape/{run_id}")
-    dead = until(lambda: len(children) - len(living(children)), 30, "the child ends")
+    dead = until(lambda: len(children) - len(living(children)), "the child ends")
     assert dead == 1
     answer = api.post("/api/scrape", json=_nap(30, wait=1, on_timeout="cancel"))
     assert answer.status_code == 504
@@ -229,7 +229,7 @@ def test_a_waiting_call_is_answered_though_bulk_runs_fill_the_workers(yard: Yard
         shown = api.get("/api/scrape", params={"status": "running", "limit": 200}).json()["runs"]
         return bool(len([run for run in shown if run["id"] in bulk]) == open_to_bulk)
 
-    until(busy, 20, "bulk fills every slot that it may")
+    until(busy, "bulk fills every slot that it may")
     run = _done(api, **_nap(0.05, wait=10))
     assert run["timing"]["queue_ms"] < 20_000
     for run_id in bulk:
@@ -256,11 +256,11 @@ def test_an_edited_scraper_is_live_after_a_refresh(yard: Yard, api: httpx.Client
     try:
         assert _done(api, **call)["result"]["mark"] == "first"
         assert api.post("/api/scrapers/refresh").status_code == 200
-        until(lambda: [_done(api, **call)["result"]["mark"] for _ in range(6)] == ["second"] * 6, 20, "it is live")
+        until(lambda: [_done(api, **call)["result"]["mark"] for _ in range(6)] == ["second"] * 6, "it is live")
     finally:
         script.write_text(old)
         api.post("/api/scrapers/refresh")
-    until(lambda: [_done(api, **call)["result"]["mark"] for _ in range(6)] == ["first"] * 6, 20, "it is back")
+    until(lambda: [_done(api, **call)["result"]["mark"] for _ in range(6)] == ["first"] * 6, "it is back")
 
 
 def test_a_retry_leads_to_a_second_attempt(api: httpx.Client) -> None:
@@ -288,7 +288,7 @@ def test_two_gateways_share_every_run(cluster: Cluster, api: httpx.Client) -> No
         assert api.get(f"/api/scrape/{run_id}", params={"wait": 10}).json()["status"] == "cancelled"
         run = _done(api, **_nap(0.05))
         # Another gateway reads from the store alone, which may be a batch (50 ms) behind the answer.
-        until(lambda: other.get(f"/api/scrape/{run['id']}").json().get("result") == run["result"], 20, "it is there")
+        until(lambda: other.get(f"/api/scrape/{run['id']}").json().get("result") == run["result"], "it is there")
 
 
 def test_a_channel_moved_at_one_gateway_is_in_force_at_the_other(cluster: Cluster, api: httpx.Client) -> None:
@@ -301,16 +301,16 @@ def test_a_channel_moved_at_one_gateway_is_in_force_at_the_other(cluster: Cluste
     with cluster.client(1) as other:
         try:
             assert api.post("/api/scrapers/refresh").status_code == 200
-            until(lambda: _done(other, **_nap(0))["version"] == "9.0.0", 20, "the other gateway has the new version")
+            until(lambda: _done(other, **_nap(0))["version"] == "9.0.0", "the other gateway has the new version")
             moved = api.put("/api/scrapers/lab/nap/channels/stable", json={"version": before})
             assert moved.json()["channels"] == {"stable": before}
             assert _done(api, **_nap(0))["version"] == before
-            until(lambda: _done(other, **_nap(0))["version"] == before, 20, "the other gateway follows")
+            until(lambda: _done(other, **_nap(0))["version"] == before, "the other gateway follows")
         finally:
             other.delete("/api/scrapers/lab/nap/channels/stable")
             shutil.rmtree(newer)
             api.post("/api/scrapers/refresh")
-            until(lambda: _done(api, **_nap(0))["version"] == before, 20, "all is as it was")
+            until(lambda: _done(api, **_nap(0))["version"] == before, "all is as it was")
 
 
 def test_a_worker_that_is_told_to_stop_finishes_what_it_runs(cluster: Cluster, api: httpx.Client) -> None:
@@ -350,13 +350,13 @@ def _handle(api: httpx.Client, seconds: float) -> str:
 
 
 def _running(api: httpx.Client, run_id: str) -> None:
-    until(lambda: api.get(f"/api/scrape/{run_id}").json()["status"] == "running", 20, f"{run_id} runs")
+    until(lambda: api.get(f"/api/scrape/{run_id}").json()["status"] == "running", f"{run_id} runs")
 
 
 def _quiet(yard: Yard) -> None:
     """No test leaves work to the next."""
     with yard.client() as api:
-        until(lambda: not any(worker["busy"] for worker in api.get("/api/workers").json()["workers"]), 20, "quiet")
+        until(lambda: not any(worker["busy"] for worker in api.get("/api/workers").json()["workers"]), "quiet")
 
 
 def _extra_worker(cluster: Cluster, drain_seconds: float) -> Program:

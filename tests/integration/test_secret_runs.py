@@ -9,6 +9,7 @@ import pytest
 
 from scrapeyard.settings import Settings
 from scrapeyard.wiring import Platform
+from tests.leaks import PATIENCE
 
 SCRIPT = """
 def run(ctx, fail: bool = False):
@@ -43,7 +44,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     await platform.start()
     try:
         assert platform.gateway is not None
-        async with httpx.AsyncClient(base_url=platform.gateway.url, timeout=60) as client:
+        async with httpx.AsyncClient(base_url=platform.gateway.url, timeout=PATIENCE) as client:
             yield client
     finally:
         await platform.stop()

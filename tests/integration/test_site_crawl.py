@@ -56,7 +56,7 @@ def test_a_sitemap_becomes_tables(yard: Embedded, api: httpx.Client) -> None:
         exports=wishes,
         policy={"keep_html": True},
     )
-    job = Jobs(api).ended(job_id, 120)
+    job = Jobs(api).ended(job_id)
     assert (job["status"], job["counts"]["success"], job["counts"]["total"]) == ("completed", 40, 40), job
     listed = {item["input"]["url"] for item in Jobs(api).items(job_id)}
     assert all(url.startswith(f"{yard.shop.url}/product/") for url in listed)
@@ -80,7 +80,7 @@ def test_links_are_followed_from_page_to_page(yard: Embedded, api: httpx.Client)
         start_url=f"{yard.shop.url}/",
         follow={"depth": 1, "limit": 15, "exclude": ["/slow**", "/status/**", "/account"]},
     )
-    job = Jobs(api).ended(job_id, 120)
+    job = Jobs(api).ended(job_id)
     assert job["status"] == "completed"
     assert 2 <= job["counts"]["total"] <= 15
     urls = [item["input"]["url"] for item in Jobs(api).items(job_id)]

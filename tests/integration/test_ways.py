@@ -28,6 +28,7 @@ from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway import way_documents
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings, EscalationSettings, HttpSettings, ProxyPool
+from tests.leaks import PATIENCE
 from tests.sites.flaresolverr import CHALLENGE, PAGE, ChallengedSite, FlareSolverrSite
 from tests.sites.site import Answer, Asked, Site, page
 
@@ -330,7 +331,7 @@ async def test_the_time_that_was_asked_for_covers_all_ways(site: Site) -> None:
         await page(BLOCKED, status=403, **HTML)(asked, writer)
 
     site.routes["/"] = slow
-    async with standing(EscalationSettings()) as stand, asyncio.timeout(10):
+    async with standing(EscalationSettings()) as stand, asyncio.timeout(PATIENCE):
         with pytest.raises(FetchFailed) as caught:
             await stand.get(site.url("/", "shop.test"), timeout_seconds=1.0)
         await gone.wait()
@@ -367,7 +368,7 @@ async def test_a_clearance_that_dies_is_solved_again_once(challenged: Challenged
 async def test_fifty_blocked_fetches_cause_one_solve(challenged: ChallengedSite, solver: FlareSolverrSite) -> None:
     url = challenged.site.url("/page", "shop.test")
     solver.gate.clear()
-    async with standing(solving(solver)) as stand, asyncio.timeout(30):
+    async with standing(solving(solver)) as stand, asyncio.timeout(PATIENCE):
         fetches = [asyncio.create_task(stand.get(url)) for _ in range(50)]
         await challenged.site.until(lambda: challenged.challenged >= 100)  # each by two profiles
         fetches[0].cancel()  # whoever began the solve may go; the others still get its clearance
@@ -410,7 +411,11 @@ async def test_two_workers_at_once_solve_once(
     url, settings = challenged.site.url("/page", "shop.test"), solving(solver)
     solver.gate.clear()
     one, two = (RedisWays(redis_url, settings.remember_seconds) for _ in range(2))
-    async with standing(settings, memory=one) as first, standing(settings, memory=two) as second, asyncio.timeout(30):
+    async with (
+        standing(settings, memory=one) as first,
+        standing(settings, memory=two) as second,
+        asyncio.timeout(PATIENCE),
+    ):
         fetches = [asyncio.create_task(stand.get(url)) for stand in (first, second) for _ in range(5)]
         await challenged.site.until(lambda: challenged.challenged >= 20)
         await solver.site.until(lambda: len(solver.site.asked) >= 1)

@@ -19,6 +19,7 @@ from scrapeyard.repository.sources.git_tree import Search, Trees, check_sizes, l
 from scrapeyard.repository.sources.port import Offer
 from scrapeyard.settings import SourceSettings
 from tests.contract.sandboxes import eventually
+from tests.leaks import PATIENCE
 from tests.services.git_repository import GitRepository
 
 pytestmark = pytest.mark.security
@@ -322,7 +323,7 @@ async def test_words_of_a_server_are_bounded_and_harmless(tmp_path: Path) -> Non
 async def test_words_without_end_are_broken_off_though_another_process_holds_the_pipes(tmp_path: Path) -> None:
     git = pretended(tmp_path, "setsid sleep 300 &\necho $! > stray\nexec cat /dev/zero\n")
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             with pytest.raises(SourceUnavailable, match="more than 1024 KB"):
                 await git.run(("version",), tmp_path)
     finally:
@@ -334,7 +335,7 @@ async def test_a_command_that_is_cancelled_while_nobody_reads_its_words_ends(tmp
     task = asyncio.create_task(git.run(("version",), tmp_path, bounds=Bounds(output=1 << 40)))
     await eventually((tmp_path / "began").exists, lambda: "it never began", 60)
     task.cancel()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(asyncio.CancelledError):
             await task
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.leaks import PATIENCE
 from tests.security.greedy import GREEDY
 from tests.security.yard import Yard, yard
 
-pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module")]
 ATTACKS = {f"{name}-run": (greed.at_run, greed.run, greed.limits) for name, greed in GREEDY.items()}
 ATTACKS |= {f"{name}-load": (greed.at_import, greed.load, greed.limits) for name, greed in GREEDY.items() if greed.load}
 MEMORY_GROWTH_MB = 80
@@ -38,7 +39,7 @@ async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[di
 
 async def _good_runs(stand: Yard) -> dict[str, Any]:
     for _ in range(20):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             assert (await stand.run("attack/good"))["result"] == "good"
     return {}
 

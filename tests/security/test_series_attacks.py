@@ -15,7 +15,7 @@ from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.sandbox.series import ChildSeries
 from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, bench
 
-pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module")]
 LIMITS = replace(SMALL, wall_seconds=6)
 PROTOCOL, SUCCEEDED = ExitReason.PROTOCOL_ERROR, ExitReason.SUCCEEDED
 

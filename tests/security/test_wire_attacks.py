@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from scrapeyard.model import ExitReason
 from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, bench, descendants, eventually
 
-pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module")]
 LIMITS = replace(SMALL, cpu_seconds=1.5)
 GOOD = "def run(ctx): return 'good'"
 PROTOCOL, SUCCEEDED = ExitReason.PROTOCOL_ERROR, ExitReason.SUCCEEDED

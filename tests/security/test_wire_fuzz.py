@@ -18,6 +18,7 @@ from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.sandbox.session import Session
 from scrapeyard_sdk import wire
 from tests.contract.sandboxes import Served
+from tests.leaks import PATIENCE
 
 pytestmark = pytest.mark.security
 LIMITS = Limits(wall_seconds=60, output_mb=0.01, log_kb=4, artifact_mb=0.01, fetches=5)
@@ -87,7 +88,7 @@ async def _converse(pieces: list[bytes]) -> Verdict:
     child = Child(1, lambda _: ready.set())
     theirs = child.theirs
     theirs.sendall(READY)
-    await asyncio.wait_for(ready.wait(), 30)
+    await asyncio.wait_for(ready.wait(), PATIENCE)
     assert child.pid == os.getpid()
     os.close(child._pid_fd)  # the other end is this very process, which must survive
     child._pid_fd, served = -1, Served()
@@ -103,7 +104,7 @@ async def _converse(pieces: list[bytes]) -> Verdict:
     theirs.shutdown(socket.SHUT_WR)
     child.reap(Exit(status=9))
     try:
-        verdict = await asyncio.wait_for(session, 30)
+        verdict = await asyncio.wait_for(session, PATIENCE)
     finally:
         theirs.close()
         child.close()

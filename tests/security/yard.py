@@ -14,6 +14,7 @@ from scrapeyard.sandbox.forks import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.wiring import Platform
 from tests.contract.sandboxes import Traces, descendants, eventually
+from tests.leaks import PATIENCE
 
 LIMITS = {
     "wall_seconds": 30,  # far above the rest: a busy machine must not change how an attack ends
@@ -74,7 +75,7 @@ class Yard:
 
     async def check(self) -> None:
         """A good scraper is served, and no process is there that the sandbox does not know."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             assert (await self.run("attack/good"))["result"] == "good"
         await eventually(lambda: not self._unknown(), lambda: f"unknown processes {self._unknown()}")
 
@@ -102,7 +103,7 @@ async def yard(folder: Path, attacks: dict[str, tuple[str, dict[str, float]]]) -
         }
     )
     platform = Platform(settings)
-    client = httpx.AsyncClient(timeout=90)
+    client = httpx.AsyncClient(timeout=PATIENCE)
     made = Yard(platform=platform, scrapers=scrapers, data_dir=data_dir, client=client, others=before.processes)
     made.write("good", GOOD)
     for name, (source, limits) in attacks.items():

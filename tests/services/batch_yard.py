@@ -18,6 +18,7 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.job_port import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring import Platform
+from tests.leaks import PATIENCE
 
 ECHO = f"builtin/echo@{__version__}"
 
@@ -48,7 +49,7 @@ class BatchYard:
         await self.store.set_paused(job.id, False, "", time.time())
         return job.id
 
-    async def ended(self, job_id: str, seconds: float = 60.0) -> Job:
+    async def ended(self, job_id: str, seconds: float = PATIENCE) -> Job:
         """The job, when each of its items has ended."""
 
         async def look() -> Job:
@@ -73,7 +74,7 @@ class BatchYard:
         return await self.items(job_id)
 
 
-async def soon(look: Any, good: Any, seconds: float = 30.0) -> Any:
+async def soon(look: Any, good: Any, seconds: float = PATIENCE) -> Any:
     """What `look` brings, once it is good. Raises AssertionError with the last that was not."""
     ends = time.monotonic() + seconds
     while not good(found := await look()):

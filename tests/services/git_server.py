@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.leaks import PATIENCE
+
 MAX_BODY = 64 << 20
 
 
@@ -118,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._say(content[:half])
         if owner.stall_packs is not None:
             owner.stalled.set()
-            owner.stall_packs.wait(30)
+            owner.stall_packs.wait(PATIENCE)
         self._say(content[half:])
 
     def _say(self, content: bytes) -> None:

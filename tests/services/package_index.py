@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.leaks import PATIENCE
+
 
 class PackageIndex:
     """Serves the wheels of a folder. Close `gate` to keep downloads waiting; `asked` tells that one waits."""
@@ -47,7 +49,7 @@ def serve_packages(folder: Path) -> Iterator[PackageIndex]:
             else:
                 index.downloads.append(name)
                 index.asked.set()
-                index.gate.wait(60)
+                index.gate.wait(PATIENCE)
                 self._answer((folder / name).read_bytes(), "application/octet-stream")
 
         def do_HEAD(self) -> None:

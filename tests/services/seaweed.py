@@ -19,8 +19,8 @@ from obstore.store import S3Store
 from pydantic import SecretStr
 
 from scrapeyard.settings import SourceSettings
+from tests.leaks import PATIENCE
 
-START_SECONDS = 60.0
 ACCESS_KEY, SECRET_KEY = "test", "testtest"
 _PORTS = ("s3.port", "master.port", "volume.port", "filer.port", "admin.port")
 
@@ -56,11 +56,13 @@ class SeaweedServer:
             return
         self._folder = self._folder or Path(tempfile.mkdtemp(prefix="seaweed-"))
         where = [f"-dir={self._folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
+        volumes = ["-master.volumeSizeLimitMB=64", "-volume.max=1000"]
         ports = [f"-{name}={port}" for name, port in self._ports.items()]
         less = ["-s3.port.iceberg=0", "-s3.port.lance=0", "-webdav=false", "-admin.ui=false"]
+        log_place = [f"-logdir={self._folder}"]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(Path(sys.executable).parent / "weed"), "mini", *where, *ports, *less],
+                [str(Path(sys.executable).parent / "weed"), *log_place, "mini", *where, *volumes, *ports, *less],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -73,7 +75,7 @@ class SeaweedServer:
         """Ends at once, as after a crash. May be called twice."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
-            self._process.wait(START_SECONDS)
+            self._process.wait(PATIENCE)
             self._process = None
 
     def store(self, bucket: str, prefix: str = "") -> S3Store:
@@ -112,7 +114,7 @@ class SeaweedServer:
     def _wait(self) -> None:
         assert self._process is not None
         assert self._folder is not None
-        until = time.monotonic() + START_SECONDS
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until and self._process.poll() is None:
             if self._answers():
                 return

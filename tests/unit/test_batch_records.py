@@ -17,6 +17,7 @@ from scrapeyard.store.job_port import ItemFilter, Recorded
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.worker import batch_records
 from scrapeyard.worker.batch_records import MOST_WAITING, PART, BatchRecords
+from tests.leaks import PATIENCE
 
 pytestmark = pytest.mark.timeout(60)
 WORKER = "worker_1"
@@ -200,7 +201,7 @@ async def test_outcomes_do_not_wait_long_for_company(stand: Any) -> None:
     made = await stand(3)
     running = asyncio.create_task(made.records.run())
     await made.records.add(made.outcome(made.items[0]))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while not made.moody.parts:
             await asyncio.sleep(0.01)
     made.records.end()

@@ -11,6 +11,7 @@ import pytest
 from scrapeyard.errors import ScraperNotFound, SourceUnavailable
 from scrapeyard.repository.cache import DAY, SAFE_SECONDS, Cache
 from scrapeyard.repository.room import FULL
+from tests.leaks import PATIENCE
 from tests.services.catalogues import Make, copies, problems, version_of
 from tests.services.scripted_source import SCRIPT, ScriptedSource
 
@@ -127,11 +128,11 @@ class TestCache:
         folder = catalogue.resolve("shop/product").folder
         assert folder is not None
         os.utime(folder, (0, 0))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while folder.stat().st_mtime == 0:
                 await asyncio.sleep(0.005)
         shutil.rmtree(folder)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while len(shop.fetched) < 2 or not folder.exists():
                 await asyncio.sleep(0.005)
         await catalogue.refresh()

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Limits
 from scrapeyard.repository.loading import Terms
+from tests.leaks import PATIENCE
 from tests.services.catalogues import PAGE, Make, copies, problems, version_of
 from tests.services.scripted_source import SCRIPT, ScriptedSource
 
@@ -125,7 +126,7 @@ class TestDown:
         await catalogue.start()
         shop.add("1.0.0")
         shop.down = None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while catalogue.sources()[0].stale:
                 await asyncio.sleep(0.005)
         assert version_of(catalogue) == "1.0.0"

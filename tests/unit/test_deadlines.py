@@ -6,6 +6,7 @@ import time
 import pytest
 
 from scrapeyard.engines.deadlines import Deadlines
+from tests.leaks import PATIENCE
 
 
 async def hang() -> None:
@@ -30,7 +31,7 @@ async def test_many_end_in_their_order_and_each_by_its_own_limit() -> None:
         ended.append(seconds)
 
     limits = [0.09, 0.01, 0.05, 0.13]
-    await asyncio.wait_for(asyncio.gather(*map(one, limits)), 10)
+    await asyncio.wait_for(asyncio.gather(*map(one, limits)), PATIENCE)
     assert ended == sorted(limits)
 
 

@@ -16,6 +16,7 @@ from scrapeyard.repository import moves
 from scrapeyard.repository.moves import MovedChannels
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.metrics import GatewayMetrics
+from tests.leaks import PATIENCE
 
 ID = "shop/product"
 
@@ -43,7 +44,7 @@ class SlowCatalogue:
         self.changed.set()
 
     async def until(self, what: Any) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             while not what():
                 self.changed.clear()
                 await self.changed.wait()
@@ -134,7 +135,7 @@ async def test_who_waits_for_a_look_is_answered_when_the_gateway_stops(
     callers.append(asyncio.create_task(refreshing.refresh()))
     await asyncio.sleep(0)
     refreshing.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         told = await asyncio.gather(*callers, return_exceptions=True)
     assert [type(error) for error in told] == [Unavailable, Unavailable]
     with pytest.raises(Unavailable):

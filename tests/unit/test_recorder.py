@@ -13,6 +13,7 @@ from scrapeyard.store.port import Ending
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import a_run, an_ending, begun
+from tests.leaks import PATIENCE
 from tests.services.postgres import PostgresServer
 
 SLOW = 3600.0
@@ -118,7 +119,7 @@ class TestWriting:
     async def test_writes_by_itself(self, store: NotingStore) -> None:
         async with Recorder(store, interval_seconds=0.01) as recorder:
             recorder.finish(an_ending(begun(a_run())))
-            await asyncio.wait_for(store.finished.wait(), 30)
+            await asyncio.wait_for(store.finished.wait(), PATIENCE)
 
     async def test_flush_of_nothing_returns(self, store: NotingStore) -> None:
         async with Recorder(store, interval_seconds=SLOW) as recorder:

@@ -16,6 +16,7 @@ from scrapeyard.model import Limits
 from scrapeyard.repository.loading import load_folder
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard_sdk import Fail, Page, Retry, Skip
+from tests.leaks import PATIENCE
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "scrapers" / "shop"
 SHOP = "http://shop.test"
@@ -59,7 +60,7 @@ class PlainShopContext(ShopContext):
         self._loop = asyncio.get_running_loop()
 
     def fetch_all(self, urls: Iterable[str]) -> list[Page]:
-        return [asyncio.run_coroutine_threadsafe(self.fetch(url), self._loop).result(10) for url in urls]
+        return [asyncio.run_coroutine_threadsafe(self.fetch(url), self._loop).result(PATIENCE) for url in urls]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from scrapeyard.errors import Overloaded
 from scrapeyard.model import Priority
 from scrapeyard.worker.slots import Outside, Seat, share_out
+from tests.leaks import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ async def test_a_run_cancelled_as_it_comes_back_gives_its_slot_on() -> None:
     await asyncio.sleep(0)
     share.free("run_1")
     first.cancel()
-    await asyncio.wait_for(second, 30)
+    await asyncio.wait_for(second, PATIENCE)
     assert share.held == 1
 
 

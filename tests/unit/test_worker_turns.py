@@ -4,6 +4,7 @@ import asyncio
 import time
 
 from scrapeyard.worker.turns import SLICE_SECONDS, Turns
+from tests.leaks import PATIENCE
 
 
 def spin(seconds: float) -> None:
@@ -73,6 +74,6 @@ async def test_one_who_gives_up_does_not_hold_the_others() -> None:
     await asyncio.sleep(0)
     for task in waiting[:3]:
         task.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*waiting, return_exceptions=True)
     await turns.breathe()

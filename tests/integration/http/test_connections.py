@@ -11,6 +11,7 @@ from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
 from tests.integration.http.stand import reason_of
+from tests.leaks import PATIENCE
 from tests.sites.site import Site, never, page
 
 CHROME = Dress(profile="chrome")
@@ -43,7 +44,7 @@ async def test_connections_are_used_again_and_closed_at_the_end(
         await engine.fetch(FetchRequest(url=site.url("/", "shop.test")), Caller())
     assert site.open == 1
     await engine.stop()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await site.until(lambda: site.open == 0)
 
 

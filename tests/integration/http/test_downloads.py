@@ -17,6 +17,7 @@ from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.errors import BlobsUnavailable
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import MB, reason_of
+from tests.leaks import PATIENCE
 from tests.sites.site import Site, chunks, page, reset, stalled
 
 KEY = "runs/r/1/artifacts/file.bin"
@@ -104,7 +105,7 @@ async def test_a_cancelled_download_leaves_nothing_and_lets_the_connection_go(
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await site.until(lambda: site.open == 0)
     assert await blobs.size(KEY) is None
 

@@ -12,6 +12,7 @@ from scrapeyard.engines.http import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import MB, failure_of, reason_of
+from tests.leaks import PATIENCE
 from tests.sites.site import Asked, Site, never, page, raw, redirect, reset, stalled
 
 
@@ -72,7 +73,7 @@ async def test_a_name_nobody_knows(fetch: Any) -> None:
 async def test_a_slow_site_times_out_and_its_connection_goes(site: Site, fetch: Any, route: Any) -> None:
     site.routes["/"] = route
     assert await reason_of(fetch(site.url("/"), timeout_seconds=0.2)) is ExitReason.FETCH_TIMEOUT
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await site.until(lambda: site.open == 0)
 
 
@@ -95,7 +96,7 @@ async def test_a_cancelled_fetch_lets_its_connection_go(site: Site, fetch: Any) 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         await site.until(lambda: site.open == 0)
 
 

@@ -1,0 +1,65 @@
+"""One temporary folder for a whole test run. A run that leaves a file or a process in it fails.
+
+pytest keeps the folders of failed tests there; the folder of a run without failures is removed.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.leaks import processes, until
+
+_FOLDER = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder and let every process of the run use it. Workers of pytest-xdist get it from their controller."""
+    if hasattr(config, "workerinput"):
+        return
+    folder = config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="sy-"))  # short: paths of sockets have 108 bytes
+    folder.chmod(0o755)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run when something is left. The workers have ended by now."""
+    folder = session.config.stash.get(_FOLDER, None)
+    if folder is None:
+        return
+    try:
+        until(lambda: not _left(folder), "the run leaves nothing behind", 30)
+    except AssertionError:
+        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+        session.config.get_terminal_writer().line(f"\nleft behind in {folder}: {_left(folder)}", red=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(exitstatus: int, config: pytest.Config) -> None:
+    """Say where the folders of failed tests are."""
+    if exitstatus and _FOLDER in config.stash:
+        config.get_terminal_writer().line(f"folders of failed tests: {config.stash[_FOLDER]}")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the folder unless a failed test has its files there."""
+    folder = config.stash.get(_FOLDER, None)
+    if folder is not None and not any(folder.glob("pytest-of-*/pytest-0/*")):
+        shutil.rmtree(folder)
+
+
+def _left(folder: Path) -> list[str]:
+    """Files in the folder but pytest's own, and processes that were given the folder."""
+    files = [path.name for path in folder.iterdir() if not path.name.startswith("pytest-of-")]
+    others = (process for process in processes().values() if process.pid != os.getpid())
+    return files + [process.words for process in others if process.lives and _was_given(process.pid, folder)]
+
+
+def _was_given(pid: int, folder: Path) -> bool:
+    try:
+        return os.fsencode(folder) in Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False  # it is gone, or another user's
