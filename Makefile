@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/python -m uv
 SCRAPERS ?= examples/scrapers
+RUNS ?= 10
 
 # Trust the authorities that this machine trusts, not only those that uv brings along.
 export UV_SYSTEM_CERTS ?= true
@@ -25,6 +26,12 @@ install: $(VENV)/.installed  ## install the program into .venv
 
 test: $(VENV)/.test-installed check  ## everything CI runs: checks, then all tests on real servers
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+
+test-quick: $(VENV)/.test-installed check  ## checks and the tests that need no server and no browser
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --quick
+
+test-steady: $(VENV)/.test-installed  ## the whole suite RUNS times, also on busy cores, in a private folder, as a plain user
+	$(BIN)/python -m tests.steady --runs $(RUNS)
 
 test-security: $(VENV)/.test-installed  ## scripts that try to break out of their sandbox
 	$(BIN)/python -m pytest -m security
@@ -68,4 +75,4 @@ $(VENV)/.bench-installed: $(VENV)/.test-installed requirements/bench.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help up install test test-security check bench chaos lock clean
+.PHONY: help up install test test-quick test-steady test-security check bench chaos lock clean

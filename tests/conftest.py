@@ -1,11 +1,37 @@
 """Fixtures for every test: real servers, a temporary folder for the whole run, and a check that nothing leaked."""
 
+import gc
 import signal
 
-from hypothesis import settings
+import pytest
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("patient", deadline=None)  # how long an example takes is the machine's affair
-settings.load_profile("patient")
+# How long an example takes is the machine's affair. The same examples in every run: what `explore` finds gets a test.
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", _PATIENT)
+settings.register_profile("steady", _PATIENT, derandomize=True)
+settings.load_profile("steady")
+
+gc.disable()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--quick` is what `make test-quick` gives."""
+    parser.addoption("--quick", action="store_true", help="skip the tests that need a server")
+
+
+@pytest.fixture(scope="session")
+def real_servers(request: pytest.FixtureRequest) -> None:
+    """Asked for by every fixture that starts a server."""
+    if request.config.getoption("--quick"):
+        pytest.skip("it needs a server: `make test` runs it")
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: the garbage collector need not look at it again and again."""
+    gc.freeze()
+    gc.enable()
+
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """Where a shell runs the tests in the background it has them ignore Ctrl-C, and so would the programs they start."""

@@ -25,12 +25,12 @@ from tests.services.valkey import ValkeyServer
 ROOT = Path(__file__).parent.parent
 QUICK = {
     "SCRAPEYARD_WORKER__SLOTS": "4",
-    "SCRAPEYARD_WORKER__LEASE_SECONDS": "3",
+    "SCRAPEYARD_WORKER__LEASE_SECONDS": "15",
     "SCRAPEYARD_WORKER__HEARTBEAT_SECONDS": "0.5",
     "SCRAPEYARD_WORKER__DRAIN_SECONDS": "20",
     "SCRAPEYARD_LOG__FORMAT": "json",
 }
-"""Short leases, so that a lost worker is noticed within a test's patience."""
+"""A busy machine may hold a worker up for seconds: a shorter lease would call it lost."""
 
 
 class Program:

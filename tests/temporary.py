@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.leaks import processes, until
+from tests.services import warm
 
 _FOLDER = pytest.StashKey[Path]()
 
@@ -30,6 +31,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     folder = session.config.stash.get(_FOLDER, None)
     if folder is None:
         return
+    warm.close()
     try:
         until(lambda: not _left(folder), "the run leaves nothing behind", 30)
     except AssertionError:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import signal
+import time
 from collections.abc import Awaitable, Callable
 
 from tests.leaks import Process
@@ -11,7 +12,12 @@ from tests.programs import Cluster, Program, running
 
 AWAY_SECONDS = 5.0
 FROZEN_SECONDS = 7.0
-"""Longer than a lease (3 s) and a lead (5 s)."""
+"""Longer than a lease and a lead (5 s)."""
+LEASE = {"SCRAPEYARD_WORKER__LEASE_SECONDS": "3"}
+"""For every cluster that is hurt, so that a lost worker is soon noticed. One that a busy machine holds up is taken for
+lost as well: no run may depend on the number of its attempts."""
+LOOK_SECONDS = 20.0
+"""A way of hurting that finds nothing to hurt is given up after so long."""
 Disturbance = Callable[[Cluster, random.Random], Awaitable[None]]
 
 
@@ -123,7 +129,8 @@ async def _freeze(program: Program) -> None:
 
 async def _kill_some(find: Callable[[], list[Process]]) -> None:
     """Kill what is found, once something is."""
-    while not (found := await asyncio.to_thread(find)):
+    deadline = time.monotonic() + LOOK_SECONDS
+    while not (found := await asyncio.to_thread(find)) and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
     for process in found:
         if process.lives:

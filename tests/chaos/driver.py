@@ -9,7 +9,7 @@ import random
 import sys
 import time
 
-from tests.chaos.disturb import DISTURBANCES
+from tests.chaos.disturb import DISTURBANCES, LEASE
 from tests.chaos.load import Account
 from tests.chaos.scenario import PER_SECOND, play
 from tests.programs import Cluster
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--only", choices=sorted(DISTURBANCES), action="append", help="hurt in these ways alone")
     parser.add_argument("--per-second", type=float, default=PER_SECOND, help="calls that come in a second")
     options = parser.parse_args()
-    with Cluster(gateways=2, workers=2, dispatchers=2) as cluster:
+    with Cluster(gateways=2, workers=2, dispatchers=2, environment=LEASE) as cluster:
         faults = asyncio.run(_drive(cluster, options))
     for fault in faults:
         _say(f"FAULT {fault}")

@@ -14,14 +14,12 @@ import httpx
 from scrapeyard.store.sql import SqlStore
 from tests.chaos.disturb import DISTURBANCES
 from tests.job_calls import FINAL, STATES, Jobs, Watcher, adds_up
-from tests.leaks import PATIENCE
+from tests.leaks import PATIENCE, until
 from tests.programs import Cluster
 
 WAYS = ("worker", "child", "parent", "zygote", "gateway", "dispatcher", "redis", "postgres", "redis-restart")
 EXPORTS = [{"type": "records", "format": "jsonl"}, {"type": "full", "format": "csv"}]
 PATIENT = {"retries": 10, "backoff": {"kind": "linear", "first_seconds": 1}}
-_HURT_SECONDS = 20.0
-"""A way of hurting that finds nothing to hurt is given up after so long."""
 
 
 @dataclass(kw_only=True)
@@ -68,8 +66,7 @@ async def play(
             if await asyncio.to_thread(_ended, cluster, job_id):
                 break
             account.hurts.append(way)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(DISTURBANCES[way](cluster, chance), _HURT_SECONDS)
+            await DISTURBANCES[way](cluster, chance)
         await asyncio.to_thread(cluster.wait_until_up)
         await asyncio.to_thread(_settle, cluster, job_id, account, within)
     account.seconds = time.monotonic() - began
@@ -98,11 +95,12 @@ def _settle(cluster: Cluster, job_id: str, account: Account, within: float) -> N
     with cluster.client() as api:
         jobs = Jobs(api)
         try:
-            account.job = jobs.ended(job_id, within)
+            until(lambda: _ended(cluster, job_id), "the job ends", within)
         except AssertionError as fault:
             account.faults.append(f"not ended: {fault}")
             account.job = jobs.get(job_id)
             return
+        account.job = jobs.get(job_id)
         _check_items(jobs, job_id, account)
         _check_files(jobs, job_id, account)
 

@@ -18,8 +18,9 @@ FINAL = frozenset({"succeeded", "failed", "cancelled"})
 ANSWERS = frozenset({200, 202, 502, 504})
 """What is answered for a run that was accepted."""
 REFUSALS = frozenset({429, 503})
-SLACK_SECONDS = 10.0
-"""Beyond its wait, a call has an answer within this, whatever is away."""
+SLACK_SECONDS = 60.0
+"""Beyond its wait, a call has an answer within this, whatever is away and however busy the machine. One that nobody
+answers breaks off only after PATIENCE."""
 
 
 @dataclass(kw_only=True)
@@ -97,10 +98,16 @@ class Load:
         self._stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[Call]] = []
 
+    async def accepted(self, count: int) -> None:
+        """Wait until so many calls more were told of a run."""
+        wanted = count + self._accepted
+        async with asyncio.timeout(PATIENCE):
+            while self._accepted < wanted:
+                await asyncio.sleep(0.02)
+
     @property
-    def calls(self) -> int:
-        """How many were begun."""
-        return len(self._tasks)
+    def _accepted(self) -> int:
+        return sum(task.done() and task.result().accepted for task in self._tasks)
 
     async def run(self) -> list[Call]:
         """Call until `stop`; then wait for the answers that are due."""
@@ -126,7 +133,7 @@ class Load:
             twice=number % 5 == 0,
         )
         given = {"seconds": call.nap, "tag": call.tag, "twice": call.twice}
-        body = {"scraper": "lab/nap", "input": given, "wait": call.wait, "policy": {"retries": 3}}
+        body = {"scraper": "lab/nap", "input": given, "wait": call.wait, "policy": {"retries": 10}}
         began = time.monotonic()
         urls = self._urls()
         try:

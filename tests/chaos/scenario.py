@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from tests.chaos.disturb import DISTURBANCES
 from tests.chaos.load import Account, Load, settle
+from tests.leaks import PATIENCE
 from tests.programs import Cluster
 
 PER_SECOND = 6.0
-SETTLE_SECONDS = 45.0
+FEW = 3
+"""Calls that are accepted before each hurt, and as many after it."""
 
 
 async def play(
@@ -25,11 +27,15 @@ async def play(
     chance = random.Random(seed)
     load = Load(lambda: cluster.urls, per_second=per_second, seed=seed)
     calling = asyncio.create_task(load.run())
-    for name in names:
-        await asyncio.sleep(before)
-        await DISTURBANCES[name](cluster, chance)
-        await asyncio.sleep(after)
-    load.stop()
+    try:
+        for name in names:
+            await asyncio.sleep(before)
+            await load.accepted(FEW)
+            await DISTURBANCES[name](cluster, chance)
+            await asyncio.sleep(after)
+            await load.accepted(FEW)
+    finally:
+        load.stop()
     calls = await calling
     await asyncio.to_thread(cluster.wait_until_up)
-    return await settle(cluster.urls[0], calls, SETTLE_SECONDS)
+    return await settle(cluster.urls[0], calls, PATIENCE)

@@ -12,26 +12,34 @@ from scrapeyard.store.port import Store
 from scrapeyard.store.postgres import Postgres
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.sqlite import Sqlite
+from tests.contract.unhurried import unhurried
 from tests.services.postgres import PostgresServer
 
 
-@pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="package", autouse=True)
+def patient() -> Iterator[None]:
+    """No test here fails because the machine is busy."""
+    with unhurried():
+        yield
+
+
+@pytest.fixture(scope="package")
+def migrated_file(patient: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database that stands at the newest revision, to be copied: migrating for each test takes longer."""
     path = tmp_path_factory.mktemp("store") / "template.db"
     migrate(Sqlite(make_url(f"sqlite:///{path}")))
     return path
 
 
-@pytest.fixture(scope="session")
-def migrated_database(postgres_server: PostgresServer) -> str:
+@pytest.fixture(scope="package")
+def migrated_database(patient: None, postgres_server: PostgresServer) -> str:
     """The same on PostgreSQL; its name. Nobody writes to it."""
     name = postgres_server.create_database()
     migrate(Postgres(make_url(postgres_server.database_url(name))))
     return name
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def emptied_database(postgres_server: PostgresServer, migrated_database: str) -> str:
     """A copy that tests use one after the other: emptying it takes a thousandth of the time of a new copy."""
     return postgres_server.create_database(migrated_database)

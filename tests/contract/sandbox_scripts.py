@@ -53,7 +53,7 @@ ACTS = {
     "fail": lambda ctx: (_ for _ in ()).throw(Fail("gone for good")),
     "own_fetch_error": lambda ctx: (_ for _ in ()).throw(FetchError("fetch_dns", "no name", "odd")),
     "memory": lambda ctx: len(bytearray(400 << 20)),
-    "sleep": lambda ctx: time.sleep(60),
+    "sleep": lambda ctx: time.sleep(600),
     "say": say, "bare": lambda ctx: bare(), "text": text, "odd_fields": odd_fields,
     "long_line": lambda ctx: print("x" * 100_000),
     "much_bare": lambda ctx: os.write(1, b"y" * 100_000),
@@ -107,7 +107,7 @@ async def run(ctx, case: str):
     if case == "too_many": return [await outcome(ctx.fetch("http://a.test/")) for _ in range(42)]
     if case == "wait":
         ctx.log("waiting")
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
     return case
 """
 

@@ -23,9 +23,9 @@ from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.settings import SandboxSettings, WorkerSettings
 from tests.leaks import PATIENCE
 
-SMALL = Limits(  # but for the wall time: a busy machine must not change how a run ends
-    wall_seconds=30,
-    cpu_seconds=2,
+SMALL = Limits(  # but for the times: a busy machine must not change how a run ends
+    wall_seconds=PATIENCE,
+    cpu_seconds=20,
     memory_mb=96,
     disk_mb=4,
     output_mb=1,
@@ -45,7 +45,7 @@ class Walls:
 
 
 def _walls(name: str, *without: str, mode: Literal["auto", "off"] = "auto") -> Walls:
-    return Walls(name=name, settings=SandboxSettings(mode=mode, without=without, load_seconds=30))
+    return Walls(name=name, settings=SandboxSettings(mode=mode, without=without, load_seconds=PATIENCE))
 
 
 CONFIGURATIONS = (
@@ -137,12 +137,12 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(walls: Walls, slots: int = 8, ahead: int = 2) -> AsyncIterator[Bench]:
+async def bench(walls: Walls, slots: int = 8, ahead: int = 2, max_scrapers: int = 32) -> AsyncIterator[Bench]:
     """A sandbox that is started, and stopped with a check that it left nothing."""
     before = Traces.now()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         Path(folder).chmod(0o755)
-        sandbox = ForkSandbox(walls.settings, WorkerSettings(ahead=ahead), slots)
+        sandbox = ForkSandbox(walls.settings, WorkerSettings(ahead=ahead, max_scrapers=max_scrapers), slots)
         await sandbox.start()
         try:
             yield Bench(sandbox=sandbox, walls=walls, folder=Path(folder))

@@ -21,11 +21,13 @@ from scrapeyard.repository.sources.git import GitSource
 from scrapeyard.repository.sources.indexed import http_source, s3_source
 from scrapeyard.repository.sources.port import Source
 from scrapeyard.settings import SourceSettings
+from tests.leaks import PATIENCE
 from tests.services.git_repository import GitRepository, environment
 from tests.services.seaweed import SeaweedServer
 from tests.services.static_site import StaticSite
 
-TIMEOUT_SECONDS = 5.0
+TIMEOUT_SECONDS = PATIENCE
+"""Nothing here is meant to take so long: a repository that is away says so at once."""
 SCRIPT = "async def run(ctx, url: str):\n    return url\n"
 
 

@@ -27,7 +27,7 @@ from scrapeyard.results.finishing import Finisher, wished_id
 from scrapeyard.store.sql import SqlStore
 from tests.contract.finished_jobs import NOW, Ended, bad, finished_job, good
 from tests.contract.test_blobs import bucket_settings
-from tests.leaks import descendants
+from tests.leaks import PATIENCE, descendants
 from tests.services.seaweed import SeaweedServer
 
 Format = Literal["csv", "xlsx", "json", "jsonl", "parquet"]
@@ -291,10 +291,12 @@ async def test_stopping_gives_back_and_ends_the_process(store: SqlStore, tmp_pat
     stuck.taken = asyncio.Event()
     exporter = Exporter(store, stuck, clock)
     await exporter.work()
-    await stuck.taken.wait()
-    assert [one for one in descendants(os.getpid()) if "results.exports.child" in one.words]
-    await exporter.stop()
-    await exporter.stop()
+    try:
+        await asyncio.wait_for(stuck.taken.wait(), PATIENCE)
+        assert [one for one in descendants(os.getpid()) if "results.exports.child" in one.words]
+    finally:
+        await exporter.stop()
+        await exporter.stop()
     assert not [one for one in descendants(os.getpid()) if "results.exports.child" in one.words]
     given_back = await store.export("export_1")
     assert given_back is not None

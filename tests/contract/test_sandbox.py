@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from scrapeyard.errors import SandboxError, ScraperInvalid
 from scrapeyard.model import ExitReason
 from tests.contract.sandbox_scripts import ASYNC, CASES, result
 from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, Walls, bench, descendants, eventually
+from tests.leaks import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 HERE = Path(__file__)
@@ -50,7 +52,7 @@ async def test_memory_is_limited(stand: Bench) -> None:
 async def test_a_run_that_takes_too_long_is_killed(stand: Bench) -> None:
     verdict = await stand.run(CASES, case="sleep", limits=replace(SMALL, wall_seconds=0.3))
     assert verdict.exit_reason is ExitReason.TIMEOUT
-    assert 300 <= verdict.wall_ms < 30_000
+    assert 300 <= verdict.wall_ms < PATIENCE * 1000, "by itself it would have slept far longer"
 
 
 async def test_cancelling_kills_the_child_and_is_felt_by_the_caller(stand: Bench) -> None:
@@ -96,7 +98,7 @@ async def test_a_child_that_dies_without_a_word_has_crashed(stand: Bench, case: 
 async def test_a_child_killed_from_outside_has_crashed(stand: Bench) -> None:
     served = Served()
     before = set(descendants(os.getpid()))
-    task = asyncio.create_task(stand.run("import time\ndef run(ctx): ctx.log('up'); time.sleep(60)", served))
+    task = asyncio.create_task(stand.run("import time\ndef run(ctx): ctx.log('up'); time.sleep(600)", served))
     await served.seen.wait()
     sleeper = next(session.child.pid for session in stand.sandbox._watch._sessions)
     assert sleeper not in before
@@ -229,9 +231,10 @@ async def test_a_killed_parent_is_replaced(stand: Bench) -> None:
 WORKER = """
 import asyncio, sys
 from tests.contract.sandboxes import CONFIGURATIONS, Served, bench
+from tests.contract.unhurried import unhurried
 
 SPIN = "x = 0\\nwhile True: x += 1"
-SLEEP = "import time\\ndef run(ctx):\\n    ctx.log('up')\\n    time.sleep(60)"
+SLEEP = "import time\\ndef run(ctx):\\n    ctx.log('up')\\n    time.sleep(600)"
 
 async def main():
     walls = next(walls for walls in CONFIGURATIONS if walls.name == sys.argv[1])
@@ -242,10 +245,11 @@ async def main():
         loading = asyncio.create_task(made.run(SPIN))
         while len([p for p in made.sandbox._by_number.values() if p.pid]) < 2:
             await asyncio.sleep(0.01)
-        print("up", made.sandbox._folder, flush=True)
+        print("up", made.folder, made.sandbox._folder, flush=True)
         await asyncio.gather(*runs, loading)
 
-asyncio.run(main())
+with unhurried():
+    asyncio.run(main())
 """
 
 
@@ -253,18 +257,21 @@ async def test_a_killed_worker_takes_everything_along(stand: Bench) -> None:
     worker = await asyncio.create_subprocess_exec(
         sys.executable, "-c", WORKER, stand.walls.name, stdout=subprocess.PIPE, cwd=HERE.parents[2]
     )
+    told: list[str] = []
     try:
         assert worker.stdout is not None
         told = (await worker.stdout.readuntil(b"up ") + await worker.stdout.readline()).decode().split()
+        await eventually(lambda: len(set(descendants(worker.pid))) >= 5, lambda: "it has too few processes")
         family = set(descendants(worker.pid))
-        assert len(family) >= 5
     finally:
         worker.kill()
         await worker.wait()
+        worker._transport.close()  # type: ignore[attr-defined]
+        for folder in told[-2:-1]:
+            shutil.rmtree(folder)  # of the scripts, which were the test's own
     await eventually(lambda: not any(_lives(pid) for pid in family), lambda: f"of {family}")
     async with bench(stand.walls):
         assert not Path(told[-1]).exists()
-    worker._transport.close()  # type: ignore[attr-defined]
 
 
 def _lives(pid: int) -> bool:
@@ -282,32 +289,70 @@ async def test_strict_refuses_to_start_without_a_wall() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="this process has no privileges to give up: the others ran without them")
-@pytest.mark.timeout(180)
 async def test_it_holds_for_a_worker_without_privileges() -> None:
+    project = HERE.parents[2]
     with tempfile.TemporaryDirectory(prefix="unprivileged-") as folder:
         shutil.chown(folder, 65534, 65534)
         tests = [str(HERE), "-k", "all or namespaces", "-p", "no:cacheprovider", f"--basetemp={folder}/base"]
+        uncover = _uncover([Path(sys.base_prefix), Path(sys.prefix), project], Path(folder))
         process = await asyncio.create_subprocess_exec(
             "unshare", "--mount", "--propagation=private", "sh", "-ec",
-            f"{_uncover(Path(sys.base_prefix), Path(folder))} exec setpriv --reuid=65534 --regid=65534 --clear-groups"
+            f"{uncover} cd {shlex.quote(str(project))}; exec setpriv --reuid=65534 --regid=65534 --clear-groups"
             ' --inh-caps=-all --bounding-set=-all "$@"',
             "sh", sys.executable, "-B", "-m", "pytest", *tests,
-            env={"PATH": os.environ["PATH"], "TMPDIR": folder, "HOME": folder}, cwd=HERE.parents[2],
+            env={"PATH": os.environ["PATH"], "TMPDIR": folder, "HOME": folder},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        output, _ = await process.communicate()
+        try:
+            output, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
     assert process.returncode == 0, output.decode()[-6000:]
     assert b"passed" in output
 
 
-def _uncover(prefix: Path, folder: Path) -> str:
-    """Shell commands that, in a mount namespace, make an interpreter below a private folder readable for all."""
-    private = [place for place in reversed(prefix.parents) if place.stat().st_mode & 0o005 != 0o005]
-    if not private:
-        return ""
-    kept = folder / "kept"
-    kept.mkdir()
-    return (
-        f"mount --bind {prefix} {kept}; mount -t tmpfs -o mode=755 none {private[0]};"
-        f" mkdir -p {prefix}; mount --bind {kept} {prefix};"
-    )
+def _uncover(places: list[Path], folder: Path) -> str:
+    """Shell commands that, in a mount namespace, let everybody read these places though they lie in private folders.
+
+    Each private folder is covered by an empty one, in which the places alone appear again, entry by entry: a place may
+    be private itself.
+    """
+    hidden = [place for place in places if _private(place) is not None]
+    hidden = [place for place in hidden if not any(other in place.parents for other in hidden)]
+    commands = []
+    for number, place in enumerate(hidden):
+        kept = folder / f"kept-{number}"
+        kept.mkdir()
+        commands.append(f"mount --rbind {_quoted(place)} {_quoted(kept)}")
+    for private in sorted({str(_private(place)) for place in hidden}):
+        commands.append(f"mount -t tmpfs -o mode=755 none {shlex.quote(private)}")
+    for number, place in enumerate(hidden):
+        commands.append(f"mkdir -p {_quoted(place)}")
+        for entry in sorted(place.iterdir()):
+            kept = folder / f"kept-{number}" / entry.name
+            if entry.is_symlink():
+                commands.append(f"cp -P {_quoted(kept)} {_quoted(entry)}")
+            else:
+                commands.append(f"{'mkdir' if entry.is_dir() else 'touch'} {_quoted(entry)}")
+                commands.append(f"mount --rbind {_quoted(kept)} {_quoted(entry)}")
+    return "".join(f"{command}; " for command in commands)
+
+
+def _private(place: Path) -> Path | None:
+    """The uppermost folder on the way to a place that not everybody may read; None: everybody may read it."""
+    way = [*reversed(place.parents), place]
+    return next((each for each in way if each.stat().st_mode & 0o005 != 0o005), None)
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
+
+
+async def test_scrapers_that_are_still_loading_do_not_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapeyard.sandbox.forks._TIDY_SECONDS", 0.01)
+    async with bench(CONFIGURATIONS[0], ahead=0, max_scrapers=1) as made:
+        scripts = [f"import time\ntime.sleep(0.5)\ndef run(ctx): return {number}" for number in range(2)]
+        verdicts = await asyncio.gather(*(made.run(script) for script in scripts))
+    assert [verdict.exit_reason for verdict in verdicts] == [ExitReason.SUCCEEDED] * 2, verdicts

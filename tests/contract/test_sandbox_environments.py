@@ -112,7 +112,7 @@ async def test_a_killed_zygote_is_replaced_and_others_go_on(stand: Furnished) ->
     )
     one, two = stand.scraper(waiting, "tiny==1.0"), stand.scraper(waiting, "tiny==2.0")
     served, others = Served(), Served()
-    killed = asyncio.create_task(stand.run(one, served, seconds=60))
+    killed = asyncio.create_task(stand.run(one, served, seconds=600))
     other = asyncio.create_task(stand.run(two, others, seconds=1))
     await asyncio.gather(served.seen.wait(), others.seen.wait())
     environment = await stand.environments.ready(one)

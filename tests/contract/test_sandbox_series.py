@@ -37,20 +37,19 @@ def run(ctx, case, n=0):
     if case == 'print': print('line', n); os.write(1, b'bare\\n'); return n
     if case == 'crash': import ctypes; ctypes.string_at(0)
     if case == 'leave': os._exit(0)
-    if case == 'sleep': time.sleep(30)
+    if case == 'sleep': time.sleep(600)
     if case == 'spin':
         while True: pass
     if case == 'work':
-        until = time.process_time() + 0.4
+        until = time.process_time() + 0.3
         while time.process_time() < until: pass
         return seen
-    if case == 'nap': time.sleep(0.6); return seen
     if case == 'eat': return len([bytearray(1024 * 1024) for _ in range(10_000)])
     if case == 'hoard': kept.append(bytearray(b'x' * 8 * 1024 * 1024)); return [os.getpid(), len(kept)]
     if case == 'large': return 'x' * 2_000_000
     if case == 'file': open('left.txt', 'w').write('x'); return os.getpid()
     if case == 'read': return sorted(os.listdir('.'))
-    if case == 'thread': threading.Thread(target=time.sleep, args=(30,), daemon=True).start(); return os.getpid()
+    if case == 'thread': threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); return os.getpid()
     if case == 'open': kept.extend(open('/dev/null') for _ in range(40)); return os.getpid()
     if case == 'hold': kept.append(ctx); return None
     if case == 'old': kept[0].log('from the grave'); return None
@@ -63,7 +62,7 @@ ASYNC = """
 import asyncio, os
 async def run(ctx, case):
     if case == 'who': return os.getpid()
-    if case == 'task': asyncio.ensure_future(asyncio.sleep(30)); return os.getpid()
+    if case == 'task': asyncio.ensure_future(asyncio.sleep(600)); return os.getpid()
     if case == 'asks and leaves':
         asyncio.get_running_loop()
         task = asyncio.ensure_future(ctx.fetch('http://forever.test/'))
@@ -84,13 +83,13 @@ class Items:
         self.served = Served()
         self._number = 0
 
-    async def run(self, case: str, **given: Any) -> Verdict:
+    async def run(self, case: str, *, limits: Limits | None = None, **given: Any) -> Verdict:
         self._number += 1
         work = Work(
             run_id=f"item_{self._number}",
             attempt=1,
             input=Raw(msgspec.json.encode({"case": case, **given})),
-            limits=self.limits,
+            limits=limits or self.limits,
         )
         return await self.series.run(work, self.served)
 
@@ -164,9 +163,10 @@ async def test_what_a_script_raises_ends_its_item_and_not_the_child(items: Any, 
     ],
 )
 async def test_a_child_that_is_lost_takes_only_its_item_along(items: Any, case: str, reason: ExitReason) -> None:
-    one = items(**({"wall_seconds": 1.0} if case == "sleep" else {"cpu_seconds": 0.5}))
+    one = items()
     before = await one.value("who")
-    assert (await one.run(case)).exit_reason is reason
+    short = {"sleep": {"wall_seconds": 0.5}, "spin": {"cpu_seconds": 0.5}}.get(case, {})
+    assert (await one.run(case, limits=replace(one.limits, **short))).exit_reason is reason
     after = await one.value("who")
     assert after[1] == 1
     assert after[0] != before[0] or case == "leave"  # in its own namespace a number may come back
@@ -174,13 +174,27 @@ async def test_a_child_that_is_lost_takes_only_its_item_along(items: Any, case: 
 
 
 async def test_processor_time_is_each_items_own(items: Any) -> None:
-    one = items(cpu_seconds=0.9)
+    one = items(cpu_seconds=1.2)
     assert [await one.value("work") for _ in range(5)] == [1, 2, 3, 4, 5]
 
 
-async def test_an_items_wall_clock_begins_with_it(items: Any) -> None:
-    one = items(wall_seconds=2.0)
-    assert [await one.value("nap") for _ in range(4)] == [1, 2, 3, 4]
+async def test_an_items_wall_clock_begins_with_it(items: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has an alarm of its own, for its whole time, which ends with it."""
+    one = items(wall_seconds=1234.5)
+    loop = asyncio.get_running_loop()
+    real, alarms = loop.call_later, []
+
+    def noted(seconds: float, *rest: Any, **more: Any) -> asyncio.TimerHandle:
+        timer = real(seconds, *rest, **more)
+        if seconds == 1234.5:
+            alarms.append(timer)
+        return timer
+
+    monkeypatch.setattr(loop, "call_later", noted)
+    for number in range(1, 5):
+        assert (await one.value("who"))[1] == number
+        assert len(alarms) == number
+        assert alarms[-1].cancelled()
 
 
 async def test_memory_that_grows_leads_to_a_fresh_child_in_time(items: Any) -> None:

@@ -106,11 +106,13 @@ async def test_a_file_that_another_makes_holds_no_other_up(store: SqlStore, tmp_
     assert await store.claim_export(taken, "another", NOW, NOW + 60)
     finishing = asyncio.create_task(Finisher(store, blobs, exporter, clock).finish(job))
     other = wished_id(job.id, WISHES[1])
-    async with asyncio.timeout(PATIENCE):
-        while (found := await store.export(other)) is None or found.state is not ExportState.DONE:
-            await asyncio.sleep(0.01)
-    finishing.cancel()
-    await asyncio.gather(finishing, return_exceptions=True)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while (found := await store.export(other)) is None or found.state is not ExportState.DONE:
+                await asyncio.sleep(0.01)
+    finally:
+        finishing.cancel()
+        await asyncio.gather(finishing, return_exceptions=True)
 
 
 async def numbers(count: int, fails: bool = False) -> AsyncGenerator[Counted, None]:

@@ -31,6 +31,8 @@ from tests.contract.nouns import NOW, a_run, an_ending, begun
 from tests.leaks import PATIENCE, killed_after
 from tests.services.postgres import PostgresServer
 
+PROJECT = Path(__file__).parents[2]
+
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
@@ -68,7 +70,7 @@ class TestStartAndStop:
         for _ in range(2):
             await store.start()
             await store.start()
-            assert await store.ping() < 10_000
+            assert await store.ping() < PATIENCE * 1000
             await store.stop()
             await store.stop()
         with pytest.raises(StoreUnavailable):
@@ -84,16 +86,23 @@ class TestStartAndStop:
     def test_two_processes_migrate_at_once(self, store_url: str) -> None:
         program = (
             "import asyncio, sys; from scrapeyard.store.sql import SqlStore\n"
+            "from tests.contract.unhurried import unhurried\n"
             "async def main():\n"
             "    store = SqlStore(sys.argv[1]); print('ready', flush=True); sys.stdin.readline()\n"
             "    await store.start(); print(await store.counts()); await store.stop()\n"
-            "asyncio.run(main())"
+            "with unhurried(): asyncio.run(main())"
         )
         command = [sys.executable, "-W", "error", "-c", program, store_url]
         pipe = subprocess.PIPE
         with ExitStack() as stack:
-            started = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
-            processes = [stack.enter_context(killed_after(process)) for process in started]
+            processes = [
+                stack.enter_context(
+                    killed_after(
+                        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=PROJECT)
+                    )
+                )
+                for _ in range(3)
+            ]
             for process in processes:
                 assert process.stdout is not None
                 assert process.stdout.readline() == "ready\n"
@@ -161,7 +170,7 @@ class TestCrowd:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         assert await store.finish([an_ending(begun(a_run()))]) == [True]
-        assert await store.ping() < 10_000
+        assert await store.ping() < PATIENCE * 1000
 
     async def test_those_who_meet_at_the_same_runs_all_get_through(self, store: Store, migrated_url: str) -> None:
         other = SqlStore(migrated_url)

@@ -1,7 +1,9 @@
 """What every memory of ways must do, in one process and on Redis."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -11,6 +13,7 @@ from scrapeyard.engines.ways.memory import MemoryWays
 from scrapeyard.engines.ways.port import MOST_COUNTED, NOTHING, WayMemory
 from scrapeyard.engines.ways.redis import RedisWays
 from scrapeyard.gateway import way_documents
+from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 
 REMEMBER = 2400.0
@@ -32,6 +35,17 @@ def clock() -> Clock:
     return Clock()
 
 
+@asynccontextmanager
+async def running(*memories: WayMemory) -> AsyncIterator[None]:
+    """Started, and stopped whatever happens; twice."""
+    async with AsyncExitStack() as stack:
+        for memory in memories:
+            await memory.start()
+            stack.push_async_callback(memory.stop)
+            stack.push_async_callback(memory.stop)
+        yield
+
+
 @pytest.fixture(params=["memory", "redis"])
 async def memory(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[WayMemory]:
     made: WayMemory
@@ -39,10 +53,8 @@ async def memory(request: pytest.FixtureRequest, clock: Clock) -> AsyncIterator[
         made = MemoryWays(REMEMBER, clock=clock)
     else:
         made = RedisWays(request.getfixturevalue("redis_url"), REMEMBER, clock=clock)
-    await made.start()
-    yield made
-    await made.stop()
-    await made.stop()
+    async with running(made):
+        yield made
 
 
 def clearance(clock: Clock, name: str = "one", *, host: str = "www.shop.test", seconds: float = 600) -> Clearance:
@@ -126,11 +138,11 @@ async def test_a_clearance_ends(memory: WayMemory, clock: Clock) -> None:
 
 
 async def test_one_claims_and_others_wait(memory: WayMemory) -> None:
-    assert await memory.claim("shop.test", "", 60)
-    assert not await memory.claim("shop.test", "", 60)
-    assert await memory.claim("shop.test", "homes", 60)
+    assert await memory.claim("shop.test", "", 3600)
+    assert not await memory.claim("shop.test", "", 3600)
+    assert await memory.claim("shop.test", "homes", 3600)
     await memory.release("shop.test", "")
-    assert await memory.claim("shop.test", "", 60)
+    assert await memory.claim("shop.test", "", 3600)
 
 
 async def test_a_site_is_forgotten(memory: WayMemory, clock: Clock) -> None:
@@ -142,51 +154,44 @@ async def test_a_site_is_forgotten(memory: WayMemory, clock: Clock) -> None:
 
 async def test_workers_share_what_they_learn(redis_url: str, clock: Clock) -> None:
     one, two = (RedisWays(redis_url, REMEMBER, clock=clock) for _ in range(2))
-    await one.start()
-    await two.start()
-    for _ in range(2):
-        await one.note("shop.test", "chrome", ok=False, cost=1.0)
-        await two.note("shop.test", "chrome", ok=False, cost=1.0)
-    await one.keep("shop.test", clearance(clock))
-    assert await one.claim("shop.test", "", 60)
-    assert not await two.claim("shop.test", "", 60)
-    await two.release("shop.test", "")  # not its own
-    assert not await two.claim("shop.test", "", 60)
-    await one.stop()  # writes what is left
-    known = await two.recall("shop.test", fresh=True)
-    assert known.tried[0].failures == pytest.approx(4, rel=0.001)
-    assert known.clearances == (clearance(clock),)
-    await two.stop()
+    async with running(one, two):
+        for _ in range(2):
+            await one.note("shop.test", "chrome", ok=False, cost=1.0)
+            await two.note("shop.test", "chrome", ok=False, cost=1.0)
+        await one.keep("shop.test", clearance(clock))
+        assert await one.claim("shop.test", "", 3600)
+        assert not await two.claim("shop.test", "", 3600)
+        await two.release("shop.test", "")  # not its own
+        assert not await two.claim("shop.test", "", 3600)
+        await one.stop()  # writes what is left
+        known = await two.recall("shop.test", fresh=True)
+        assert known.tried[0].failures == pytest.approx(4, rel=0.001)
+        assert known.clearances == (clearance(clock),)
 
 
 async def test_notes_arrive_by_themselves(redis_url: str) -> None:
     one, two = (RedisWays(redis_url, REMEMBER) for _ in range(2))
-    await one.start()
-    await two.start()
-    await one.note("shop.test", "chrome", ok=True, cost=1.0)
-    while not (await two.recall("shop.test", fresh=True)).tried:
-        pass  # each look is a round trip
-    await one.stop()
-    await two.stop()
+    async with running(one, two), asyncio.timeout(PATIENCE):
+        await one.note("shop.test", "chrome", ok=True, cost=1.0)
+        while not (await two.recall("shop.test", fresh=True)).tried:
+            await asyncio.sleep(0.01)
 
 
 async def test_while_redis_is_away_a_process_remembers_for_itself(own_valkey: ValkeyServer, clock: Clock) -> None:
     memory = RedisWays(own_valkey.url, REMEMBER, clock=clock)
-    await memory.start()
-    await memory.note("shop.test", "chrome", ok=False, cost=1.0)
-    own_valkey.stop()
-    await memory.keep("shop.test", clearance(clock))
-    assert (await memory.recall("shop.test")).clearances == (clearance(clock),)
-    assert (await memory.recall("shop.test", fresh=True)).tried[0].failures == 1
-    assert await memory.claim("shop.test", "", 60)
-    await memory.release("shop.test", "")
-    await memory.stop()
+    async with running(memory):
+        await memory.note("shop.test", "chrome", ok=False, cost=1.0)
+        own_valkey.stop()
+        await memory.keep("shop.test", clearance(clock))
+        assert (await memory.recall("shop.test")).clearances == (clearance(clock),)
+        assert (await memory.recall("shop.test", fresh=True)).tried[0].failures == 1
+        assert await memory.claim("shop.test", "", 3600)
+        await memory.release("shop.test", "")
 
 
 async def test_a_clearance_that_cannot_be_read_is_left_out(valkey_server: ValkeyServer, redis_url: str) -> None:
     memory = RedisWays(redis_url, REMEMBER)
-    await memory.start()
-    valkey_server.command("HSET", "scrapeyard:clearances:shop.test", "x y", "id {broken")
-    valkey_server.command("HSET", "scrapeyard:ways:shop.test", "chrome", "not numbers")
-    assert await memory.recall("shop.test", fresh=True) == NOTHING
-    await memory.stop()
+    async with running(memory):
+        valkey_server.command("HSET", "scrapeyard:clearances:shop.test", "x y", "id {broken")
+        valkey_server.command("HSET", "scrapeyard:ways:shop.test", "chrome", "not numbers")
+        assert await memory.recall("shop.test", fresh=True) == NOTHING

@@ -23,13 +23,19 @@ from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.webhook_port import DeliveryFilter
 from tests.contract.job_nouns import a_batch, a_job, an_error, new_items
 from tests.contract.nouns import a_run, an_ending, begun
+from tests.leaks import PATIENCE
 from tests.services.job_yard import Clock
 from tests.sites.site import Asked, Site, never, page, redirect
 
 SECRET = "a secret of sixteen or more"
-SETTINGS = Settings.model_validate(
-    {"webhooks": {"secret": SECRET, "timeout_seconds": 1, "allow_hosts": ["127.0.0.1"]}, "http": {"connect_seconds": 1}}
-)
+
+
+def settings(seconds: float = PATIENCE) -> Settings:
+    webhooks = {"secret": SECRET, "timeout_seconds": seconds, "allow_hosts": ["127.0.0.0/8", "::1"]}
+    return Settings.model_validate({"webhooks": webhooks, "http": {"connect_seconds": PATIENCE}})
+
+
+SETTINGS = settings()
 
 
 class Yard:
@@ -40,13 +46,15 @@ class Yard:
         self.site = site
         self.clock = Clock()
         self.engines: list[Any] = []
+        self.duties: list[Webhooks] = []
         self.duty = self.dispatcher("one")
 
     def dispatcher(self, holder: str, settings: Settings = SETTINGS, store: SqlStore | None = None) -> Webhooks:
         engine = make_webhook_engine(settings)
         self.engines.append(engine)
         sender = Sender(settings.webhooks, engine, self.clock, spread=lambda: 0.0)
-        return Webhooks(settings, store or self.store, sender, self.clock, holder)
+        self.duties.append(Webhooks(settings, store or self.store, sender, self.clock, holder))
+        return self.duties[-1]
 
     async def round(self, seconds: float = 0.0, duty: Webhooks | None = None) -> None:
         self.clock.now += seconds
@@ -83,12 +91,21 @@ async def site() -> AsyncIterator[Site]:
 
 
 @pytest.fixture
+async def other(migrated_url: str) -> AsyncIterator[SqlStore]:
+    """Another process's way to the same database."""
+    store = SqlStore(migrated_url)
+    await store.start()
+    yield store
+    await store.stop()
+
+
+@pytest.fixture
 async def yard(store: SqlStore, site: Site) -> AsyncIterator[Yard]:
     """With a clock that is moved by hand."""
     yard = Yard(store, site)
     yield yard
-    for engine in yard.engines:
-        await engine.stop()
+    for each in (*yard.duties, *yard.engines):
+        await each.stop()
 
 
 def signed_well(asked: Asked, secret: str) -> bool:
@@ -194,9 +211,7 @@ class TestJobs:
         await yard.round()
         assert await yard.all() == []
 
-    async def test_two_dispatchers_tell_once(self, yard: Yard, migrated_url: str) -> None:
-        other = SqlStore(migrated_url)
-        await other.start()
+    async def test_two_dispatchers_tell_once(self, yard: Yard, other: SqlStore) -> None:
         duties = [yard.dispatcher(f"d{n}", store=store) for n, store in enumerate((yard.store, other) * 2)]
         jobs = [await yard.job("job.cancelled") for _ in range(5)]
         for job in jobs:
@@ -204,7 +219,6 @@ class TestJobs:
         await asyncio.gather(*(duty.work() for duty in duties))
         await asyncio.gather(*(duty.idle() for duty in duties))
         await asyncio.gather(*(yard.round(duty=duty) for duty in duties))
-        await other.stop()
         assert sorted(subject for _, subject in yard.told()) == sorted(job.id for job in jobs)
 
 
@@ -331,6 +345,7 @@ class TestSending:
 
     async def test_a_receiver_that_says_nothing_is_left(self, yard: Yard) -> None:
         await self.ended(yard, "/never")
+        await yard.round(duty=yard.dispatcher("impatient", settings(1)))
         await self.ended(yard)
         await yard.round()
         silent, taken = sorted(await yard.all(), key=lambda one: one.state is DeliveryState.DELIVERED)
@@ -376,14 +391,10 @@ class TestSending:
                 await yard.store.create_job(job)
                 await yard.store.cancel_job(job.id, False, yard.clock() - 100 + number)
             await self.ended(yard)
-            settings = Settings.model_validate(
-                {"webhooks": {"secret": SECRET, "timeout_seconds": 60, "allow_hosts": ["127.0.0.0/8", "::1"]}}
-            )
-            duty = yard.dispatcher("wide", settings)
-            await duty.work()
+            await yard.duty.work()
             await yard.site.until(lambda: len(yard.site.asked) == 1)
             assert len(slow.asked) <= 4
-            await duty.stop()
+            await yard.duty.stop()
 
 
 class TestLog:

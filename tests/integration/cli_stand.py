@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.leaks import PATIENCE, killed_after
+from tests.leaks import PATIENCE, killed_after, until
 from tests.services.warm import warm
 
 PROGRAM = str(Path(sys.executable).with_name("scrapeyard"))
@@ -33,6 +34,10 @@ async def run(ctx, seconds: float = 0, boom: bool = False, name: str = "", big: 
     await asyncio.sleep(seconds)
     return {"name": name, "big": "x" * big}
 """
+
+
+LIMITS = "[limits]\nwall_seconds = 300\n"
+"""A busy machine ends no run."""
 
 
 class Ended:
@@ -69,7 +74,7 @@ class Stand:
         folder = self.scrapers / scraper_id
         folder.mkdir(parents=True)
         (folder / "scraper.py").write_text(script)
-        (folder / "scraper.toml").write_text(f'id = "{scraper_id}"\nversion = "{version}"\n')
+        (folder / "scraper.toml").write_text(f'id = "{scraper_id}"\nversion = "{version}"\n{LIMITS}')
         return folder
 
     def cli(self, *words: str, stdin: str = "", **environment: str) -> Ended:
@@ -77,13 +82,13 @@ class Stand:
         if stdin or any(name.startswith("PYTHON") for name in environment):
             return self._fresh(words, stdin, environment)
         done = warm().run(words, self.folder, self._environment(environment), PATIENCE)
-        assert not group_lives(done.pid), f"{words} left processes"
+        until_gone(done.pid, words)
         return Ended(done.status, done.out, done.err)
 
     def _fresh(self, words: tuple[str, ...], stdin: str, environment: Mapping[str, str]) -> Ended:
         with self.started(*words, stdin=bool(stdin), **environment) as process:
             out, err = process.communicate(stdin.encode() or None, PATIENCE)
-            assert not group_lives(process.pid), f"{words} left processes"
+            until_gone(process.pid, words)
         return Ended(process.returncode, out, err)
 
     @contextmanager
@@ -110,7 +115,7 @@ class Stand:
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.communicate(timeout=PATIENCE)
-            assert not group_lives(process.pid), f"{words} left processes"
+            until_gone(process.pid, words)
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
@@ -124,6 +129,44 @@ def group_lives(session: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def until_gone(session: int, words: tuple[str, ...] = ()) -> None:
+    """Nothing of this session is left. What was killed may take a moment to go."""
+    until(lambda: not group_lives(session), f"{words} left processes")
+
+
+def on_terminal(stand: Stand, *words: str, **environment: str) -> tuple[int, str]:
+    """The status of a command, and what it shows where stdout and stderr are a terminal."""
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [PROGRAM, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=stand.folder,
+            env=stand._environment(environment),
+        )
+        os.close(theirs)
+        with killed_after(process):
+            shown = _all_of(ours)
+            return process.wait(PATIENCE), shown
+    finally:
+        os.close(ours)
+
+
+def _all_of(terminal: int) -> str:
+    shown = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    return shown.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def line_with(process: subprocess.Popen[bytes], part: bytes) -> bytes:

@@ -1,20 +1,16 @@
 """A gateway on real embedded backends, and a worker played by hand: it takes from the queue and records and replies."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 import msgspec
 from fastapi import FastAPI
 from msgspec import Raw
-from sqlalchemy.engine import make_url
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.engines.http import WreqEngine
@@ -41,13 +37,12 @@ from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.loading import Terms
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.sources.folder import FolderSource
-from scrapeyard.settings import Settings
-from scrapeyard.store.migrate import migrate
+from scrapeyard.settings import GatewaySettings, Settings
 from scrapeyard.store.port import Ending
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.store.sqlite import Sqlite
 from tests.leaks import PATIENCE
+from tests.services.sqlite import migrated
 
 PAGE = Scraper(
     ref=ScraperRef(id="builtin/page", version="1.0.0"),
@@ -81,7 +76,7 @@ class Stand:
     recorder: Recorder
     blobs: ObjectBlobs
 
-    async def take(self, seconds: float = 5.0) -> Delivery:
+    async def take(self, seconds: float = PATIENCE) -> Delivery:
         """The next delivery, as a worker takes it."""
         taken = await self.queue.take(["default", "bulk"], 1, list(Priority), seconds)
         assert taken, "nothing was delivered"
@@ -165,31 +160,21 @@ def write_scraper(folder: Path, version: str = "1.4.2", place: str = "shop/produ
     return home
 
 
-@cache
-def _migrated() -> bytes:
-    """A database at the newest revision: migrating one for each gateway takes longer than starting it."""
-    with TemporaryDirectory() as folder:
-        migrate(Sqlite(make_url(f"sqlite:///{folder}/template.sqlite")))
-        return Path(folder, "template.sqlite").read_bytes()
-
-
 @asynccontextmanager
 async def open_services(
     folder: Path, settings: Settings, queue: Queue | None = None, gateway_id: str = "gw1"
 ) -> AsyncIterator[GatewayServices]:
     """Backends in a folder: SQLite, blobs and one scraper in files; a queue in memory unless another is given."""
     write_scraper(folder)
-    database = folder / "runs.sqlite"
-    if not database.exists():
-        database.write_bytes(await asyncio.to_thread(_migrated))
+    database = migrated(folder / "runs.sqlite")
     catalogue = SourcedCatalogue(
         [FolderSource(folder / "scrapers")],
         folder / "cache",
         {PAGE.ref.id: PAGE},
         Terms(ceiling=settings.limits.as_limits()),
-        Upkeep(refresh_seconds=60),
+        Upkeep(refresh_seconds=3600, start_seconds=PATIENCE),
     )
-    store, queue = SqlStore(f"sqlite:///{database}"), queue or MemoryQueue()
+    store, queue = SqlStore(database), queue or MemoryQueue()
     blobs, engine = ObjectBlobs.in_folder(folder / "blobs"), WreqEngine(settings.http, sessions=store)
     intake = Intake(
         store=store, blobs=blobs, engine=engine, catalogue=catalogue, checker=InputChecker(), holder=gateway_id
@@ -215,8 +200,8 @@ async def open_services(
 async def open_stand(
     folder: Path, settings: Settings | None = None, queue: Queue | None = None, gateway_id: str = "gw1"
 ) -> AsyncIterator[Stand]:
-    """A gateway without a socket; calls go straight into the application."""
-    settings = settings or Settings()
+    """A gateway without a socket; calls go straight into the application, and wait long unless they say."""
+    settings = settings or Settings(gateway=GatewaySettings(wait_seconds=PATIENCE))
     async with open_services(folder, settings, queue, gateway_id) as services:
         gateway = Gateway(services)
         app = application(gateway)

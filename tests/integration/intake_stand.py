@@ -26,7 +26,16 @@ from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.settings import HttpSettings
 from scrapeyard.store.job_port import ItemFilter
 from scrapeyard.store.sql import SqlStore
+from tests.leaks import PATIENCE
+from tests.services.sqlite import migrated
 
+PATIENT = {
+    "allow_private": True,
+    "profile": "none",
+    "connect_seconds": PATIENCE,
+    "read_seconds": PATIENCE,
+    "total_seconds": PATIENCE,
+}
 START = 1_800_000_000.0
 SCRAPER = BUILTINS[PAGE].scraper
 
@@ -137,9 +146,9 @@ class Stand:
 async def a_stand(folder: Path, **http: Any) -> AsyncIterator[Stand]:
     """Started, and stopped in the end."""
     stand = Stand(
-        store=SqlStore(f"sqlite:///{folder}/jobs.sqlite"),
+        store=SqlStore(migrated(folder / "jobs.sqlite")),
         blobs=ObjectBlobs.in_folder(folder / "blobs"),
-        engine=WreqEngine(HttpSettings(**{"allow_private": True, "profile": "none", **http})),
+        engine=WreqEngine(HttpSettings(**{**PATIENT, **http})),
         catalogue=SourcedCatalogue([], folder / "scrapers", {PAGE: SCRAPER}, Terms(ceiling=Limits())),
     )
     async with AsyncExitStack() as stack:

@@ -46,6 +46,7 @@ from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.prepare import Preparer
 from tests.integration.mortal import Door, Hatch, Life, first_of, outlived
 from tests.services.job_yard import Clock
+from tests.services.sqlite import migrated
 
 MOODY = "builtin/moody"
 RETRY_SECONDS = 2.0
@@ -103,12 +104,11 @@ class Ground:
     def __init__(self, folder: Path, clock: Clock) -> None:
         self.folder = folder
         self.clock = clock
-        self.settings = Settings.model_validate(
-            {
-                "data_dir": folder,
-                "worker": {"slots": 1, "heartbeat_seconds": 60, "lease_seconds": LEASE_SECONDS, "drain_seconds": 0},
-            }
-        )
+        worker = {"slots": 1, "lease_seconds": LEASE_SECONDS, "drain_seconds": 0}
+        given = Settings.model_validate({"data_dir": folder, "worker": worker})
+        # Longer than an operator may set: however long a story takes, hearts beat only when it says so.
+        seldom = given.worker.model_copy(update={"heartbeat_seconds": 1e6})
+        self.settings = given.model_copy(update={"worker": seldom})
         known = {ECHO: BUILTINS[ECHO].scraper, MOODY: SCRAPER}
         self.catalogue = SourcedCatalogue(
             [], folder / "cache", known, Terms(ceiling=self.settings.limits.as_limits()), Upkeep(refresh_seconds=60)
@@ -145,9 +145,6 @@ class Ground:
 @asynccontextmanager
 async def open_ground(folder: Path, clock: Clock) -> AsyncIterator[tuple[Ground, httpx.AsyncClient]]:
     """The ground, and the way to its gateway."""
-    template = SqlStore(f"sqlite:///{folder}/template.sqlite")
-    await template.start()
-    await template.stop()
     ground = Ground(folder, clock)
     async with AsyncExitStack() as stack:
         await ground.catalogue.start()
@@ -277,7 +274,7 @@ class JobMachineYard:
     async def start(self) -> None:
         """Everything up, on an empty database."""
         self._folder.mkdir()
-        shutil.copy(self._ground.folder / "template.sqlite", self._folder / "jobs.sqlite")
+        migrated(self._folder / "jobs.sqlite")
         self._blobs = ObjectBlobs.in_folder(self._folder / "blobs")
         self._queue = MemoryQueue()
         await self._open_store()

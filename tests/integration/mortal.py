@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.port import Queue
+from tests.leaks import PATIENCE
 
-PATIENCE_SECONDS = 20.0
 Answer = TypeVar("Answer")
 
 
@@ -130,8 +130,8 @@ async def first_of(*events: asyncio.Event) -> None:
     """Wait until one of them is set. Raises AssertionError when that takes far too long."""
     waits = [asyncio.create_task(event.wait()) for event in events]
     try:
-        done, _ = await asyncio.wait(waits, timeout=PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        assert done, f"nothing happened for {PATIENCE_SECONDS} s"
+        done, _ = await asyncio.wait(waits, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        assert done, f"nothing happened for {PATIENCE:g} s"
     finally:
         for wait in waits:
             wait.cancel()

@@ -65,8 +65,8 @@ class Fetcher:
 
 async def main() -> None:
     wanted = json.loads(sys.argv[1])
-    store, queue = SqlStore(wanted["database"]), RedisQueue(wanted["redis"])
-    gate = RedisGate(wanted["redis"], patience_seconds=5)  # a busy machine is no outage
+    store, queue = SqlStore(wanted["database"]), RedisQueue(wanted["redis"], patience_seconds=60)
+    gate = RedisGate(wanted["redis"], patience_seconds=60)  # a busy machine is no outage
     policies = SitePolicies(SiteSettings(), store, queue)
     engine = WreqEngine(HttpSettings(allow_private=True, profile="none"))
     async with AsyncExitStack() as stack:

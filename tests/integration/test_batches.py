@@ -16,11 +16,22 @@ from scrapeyard.model import Backoff, BudgetLimits, CancelJob, ExitReason, RunEr
 from scrapeyard.model.job import BreakerPolicy, Item, ItemStatus, JobStatus
 from scrapeyard.queues import channels
 from scrapeyard.results import artifacts
+from scrapeyard.sandbox import parents, zygotes
 from tests.contract.sandboxes import descendants, eventually
+from tests.leaks import PATIENCE
 from tests.services.batch_yard import ECHO, BatchYard, batch_yard, soon
 from tests.sites.site import Site, page
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+WORKER = {
+    "slots": 4,
+    "reserved_slots": 1,
+    "heartbeat_seconds": 0.2,
+    "lease_seconds": PATIENCE,
+    "drain_seconds": 10,
+    "ahead": 0,
+}
+SANDBOX = {"load_seconds": PATIENCE}
 NO_BREAKER = BreakerPolicy(enabled=False)
 SOON = Backoff(kind="linear", first_seconds=0.05, cap_seconds=0.05)
 
@@ -45,7 +56,7 @@ def run(ctx, case, n=0, url=''):
     if case == 'large': return 'x' * 20_000
     if case == 'artifact': ctx.artifact('a.txt', 'kept ' * 500); return n
     if case == 'page': return ctx.fetch(url).text('title')
-    if case == 'wait': time.sleep(60)
+    if case == 'wait': time.sleep(600)
     return n
 """
 SCRIPTS = {"test/cases": CASES, "test/broken": "raise ValueError('at import')\n"}
@@ -57,8 +68,11 @@ async def yard(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchY
     folder = tmp_path_factory.mktemp("batches")
     for place in (folder, folder.parent):
         place.chmod(0o755)
-    async with batch_yard(folder, SCRIPTS) as made:
-        yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zygotes, "_HELLO_PATIENCE", PATIENCE)
+        patch.setattr(parents, "_FORK_PATIENCE", PATIENCE)
+        async with batch_yard(folder, SCRIPTS, worker=WORKER, sandbox=SANDBOX) as made:
+            yield made
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -182,26 +196,26 @@ async def test_what_a_job_may_fetch_is_counted_over_its_items(yard: BatchYard, s
 
 
 async def test_a_killed_job_leaves_no_child_and_loses_no_item(yard: BatchYard) -> None:
+    await yard.run(CASE, [{"case": ""}])  # the parent of its children is there, and stays
     before = set(descendants(os.getpid()))
     inputs = [{"case": ""}, *[{"case": "wait"}] * 3]
     job_id = await yard.job(CASE, inputs, isolation="job")
     await soon(lambda: yard.store.job(job_id), lambda job: job.counts.in_progress > 0)
     worker = yard.platform.worker
     assert worker is not None
-    began = time.monotonic()
     await yard.store.cancel_job(job_id, True, time.time())
     await worker._queue.send(channels.SIGNALS, channels.encode(CancelJob(job_id=job_id)))
     job = await soon(lambda: yard.store.job(job_id), lambda job: job.status is JobStatus.CANCELLED)
-    assert time.monotonic() - began < 15
-    assert job.counts.success + job.counts.cancelled == 4
+    assert job.counts.success + job.counts.cancelled == 4, "none came to its own end, which would be an error"
+    assert job.counts.success <= 1
     assert job.counts == await yard.store.recount(job_id)
     await eventually(lambda: len(worker._batches) == 0)
-    await eventually(lambda: not _sleepers() - before, lambda: f"{_sleepers() - before}")
+    await eventually(lambda: not _new(before), lambda: f"{_new(before)}")
 
 
-def _sleepers() -> set[int]:
-    """Children of scripts that have a run; those forked ahead for the next one may stay."""
-    return set(descendants(os.getpid()))
+def _new(before: set[int]) -> set[int]:
+    """No child is forked ahead here, so each that came since belongs to a run."""
+    return set(descendants(os.getpid())) - before
 
 
 async def test_a_worker_that_stops_records_what_is_done_and_gives_the_rest_back(
@@ -210,8 +224,8 @@ async def test_a_worker_that_stops_records_what_is_done_and_gives_the_rest_back(
     folder = tmp_path_factory.mktemp("draining")
     for place in (folder, folder.parent):
         place.chmod(0o755)
-    worker = {"slots": 2, "reserved_slots": 0, "heartbeat_seconds": 0.2, "drain_seconds": 1}
-    async with batch_yard(folder, SCRIPTS, worker=worker) as made:
+    worker = {**WORKER, "slots": 2, "reserved_slots": 0, "drain_seconds": 1}
+    async with batch_yard(folder, SCRIPTS, worker=worker, sandbox=SANDBOX) as made:
         job_id = await made.job(CASE, [{"case": "", "n": 1}, *[{"case": "wait"}] * 5], isolation="job")
         await soon(lambda: made.store.job(job_id), lambda job: job.counts.success == 1 and job.counts.in_progress > 0)
         assert made.platform.worker is not None
@@ -223,14 +237,15 @@ async def test_a_worker_that_stops_records_what_is_done_and_gives_the_rest_back(
 
 
 async def test_calls_are_answered_while_a_job_runs(yard: BatchYard) -> None:
-    """Turns are shared: nothing else in this process waits longer than a moment."""
-    job_id = await yard.job(ECHO, [{"n": n} for n in range(20_000)])
+    """Turns are shared: nothing else in this process waits longer than a moment. Its own work counts, not how long
+    the machine lets it wait."""
+    job_id = await yard.job(ECHO, [{"n": n} for n in range(10_000)])
     late = []
     job = await yard.store.job(job_id)
     while job is not None and job.counts.done < job.counts.total:
-        began = time.perf_counter()
+        began = time.thread_time()
         await asyncio.sleep(0)
-        late.append(time.perf_counter() - began)
+        late.append(time.thread_time() - began)
         await asyncio.sleep(0.005)
         job = await yard.store.job(job_id)
     late.sort()

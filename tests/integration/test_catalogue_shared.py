@@ -21,7 +21,7 @@ async def main():
     shop = ScriptedSource()
     for minor in range(15):
         shop.add(f"1.{minor}.0", script=f"{SCRIPT}# {'x' * 20000}\\n")
-    catalogue = SourcedCatalogue([shop], Path(sys.argv[1]), {}, Terms(ceiling=Limits()), Upkeep(start_seconds=60))
+    catalogue = SourcedCatalogue([shop], Path(sys.argv[1]), {}, Terms(ceiling=Limits()), Upkeep(start_seconds=600))
     print("ready", flush=True)
     sys.stdin.readline()
     await catalogue.start()
@@ -53,6 +53,7 @@ async def test_processes_that_fetch_the_same_at_once_agree(tmp_path: Path) -> No
         for program in programs:
             with suppress(ProcessLookupError):
                 program.kill()
+            await program.wait()
     assert [program.returncode for program in programs] == [0, 0, 0]
     told = {out.splitlines()[-1] for out, _ in ends}
     assert len(told) == 1

@@ -1,16 +1,13 @@
 """The author's loop by the real program: new, test, record, certify; and everything that can be wrong on the way."""
 
 import json
-import os
-import pty
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.cli_stand import PATIENCE, PROGRAM, Stand
+from tests.integration.cli_stand import Stand, on_terminal
 
 MANIFEST = """
 id = "lab/{name}"
@@ -211,14 +208,8 @@ def test_another_result_shows_a_diff_and_update_takes_it(stand: Stand, page: Pat
 
 def test_a_terminal_gets_colours(stand: Stand, page: Path) -> None:
     (page / "tests" / "lamp" / "expected.json").write_text("{}")
-    ours, theirs = pty.openpty()
-    done = subprocess.run(
-        [PROGRAM, "test", str(page)], stdout=theirs, stderr=subprocess.PIPE, timeout=PATIENCE, check=False
-    )
-    os.close(theirs)
-    shown = os.read(ours, 65536).decode()
-    os.close(ours)
-    assert done.returncode == 1
+    status, shown = on_terminal(stand, "test", str(page))
+    assert status == 1
     assert "\x1b[31mfail" in shown
     assert "\x1b[32m+" in shown
 

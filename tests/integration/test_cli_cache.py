@@ -13,7 +13,7 @@ from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.model import Priority
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import GatewaySettings, Settings
-from tests.integration.cli_stand import Ended, Stand
+from tests.integration.cli_stand import PATIENCE, Ended, Stand
 from tests.integration.gateway_stand import open_services
 from tests.integration.test_gateway_cache import keep
 
@@ -71,6 +71,6 @@ async def test_warming_from_a_file_goes_in_batches(served: tuple[Cli, DiskPages,
     (tmp_path / "urls.txt").write_text("\ufeff" + "\n\n".join(urls[1:]) + "\n")
     done = await cli("warm", urls[0], "--from", str(tmp_path / "urls.txt"), "--max-age", "60")
     assert (done.status, len(done.rows)) == (0, 1001)
-    taken = await queue.take(["default"], 2000, list(Priority), 5)
+    taken = await queue.take(["default"], 2000, list(Priority), PATIENCE)
     assert len(taken) == 1001
     assert {each.fetching.max_age_seconds for each in taken} == {60}

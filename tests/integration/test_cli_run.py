@@ -1,17 +1,14 @@
 """Commands that need no server, as real processes."""
 
 import json
-import os
-import pty
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.cli_stand import EXAMPLES, PATIENCE, PROGRAM, Stand, group_lives
+from tests.integration.cli_stand import EXAMPLES, PATIENCE, Stand, on_terminal, until_gone
 
 
 @pytest.fixture(scope="module")
@@ -25,20 +22,6 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 def shop(stand: Stand) -> Iterator[str]:
     with stand.serving("demo-site", "--port", "0", says=b"open at ") as url:
         yield url.rstrip("/")
-
-
-def on_terminal(stand: Stand, *words: str) -> str:
-    """What a command shows where stdout is a terminal."""
-    ours, theirs = pty.openpty()
-    command = [PROGRAM, *words]
-    done = subprocess.run(
-        command, stdout=theirs, stderr=subprocess.PIPE, cwd=stand.folder, timeout=PATIENCE, check=True
-    )
-    os.close(theirs)
-    shown = os.read(ours, 65536).decode().replace("\r\n", "\n")
-    os.close(ours)
-    assert done.returncode == 0
-    return shown
 
 
 def test_help_and_version_import_nothing_of_the_server(stand: Stand) -> None:
@@ -58,23 +41,23 @@ def test_a_folder_runs_with_pairs_and_its_words_are_heard(stand: Stand) -> None:
 
 
 def test_words_are_heard_while_the_script_still_runs_and_ctrl_c_ends_it(stand: Stand) -> None:
-    with stand.started("run", "scrapers/lab/lab", "seconds=60") as process:
+    with stand.started("run", "scrapers/lab/lab", "seconds=250") as process:
         assert process.stderr is not None
         assert process.stderr.readline() == b"hello\\x1b[31m\n"
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
         assert process.returncode == 130
-        assert not group_lives(process.pid)
+        until_gone(process.pid)
 
 
 def test_sigterm_ends_a_run_and_leaves_nothing(stand: Stand) -> None:
-    with stand.started("run", "scrapers/lab/lab", "seconds=60") as process:
+    with stand.started("run", "scrapers/lab/lab", "seconds=250") as process:
         assert process.stderr is not None
         process.stderr.readline()
         process.terminate()
         process.communicate(timeout=PATIENCE)
         assert process.returncode == 143
-        assert not group_lives(process.pid)
+        until_gone(process.pid)
 
 
 def test_an_id_runs_from_a_folder_of_scrapers_and_the_whole_run_is_told(stand: Stand, shop: str) -> None:
@@ -276,10 +259,10 @@ def test_doctor_tells_of_wrong_settings_and_a_data_dir_that_cannot_be(stand: Sta
 
 
 def test_a_terminal_gets_columns_and_indented_json(stand: Stand) -> None:
-    shown = on_terminal(stand, "scrapers", "list", "--scrapers", "scrapers")
-    assert "ID " in shown
-    assert "\t" not in shown
-    assert '\n  "name": "x",' in on_terminal(stand, "run", "scrapers/lab/lab", "name=x")
+    status, shown = on_terminal(stand, "scrapers", "list", "--scrapers", "scrapers")
+    assert (status, "ID " in shown, "\t" in shown) == (0, True, False), shown
+    status, shown = on_terminal(stand, "run", "scrapers/lab/lab", "name=x")
+    assert (status, '\n  "name": "x",' in shown) == (0, True), shown
 
 
 def test_a_reader_that_goes_away_is_no_error_worth_a_word(stand: Stand) -> None:

@@ -110,10 +110,12 @@ def test_what_cannot_be_is_told_and_exits_2(yard: Yard, words: tuple[str, ...], 
 def test_a_repository_that_is_away_is_told_on_stderr(yard: Yard) -> None:
     team, gone = yard.stand.folder / "team", yard.stand.folder / "gone"
     shutil.move(team, gone)
-    ended = yard("scrapers", "refresh")
-    assert (ended.status, len([row for row in ended.rows if row[0] == "shop/price"])) == (0, 3)
-    assert "team may be out of date: the folder cannot be read" in ended.err
-    assert "team may be out of date" in yard("scrapers", "show", "shop/price").err
-    shutil.move(gone, team)
+    try:
+        ended = yard("scrapers", "refresh")
+        assert (ended.status, len([row for row in ended.rows if row[0] == "shop/price"])) == (0, 3)
+        assert "team may be out of date: the folder cannot be read" in ended.err
+        assert "team may be out of date" in yard("scrapers", "show", "shop/price").err
+    finally:
+        shutil.move(gone, team)
     back = yard("scrapers", "refresh", "--json")
     assert (back.err, all(each["stale"] == "" for each in json.loads(back.out))) == ("", True)

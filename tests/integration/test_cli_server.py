@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli_stand import PATIENCE, Ended, Stand, group_lives
+from tests.integration.cli_stand import PATIENCE, Ended, Stand, until_gone
+from tests.leaks import until
 
 RUN_ID = re.compile(r"run_[0-9a-f]{32}")
 
@@ -86,7 +87,7 @@ def test_problems_become_clear_messages(yard: Client, words: tuple[str, ...], sa
 
 
 def test_a_wait_that_is_over_leaves_the_run_going(yard: Client) -> None:
-    ended = yard("scrape", "lab/lab", "seconds=20", "--wait", "0.2")
+    ended = yard("scrape", "lab/lab", "seconds=250", "--wait", "0.2")
     found = RUN_ID.search(ended.err)
     assert (ended.status, ended.out) == (1, "")
     assert found is not None
@@ -109,8 +110,8 @@ def test_the_same_key_runs_once(yard: Client) -> None:
 
 def test_cancel_tells_and_ctrl_c_cancels(yard: Client, done: str) -> None:
     assert "had ended already: succeeded" in yard("runs", "cancel", done).out
-    with yard.stand.started("scrape", "lab/lab", "seconds=61", SCRAPEYARD_URL=yard.url) as process:
-        running = _wait_for(yard, '"seconds":61')
+    with yard.stand.started("scrape", "lab/lab", "seconds=251", SCRAPEYARD_URL=yard.url) as process:
+        running = _wait_for(yard, '"seconds":251')
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
         assert process.returncode == 130
@@ -166,10 +167,11 @@ def test_loopback_is_never_asked_through_a_proxy(yard: Client) -> None:
 
 
 def _wait_for(yard: Client, part: str) -> str:
-    while True:
-        for run in yard("runs", "list", "--status", "running", "--json").json:
-            if part in json.dumps(run["input"], separators=(",", ":")):
-                return str(run["id"])
+    def found() -> str | None:
+        runs = yard("runs", "list", "--status", "running", "--json").json
+        return next((str(run["id"]) for run in runs if part in json.dumps(run["input"], separators=(",", ":"))), None)
+
+    return until(found, f"a run of {part} is there")
 
 
 def test_a_server_whose_log_nobody_reads_any_more_still_ends_when_told(tmp_path: Path) -> None:
@@ -180,4 +182,4 @@ def test_a_server_whose_log_nobody_reads_any_more_still_ends_when_told(tmp_path:
         process.stderr.close()
         process.send_signal(signal.SIGTERM)
         process.wait(PATIENCE)
-        assert not group_lives(process.pid)
+        until_gone(process.pid)

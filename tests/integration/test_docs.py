@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ import pytest
 
 from tests.integration.docs_pages import PAGES, ROOT, Fence, fences
 from tests.leaks import PATIENCE, killed_after, until
+from tests.services.ports import free_port
 
 SERVER, SHOP = "127.0.0.1:8000", "127.0.0.1:8800"
 BIN = Path(sys.executable).parent
@@ -107,13 +107,6 @@ def answers(url: str, programs: Sequence[subprocess.Popen[bytes]]) -> bool:
         return False
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", run_pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_runs(page: Path, place: Place) -> None:
     folder = place.home / page.relative_to(ROOT).with_suffix("").as_posix().replace("/", "-")
@@ -123,7 +116,7 @@ def test_page_runs(page: Path, place: Place) -> None:
     steps = [step(number, fence, place, folder) for number, fence in enumerate(found)]
     script = "\n".join(["set -euo pipefail", *filter(None, steps), "exec >/dev/null 2>&1"])
     done = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=place.environment(), capture_output=True, timeout=240, check=False
+        ["bash", "-c", script], cwd=folder, env=place.environment(), capture_output=True, timeout=500, check=False
     )
     assert done.returncode == 0, f"{page.name}: {last_words(folder)}{done.stderr.decode()}"
     for number, fence in enumerate(found[1:], 1):

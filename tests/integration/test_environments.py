@@ -22,7 +22,7 @@ from scrapeyard.model import Environment, EnvironmentStatus, Scraper, ScraperRef
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.environments.shelf import Shelf
 from scrapeyard.settings import EnvironmentSettings
-from tests.leaks import PATIENCE, descendants, living, until
+from tests.leaks import PATIENCE, descendants, killed_after, living, until
 from tests.services.package_index import PackageIndex, serve_packages
 from tests.services.wheels import write_wheel
 
@@ -84,6 +84,12 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
     until(lambda: not left(), f"no process outlives its build: {left()}")
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uv gives up neither a download that a test holds back nor one that a busy machine is slow to bring."""
+    monkeypatch.setenv("UV_HTTP_TIMEOUT", "600")
+
+
 @pytest.fixture
 def index(stand: Stand) -> Iterator[PackageIndex]:
     with serve_packages(stand.wheels) as served:
@@ -111,6 +117,7 @@ async def test_a_scraper_that_requires_nothing_has_the_base(stand: Stand) -> Non
 
 
 async def test_requirements_are_installed_with_what_they_need(stand: Stand) -> None:
+    began = time.time()
     async with stand.open() as environments:
         scraper = stand.scraper("needy")
         assert environments.state(scraper).status is EnvironmentStatus.WAITING
@@ -125,7 +132,7 @@ async def test_requirements_are_installed_with_what_they_need(stand: Stand) -> N
     assert state.status is EnvironmentStatus.READY
     assert state.key == built.key
     assert state.size_bytes > 1_000_000
-    assert abs((state.built_at or 0) - time.time()) < 60
+    assert began <= (state.built_at or 0) <= time.time()
 
 
 async def test_nothing_in_an_environment_may_be_written(stand: Stand) -> None:
@@ -235,11 +242,10 @@ async def test_an_index_that_is_down_is_told_without_its_address(stand: Stand, i
 
 async def test_a_build_that_takes_too_long_is_killed(stand: Stand, index: PackageIndex) -> None:
     index.gate.clear()
-    async with stand.open(**online(index), build_seconds=2) as environments:
-        began = time.monotonic()
+    async with stand.open(**online(index), build_seconds=1) as environments:
         with pytest.raises(ScraperInvalid, match="build_seconds"):
             await environments.ready(stand.scraper("tiny"))
-        assert time.monotonic() - began < 60
+    assert not index.gate.is_set(), "it would have waited for ever"
     assert stand.folders() == set()
 
 
@@ -293,9 +299,8 @@ async def test_stopping_ends_a_build_and_whoever_waits(stand: Stand, index: Pack
         waiting = asyncio.create_task(environments.ready(stand.scraper("tiny")))
         later = asyncio.create_task(environments.ready(stand.scraper("needy")))
         await asyncio.to_thread(index.asked.wait, PATIENCE)
-        began = time.monotonic()
         await environments.stop()
-        assert time.monotonic() - began < 60
+        assert not index.gate.is_set(), "it did not wait for the build"
         for task in (waiting, later):
             with pytest.raises(ScraperInvalid, match="stopped"):
                 await task
@@ -320,11 +325,14 @@ asyncio.run(main())
 """
 
 
-def builder(stand: Stand, index: PackageIndex) -> subprocess.Popen[str]:
+@contextlib.contextmanager
+def builder(stand: Stand, index: PackageIndex) -> Iterator[subprocess.Popen[str]]:
     empty = stand.folder / "empty"
     empty.mkdir(exist_ok=True)
     command = [sys.executable, "-c", BUILDER, index.url, str(stand.place), str(empty)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=PROJECT)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=PROJECT)
+    with killed_after(process):
+        yield process
 
 
 def test_a_build_that_begins_is_not_taken_for_rubbish(stand: Stand) -> None:
@@ -340,25 +348,27 @@ def test_a_build_that_begins_is_not_taken_for_rubbish(stand: Stand) -> None:
     for thread in threads:
         thread.start()
     lost = 0
-    for _ in range(100):
-        with shelf.workbench() as bench:
-            lost += not bench.is_dir()
-    ended.set()
-    for thread in threads:
-        thread.join()
+    try:
+        for _ in range(100):
+            with shelf.workbench() as bench:
+                lost += not bench.is_dir()
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
     assert lost == 0
     assert stand.folders() == set()
 
 
 async def test_a_builder_killed_midway_leaves_only_rubbish(stand: Stand, index: PackageIndex) -> None:
     index.gate.clear()
-    process = builder(stand, index)
-    assert await asyncio.to_thread(index.asked.wait, PATIENCE)
-    family = descendants(process.pid)
-    assert any("uv" in each.words for each in family)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    await asyncio.to_thread(until, lambda: not living(family), "uv dies with its builder")
+    with builder(stand, index) as process:
+        assert await asyncio.to_thread(index.asked.wait, PATIENCE)
+        family = descendants(process.pid)
+        assert any("uv" in each.words for each in family)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        await asyncio.to_thread(until, lambda: not living(family), "uv dies with its builder")
     assert all(name.startswith(".new-") for name in stand.folders())
     index.gate.set()
     async with stand.open(**online(index)) as environments:
@@ -368,8 +378,9 @@ async def test_a_builder_killed_midway_leaves_only_rubbish(stand: Stand, index: 
 
 
 async def test_two_processes_build_it_once(stand: Stand, index: PackageIndex) -> None:
-    processes = [builder(stand, index) for _ in range(3)]
-    keys = {(await asyncio.to_thread(each.communicate))[0].split()[-1] for each in processes}
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(builder(stand, index)) for _ in range(3)]
+        keys = {(await asyncio.to_thread(each.communicate))[0].split()[-1] for each in processes}
     assert [each.returncode for each in processes] == [0, 0, 0]
     assert stand.folders() == keys
     assert len(index.downloads) <= 2, index.downloads

@@ -14,7 +14,7 @@ from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.extract.page import extract_page
 from scrapeyard.extract.port import PageUnreadable, RawPage
-from scrapeyard.extract.processes import ProcessExtractor
+from scrapeyard.extract.processes import ProcessExtractor, _Parser
 from scrapeyard.model import ExitReason
 from tests.leaks import PATIENCE
 
@@ -53,12 +53,27 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture
 async def pool() -> AsyncIterator[ProcessExtractor]:
-    extractor = ProcessExtractor(2, seconds=30)
+    extractor = ProcessExtractor(2, seconds=PATIENCE)
     await extractor.start()
     yield extractor
     await extractor.stop()
     await extractor.stop()
     assert children() == set()
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Processes that stand still as soon as they are there: no page is read before they are told to go on."""
+    begin, pids = _Parser.begin, []
+
+    async def stopped(memory_mb: int) -> _Parser:
+        parser = await begin(memory_mb)
+        os.kill(parser._process.pid, signal.SIGSTOP)
+        pids.append(parser._process.pid)
+        return parser
+
+    monkeypatch.setattr(_Parser, "begin", stopped)
+    return pids
 
 
 async def test_a_light_page_needs_no_process(pool: ProcessExtractor) -> None:
@@ -82,7 +97,7 @@ async def test_a_process_serves_again_and_no_more_than_the_pool_has(pool: Proces
 
 
 async def test_a_worn_out_process_is_replaced() -> None:
-    pool = ProcessExtractor(1, pages_per_process=1, seconds=30)
+    pool = ProcessExtractor(1, pages_per_process=1, seconds=PATIENCE)
     try:
         await pool.extract(HEAVY)
         await until(lambda: children() == set())
@@ -102,7 +117,7 @@ async def test_a_page_that_takes_too_long_costs_its_process() -> None:
 
 
 async def test_a_page_that_takes_too_much_memory_is_told_so() -> None:
-    pool = ProcessExtractor(1, seconds=60, memory_mb=16)
+    pool = ProcessExtractor(1, seconds=PATIENCE, memory_mb=16)
     try:
         huge = RawPage(url="https://x.example/", body=b"<p>word</p>" * 400_000, encoding="utf-8", include=("text",))
         with pytest.raises(PageUnreadable, match="memory"):
@@ -120,9 +135,9 @@ async def test_a_process_that_is_killed_is_replaced(pool: ProcessExtractor) -> N
     assert (await pool.extract(HEAVY))["title"] == "heavy"
 
 
-async def test_a_cancelled_call_leaves_no_process(pool: ProcessExtractor) -> None:
+async def test_a_cancelled_call_leaves_no_process(pool: ProcessExtractor, held: list[int]) -> None:
     task = asyncio.create_task(pool.extract(HEAVY))
-    await until(lambda: bool(children()))
+    await until(lambda: bool(held))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -136,19 +151,19 @@ async def test_a_parser_gets_no_secrets(pool: ProcessExtractor, monkeypatch: pyt
     assert b"SCRAPEYARD_TOKEN" not in Path(f"/proc/{pid}/environ").read_bytes()
 
 
-async def test_the_loop_is_free_while_a_heavy_page_is_read(pool: ProcessExtractor) -> None:
-    task, turns = asyncio.create_task(pool.extract(HEAVY)), 0
-    while not task.done():
-        await asyncio.sleep(0)
-        turns += 1
-    assert (await task)["title"] == "heavy"
-    assert turns > 100
-
-
-async def test_stopping_ends_pages_that_are_being_read() -> None:
-    pool = ProcessExtractor(1, seconds=30)
+async def test_the_loop_is_free_while_a_heavy_page_is_read(pool: ProcessExtractor, held: list[int]) -> None:
     task = asyncio.create_task(pool.extract(HEAVY))
-    await until(lambda: bool(children()))
+    await until(lambda: bool(held))
+    for _ in range(100):
+        await asyncio.sleep(0)
+        assert not task.done()
+    os.kill(held[0], signal.SIGCONT)
+    assert (await task)["title"] == "heavy"
+
+
+async def test_stopping_ends_pages_that_are_being_read(pool: ProcessExtractor, held: list[int]) -> None:
+    task = asyncio.create_task(pool.extract(HEAVY))
+    await until(lambda: bool(held))
     await pool.stop()
     with pytest.raises(PageUnreadable):
         await task

@@ -25,7 +25,9 @@ Web = dict[str, list[str]]
 
 
 @pytest.fixture
-async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
+async def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stand]:
+    # rounds are counted here, so a slow machine must not cut them short
+    monkeypatch.setattr("scrapeyard.intake.following.SLICE_SECONDS", 60.0)
     async with a_stand(tmp_path) as stand:
         yield stand
 

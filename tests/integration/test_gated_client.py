@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -20,16 +21,24 @@ from scrapeyard.model import ExitReason
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import HttpSettings, SiteSettings
 from scrapeyard.store.sql import SqlStore
+from tests.leaks import PATIENCE
 from tests.sites.site import Site, never, page, reset
 
-HTTP = HttpSettings(allow_private=True, profile="none", concurrency=1)
+HTTP = HttpSettings(
+    allow_private=True,
+    profile="none",
+    concurrency=1,
+    connect_seconds=PATIENCE,
+    read_seconds=PATIENCE,
+    total_seconds=PATIENCE,
+)
 
 
 class Door:
     """A gate, and the client behind it."""
 
     def __init__(self, settings: SiteSettings) -> None:
-        self.gate = MemoryGate()
+        self.gate = MemoryGate(clock=lambda: 1000.0)  # nothing here takes time
         self.engine = WreqEngine(HTTP)
         policies = SitePolicies(settings, SqlStore("sqlite:///unused.db"), MemoryQueue())
         self._fetch = Gated(self.engine.fetch, self.gate, Sites(), policies)
@@ -54,7 +63,7 @@ async def test_retry_after_closes_the_site(door: Door) -> None:
         with pytest.raises(FetchFailed) as caught:
             await door.get(site.url())
         assert caught.value.reason is ExitReason.FETCH_RATE_LIMITED
-        assert caught.value.details["retry_after"] == pytest.approx(30, abs=1)
+        assert caught.value.details["retry_after"] == pytest.approx(30)
         assert len(site.asked) == 1
 
 
@@ -80,12 +89,14 @@ async def test_waiting_for_our_own_connections_says_nothing_of_the_site(door: Do
             await door.get(site.url("/page"), 0.2)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
+        began = time.perf_counter()
         assert await door.get(site.url("/page")) == 200
+        took = time.perf_counter() - began
     assert of_failure(FetchRequest(url="http://127.0.0.1/"), caught.value).answer == "unknown"
     state = await door.state()
     assert (state.recent, state.success_share) == (1, 1.0)
     assert state.latency_seconds is not None
-    assert state.latency_seconds < 0.2
+    assert state.latency_seconds <= took
 
 
 def _closed_port() -> int:

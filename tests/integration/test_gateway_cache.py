@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import CacheSettings, GatewaySettings, Settings
 from tests.integration.gateway_stand import open_services
+from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 
 MB = 2**20
-HEARD_SECONDS = 5
 
 
 @asynccontextmanager
@@ -31,17 +31,15 @@ async def gateway(
     folder: Path, pages: PageStore | None, settings: Settings | None = None
 ) -> AsyncIterator[tuple[httpx.AsyncClient, Queue]]:
     """The API, and the queue behind it."""
-    if pages is not None:
-        await pages.start()
-    async with open_services(folder, settings or Settings()) as services:
+    async with AsyncExitStack() as stack:
+        if pages is not None:
+            await pages.start()
+            stack.push_async_callback(pages.stop)
+        services = await stack.enter_async_context(open_services(folder, settings or Settings()))
         app = create_app(replace(services, pages=pages))
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway") as client,
-        ):
-            yield client, services.queue
-    if pages is not None:
-        await pages.stop()
+        await stack.enter_async_context(app.router.lifespan_context(app))
+        client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway")
+        yield await stack.enter_async_context(client), services.queue
 
 
 def disk(folder: Path) -> DiskPages:
@@ -125,7 +123,8 @@ async def test_without_a_shared_tier_the_workers_are_told_all_the_same(tmp_path:
         assert channels.decode_signal(await anext(messages)) == Invalidate()
 
 
-async def test_redis_away_is_said(tmp_path: Path, own_valkey: ValkeyServer) -> None:
+async def test_redis_away_is_said(tmp_path: Path, own_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapeyard.engines.cache.redis.ANSWER_SECONDS", PATIENCE)  # one that is gone is known at once
     pages = RedisPages(own_valkey.url, limit_bytes=MB, max_page_bytes=MB)
     async with gateway(tmp_path, pages) as (client, _):
         assert (await client.post("/api/cache/invalidate", json={"all": True})).status_code == 200
@@ -143,7 +142,7 @@ async def test_warming_makes_runs_that_fill_the_cache(tmp_path: Path) -> None:
         answer = await client.post("/api/cache/warm", json={"urls": urls, "max_age_seconds": 60})
         assert answer.status_code == 202
         runs = [run["id"] for run in answer.json()["runs"]]
-        taken = await queue.take(["default"], 10, list(Priority), HEARD_SECONDS)
+        taken = await queue.take(["default"], 10, list(Priority), PATIENCE)
         assert [each.run_id for each in taken] == runs
         assert {
             (each.scraper, each.priority, each.fetching.max_age_seconds, each.fetching.cache) for each in taken
@@ -156,7 +155,7 @@ async def test_warming_by_a_scraper_where_the_cache_is_off(tmp_path: Path) -> No
     async with gateway(tmp_path, disk(tmp_path), settings) as (client, queue):
         body = {"urls": ["https://shop.example/1"], "scraper": "shop/product"}
         assert (await client.post("/api/cache/warm", json=body)).status_code == 202
-        (taken,) = await queue.take(["default"], 10, list(Priority), HEARD_SECONDS)
+        (taken,) = await queue.take(["default"], 10, list(Priority), PATIENCE)
         assert (taken.scraper, taken.fetching.max_age_seconds) == ("shop/product@1.4.2", 3600)
         assert taken.fetching.cache == "through"
 

@@ -142,7 +142,9 @@ async def test_channels_have_a_bound(stand: Stand) -> None:
 
 async def test_a_store_that_is_away_changes_nothing(stand: Stand) -> None:
     await stand.store.stop()
-    response = await stand.client.put(STABLE, json={"version": "1.4.1"})
-    assert (response.status_code, response.json()["code"]) == (503, "store_unavailable")
-    assert (await stand.client.get(HERE)).json()["version"] == "1.4.2"
-    await stand.store.start()
+    try:
+        response = await stand.client.put(STABLE, json={"version": "1.4.1"})
+        assert (response.status_code, response.json()["code"]) == (503, "store_unavailable")
+        assert (await stand.client.get(HERE)).json()["version"] == "1.4.2"
+    finally:
+        await stand.store.start()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from scrapeyard.gateway.server import GatewayServer
+from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.model import ExitReason, LogLine, Priority
 from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue
@@ -25,6 +27,18 @@ URL = "https://shop.example/p/1"
 async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
     async with open_stand(tmp_path) as opened:
         yield opened
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[tuple[GatewayServer, GatewayServices, httpx.AsyncClient]]:
+    async with open_services(folder, Settings(gateway=GatewaySettings(port=0))) as services:
+        server = GatewayServer(services)
+        await server.start()
+        try:
+            async with httpx.AsyncClient(base_url=server.url, timeout=PATIENCE) as client:
+                yield server, services, client
+        finally:
+            await server.stop()
 
 
 def parse(text: str) -> list[tuple[str, dict[str, Any]]]:
@@ -44,41 +58,32 @@ async def test_a_run_that_ended_replays_its_logs(stand: Stand) -> None:
 
 
 async def test_a_run_is_followed_to_its_end_over_a_socket(tmp_path: Path) -> None:
-    settings = Settings(gateway=GatewaySettings(port=0))
-    async with open_services(tmp_path, settings) as services:
-        server = GatewayServer(services)
-        await server.start()
+    async with serving(tmp_path) as (_, services, client):
         queue = services.queue
-        async with httpx.AsyncClient(base_url=server.url) as client:
-            await client.post("/api/scrape", json={"url": URL, "wait": 0})
-            (delivery,) = await queue.take(["default"], 1, list(Priority), 5)
-            async with client.stream("GET", f"/api/scrape/{delivery.run_id}/events") as stream:
-                lines = stream.aiter_text()
-                received = await anext(lines)
-                assert parse(received)[0][0] == "status"
-                await queue.send(channels.events(delivery.run_id), b'{"type":"log","text":"hi"}')
-                await queue.send(channels.events(delivery.run_id), b"nonsense")
-                await services.store.finish([Ending(run=run_of(delivery), outcome=outcome_of(delivery))])
-                received += "".join([piece async for piece in lines])
-        await server.stop()
+        await client.post("/api/scrape", json={"url": URL, "wait": 0})
+        (delivery,) = await queue.take(["default"], 1, list(Priority), PATIENCE)
+        async with client.stream("GET", f"/api/scrape/{delivery.run_id}/events") as stream:
+            lines = stream.aiter_text()
+            received = await anext(lines)
+            assert parse(received)[0][0] == "status"
+            await queue.send(channels.events(delivery.run_id), b'{"type":"log","text":"hi"}')
+            await queue.send(channels.events(delivery.run_id), b"nonsense")
+            await services.store.finish([Ending(run=run_of(delivery), outcome=outcome_of(delivery))])
+            received += "".join([piece async for piece in lines])
     assert [name for name, _ in parse(received)] == ["status", "log", "end"]
 
 
 async def test_a_reader_that_hangs_up_leaves_nothing_behind(tmp_path: Path) -> None:
-    settings = Settings(gateway=GatewaySettings(port=0))
-    async with open_services(tmp_path, settings) as services:
-        server = GatewayServer(services)
-        await server.start()
+    async with serving(tmp_path) as (server, services, client):
         queue = services.queue
         assert isinstance(queue, MemoryQueue)
-        async with httpx.AsyncClient(base_url=server.url) as client:
-            run_id = (await client.post("/api/scrape", json={"url": URL, "wait": 0})).json()["id"]
-            async with client.stream("GET", f"/api/scrape/{run_id}/events") as stream:
-                await anext(stream.aiter_text())
-                assert channels.events(run_id) in queue._listeners.channels()
+        run_id = (await client.post("/api/scrape", json={"url": URL, "wait": 0})).json()["id"]
+        async with client.stream("GET", f"/api/scrape/{run_id}/events") as stream:
+            await anext(stream.aiter_text())
+            assert channels.events(run_id) in queue._listeners.channels()
+        await client.aclose()
         async with asyncio.timeout(PATIENCE):
             while channels.events(run_id) in queue._listeners.channels():
                 await asyncio.sleep(0.01)
             while server._gateway.waiters.count:
                 await asyncio.sleep(0.01)
-        await server.stop()

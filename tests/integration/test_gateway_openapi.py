@@ -45,7 +45,7 @@ from scrapeyard.store.webhook_port import DeliveryFilter
 from tests.integration.gateway_stand import open_services, outcome_of, run_of, worker
 from tests.integration.job_desk import post, urls
 from tests.integration.job_desk import work as job_work
-from tests.leaks import PATIENCE
+from tests.leaks import PATIENCE, until
 
 ENDS = list(ExitReason)
 CHECKS = [
@@ -165,6 +165,7 @@ def contract(yard: Yard) -> schemathesis.BaseSchema:
     with httpx.Client(timeout=PATIENCE, trust_env=False) as client:
         for _ in ENDS:
             client.post(f"{yard.url}/api/scrape", json={"url": "https://a.example"})
+    until(lambda: len(yard.run_ids) >= len(ENDS), "the worker has ended them all")
     return openapi.from_url(f"{yard.url}/api/openapi.json")
 
 
@@ -251,7 +252,7 @@ def test_every_answer_is_as_the_document_says(
     def answers(case: schemathesis.Case) -> None:
         assume(not _reads_as_a_list(case))
         _aim(case, yard)
-        response = case.call_and_validate(checks=CHECKS)
+        response = case.call_and_validate(checks=CHECKS, timeout=PATIENCE)
         assert response.status_code != 500
         if response.status_code in (502, 504):
             assert name == "POST /api/scrape"
@@ -312,7 +313,7 @@ def _aim_at_jobs(case: schemathesis.Case, given: dict[str, object], yard: Yard) 
 
 
 def test_every_operation_is_described(yard: Yard) -> None:
-    document = httpx.get(f"{yard.url}/api/openapi.json").json()
+    document = httpx.get(f"{yard.url}/api/openapi.json", timeout=PATIENCE).json()
     named = {
         f"{method.upper()} {path}": one
         for path, methods in document["paths"].items()
@@ -333,6 +334,8 @@ def test_every_operation_is_described(yard: Yard) -> None:
 def test_every_way_a_run_may_end_has_answered(yard: Yard, contract: schemathesis.BaseSchema) -> None:
     seen = {
         run["exit_reason"]
-        for run in httpx.get(f"{yard.url}/api/scrape", params={"limit": 200, "status": "failed"}).json()["runs"]
+        for run in httpx.get(
+            f"{yard.url}/api/scrape", params={"limit": 200, "status": "failed"}, timeout=PATIENCE
+        ).json()["runs"]
     }
     assert {ExitReason.TIMEOUT, ExitReason.SCRIPT_ERROR, ExitReason.LOST_WORKER} <= seen

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from scrapeyard.model import Delivery, Priority
-from scrapeyard.settings import RepositorySettings, Settings
+from scrapeyard.settings import GatewaySettings, RepositorySettings, Settings
 from tests.integration.gateway_stand import MANIFEST, SCRIPT, Stand, open_stand
+from tests.leaks import PATIENCE
 
 URL = "https://shop.example/p/1"
 
@@ -83,7 +84,9 @@ async def test_without_either_the_platform_decides(stand: Stand) -> None:
 
 
 async def test_the_default_scraper_is_a_setting(tmp_path: Path) -> None:
-    settings = Settings(repository=RepositorySettings(default="shop/product@^1"))
+    settings = Settings(
+        repository=RepositorySettings(default="shop/product@^1"), gateway=GatewaySettings(wait_seconds=PATIENCE)
+    )
     async with open_stand(tmp_path, settings) as stand:
         call = asyncio.create_task(stand.client.post("/api/scrape", json={"url": URL}))
         delivery = await stand.take()

@@ -15,6 +15,7 @@ from scrapeyard.settings import ProxyPool, ProxySettings, Settings
 from scrapeyard.store.port import KeptPool
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import open_stand
+from tests.services.sqlite import migrated
 
 SECRETS = ("hidden1", "hidden2", "hidden3")
 LIST = {"urls": ["http://user:hidden1@proxy.example:8080", "socks5h://user:hidden2@other.example:1080"]}
@@ -141,7 +142,7 @@ async def test_use_is_shown_by_pool_class_and_site(tmp_path: Path) -> None:
 
 
 async def test_a_store_that_is_away_leaves_what_is_known_in_force(tmp_path: Path) -> None:
-    store = SqlStore(f"sqlite:///{tmp_path}/pools.db")
+    store = SqlStore(migrated(tmp_path / "pools.db"))
     await store.start()
     pools = ProxyPools()
     kept = KeptPools(store, (), pools)
@@ -159,7 +160,7 @@ async def test_a_store_that_is_away_leaves_what_is_known_in_force(tmp_path: Path
 
 @pytest.mark.parametrize("definition", [b"", b"[]", b'{"name":"odd","urls":["x://hidden1"]}', b'{"of":"tomorrow"}'])
 async def test_a_definition_that_cannot_be_read_is_left_out(tmp_path: Path, definition: bytes) -> None:
-    store = SqlStore(f"sqlite:///{tmp_path}/pools.db")
+    store = SqlStore(migrated(tmp_path / "pools.db"))
     await store.start()
     pools = ProxyPools()
     kept = KeptPools(store, (), pools)

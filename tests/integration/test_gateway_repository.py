@@ -127,8 +127,10 @@ async def test_the_environment_is_unknown_while_the_store_is_away(stand: Stand, 
     (home / "scraper.toml").write_text(manifest.replace("description", 'requirements = ["tiny==1"]\ndescription'))
     await stand.client.post("/api/scrapers/refresh")
     await stand.store.stop()
-    assert (await get(stand, HERE))["environment"]["status"] == "unknown"
-    await stand.store.start()
+    try:
+        assert (await get(stand, HERE))["environment"]["status"] == "unknown"
+    finally:
+        await stand.store.start()
 
 
 def signed(body: bytes, event: str = "push", secret: str = SECRET) -> dict[str, str]:

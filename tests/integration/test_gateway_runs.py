@@ -21,6 +21,7 @@ from scrapeyard.model import (
 )
 from scrapeyard.queues import channels
 from tests.integration.gateway_stand import Stand, open_stand, outcome_of, run_of
+from tests.leaks import PATIENCE
 
 URL = "https://shop.example/p/1"
 
@@ -48,7 +49,10 @@ async def test_a_lookup_is_200_however_the_run_ended(stand: Stand) -> None:
     assert response.json()["error"]["site_status"] == 403
 
 
-async def test_a_lookup_right_after_the_answer_finds_the_end_though_its_row_is_behind(stand: Stand) -> None:
+async def test_a_lookup_right_after_the_answer_finds_the_end_though_its_row_is_behind(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrapeyard.gateway.lookup.BEHIND_SECONDS", PATIENCE)
     call = asyncio.create_task(stand.client.post("/api/scrape", json={"url": URL}))
     delivery = await stand.take()
     outcome = outcome_of(delivery)
@@ -61,7 +65,7 @@ async def test_a_lookup_right_after_the_answer_finds_the_end_though_its_row_is_b
 
 async def test_a_long_poll_answers_when_the_run_ends(stand: Stand) -> None:
     delivery = await submit(stand)
-    poll = asyncio.create_task(stand.client.get(f"/api/scrape/{delivery.run_id}", params={"wait": 10}))
+    poll = asyncio.create_task(stand.client.get(f"/api/scrape/{delivery.run_id}", params={"wait": PATIENCE}))
     await stand.finish(delivery)
     assert (await poll).json()["status"] == "succeeded"
 

@@ -28,7 +28,7 @@ from tests.services.job_yard import Clock
 from tests.sites.site import Site, page
 
 SECRET = "sixteen-letters-and-more"
-SETTINGS = Settings.model_validate({"webhooks": {"allow_hosts": ["127.0.0.1"]}})
+SETTINGS = Settings.model_validate({"webhooks": {"allow_hosts": ["127.0.0.1"], "timeout_seconds": PATIENCE}})
 NIGHTLY = {"cron": "30 3 * * *", "time_zone": "Europe/Berlin"}
 JOB = {"scraper": "shop/product", "items": ["https://shop.example/1", "https://shop.example/2"]}
 

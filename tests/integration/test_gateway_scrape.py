@@ -8,10 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
+from scrapeyard.gateway.waiting import Call, Wake
 from scrapeyard.model import Cancel, ExitReason, Priority, RunError, RunStatus
 from scrapeyard.queues import channels
 from scrapeyard.settings import GatewaySettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand, outcome_of, raw, worker
+from tests.leaks import PATIENCE
 
 URL = "https://shop.example/p/1"
 
@@ -151,9 +153,21 @@ async def test_several_urls_make_a_run_each(stand: Stand) -> None:
     assert response.json()["runs"][1]["input"]["url"] == URL + "2"
 
 
-async def test_several_urls_not_all_ended_answer_202(stand: Stand) -> None:
-    call = post(stand, {"urls": [URL, URL + "2"], "wait": 0.2})
-    await stand.finish(await stand.take())
+async def test_several_urls_not_all_ended_answer_202(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = asyncio.Event()
+
+    async def wait(*_: Any) -> Wake:
+        await over.wait()
+        return Wake.TIMEOUT
+
+    monkeypatch.setattr(Call, "wait", wait)  # the time is over when the first is known to have ended
+    call = post(stand, {"urls": [URL, URL + "2"], "wait": 1})
+    delivery = await stand.take()
+    await stand.finish(delivery)
+    async with asyncio.timeout(PATIENCE):
+        while not stand.gateway.waiters.ended_lately(delivery.run_id):
+            await asyncio.sleep(0.01)
+    over.set()
     response = await call
     assert response.status_code == 202
     assert [run["status"] for run in response.json()["runs"]] == ["succeeded", "queued"]
@@ -255,7 +269,7 @@ async def test_a_backlog_that_drained_is_noticed(tmp_path: Path) -> None:
 
 
 async def test_too_many_waiting_calls_are_a_429(tmp_path: Path) -> None:
-    settings = Settings(gateway=GatewaySettings(max_waiting=1))
+    settings = Settings(gateway=GatewaySettings(max_waiting=1, wait_seconds=PATIENCE))
     async with open_stand(tmp_path, settings) as stand:
         first = post(stand, {"url": URL})
         delivery = await stand.take()

@@ -20,9 +20,14 @@ from tests.leaks import PATIENCE
 URL = "https://shop.example/p/1"
 
 
+def calling() -> httpx.AsyncClient:
+    return httpx.AsyncClient(timeout=PATIENCE)
+
+
 @asynccontextmanager
 async def serving(folder: Path, **gateway: object) -> AsyncIterator[tuple[GatewayServer, GatewayServices]]:
-    settings = Settings(gateway=GatewaySettings(port=0, **gateway))  # type: ignore[arg-type]
+    given = {"port": 0, "wait_seconds": PATIENCE, **gateway}
+    settings = Settings(gateway=GatewaySettings(**given))  # type: ignore[arg-type]
     async with open_services(folder, settings) as services:
         server = GatewayServer(services)
         await server.start()
@@ -34,7 +39,7 @@ async def serving(folder: Path, **gateway: object) -> AsyncIterator[tuple[Gatewa
 
 
 async def take(services: GatewayServices) -> Delivery:
-    (delivery,) = await services.queue.take(["default"], 1, list(Priority), 5)
+    (delivery,) = await services.queue.take(["default"], 1, list(Priority), PATIENCE)
     return delivery
 
 
@@ -92,22 +97,28 @@ async def test_a_chunked_body_is_cut_at_the_limit(tmp_path: Path) -> None:
         for _ in range(100):
             yield b" " * 1024
 
-    async with serving(tmp_path, max_body_mb=0.01) as (server, _services), httpx.AsyncClient() as client:
+    async with (
+        serving(tmp_path, max_body_mb=0.01) as (server, _services),
+        calling() as client,
+    ):
         headers = {"Content-Type": "application/json"}
         response = await client.post(f"{server.url}/api/scrape", content=endless(), headers=headers)
         assert (response.status_code, response.json()["code"]) == (413, "too_large")
 
 
 async def test_a_body_at_the_limit_is_taken(tmp_path: Path) -> None:
-    async with serving(tmp_path, max_body_mb=0.001) as (server, _services), httpx.AsyncClient() as client:
+    async with (
+        serving(tmp_path, max_body_mb=0.001) as (server, _services),
+        calling() as client,
+    ):
         body = b'{"url":"https://a.example","wait":0}'.ljust(1048)
         headers = {"Content-Type": "application/json"}
         assert (await client.post(f"{server.url}/api/scrape", content=body, headers=headers)).status_code == 202
 
 
 async def test_stopping_answers_those_who_wait_with_a_durable_handle(tmp_path: Path) -> None:
-    async with serving(tmp_path) as (server, services), httpx.AsyncClient() as client:
-        call = asyncio.create_task(client.post(f"{server.url}/api/scrape", json={"url": URL, "wait": 60}))
+    async with serving(tmp_path) as (server, services), calling() as client:
+        call = asyncio.create_task(client.post(f"{server.url}/api/scrape", json={"url": URL, "wait": PATIENCE}))
         delivery = await take(services)
         await server.stop()
         response = await call
@@ -116,7 +127,7 @@ async def test_stopping_answers_those_who_wait_with_a_durable_handle(tmp_path: P
 
 
 async def test_many_callers_each_get_their_own_answer(tmp_path: Path) -> None:
-    async with serving(tmp_path) as (server, services), httpx.AsyncClient(timeout=PATIENCE) as client:
+    async with serving(tmp_path) as (server, services), calling() as client:
 
         async def work() -> None:
             for _ in range(50):
@@ -140,7 +151,10 @@ async def test_a_port_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
 
 
 async def test_cors_only_for_the_origins_set(tmp_path: Path) -> None:
-    async with serving(tmp_path, cors_origins=("https://app.example",)) as (server, _), httpx.AsyncClient() as client:
+    async with (
+        serving(tmp_path, cors_origins=("https://app.example",)) as (server, _),
+        calling() as client,
+    ):
         preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "idempotency-key"}
         good = await client.options(f"{server.url}/api/scrape", headers={"Origin": "https://app.example", **preflight})
         assert good.headers["access-control-allow-origin"] == "https://app.example"

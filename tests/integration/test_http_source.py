@@ -15,19 +15,21 @@ from scrapeyard.repository.sources.indexed import http_source
 from scrapeyard.repository.sources.port import Offer, Release, Source
 from scrapeyard.settings import SourceSettings
 from tests.contract.source_stands import HttpStand, write_scraper
+from tests.leaks import PATIENCE
 from tests.services import static_site as habits
 from tests.services.static_site import Habit, StaticSite
 
-TIMEOUT_SECONDS = 2.0
+SHORT_SECONDS = 1.0
+"""For what stalls."""
 
 
-def source_at(url: str, token: str = "", timeout_seconds: float = TIMEOUT_SECONDS) -> Source:
+def source_at(url: str, token: str = "", timeout_seconds: float = PATIENCE) -> Source:
     return http_source(SourceSettings(type="http", url=SecretStr(url), token=SecretStr(token)), timeout_seconds)
 
 
 @pytest.fixture
 async def stand(static_site: StaticSite, tmp_path: Path) -> HttpStand:
-    """A web server with one published scraper, and a source with little patience."""
+    """A web server with one published scraper, and a source with much patience."""
     stand = HttpStand(static_site, tmp_path)
     stand.source = source_at(static_site.url)
     await stand.publish(write_scraper(tmp_path / "one", data_bin=os.urandom(300_000)))
@@ -148,11 +150,10 @@ BAD_INDEX: dict[str, tuple[Habit, str]] = {
 
 @pytest.mark.parametrize("habit", BAD_INDEX)
 async def test_a_server_with_bad_habits(stand: HttpStand, habit: str) -> None:
+    """That it was not waited for the end of its time is told by the words: they would be those of one that stalls."""
     stand.site.habits["/index.json"], words = BAD_INDEX[habit]
-    began = time.monotonic()
     with pytest.raises(SourceUnavailable, match=words) as told:
-        await stand.source.look("")
-    assert time.monotonic() - began < TIMEOUT_SECONDS + 2
+        await (source_at(stand.site.url, timeout_seconds=SHORT_SECONDS) if habit == "stalls" else stand.source).look("")
     assert "secret" not in told.value.message
     assert stand.site.sent < 4 << 20
     stand.site.habits.clear()
@@ -176,10 +177,9 @@ async def test_a_download_with_bad_habits(stand: HttpStand, habit: str, tmp_path
     stand.site.habits[archive_path(stand)], kind, words = BAD_ARCHIVE[habit]
     work = tmp_path / "work"
     (work / "got").mkdir(parents=True)
-    began = time.monotonic()
+    source = source_at(stand.site.url, timeout_seconds=SHORT_SECONDS) if habit == "stalls" else stand.source
     with pytest.raises(kind, match=words):
-        await stand.source.fetch(release, work / "got")
-    assert time.monotonic() - began < TIMEOUT_SECONDS + 2
+        await source.fetch(release, work / "got")
     assert stand.site.sent < 8 << 20
     assert list(work.rglob("*")) == [work / "got"]
 

@@ -218,7 +218,6 @@ def play(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int, steps: in
     return done
 
 
-@pytest.mark.timeout(300)
 def test_jobs_are_where_a_plain_model_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = play(tmp_path, monkeypatch, examples=8, steps=40)
     assert done["batches run"] > 10

@@ -5,22 +5,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from tests.job_calls import FORMATS, Jobs, Watcher, numbers
-from tests.leaks import Process, living, until
+from tests.leaks import PATIENCE, Process, living, until
 from tests.programs import Cluster, Embedded, Yard, running
 
-pytestmark = pytest.mark.timeout(180)
 YARDS: dict[str, Callable[[], Yard]] = {
     "embedded": Embedded,
     "cluster": lambda: Cluster(gateways=1, workers=2, dispatchers=1),
 }
 EVERY_FORMAT = [{"type": "records", "format": format_} for format_ in FORMATS]
 PATIENT = {"breaker": {"enabled": False}}
+RUDE = {"robots": "ignore"}
 
 
 @pytest.fixture(scope="module", params=YARDS)
@@ -66,20 +67,25 @@ def test_items_of_a_script_run_in_children(jobs: Jobs, isolation: str) -> None:
 
 
 def test_a_paused_job_hands_nothing_out_and_goes_on_when_told(jobs: Jobs) -> None:
-    job_id = jobs.create([{"n": n, "seconds": 0.02} for n in range(500)], "lab/count", policy={"isolation": "job"})
-    jobs.until(job_id, lambda job: job["counts"]["success"] > 50, "it runs")
-    jobs.ask(job_id, "pause")
-    asked = time.time()
-    still = jobs.until(job_id, lambda job: not job["counts"]["in_progress"], "what runs has ended")
-    until(lambda: time.time() > asked + 2, "time passes")
-    later = jobs.get(job_id)
+    with _web(free=60) as web:
+        job_id = jobs.create([{"url": f"{web.url}/{n}"} for n in range(500)], "builtin/page", policy=RUDE)
+        jobs.until(job_id, lambda job: job["counts"]["success"] > 50, "it runs")
+        jobs.ask(job_id, "pause")
+        asked = time.time()
+        web.gate.set()
+        still = jobs.until(job_id, lambda job: not job["counts"]["in_progress"], "what runs has ended")
+        until(lambda: time.time() > asked + 2, "time passes")
+        later = jobs.get(job_id)
+        jobs.ask(job_id, "resume")
+        ended = jobs.ended(job_id)
     assert later["status"] == "paused"
     assert later["counts"]["queued"] == 0
     assert (later["counts"]["success"], later["counts"]["in_progress"]) == (still["counts"]["success"], 0)
     assert 0 < later["counts"]["pending"] < 500
-    jobs.ask(job_id, "resume")
-    assert jobs.ended(job_id)["counts"]["success"] == 500
-    assert numbers(item["result"] for item in jobs.items(job_id)) == list(range(500))
+    assert ended["counts"]["success"] == 500
+    urls = [item["result"]["url"] for item in jobs.items(job_id)]
+    assert sorted(int(url.rpartition("/")[2]) for url in urls) == list(range(500))
+    assert len(web.arrivals) == 500
 
 
 @pytest.mark.parametrize("isolation", ["run", "job"])
@@ -96,7 +102,7 @@ def test_a_killed_job_leaves_no_child(yard: Yard, jobs: Jobs, isolation: str) ->
 def test_a_cancelled_job_is_told_at_once_and_leaves_its_files(jobs: Jobs) -> None:
     rows = [{"item_id": f"k{n}", "n": n} for n in range(400)]
     exports = [{"type": "records", "format": "csv"}]
-    job_id = jobs.create(rows, "builtin/echo", policy={"rate": 50}, exports=exports)
+    job_id = jobs.create(rows, "builtin/echo", policy={"rate": 10}, exports=exports)
     jobs.until(job_id, lambda job: job["counts"]["success"] > 0, "it runs")
     jobs.ask(job_id, "cancel")
     counts = jobs.ended(job_id)["counts"]
@@ -111,55 +117,63 @@ def test_a_cancelled_job_is_told_at_once_and_leaves_its_files(jobs: Jobs) -> Non
 
 def test_two_jobs_of_different_size_share_evenly(jobs: Jobs) -> None:
     def items(count: int) -> list[dict[str, Any]]:
-        return [{"n": n, "seconds": 0.01} for n in range(count)]
+        return [{"n": n, "seconds": 0.02} for n in range(count)]
+
+    def done() -> tuple[int, int]:
+        """Of both at one moment: a busy machine lets time pass between two answers."""
+        listed = {job["id"]: job["counts"]["success"] for job in jobs.api.get("/api/jobs").json()["jobs"]}
+        return listed[large], listed[small]
 
     policy = {"isolation": "job"}
-    large = jobs.create(items(6000), "lab/count", policy=policy, paused=True)
-    small = jobs.create(items(1000), "lab/count", policy=policy, paused=True)
+    large = jobs.create(items(5000), "lab/count", policy=policy, paused=True)
+    small = jobs.create(items(600), "lab/count", policy=policy, paused=True)
     for job_id in (large, small):
         jobs.until(job_id, lambda job: not job["reading"], "it is read")
     for job_id in (large, small):
         jobs.ask(job_id, "resume")
-    jobs.until(small, lambda job: job["counts"]["success"] >= 800, "the small one is nearly done")
-    done = jobs.get(large)["counts"]["success"]
+    before = until(lambda: pair if min(pair := done()) > 0 else None, "both run")
+    after = until(lambda: pair if (pair := done())[1] > 450 else None, "the small one is nearly done")
     jobs.ask(large, "cancel", mode="kill")
     jobs.ended(small)
     jobs.ended(large)
-    assert 500 < done < 1300
+    large_done, small_done = after[0] - before[0], after[1] - before[1]
+    assert 0.6 < large_done / small_done < 1.6
 
 
 def test_the_rate_of_a_job_is_what_the_server_sees(jobs: Jobs) -> None:
-    """Half a second that a busy machine lost is caught up on, more is not: so one good stretch tells, and none is much
-    quicker."""
-    with _web() as (url, arrivals):
-        rows = [{"url": f"{url}/{n}"} for n in range(800)]
-        job_id = jobs.upload(rows, "builtin/page", policy={"rate": 100, "robots": "ignore"})
+    """A busy machine loses time, and at most half a second of it is caught up on: so no page comes sooner than its
+    number allows, and one good stretch tells."""
+    rate, pages = 40, 320
+    with _web() as web:
+        rows = [{"url": f"{web.url}/{n}"} for n in range(pages)]
+        began = time.monotonic()
+        job_id = jobs.upload(rows, "builtin/page", policy={"rate": rate, **RUDE})
         job = jobs.ended(job_id)
-    assert job["counts"]["success"] == 800
-    seen = sorted(arrivals)
-    assert len(seen) == 800
-    rates = list(_rates(seen[50:], 300))
-    assert min(abs(rate - 100) for rate in rates) < 5
-    assert max(rates) < 120
+    assert job["counts"]["success"] == pages
+    seen = sorted(web.arrivals)
+    assert len(seen) == pages
+    early = rate  # half a second's worth, and as much again that is handed out together
+    assert all(arrived - began >= (number - early) / rate for number, arrived in enumerate(seen))
+    assert min(abs(each - rate) for each in _rates(seen, 80)) < rate / 10
 
 
 def test_an_interactive_call_does_not_wait_behind_a_large_job(jobs: Jobs) -> None:
-    call = {"scraper": "lab/count", "input": {"n": 1}, "wait": 30}
+    """Told by how many items the job has done meanwhile: on a busy machine both take longer."""
+    call = {"scraper": "lab/count", "input": {"n": 1}, "wait": 60}
 
-    def ask() -> float:
-        began = time.perf_counter()
+    def ask() -> int:
+        before = jobs.get(job_id)["counts"]["success"]
         assert jobs.api.post("/api/scrape", json=call).status_code == 200
-        return time.perf_counter() - began
+        return int(jobs.get(job_id)["counts"]["success"]) - before
 
-    idle = statistics.median([ask() for _ in range(15)][5:])
     job_id = jobs.upload(({"n": n} for n in range(20_000)), "builtin/echo")
     jobs.until(job_id, lambda job: job["counts"]["success"] > 500, "it runs")
-    busy = statistics.median(ask() for _ in range(10))
+    meanwhile = statistics.median(ask() for _ in range(8))
     job = jobs.get(job_id)
     jobs.ask(job_id, "cancel")
     jobs.ended(job_id)
     assert job["counts"]["success"] < 20_000
-    assert busy < max(10 * idle, 0.25)
+    assert meanwhile < 1000
 
 
 @pytest.mark.parametrize("name", YARDS)
@@ -222,16 +236,31 @@ def _rates(arrivals: list[float], count: int) -> Iterator[float]:
     return (count / (last - first) for first, last in zip(arrivals, arrivals[count:], strict=False))
 
 
+@dataclass(kw_only=True)
+class _Web:
+    """A web server."""
+
+    url: str = ""
+    arrivals: list[float] = field(default_factory=list)
+    """When it was asked."""
+    gate: threading.Event = field(default_factory=threading.Event)
+    """Opened by the test."""
+
+
 @contextmanager
-def _web() -> Iterator[tuple[str, list[float]]]:
-    """A web server, and when it was asked."""
-    arrivals: list[float] = []
+def _web(free: int = 0) -> Iterator[_Web]:
+    """Answers at once, or where `free` is set so many, and the others when the gate is open."""
+    web = _Web()
+    if not free:
+        web.gate.set()
 
     class Page(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            arrivals.append(time.monotonic())
+            web.arrivals.append(time.monotonic())
+            if len(web.arrivals) > free:
+                web.gate.wait(PATIENCE)
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", "5")
@@ -245,7 +274,9 @@ def _web() -> Iterator[tuple[str, list[float]]]:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}", arrivals
+            web.url = f"http://127.0.0.1:{server.server_port}"
+            yield web
         finally:
+            web.gate.set()
             server.shutdown()
             thread.join()

@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,24 @@ from scrapeyard.queues.redis import RedisQueue
 from scrapeyard.settings import SiteSettings
 from scrapeyard.store.port import SiteRules
 from scrapeyard.store.sql import SqlStore
-from tests.leaks import PATIENCE
+from tests.leaks import PATIENCE, killed_after
 
 PAGE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: text/plain\r\n\r\nhi"
 PROCESSES = 3
 DEMAND = 300
-FREE_DEMAND = 300
+FREE_DEMAND = 30
+SLOW, FAST = 5, 200
+"""Requests a second."""
+SLACK = 3
+"""Requests that may come too early: those of the burst, and what a clock's grain makes of two."""
 LIMITED, FREE = "127.0.0.1", "127.0.0.2"
 
 
 class Counted(asyncio.Protocol):
-    """Answers every request and notes when it came, and how many were under way."""
+    """Answers every request and counts it."""
 
-    def __init__(self, arrivals: list[float]) -> None:
-        self._arrivals = arrivals
+    def __init__(self, arrived: Callable[[int], None]) -> None:
+        self._arrived = arrived
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -40,7 +45,7 @@ class Counted(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         *heads, self._rest = (self._rest + data).split(b"\r\n\r\n")
-        self._arrivals += [asyncio.get_running_loop().time()] * len(heads)
+        self._arrived(len(heads))
         assert isinstance(self._transport, asyncio.Transport)
         self._transport.write(PAGE * len(heads))
 
@@ -52,28 +57,40 @@ class Yard:
         self.redis_url = redis_url
         self.database = f"sqlite:///{folder}/yard.db"
         self.store = SqlStore(self.database)
-        self.queue = RedisQueue(redis_url)
+        self.queue = RedisQueue(redis_url, patience_seconds=PATIENCE)
         self.policies = SitePolicies(SiteSettings(), self.store, self.queue)
-        self.gate = RedisGate(redis_url)
-        self.arrivals: dict[str, list[float]] = {LIMITED: [], FREE: []}
+        self.gate = RedisGate(redis_url, patience_seconds=PATIENCE)
+        self.arrivals: Counter[str] = Counter()
         self.urls: dict[str, str] = {}
 
     async def serve(self, stack: AsyncExitStack) -> None:
         loop = asyncio.get_running_loop()
-        for host, arrivals in self.arrivals.items():
-            server = await loop.create_server(lambda arrivals=arrivals: Counted(arrivals), host, 0)
+        for host in (LIMITED, FREE):
+            server = await loop.create_server(partial(Counted, partial(self._arrived, host)), host, 0)
             stack.callback(server.close)
             self.urls[host] = f"http://{host}:{server.sockets[0].getsockname()[1]}/"
         for part in (self.store, self.queue, self.policies, self.gate):
             await part.start()
             stack.push_async_callback(part.stop)
 
-    async def seen(self, seconds: float, host: str = LIMITED) -> float:
-        """Requests a second that a site sees from now on, for so long."""
-        before = len(self.arrivals[host])
-        began = asyncio.get_running_loop().time()
-        await asyncio.sleep(seconds)
-        return (len(self.arrivals[host]) - before) / (asyncio.get_running_loop().time() - began)
+    def _arrived(self, host: str, count: int) -> None:
+        self.arrivals[host] += count
+
+    async def reach(self, count: int, host: str = LIMITED) -> None:
+        """Wait until so many requests have come in all."""
+        async with asyncio.timeout(PATIENCE):
+            while self.arrivals[host] < count:
+                await asyncio.sleep(0.01)
+
+    async def waiting(self) -> int:
+        """Turns that wait for the limited site."""
+        return (await self.gate.states([LIMITED]))[LIMITED].waiting
+
+    async def crowd(self, count: int) -> None:
+        """Wait until so many turns do."""
+        async with asyncio.timeout(PATIENCE):
+            while await self.waiting() < count:
+                await asyncio.sleep(0.01)
 
     async def limit(self, **rules: Any) -> None:
         await self.policies.put(SiteRules(site=LIMITED, **rules))
@@ -88,16 +105,16 @@ async def yard(redis_url: str, tmp_path: Path) -> AsyncIterator[Yard]:
 
 
 class Fetchers:
-    """Processes that fetch."""
+    """Processes that fetch, until the stack is closed."""
 
-    def __init__(self, yard: Yard, demand: float, free: str) -> None:
+    def __init__(self, yard: Yard, demand: float, stack: ExitStack) -> None:
         wanted: dict[str, Any] = {"redis": yard.redis_url, "database": yard.database}
         wanted |= {"limited": yard.urls[LIMITED], "demand": demand / PROCESSES}
-        wanted |= {"free": free, "free_demand": FREE_DEMAND / PROCESSES}
+        wanted |= {"free": yard.urls[FREE], "free_demand": FREE_DEMAND / PROCESSES}
         command = [sys.executable, "-m", "tests.integration.polite_fetcher", json.dumps(wanted)]
-        pipe = subprocess.PIPE
+        pipe, root = subprocess.PIPE, Path(__file__).parent.parent.parent
         self.processes = [
-            subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=Path(__file__).parent.parent.parent)
+            stack.enter_context(killed_after(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=root)))
             for _ in range(PROCESSES)
         ]
 
@@ -105,6 +122,7 @@ class Fetchers:
         for process in self.processes:
             assert process.stdout is not None
             assert await asyncio.to_thread(process.stdout.readline) == "ready\n"
+        self.began = asyncio.get_running_loop().time()
         for process in self.processes:
             assert process.stdin is not None
             process.stdin.write("go\n")
@@ -113,8 +131,7 @@ class Fetchers:
     async def end(self) -> Counter[str]:
         """How all their fetches went."""
         ends: Counter[str] = Counter()
-        ending, self.processes = self.processes, []
-        for process in ending:
+        for process in self.processes:
             out, _ = await asyncio.to_thread(process.communicate, timeout=PATIENCE)
             assert process.returncode == 0
             ends.update(json.loads(out.splitlines()[-1]))  # before it stands what was logged
@@ -128,29 +145,30 @@ class Fetchers:
 
 
 @asynccontextmanager
-async def fetching(yard: Yard, demand: float = DEMAND, free: str = "") -> AsyncIterator[Fetchers]:
-    fetchers = Fetchers(yard, demand, free or yard.urls[FREE])
-    try:
+async def fetching(yard: Yard, demand: float = DEMAND) -> AsyncIterator[Fetchers]:
+    with ExitStack() as stack:
+        fetchers = Fetchers(yard, demand, stack)
         await fetchers.begin()
         yield fetchers
-    finally:
-        fetchers.kill(len(fetchers.processes))
 
 
 async def test_all_processes_together_keep_to_the_rate_and_an_edit_counts_within_a_second(yard: Yard) -> None:
-    await yard.limit(rate=50)
+    """A busy machine makes requests late, so that fewer come in a time: more never may."""
+    now = asyncio.get_running_loop().time
+    await yard.limit(rate=SLOW)
     async with fetching(yard) as fetchers:
-        while len(yard.arrivals[LIMITED]) < 20:
-            await asyncio.sleep(0.01)
-        free_before = len(yard.arrivals[FREE])
-        assert await yard.seen(4) == pytest.approx(50, rel=0.05)
-        free = (len(yard.arrivals[FREE]) - free_before) / 4
-        assert free > 100, "the other site runs on"
-        assert (await yard.gate.states([LIMITED]))[LIMITED].waiting > 500
+        began = fetchers.began
+        await yard.reach(25)
+        assert yard.arrivals[LIMITED] <= SLACK + SLOW * (now() - began), "each process by itself would send as many"
+        await yard.crowd(250)
+        await yard.reach(yard.arrivals[FREE] + 30, FREE)
+        assert await yard.waiting() > 200, "the other site ran on while these waited"
 
-        await yard.limit(rate=100)
-        await asyncio.sleep(1)
-        assert await yard.seen(2) == pytest.approx(100, rel=0.1)
+        edited, before = now(), yard.arrivals[LIMITED]
+        await yard.limit(rate=FAST)
+        await yard.reach(before + 250)
+        assert now() - edited < 40, "at the old rate it would take 50 s, at the new one 1.25 s"
+        assert yard.arrivals[LIMITED] <= SLACK + SLOW * (edited - began) + FAST * (now() - edited)
         ends = await fetchers.end()
     assert set(ends) <= {"limited", "free", *(end for end in ends if "fetch_rate_limited" in end)}, ends
 
@@ -160,11 +178,7 @@ async def test_all_processes_together_keep_to_the_rate_and_an_edit_counts_within
 async def test_a_killed_process_holds_nothing_for_long(yard: Yard) -> None:
     await yard.limit(concurrency=2)
     async with fetching(yard, demand=40) as fetchers:
-        while len(yard.arrivals[LIMITED]) < 20:
-            await asyncio.sleep(0.01)
+        await yard.reach(20)
         fetchers.kill(2)
-        before = len(yard.arrivals[LIMITED])
-        async with asyncio.timeout(PATIENCE):
-            while len(yard.arrivals[LIMITED]) < before + 30:
-                await asyncio.sleep(0.02)
+        await yard.reach(yard.arrivals[LIMITED] + 30)
         await fetchers.end()

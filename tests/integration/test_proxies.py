@@ -24,7 +24,9 @@ from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings, HttpSettings, ProxyPool
 from scrapeyard.store.sql import SqlStore
+from tests.leaks import PATIENCE
 from tests.services.proxies import ProxyServer
+from tests.services.sqlite import migrated
 from tests.sites.site import Answer, Asked, Site, page, redirect
 
 EXITS = ("127.0.0.11", "127.0.0.12", "127.0.0.13")
@@ -82,14 +84,14 @@ async def site() -> AsyncIterator[Site]:
 
 @pytest.fixture
 async def engine() -> AsyncIterator[WreqEngine]:
-    made = WreqEngine(HttpSettings(allow_private=True, connect_seconds=5))
+    made = WreqEngine(HttpSettings(allow_private=True, connect_seconds=PATIENCE, total_seconds=PATIENCE))
     yield made
     await made.stop()
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqlStore]:
-    made = SqlStore(f"sqlite:///{tmp_path}/store.db")
+    made = SqlStore(migrated(tmp_path / "store.db"))
     await made.start()
     yield made
     await made.stop()

@@ -29,7 +29,6 @@ from tests.services import static_site as habits
 from tests.services.seaweed import ACCESS_KEY, SECRET_KEY, SeaweedServer
 from tests.services.static_site import StaticSite
 
-TIMEOUT_SECONDS = 10.0
 BIN = Path(sys.executable).parent
 
 
@@ -43,7 +42,7 @@ class Place:
 
     @property
     def target(self) -> Target:
-        return open_target(self.text, self.settings, TIMEOUT_SECONDS)
+        return open_target(self.text, self.settings, PATIENCE)
 
     async def versions(self) -> dict[str, set[str]]:
         offer = await self.source.look("")
@@ -69,17 +68,15 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield folder_place(tmp_path / "new" / "published")
     elif request.param == "http":
         site: StaticSite = request.getfixturevalue("static_site")
-        yield Place(site.url, SourceSettings(), http_source(SourceSettings(type="http", url=site.url), TIMEOUT_SECONDS))
+        yield Place(site.url, SourceSettings(), http_source(SourceSettings(type="http", url=site.url), PATIENCE))
     else:
         server: SeaweedServer = request.getfixturevalue("seaweed_server")
         settings = server.settings(request.getfixturevalue("bucket"), "some/where")
-        yield Place(f"s3://{settings.bucket}/some/where", settings, s3_source(settings, TIMEOUT_SECONDS))
+        yield Place(f"s3://{settings.bucket}/some/where", settings, s3_source(settings, PATIENCE))
 
 
 def folder_place(folder: Path) -> Place:
-    return Place(
-        str(folder), SourceSettings(), http_source(SourceSettings(type="http", url=folder.as_uri()), TIMEOUT_SECONDS)
-    )
+    return Place(str(folder), SourceSettings(), http_source(SourceSettings(type="http", url=folder.as_uri()), PATIENCE))
 
 
 async def put(place: Place, folder: Path, tmp_path: Path, channel: str = "") -> Published:
@@ -175,7 +172,7 @@ async def test_of_two_with_one_version_the_second_is_refused(place: Place, tmp_p
 
 def publish_from_another_process(text: str, settings: dict[str, Any], home: str, number: int) -> None:
     folder = write_scraper(Path(home, f"p{number}"), "shop/product", f"1.{number}.0")
-    target = open_target(text, SourceSettings(**settings), TIMEOUT_SECONDS)
+    target = open_target(text, SourceSettings(**settings), PATIENCE)
     asyncio.run(publish_folder(folder, target, Path(home, f"work{number}")))
 
 
@@ -189,17 +186,24 @@ async def test_processes_that_publish_at_once_lose_nothing(place: Place, tmp_pat
         context.Process(target=publish_from_another_process, args=(place.text, plain, str(tmp_path), number))
         for number in range(3)
     ]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        await asyncio.to_thread(worker.join, PATIENCE)
-        assert worker.exitcode == 0
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            await asyncio.to_thread(worker.join, PATIENCE)
+            assert worker.exitcode == 0
+    finally:
+        for worker in workers:
+            if worker.is_alive():
+                worker.kill()
     assert await place.versions() == {"shop/product": {"1.0.0", "1.1.0", "1.2.0"}}
 
 
 async def test_a_server_that_heeds_no_condition_is_read_again(static_site: StaticSite, tmp_path: Path) -> None:
     static_site.heeds_conditions = False
-    place = Place(static_site.url, SourceSettings(), http_source(SourceSettings(type="http", url=static_site.url), 5))
+    place = Place(
+        static_site.url, SourceSettings(), http_source(SourceSettings(type="http", url=static_site.url), PATIENCE)
+    )
     await put(place, write_scraper(tmp_path / "one"), tmp_path)
     overwritten = (static_site.folder / "index.json").read_bytes()
     seen: list[bytes] = []
@@ -220,7 +224,9 @@ async def test_a_server_that_heeds_no_condition_is_read_again(static_site: Stati
 
 
 async def test_the_archive_is_there_before_the_index_names_it(static_site: StaticSite, tmp_path: Path) -> None:
-    place = Place(static_site.url, SourceSettings(), http_source(SourceSettings(type="http", url=static_site.url), 5))
+    place = Place(
+        static_site.url, SourceSettings(), http_source(SourceSettings(type="http", url=static_site.url), PATIENCE)
+    )
     done = await put(place, write_scraper(tmp_path / "one"), tmp_path)
     assert static_site.paths("PUT") == [f"/{done.archive}", "/index.json"]
 
@@ -275,7 +281,7 @@ async def test_a_prefix_with_plain_folders_is_refused(
     plain = PlainStand(seaweed_server, bucket)
     await plain.publish(write_scraper(tmp_path / "one"))
     with pytest.raises(BadRequest, match="plain folders"):
-        await open_target(f"s3://{bucket}/plain", plain.settings, TIMEOUT_SECONDS).read_index()
+        await open_target(f"s3://{bucket}/plain", plain.settings, PATIENCE).read_index()
 
 
 @pytest.mark.parametrize(
@@ -331,19 +337,23 @@ async def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 async def test_a_server_that_takes_no_put(static_site: StaticSite, tmp_path: Path) -> None:
     static_site.token = "needed"
-    place = Place(static_site.url, SourceSettings(), http_source(SourceSettings(type="http", url=static_site.url), 5))
+    place = Place(
+        static_site.url, SourceSettings(), http_source(SourceSettings(type="http", url=static_site.url), PATIENCE)
+    )
     with pytest.raises(SourceUnavailable, match="401"):
         await put(place, write_scraper(tmp_path / "one"), tmp_path)
     known = SourceSettings(type="http", url=static_site.url, token="needed")
-    assert (await publish_folder(tmp_path / "one", open_target(static_site.url, known, 5), tmp_path / "w")).outcome
+    assert (
+        await publish_folder(tmp_path / "one", open_target(static_site.url, known, PATIENCE), tmp_path / "w")
+    ).outcome
     static_site.habits["/index.json"] = habits.breaks_down
     with pytest.raises(SourceUnavailable, match="500"):
-        await open_target(static_site.url, known, 5).read_index()
+        await open_target(static_site.url, known, PATIENCE).read_index()
 
 
 async def test_the_token_of_one_server_is_not_shown_to_another(static_site: StaticSite, tmp_path: Path) -> None:
     known = SourceSettings(type="http", url="http://127.0.0.1:9/", token="secret")
-    await publish_folder(write_scraper(tmp_path / "one"), open_target(static_site.url, known, 5), tmp_path / "w")
+    await publish_folder(write_scraper(tmp_path / "one"), open_target(static_site.url, known, PATIENCE), tmp_path / "w")
     assert not any("authorization" in headers for _, _, headers in static_site.asked)
 
 

@@ -10,10 +10,10 @@ from tests.leaks import until
 from tests.programs import Embedded
 from tests.services.static_site import StaticSite, stalls
 
-SECONDS = 5
 RARE = {
     "SCRAPEYARD_REPOSITORY__POLL_SECONDS": "600",
     "SCRAPEYARD_REPOSITORY__REFRESH_SECONDS": "600",
+    "SCRAPEYARD_REPOSITORY__TIMEOUT_SECONDS": "600",
     "SCRAPEYARD_WORKER__HEARTBEAT_SECONDS": "60",
     "SCRAPEYARD_WORKER__LEASE_SECONDS": "600",
 }
@@ -28,8 +28,8 @@ def yard(static_site: StaticSite, nothing_left: None) -> Iterator[Embedded]:
     with Embedded({**RARE, **where}) as yard:
         folder = yard.scrapers / "slow" / "sleep"
         folder.mkdir(parents=True)
-        (folder / "scraper.py").write_text("import time\n\n\ndef run(ctx):\n    time.sleep(25)\n")
-        (folder / "scraper.toml").write_text('id = "slow/sleep"\nversion = "1.0.0"\n')
+        (folder / "scraper.py").write_text("import time\n\n\ndef run(ctx):\n    time.sleep(300)\n")
+        (folder / "scraper.toml").write_text('id = "slow/sleep"\nversion = "1.0.0"\n[limits]\nwall_seconds = 300\n')
         yield yard
 
 

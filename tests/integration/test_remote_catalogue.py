@@ -1,14 +1,18 @@
 """The catalogue over real remote repositories: live without a restart, and serving when they are down."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound
+from scrapeyard.repository.catalogue import SourcedCatalogue
 from scrapeyard.settings import Settings, load
 from tests.contract.source_stands import HttpStand, PlainStand, S3Stand, write_scraper
+from tests.leaks import PATIENCE
 from tests.services.seaweed import ACCESS_KEY, SECRET_KEY, SeaweedServer
 from tests.services.static_site import StaticSite
 
@@ -42,46 +46,55 @@ def settings_for(stand: Stand, home: Path) -> Settings:
             "S3_SECRET_KEY": SECRET_KEY,
             "SCRAPEYARD_REPOSITORY__SOURCE__ENDPOINT": stand.server.endpoint,
         }
-    given = {"data_dir": home / "data", "repository": {"poll_seconds": 3600, "timeout_seconds": 5, "installed": False}}
+    given: dict[str, Any] = {
+        "data_dir": home / "data",
+        "repository": {"poll_seconds": 3600, "timeout_seconds": PATIENCE, "installed": False},
+    }
     return load(given, environ=environ, folder=home)
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncIterator[SourcedCatalogue]:
+    """A catalogue that has looked: a start does not wait long for that."""
+    catalogue = make_catalogue(settings)
+    await catalogue.start()
+    try:
+        await catalogue.refresh()
+        yield catalogue
+    finally:
+        await catalogue.stop()
 
 
 async def test_new_versions_are_live_and_survive_an_outage_and_a_restart(stand: Stand, tmp_path: Path) -> None:
     settings = settings_for(stand, tmp_path)
     await stand.publish(write_scraper(tmp_path / "one"))
-    catalogue = make_catalogue(settings)
-    await catalogue.start()
-    assert catalogue.resolve("shop/product").ref.version == "1.0.0"
-    await stand.publish(write_scraper(tmp_path / "two", version="1.1.0"))
-    await catalogue.refresh()
-    assert catalogue.resolve("shop/product@^1").ref.version == "1.1.0"
-    stand.go_away()
-    await catalogue.refresh()
-    assert catalogue.resolve("shop/product@1.0.0").ref.version == "1.0.0"
-    assert catalogue.sources()[0].stale
-    await catalogue.stop()
+    async with serving(settings) as catalogue:
+        assert catalogue.resolve("shop/product").ref.version == "1.0.0"
+        await stand.publish(write_scraper(tmp_path / "two", version="1.1.0"))
+        await catalogue.refresh()
+        assert catalogue.resolve("shop/product@^1").ref.version == "1.1.0"
+        stand.go_away()
+        await catalogue.refresh()
+        assert catalogue.resolve("shop/product@1.0.0").ref.version == "1.0.0"
+        assert catalogue.sources()[0].stale
 
-    again = make_catalogue(settings)
-    await again.start()
-    assert again.resolve("shop/product").ref.version == "1.1.0"
-    assert again.sources()[0].stale
-    stand.come_back()
-    await again.refresh()
-    assert again.sources()[0].stale == ""
-    await again.stop()
+    async with serving(settings) as again:
+        assert again.resolve("shop/product").ref.version == "1.1.0"
+        assert again.sources()[0].stale
+        stand.come_back()
+        await again.refresh()
+        assert again.sources()[0].stale == ""
 
 
 async def test_a_spoilt_version_never_runs_and_harms_no_other(stand: Stand, tmp_path: Path) -> None:
     await stand.publish(write_scraper(tmp_path / "good", "shop/good"))
     await stand.publish(write_scraper(tmp_path / "bad", "shop/bad"))
     await stand.spoil("shop/bad", "1.0.0")
-    catalogue = make_catalogue(settings_for(stand, tmp_path))
-    await catalogue.start()
-    assert catalogue.resolve("shop/good").ref.version == "1.0.0"
-    bad = [listing for listing in catalogue.listings() if listing.id == "shop/bad"]
-    assert [listing.scraper for listing in bad] == [None]
-    assert bad[0].problem
-    await catalogue.stop()
+    async with serving(settings_for(stand, tmp_path)) as catalogue:
+        assert catalogue.resolve("shop/good").ref.version == "1.0.0"
+        bad = [listing for listing in catalogue.listings() if listing.id == "shop/bad"]
+        assert [listing.scraper for listing in bad] == [None]
+        assert bad[0].problem
 
 
 async def test_an_index_that_lies_about_the_content_is_not_believed(static_site: StaticSite, tmp_path: Path) -> None:
@@ -94,17 +107,15 @@ async def test_an_index_that_lies_about_the_content_is_not_believed(static_site:
         stand.edit(lambda tree: tree["scrapers"]["shop/product"]["versions"]["1.0.0"].update(digest=digest))
 
     say(false)
-    catalogue = make_catalogue(settings_for(stand, tmp_path))
-    await catalogue.start()
-    with pytest.raises(ScraperInvalid) as caught:
-        catalogue.resolve("shop/product")
-    assert false[:12] in caught.value.message
-    assert true[:12] in caught.value.message
-    for digest in (true, false):
-        say(digest)
-        await catalogue.refresh()
-        assert catalogue.resolve("shop/product").ref.digest == true
-    await catalogue.stop()
+    async with serving(settings_for(stand, tmp_path)) as catalogue:
+        with pytest.raises(ScraperInvalid) as caught:
+            catalogue.resolve("shop/product")
+        assert false[:12] in caught.value.message
+        assert true[:12] in caught.value.message
+        for digest in (true, false):
+            say(digest)
+            await catalogue.refresh()
+            assert catalogue.resolve("shop/product").ref.digest == true
 
 
 async def test_an_unchanged_repository_is_asked_once_and_sends_no_archive(
@@ -113,13 +124,11 @@ async def test_an_unchanged_repository_is_asked_once_and_sends_no_archive(
     stand = HttpStand(static_site, tmp_path)
     for number in range(20):
         await stand.publish(write_scraper(tmp_path / f"s{number}", f"shop/task-{number}"))
-    catalogue = make_catalogue(settings_for(stand, tmp_path))
-    await catalogue.start()
-    assert len([path for path in static_site.paths() if path.startswith("/archives/")]) == 20
-    static_site.forget()
-    await catalogue.refresh()
-    assert static_site.paths() == ["/index.json"]
-    assert static_site.sent < 1000
-    with pytest.raises(ScraperNotFound):
-        catalogue.resolve("shop/none")
-    await catalogue.stop()
+    async with serving(settings_for(stand, tmp_path)) as catalogue:
+        assert len([path for path in static_site.paths() if path.startswith("/archives/")]) == 20
+        static_site.forget()
+        await catalogue.refresh()
+        assert static_site.paths() == ["/index.json"]
+        assert static_site.sent < 1000
+        with pytest.raises(ScraperNotFound):
+            catalogue.resolve("shop/none")

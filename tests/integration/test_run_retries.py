@@ -35,7 +35,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
         {
             "data_dir": tmp_path / "data",
             "gateway": {"port": 0},
-            "http": {"allow_private": True},
+            "http": {"allow_private": True, "total_seconds": PATIENCE},
             "repository": {"scrapers": tmp_path / "scrapers", "installed": False},
             "worker": {"slots": 2, "drain_seconds": 0},
         }
@@ -61,7 +61,7 @@ def then(*answers: Any) -> Any:
 
 
 async def call(client: httpx.AsyncClient, url: str, **policy: Any) -> httpx.Response:
-    order = {"scraper": "test/title", "input": {"url": url}, "wait": 30, "policy": policy}
+    order = {"scraper": "test/title", "input": {"url": url}, "wait": PATIENCE, "policy": policy}
     return await client.post("/api/scrape", json=order)
 
 

@@ -8,17 +8,22 @@ import pytest
 from pydantic import SecretStr
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid, SourceUnavailable
-from scrapeyard.repository.files import MAX_FILES
+from scrapeyard.repository.sources import objects_plain
 from scrapeyard.repository.sources.indexed import s3_source
 from scrapeyard.repository.sources.port import Offer, Release, Source
 from scrapeyard.settings import SourceSettings
-from tests.contract.source_stands import TIMEOUT_SECONDS, PlainStand, S3Stand, contents, write_scraper
+from tests.contract.source_stands import PlainStand, S3Stand, contents, write_scraper
+from tests.leaks import PATIENCE
 from tests.services.seaweed import SECRET_KEY, SeaweedServer
+
+MAX_FILES = 20
 
 
 @pytest.fixture
 def plain(seaweed_server: SeaweedServer, bucket: str) -> PlainStand:
-    return PlainStand(seaweed_server, bucket)
+    stand = PlainStand(seaweed_server, bucket)
+    stand.source = s3_source(stand.settings, PATIENCE)
+    return stand
 
 
 async def offered(source: Source, mark: str = "") -> Offer:
@@ -81,11 +86,12 @@ async def test_a_version_that_changes_between_listing_and_fetching(plain: PlainS
     assert list((tmp_path / "got").iterdir()) == []
 
 
-async def test_too_many_files_in_a_plain_folder(plain: PlainStand, tmp_path: Path) -> None:
+async def test_too_many_files_in_a_plain_folder(
+    plain: PlainStand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects_plain, "MAX_FILES", MAX_FILES)
     await plain.publish(write_scraper(tmp_path / "one"))
-    objects = [f"shop/product/1.0.0/data/{number}" for number in range(MAX_FILES)]
-    for name in objects:
-        obstore.put(plain.store, name, b"x")
+    put(plain, **{f"shop/product/1.0.0/data/{number}": b"x" for number in range(MAX_FILES)})
     (release,) = (await offered(plain.source)).releases
     (tmp_path / "got").mkdir()
     with pytest.raises(ScraperInvalid, match=f"more than {MAX_FILES} files"):
@@ -124,7 +130,7 @@ async def test_what_is_wrong_is_told(seaweed_server: SeaweedServer, bucket: str,
     change, words = WRONG[what]
     settings = seaweed_server.settings(bucket).model_copy(update=change)
     with pytest.raises(SourceUnavailable, match=words) as told:
-        await s3_source(settings, TIMEOUT_SECONDS).look("")
+        await s3_source(settings, PATIENCE).look("")
     assert SECRET_KEY not in told.value.message
     assert "other-secret" not in told.value.message
     assert "\n" not in told.value.message
@@ -140,7 +146,7 @@ async def test_a_store_without_credentials_fails_in_time(
     began = time.monotonic()
     with pytest.raises(SourceUnavailable):
         await s3_source(settings, 2.0).look("")
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60, "by themselves the clients of such stores try for three minutes"
 
 
 async def test_keys_of_the_settings_are_not_mixed_with_those_of_the_machine(
@@ -149,7 +155,7 @@ async def test_keys_of_the_settings_are_not_mixed_with_those_of_the_machine(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "another")
-    assert (await offered(s3_source(seaweed_server.settings(bucket), TIMEOUT_SECONDS))).releases == ()
+    assert (await offered(s3_source(seaweed_server.settings(bucket), PATIENCE))).releases == ()
 
 
 @pytest.mark.parametrize(
@@ -163,7 +169,7 @@ async def test_keys_of_the_settings_are_not_mixed_with_those_of_the_machine(
 def test_settings_that_can_never_work(change: dict[str, object], words: str) -> None:
     good = SourceSettings(type="s3", bucket="some", access_key=SecretStr("a"), secret_key=SecretStr("b"))
     with pytest.raises(SettingsInvalid, match=words):
-        s3_source(good.model_copy(update=change), TIMEOUT_SECONDS)
+        s3_source(good.model_copy(update=change), PATIENCE)
 
 
 async def test_its_name_tells_bucket_and_prefix(seaweed_server: SeaweedServer) -> None:
@@ -173,6 +179,7 @@ async def test_its_name_tells_bucket_and_prefix(seaweed_server: SeaweedServer) -
 
 async def test_an_unchanged_index_is_not_sent_again(seaweed_server: SeaweedServer, bucket: str, tmp_path: Path) -> None:
     stand = S3Stand(seaweed_server, bucket, tmp_path)
+    stand.source = s3_source(stand.settings, PATIENCE)
     await stand.publish(write_scraper(tmp_path / "one"), "stable")
     offer = await offered(stand.source)
     assert offer.mark.startswith("etag:")

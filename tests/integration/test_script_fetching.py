@@ -33,7 +33,9 @@ async def run(yard: LocalYard, folder: Path, body: str, limits: str = "", **give
     """A run of a script whose function has this body; `site` is an argument."""
     folder = folder / "scraper"
     folder.mkdir(exist_ok=True)
-    (folder / "scraper.toml").write_text(f'id = "test/fetching"\nversion = "1.0.0"\n[limits]\n{limits}\n')
+    (folder / "scraper.toml").write_text(
+        f'id = "test/fetching"\nversion = "1.0.0"\n[limits]\nwall_seconds = 120\n{limits}\n'
+    )
     kind = "async def" if "await" in body else "def"
     (folder / "scraper.py").write_text(f"{kind} run(ctx, site):\n" + textwrap.indent(body, "    ") + "\n")
     _, outcome = await yard.run(yard.load(folder), given)

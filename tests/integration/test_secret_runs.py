@@ -51,7 +51,7 @@ async def client(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def call(client: httpx.AsyncClient, name: str, **given: Any) -> dict[str, Any]:
-    answer = await client.post("/api/scrape", json={"scraper": f"test/{name}", "input": given, "wait": 30})
+    answer = await client.post("/api/scrape", json={"scraper": f"test/{name}", "input": given, "wait": PATIENCE})
     told: dict[str, Any] = answer.json()
     return told
 

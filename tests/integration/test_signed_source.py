@@ -17,6 +17,7 @@ from scrapeyard.repository.catalogue import SourcedCatalogue
 from scrapeyard.repository.loading import Terms, identify
 from scrapeyard.repository.signing import public_key_of, sign
 from scrapeyard.repository.sources.installed import InstalledSource
+from tests.leaks import PATIENCE
 from tests.services.packages import MODULE, install
 
 OURS, OTHER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
@@ -41,6 +42,7 @@ class Yard:
         catalogue = make_catalogue(settings.load(tree, environ={}, folder=self.folder))
         await catalogue.start()
         try:
+            await catalogue.refresh()  # a start does not wait long for a look
             yield catalogue
         finally:
             await catalogue.stop()
@@ -92,11 +94,16 @@ async def test_what_the_operator_installed_needs_no_signature(tmp_path: Path) ->
     install(tmp_path / "site", "parcel", {"echoes": MODULE}, {"echoes": "parcel.echoes"})
     terms = Terms(ceiling=Limits(), public_keys=(public_key_of(OURS),))
     for _ in range(2):
-        packages = InstalledSource(tmp_path / "home", search=(tmp_path / "site",), is_readable=lambda _: True)
+        packages = InstalledSource(
+            tmp_path / "home", search=(tmp_path / "site",), is_readable=lambda _: True, seconds=PATIENCE
+        )
         catalogue = SourcedCatalogue([packages], tmp_path / "cache", {}, terms)
         await catalogue.start()
-        assert catalogue.resolve("parcel/echo").ref.version == "1.0.0"
-        await catalogue.stop()
+        try:
+            await catalogue.refresh()
+            assert catalogue.resolve("parcel/echo").ref.version == "1.0.0"
+        finally:
+            await catalogue.stop()
 
 
 async def test_a_key_that_is_none_stops_the_start(yard: Yard) -> None:

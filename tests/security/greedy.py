@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-START = "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+START = "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()"
 PRELUDE = "import atexit, ctypes, mmap, os, re, signal, sys, threading, time\n"
 
 
@@ -15,6 +15,11 @@ class Greed:
     load: set[str] = field(default_factory=set)
     """Empty: not tried while loading."""
     limits: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Processor time is short where it is what ends the script, and plenty where it must not matter."""
+        if CPU & (self.run | self.load):
+            self.limits.setdefault("cpu_seconds", 0.7)
 
     @property
     def at_run(self) -> str:
@@ -37,7 +42,7 @@ GREEDY = {
     "power": Greed(body="return len(str(9 ** (9 ** 9)))", run=CPU, load=CPU),
     "regex": Greed(body="re.match(r'(a+)+$', 'a' * 60 + 'b')", run=CPU, load=CPU),
     "spin-thread": Greed(
-        body="def spin():\n    while True: pass\nthreading.Thread(target=spin, daemon=True).start()\ntime.sleep(60)",
+        body="def spin():\n    while True: pass\nthreading.Thread(target=spin, daemon=True).start()\ntime.sleep(600)",
         run=CPU,
         load=CPU,
     ),
@@ -65,7 +70,9 @@ GREEDY = {
         load=MEMORY | INVALID,
     ),
     "mmap-shared": Greed(
-        body="kept = []\nwhile True:\n    kept.append(mmap.mmap(-1, 1 << 20))\n    kept[-1].write(b'x' * (1 << 20))",
+        body="kept = []\nfor _ in range(200):\n"
+        "    kept.append(mmap.mmap(-1, 1 << 20))\n    kept[-1].write(b'x' * (1 << 20))\n"
+        "time.sleep(600)",  # nothing but a look from outside ends it, and that may come late
         run=MEMORY,
         load=MEMORY,
     ),
@@ -89,8 +96,9 @@ GREEDY = {
     ),
     "sparse": Greed(body="with open('big', 'wb') as file: file.truncate(1 << 40)", run=DISK, load=DISK),
     "unlinked": Greed(
-        body="kept = []\nwhile True:\n    kept.append(open('gone', 'wb+'))\n    os.unlink('gone')\n"
-        "    kept[-1].write(bytes(1 << 18))\n    kept[-1].flush()",
+        body="kept = []\nfor _ in range(32):\n    kept.append(open('gone', 'wb+'))\n    os.unlink('gone')\n"
+        "    kept[-1].write(bytes(1 << 18))\n    kept[-1].flush()\n"
+        "time.sleep(600)",
         run=DISK,
         load=DISK,
     ),
@@ -155,6 +163,6 @@ GREEDY = {
         run={"script_error", "crashed"},
         load=INVALID,
     ),
-    "signal-without-name": Greed(body="os.kill(os.getpid(), 33)\ntime.sleep(5)", run={"crashed"}),
+    "signal-without-name": Greed(body="os.kill(os.getpid(), 33)\ntime.sleep(600)", run={"crashed"}),
     "closed-descriptors": Greed(body="os.closerange(0, 1024)\ntime.sleep(600)", run={"crashed"}, load=INVALID),
 }

@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, Scraper
 from scrapeyard.sandbox.port import Verdict
 from tests.contract.environments import Furnished, furnish
 from tests.contract.sandboxes import CONFIGURATIONS, bench
 from tests.security import doors
 from tests.security.test_doors import Listeners
+from tests.security.yard import PLENTY
 from tests.services.wheels import write_wheel
 
 pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module")]
@@ -37,6 +39,13 @@ TELL = "import sys\ndef run(ctx): return getattr(sys, 'witnessed', {})\n"
 SHADOWED = ("json", "socket", "os", "select", "site", "sitecustomize", "usercustomize", "asyncio")
 
 
+class Generous(Furnished):
+    """A busy machine does not change how its scrapers end."""
+
+    def scraper(self, source: str, *requirements: str) -> Scraper:
+        return replace(super().scraper(source, *requirements), limits=PLENTY)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Furnished, Path]]:
     proof = tmp_path_factory.mktemp("proof")
@@ -50,7 +59,7 @@ async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
     os.environ["SECRET_OF_THE_WORKER"] = "the-secret-nobody-may-see"
     try:
         async with bench(CONFIGURATIONS[0]) as made, furnish(made, wheels) as furnished:
-            yield furnished, proof
+            yield Generous(bench=made, environments=furnished.environments), proof
     finally:
         del os.environ["SECRET_OF_THE_WORKER"]
 
@@ -66,7 +75,7 @@ def _write_attacks(wheels: Path, witness: str) -> None:
     sdk = {f"scrapeyard_sdk/{name}.py": call for name in names}
     ours = {"scrapeyard/__init__.py": call, "scrapeyard/sandbox/__init__.py": call, "scrapeyard/sandbox/walls.py": call}
     write_wheel(wheels, "by_name", "1.0", plain | sdk | ours)
-    write_wheel(wheels, "by_fork", "1.0", {"fork.pth": "import os, time; os.fork() or time.sleep(60)\n"})
+    write_wheel(wheels, "by_fork", "1.0", {"fork.pth": "import os, time; os.fork() or time.sleep(600)\n"})
     write_wheel(wheels, "by_exit", "1.0", {"exit.pth": "import os; os._exit(0)\n"})
     write_wheel(wheels, "by_path", "1.0", {"path.pth": "import sys; sys.path.insert(0, '/etc')\n/etc\n/\n"})
     write_wheel(wheels, "by_data", "1.0", plain | {"by_data-1.0.data/data/../../../../escaped.py": call})

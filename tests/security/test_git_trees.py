@@ -1,6 +1,7 @@
 """Git repositories that mean harm: names, links, submodules, bombs. Refused with a reason; nothing lands elsewhere."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -34,7 +35,7 @@ def repository(tmp_path: Path) -> GitRepository:
 @pytest.fixture
 async def source(repository: GitRepository, tmp_path: Path) -> AsyncIterator[GitSource]:
     settings = SourceSettings.model_validate({"type": "git", "url": repository.url})
-    source = GitSource(settings, tmp_path / "home", 30)
+    source = GitSource(settings, tmp_path / "home", PATIENCE)
     yield source
     await source.stop()
 
@@ -243,12 +244,12 @@ async def test_a_tree_that_multiplies_itself_takes_no_time(
     for _ in range(9):
         tree = repository.tree([("40000", tree, f"d{number}") for number in range(10)])
     repository.commit_tree(repository.tree([("40000", tree, "bomb")]))
-    began = time.perf_counter()
+    began = time.process_time()
     assert (await offered(source)).releases == ()
     hang(repository, repository.tree([("40000", tree, "bomb"), ("100644", repository.blob(MANIFEST), "scraper.toml")]))
     with pytest.raises(ScraperInvalid, match="more than 2000 f"):
         await fetched(source, tmp_path / "out")
-    assert time.perf_counter() - began < 60
+    assert time.process_time() - began < 30
 
 
 async def test_a_file_that_unpacks_to_more_than_is_allowed_is_refused(
@@ -305,7 +306,7 @@ async def test_configuration_of_the_user_and_of_the_environment_is_not_taken(
     repository.scraper("shop/product", "1.0.0")
     repository.commit()
     settings = SourceSettings.model_validate({"type": "git", "url": repository.url})
-    source = GitSource(settings, tmp_path / "home", 30)
+    source = GitSource(settings, tmp_path / "home", PATIENCE)
     assert len((await offered(source)).releases) == 1
     await source.stop()
     assert not trap.exists()
@@ -327,13 +328,14 @@ async def test_words_without_end_are_broken_off_though_another_process_holds_the
             with pytest.raises(SourceUnavailable, match="more than 1024 KB"):
                 await git.run(("version",), tmp_path)
     finally:
-        os.kill(int((tmp_path / "stray").read_text()), signal.SIGKILL)
+        with contextlib.suppress(FileNotFoundError, ValueError, ProcessLookupError):
+            os.kill(int((tmp_path / "stray").read_text()), signal.SIGKILL)
 
 
 async def test_a_command_that_is_cancelled_while_nobody_reads_its_words_ends(tmp_path: Path) -> None:
     git = pretended(tmp_path, "touch began\nexec cat /dev/zero\n")
     task = asyncio.create_task(git.run(("version",), tmp_path, bounds=Bounds(output=1 << 40)))
-    await eventually((tmp_path / "began").exists, lambda: "it never began", 60)
+    await eventually((tmp_path / "began").exists, lambda: "it never began")
     task.cancel()
     async with asyncio.timeout(PATIENCE):
         with pytest.raises(asyncio.CancelledError):

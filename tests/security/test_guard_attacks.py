@@ -5,6 +5,7 @@ connect path uses, so that what a name says at one moment and at the next is the
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from ipaddress import IPv4Address, ip_address
 from typing import Any
@@ -19,7 +20,8 @@ from scrapeyard.engines.way import Proxy, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
-from tests.sites.site import Asked, Site, page, redirect
+from tests.leaks import PATIENCE
+from tests.sites.site import Site, page, redirect
 
 REFUSALS = {ExitReason.FETCH_PRIVATE_ADDRESS, ExitReason.FETCH_BAD_URL, ExitReason.FETCH_DNS}
 OUTSIDE = IPv4Address("93.184.215.14")
@@ -40,7 +42,9 @@ async def make_engine() -> AsyncIterator[Callable[..., WreqEngine]]:
     engines: list[WreqEngine] = []
 
     def make(resolve: Resolve, **settings: Any) -> WreqEngine:
-        engine = WreqEngine(HttpSettings(**{"total_seconds": 5, "connect_seconds": 2, **settings}), resolve=resolve)
+        engine = WreqEngine(
+            HttpSettings(**{"total_seconds": PATIENCE, "connect_seconds": PATIENCE, **settings}), resolve=resolve
+        )
         engines.append(engine)
         return engine
 
@@ -385,10 +389,8 @@ async def test_many_attacks_at_once_on_one_name(inside: Site, make_engine: Calla
     """Answers that flip between public and private: whichever is used was checked, and the private one is refused."""
     flips = [IPv4Address("127.0.0.2"), IPv4Address("127.0.0.1")] * 20
 
-    async def echo(asked: Asked, writer: asyncio.StreamWriter) -> None:
-        await page(b"harmless")(asked, writer)
-
-    async with Site(host="127.0.0.2", otherwise=echo):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.2", inside.port))  # and does not listen: who comes there is turned away
         engine = make_engine(Fickle(flips), allow_hosts=("127.0.0.2/32",))
         requests = [FetchRequest(url=f"http://flip{number}.example:{inside.port}/") for number in range(40)]
         answers = await asyncio.gather(*(engine.fetch(r, Caller()) for r in requests), return_exceptions=True)

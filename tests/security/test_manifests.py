@@ -16,6 +16,7 @@ pytestmark = pytest.mark.security
 HEAD = 'id = "shop/product"\nversion = "1.4.2"\n'
 BIDI = "\u202e"
 SECONDS = 2.0
+"""Of processor time."""
 
 
 def keys(count: int, table: str = "") -> str:
@@ -86,13 +87,13 @@ def refusal(text: bytes) -> str:
 def test_a_hostile_manifest_is_refused_shortly_and_quickly(name: str) -> None:
     text = HOSTILE[name].encode("utf-8", "surrogateescape")
     tracemalloc.start()
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         told = refusal(text)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - began < SECONDS * 5  # tracing makes it several times slower
+    assert time.process_time() - began < SECONDS * 5  # tracing makes it several times slower
     assert peak < 64 << 20
     assert told.startswith("scraper.toml: ")
     assert len(told) < 1000
@@ -113,10 +114,10 @@ def test_a_hostile_manifest_is_refused_shortly_and_quickly(name: str) -> None:
     ],
 )
 def test_a_hostile_schema_file_is_refused_quickly(content: bytes) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ScraperInvalid, match=r"^scraper\.toml: input") as caught:
         read_manifest(f"{HEAD}[input]\nschema = 'input.json'".encode(), "scraper.toml", lambda _: content)
-    assert time.perf_counter() - began < SECONDS
+    assert time.process_time() - began < SECONDS
     assert len(caught.value.message) < 1000
 
 

@@ -10,13 +10,15 @@ import pytest_asyncio
 from msgspec import Raw
 from msgspec.structs import replace
 
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, Limits
 from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.sandbox.series import ChildSeries
-from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, bench
+from tests.contract.sandboxes import CONFIGURATIONS, Bench, Served, bench
+from tests.security.yard import PLENTY
 
 pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module")]
-LIMITS = replace(SMALL, wall_seconds=6)
+SHORT = replace(PLENTY, wall_seconds=2)
+"""For an item that may be lost with its child: how long it waits does not matter."""
 PROTOCOL, SUCCEEDED = ExitReason.PROTOCOL_ERROR, ExitReason.SUCCEEDED
 
 PRELUDE = """
@@ -54,23 +56,23 @@ def run(ctx, turn):
 """
 
 SPEAKS: dict[str, tuple[str, set[ExitReason]]] = {
-    "no number": ("wire().sendall(frame({'t': 'result'}, b'1')); time.sleep(5)", {PROTOCOL}),
-    "the next number": ("wire().sendall(frame({'t': 'result', 'i': number() + 1}, b'1')); time.sleep(5)", {PROTOCOL}),
+    "no number": ("wire().sendall(frame({'t': 'result'}, b'1')); time.sleep(600)", {PROTOCOL}),
+    "the next number": ("wire().sendall(frame({'t': 'result', 'i': number() + 1}, b'1')); time.sleep(600)", {PROTOCOL}),
     "a log of another": (
-        "wire().sendall(frame({'t': 'log', 'i': 1, 'stream': 'log', 'text': 'x'})); time.sleep(5)",
+        "wire().sendall(frame({'t': 'log', 'i': 1, 'stream': 'log', 'text': 'x'})); time.sleep(600)",
         {PROTOCOL},
     ),
     "a fetch of another": (
-        "wire().sendall(frame({'t': 'fetch', 'i': 1, 'n': 1, 'url': 'http://a.test/'})); time.sleep(5)",
+        "wire().sendall(frame({'t': 'fetch', 'i': 1, 'n': 1, 'url': 'http://a.test/'})); time.sleep(600)",
         {PROTOCOL},
     ),
-    "a record of another": ("wire().sendall(frame({'t': 'record', 'i': 7}, b'1')); time.sleep(5)", {PROTOCOL}),
+    "a record of another": ("wire().sendall(frame({'t': 'record', 'i': 7}, b'1')); time.sleep(600)", {PROTOCOL}),
     "an error of another": (
-        "wire().sendall(frame({'t': 'error', 'i': 7, 'reason': 'failed'})); time.sleep(5)",
+        "wire().sendall(frame({'t': 'error', 'i': 7, 'reason': 'failed'})); time.sleep(600)",
         {PROTOCOL},
     ),
-    "ready again": ("wire().sendall(frame({'t': 'ready', 'version': 1})); time.sleep(5)", {PROTOCOL}),
-    "a number that is none": ("wire().sendall(frame({'t': 'result', 'i': -1}, b'1')); time.sleep(5)", {PROTOCOL}),
+    "ready again": ("wire().sendall(frame({'t': 'ready', 'version': 1})); time.sleep(600)", {PROTOCOL}),
+    "a number that is none": ("wire().sendall(frame({'t': 'result', 'i': -1}, b'1')); time.sleep(600)", {PROTOCOL}),
 }
 """During its own item."""
 
@@ -90,13 +92,13 @@ GOES_ON: dict[str, str] = {
 
 class Items:
     def __init__(self, stand: Bench, body: str) -> None:
-        self.scraper = stand.scraper(PRELUDE + f"    {body}\n", LIMITS)
+        self.scraper = stand.scraper(PRELUDE + f"    {body}\n", PLENTY)
         self.series: ChildSeries = stand.sandbox.series(self.scraper)
         self.served = Served()
 
-    async def run(self, turn: str, served: Served | None = None) -> Verdict:
+    async def run(self, turn: str, served: Served | None = None, limits: Limits = PLENTY) -> Verdict:
         given = Raw(msgspec.json.encode({"turn": turn}))
-        work = Work(run_id="item", attempt=1, input=given, limits=LIMITS)
+        work = Work(run_id="item", attempt=1, input=given, limits=limits)
         return await self.series.run(work, served or self.served)
 
 
@@ -140,7 +142,7 @@ async def test_nobody_writes_after_the_end_of_his_item(stand: Bench, name: str) 
     assert verdict.exit_reason is SUCCEEDED
     assert bytes(verdict.result or b"") == b"1"
     after = Served()
-    victim = await items.run("slow", after)
+    victim = await items.run("slow", after, SHORT)
     assert victim.exit_reason in {SUCCEEDED, PROTOCOL, ExitReason.CRASHED, ExitReason.TIMEOUT}
     assert victim.result is None or bytes(victim.result) == b'"good"'
     assert after.logs == []

@@ -11,10 +11,10 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from scrapeyard.model import ExitReason
-from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, bench, descendants, eventually
+from tests.contract.sandboxes import CONFIGURATIONS, Bench, Served, bench, descendants, eventually
+from tests.security.yard import PLENTY
 
 pytestmark = [pytest.mark.security, pytest.mark.asyncio(loop_scope="module")]
-LIMITS = replace(SMALL, cpu_seconds=1.5)
 GOOD = "def run(ctx): return 'good'"
 PROTOCOL, SUCCEEDED = ExitReason.PROTOCOL_ERROR, ExitReason.SUCCEEDED
 
@@ -31,72 +31,74 @@ def frame(head, raw=b""):
     packed = head if isinstance(head, bytes) else json.dumps(head).encode()
     return struct.pack("<II", 4 + len(packed) + len(raw), len(packed)) + packed + raw
 
+def stay(): time.sleep(600)
+
 def run(ctx):
     sock = wire()
 """
 
 FORGED: dict[str, tuple[str, set[ExitReason]]] = {
-    "garbage": ("sock.sendall(b'\\xff' * 5000); time.sleep(9)", {PROTOCOL}),
+    "garbage": ("sock.sendall(b'\\xff' * 5000); stay()", {PROTOCOL}),
     "truncated": ("sock.sendall(frame({'t': 'log'})[:9]); os._exit(0)", {ExitReason.CRASHED}),
-    "huge length": ("sock.sendall(struct.pack('<II', 0xffffffff, 4)); time.sleep(9)", {PROTOCOL}),
-    "zero length": ("sock.sendall(struct.pack('<II', 0, 0)); time.sleep(9)", {PROTOCOL}),
-    "huge head": ("sock.sendall(struct.pack('<II', 10_000_000, 9_000_000)); time.sleep(9)", {PROTOCOL}),
-    "head over frame": ("sock.sendall(struct.pack('<II', 8, 900) + b'12345678'); time.sleep(9)", {PROTOCOL}),
-    "not json": ("sock.sendall(frame(b'{nope')); time.sleep(9)", {PROTOCOL}),
-    "deep head": ("sock.sendall(frame(b'[' * 100_000)); time.sleep(9)", {PROTOCOL}),
-    "no type": ("sock.sendall(frame({'n': 1})); time.sleep(9)", {PROTOCOL}),
-    "unknown type": ("sock.sendall(frame({'t': 'sudo'})); time.sleep(9)", {PROTOCOL}),
-    "our own type": ("sock.sendall(frame({'t': 'run'})); time.sleep(9)", {PROTOCOL}),
-    "ready twice": ("sock.sendall(frame({'t': 'ready', 'version': 1})); time.sleep(9)", {PROTOCOL}),
-    "wrong types": ("sock.sendall(frame({'t': 'log', 'stream': 1, 'text': []})); time.sleep(9)", {PROTOCOL}),
-    "strange stream": ("sock.sendall(frame({'t': 'log', 'stream': 'x', 'text': ''})); time.sleep(9)", {PROTOCOL}),
-    "negative number": ("sock.sendall(frame({'t': 'fetch', 'n': -1, 'url': 'x'})); time.sleep(9)", {PROTOCOL}),
-    "negative usage": ("sock.sendall(frame({'t': 'result', 'cpu_ms': -5}, b'1')); time.sleep(9)", {PROTOCOL}),
-    "infinite usage": ("sock.sendall(frame(b'{\"t\":\"result\",\"cpu_ms\":1e999}', b'1')); time.sleep(9)", {PROTOCOL}),
+    "huge length": ("sock.sendall(struct.pack('<II', 0xffffffff, 4)); stay()", {PROTOCOL}),
+    "zero length": ("sock.sendall(struct.pack('<II', 0, 0)); stay()", {PROTOCOL}),
+    "huge head": ("sock.sendall(struct.pack('<II', 10_000_000, 9_000_000)); stay()", {PROTOCOL}),
+    "head over frame": ("sock.sendall(struct.pack('<II', 8, 900) + b'12345678'); stay()", {PROTOCOL}),
+    "not json": ("sock.sendall(frame(b'{nope')); stay()", {PROTOCOL}),
+    "deep head": ("sock.sendall(frame(b'[' * 100_000)); stay()", {PROTOCOL}),
+    "no type": ("sock.sendall(frame({'n': 1})); stay()", {PROTOCOL}),
+    "unknown type": ("sock.sendall(frame({'t': 'sudo'})); stay()", {PROTOCOL}),
+    "our own type": ("sock.sendall(frame({'t': 'run'})); stay()", {PROTOCOL}),
+    "ready twice": ("sock.sendall(frame({'t': 'ready', 'version': 1})); stay()", {PROTOCOL}),
+    "wrong types": ("sock.sendall(frame({'t': 'log', 'stream': 1, 'text': []})); stay()", {PROTOCOL}),
+    "strange stream": ("sock.sendall(frame({'t': 'log', 'stream': 'x', 'text': ''})); stay()", {PROTOCOL}),
+    "negative number": ("sock.sendall(frame({'t': 'fetch', 'n': -1, 'url': 'x'})); stay()", {PROTOCOL}),
+    "negative usage": ("sock.sendall(frame({'t': 'result', 'cpu_ms': -5}, b'1')); stay()", {PROTOCOL}),
+    "infinite usage": ("sock.sendall(frame(b'{\"t\":\"result\",\"cpu_ms\":1e999}', b'1')); stay()", {PROTOCOL}),
     "huge number": ("sock.sendall(frame({'t': 'log', 'stream': 'log', 'text': '', 'fields': {'a': 10**4000,"
                     " 'b': [10**4000]}})); return 1", {PROTOCOL, SUCCEEDED}),
-    "false result": ("sock.sendall(frame({'t': 'result'}, b'\"forged\"')); time.sleep(9)", {SUCCEEDED}),
-    "result and on": ("sock.sendall(frame({'t': 'result'}, b'1') * 3 + frame({'t': 'record'}, b'2')); time.sleep(9)",
+    "false result": ("sock.sendall(frame({'t': 'result'}, b'\"forged\"')); stay()", {SUCCEEDED}),
+    "result and on": ("sock.sendall(frame({'t': 'result'}, b'1') * 3 + frame({'t': 'record'}, b'2')); stay()",
                       {SUCCEEDED}),
-    "result not json": ("sock.sendall(frame({'t': 'result'}, b'{')); time.sleep(9)", {PROTOCOL}),
-    "result not utf-8": ("sock.sendall(frame({'t': 'result'}, b'\"\\xff\"')); time.sleep(9)", {PROTOCOL}),
-    "result out of range": ("sock.sendall(frame({'t': 'result'}, b'1e999')); time.sleep(9)", {PROTOCOL}),
-    "result of nothing": ("sock.sendall(frame({'t': 'result'}, b'')); time.sleep(9)", {PROTOCOL}),
-    "surrogate result": ("sock.sendall(frame({'t': 'result'}, b'\"\\\\ud800\"')); time.sleep(9)", {PROTOCOL}),
-    "nested result": ("sock.sendall(frame({'t': 'result'}, b'[' * 300_000 + b']' * 300_000)); time.sleep(9)",
+    "result not json": ("sock.sendall(frame({'t': 'result'}, b'{')); stay()", {PROTOCOL}),
+    "result not utf-8": ("sock.sendall(frame({'t': 'result'}, b'\"\\xff\"')); stay()", {PROTOCOL}),
+    "result out of range": ("sock.sendall(frame({'t': 'result'}, b'1e999')); stay()", {PROTOCOL}),
+    "result of nothing": ("sock.sendall(frame({'t': 'result'}, b'')); stay()", {PROTOCOL}),
+    "surrogate result": ("sock.sendall(frame({'t': 'result'}, b'\"\\\\ud800\"')); stay()", {PROTOCOL}),
+    "nested result": ("sock.sendall(frame({'t': 'result'}, b'[' * 300_000 + b']' * 300_000)); stay()",
                       {ExitReason.BAD_RESULT}),
     "records that join": ("sock.sendall(frame({'t': 'record'}, b'1],[2') + frame({'t': 'result', 'records': True}));"
-                          " time.sleep(9)", {PROTOCOL}),
-    "empty records": ("sock.sendall(frame({'t': 'record'}) * 10); time.sleep(9)", {PROTOCOL}),
-    "claims": ("sock.sendall(frame({'t': 'error', 'reason': 'lost_worker'})); time.sleep(9)", {PROTOCOL}),
-    "strange reason": ("sock.sendall(frame({'t': 'error', 'reason': 'x' * 100})); time.sleep(9)",
+                          " stay()", {PROTOCOL}),
+    "empty records": ("sock.sendall(frame({'t': 'record'}) * 10); stay()", {PROTOCOL}),
+    "claims": ("sock.sendall(frame({'t': 'error', 'reason': 'lost_worker'})); stay()", {PROTOCOL}),
+    "strange reason": ("sock.sendall(frame({'t': 'error', 'reason': 'x' * 100})); stay()",
                        {ExitReason.SCRIPT_ERROR}),
-    "strange status": ("sock.sendall(frame({'t': 'error', 'reason': 'failed', 'site_status': 10**30})); time.sleep(9)",
+    "strange status": ("sock.sendall(frame({'t': 'error', 'reason': 'failed', 'site_status': 10**30})); stay()",
                        {PROTOCOL}),
-    "strange after": ("sock.sendall(frame({'t': 'error', 'reason': 'retry', 'after': -1})); time.sleep(9)", {PROTOCOL}),
+    "strange after": ("sock.sendall(frame({'t': 'error', 'reason': 'retry', 'after': -1})); stay()", {PROTOCOL}),
     "log flood": ("data = frame({'t': 'log', 'stream': 'log', 'text': 'x'}) * 1000\n"
                   "    for _ in range(1000): sock.sendall(data)", {PROTOCOL}),
     "field flood": ("one = frame({'t': 'log', 'stream': 'log', 'text': '',"
                     " 'fields': {str(n): 'x' * 2000 for n in range(20)}})\n"
                     "    for _ in range(500): sock.sendall(one)", {SUCCEEDED}),
     "fetch flood": ("for n in range(10_000): sock.sendall(frame({'t': 'fetch', 'n': n, 'url': 'http://forever.test/'}))\n"
-                    "    time.sleep(9)", {PROTOCOL}),
-    "body flood": ("for n in range(40):\n"
+                    "    stay()", {PROTOCOL}),
+    "body flood": ("for n in range(24):\n"
                    "        sock.sendall(frame({'t': 'fetch', 'n': n, 'url': 'http://forever.test/'}, b'x' * 2**23))\n"
                    "    return 1", {SUCCEEDED, ExitReason.CPU_LIMIT, ExitReason.MEMORY_LIMIT}),
     "artifact flood": ("for n in range(50_000): sock.sendall(frame({'t': 'artifact', 'n': n, 'name': f'a{n}'}))\n"
-                       "    time.sleep(9)", {PROTOCOL}),
+                       "    stay()", {PROTOCOL}),
     "same number": ("sock.sendall(frame({'t': 'fetch', 'n': 1, 'url': 'http://a.test/'}) * 20); return 1", {SUCCEEDED}),
-    "another run": ("sock.sendall(frame({'t': 'result', 'run_id': 'run_other'}, b'2')); time.sleep(9)", {SUCCEEDED}),
+    "another run": ("sock.sendall(frame({'t': 'result', 'run_id': 'run_other'}, b'2')); stay()", {SUCCEEDED}),
     "descriptors": ("own = array.array('i', [os.open('/dev/null', 0) for _ in range(200)])\n"
                     "    one = frame({'t': 'log', 'stream': 'log', 'text': 'fd'})\n"
                     "    for _ in range(100): sock.sendmsg([one], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, own)])\n"
                     "    return 1", {SUCCEEDED, ExitReason.SCRIPT_ERROR}),
     "credentials": ("sock.sendmsg([frame({'t': 'log', 'stream': 'log', 'text': ''})],"
                     " [(socket.SOL_SOCKET, 2, struct.pack('iII', 1, 0, 0))]); return 1", {ExitReason.SCRIPT_ERROR}),
-    "shut": ("sock.shutdown(socket.SHUT_RDWR); time.sleep(9)", {ExitReason.CRASHED}),
+    "shut": ("sock.shutdown(socket.SHUT_RDWR); stay()", {ExitReason.CRASHED}),
     "never reads": ("for n in range(40): sock.sendall(frame({'t': 'fetch', 'n': n, 'url': 'http://a.test/'}))\n"
-                    "    time.sleep(9)", {ExitReason.TIMEOUT}),
+                    "    stay()", {ExitReason.TIMEOUT}),
     "unlinks": ("os.unlink('.output'); os.symlink('/etc/passwd', '.output'); os._exit(3)", {ExitReason.CRASHED}),
 }  # fmt: skip
 
@@ -104,7 +106,10 @@ TAMPER = """
 import json, os, socket, sys, threading, time
 from scrapeyard.sandbox import landlock, libc, parent, seccomp, walls
 import scrapeyard_sdk.child
+forked = threading.Event()
+os.register_at_fork(after_in_parent=forked.set)
 """
+"""Children are forked when the script is loaded: who waits for the first acts neither too early nor too late."""
 TAMPERED: dict[str, tuple[str, set[ExitReason]]] = {
     "no walls of its own": (
         "walls.enclose_child = lambda *a: None\n"
@@ -118,14 +123,14 @@ TAMPERED: dict[str, tuple[str, set[ExitReason]]] = {
         {SUCCEEDED, ExitReason.PROCESS_LIMIT},
     ),
     "forks in a thread later": (
-        "def later():\n    time.sleep(0.3)\n    if os.fork() == 0: time.sleep(600)\n"
+        "def later():\n    forked.wait()\n    if os.fork() == 0: time.sleep(600)\n"
         "threading.Thread(target=later, daemon=True).start()\n"
-        "def run(ctx): time.sleep(25)",
+        "def run(ctx): time.sleep(600)",
         {ExitReason.PROCESS_LIMIT},
     ),
     "spins in a thread later": (
-        "def later():\n    time.sleep(0.3)\n    while True: pass\n"
-        "threading.Thread(target=later, daemon=True).start()\ndef run(ctx): time.sleep(25)",
+        "def later():\n    forked.wait()\n    while True: pass\n"
+        "threading.Thread(target=later, daemon=True).start()\ndef run(ctx): time.sleep(600)",
         {ExitReason.CPU_LIMIT},
     ),
     "stillborn children": (
@@ -153,15 +158,16 @@ TAMPERED: dict[str, tuple[str, set[ExitReason]]] = {
         {PROTOCOL},
     ),
     "false deaths": (
-        "def lie():\n    s = socket.socket(fileno=os.dup(3))\n    time.sleep(0.3)\n"
+        "def lie():\n    s = socket.socket(fileno=os.dup(3))\n    forked.wait()\n"
         "    for slot in range(9): s.send(json.dumps({'exited': slot, 'status': 9, 'cpu': -1e400}).encode())\n"
-        "threading.Thread(target=lie, daemon=True).start()\ndef run(ctx): time.sleep(25)",
+        "threading.Thread(target=lie, daemon=True).start()\ndef run(ctx): time.sleep(600)",
         {PROTOCOL},
     ),
     "believable false deaths": (
-        "def lie():\n    s = socket.socket(fileno=os.dup(3))\n    time.sleep(0.3)\n"
-        "    for slot in range(9): s.send(json.dumps({'exited': slot, 'status': 9}).encode())\n"
-        "threading.Thread(target=lie, daemon=True).start()\ndef run(ctx): time.sleep(25)",
+        "def lie():\n    s = socket.socket(fileno=os.dup(3))\n    forked.wait()\n"
+        "    while True:\n        time.sleep(0.3)\n"
+        "        for slot in range(99): s.send(json.dumps({'exited': slot, 'status': 9}).encode())\n"
+        "threading.Thread(target=lie, daemon=True).start()\ndef run(ctx): time.sleep(600)",
         {ExitReason.CRASHED, ExitReason.PROCESS_LIMIT},
     ),
     "closes its control": ("os.close(3)\ndef run(ctx): return 1", {ExitReason.SCRAPER_INVALID}),
@@ -198,19 +204,19 @@ async def test_forged_frames_end_in_a_verdict(stand: Bench, name: str) -> None:
     open_before, served = len(os.listdir("/proc/self/fd")), Served()
     if name == "descriptors":
         assert (await stand.run(GOOD)).exit_reason is SUCCEEDED
-    limits = replace(LIMITS, wall_seconds=1) if expected == {ExitReason.TIMEOUT} else LIMITS
+    limits = replace(PLENTY, wall_seconds=1) if expected == {ExitReason.TIMEOUT} else PLENTY
     verdict = await stand.run(PRELUDE + f"    {body}\n", served, limits=limits)
     assert verdict.exit_reason in expected, verdict
     assert (await stand.run(GOOD)).exit_reason is SUCCEEDED
     assert faults == []
-    assert sum(len(str(line.fields)) + len(line.text) for line in served.logs) < 4 * LIMITS.log_kb * 1024
+    assert sum(len(str(line.fields)) + len(line.text) for line in served.logs) < 4 * PLENTY.log_kb * 1024
     assert len(os.listdir("/proc/self/fd")) < open_before + 60
 
 
 async def test_floods_leave_the_worker_small(stand: Bench) -> None:
     before = _resident_mb()
     floods = [body for name, (body, _) in FORGED.items() if "flood" in name]
-    await asyncio.gather(*(stand.run(PRELUDE + f"    {body}\n", limits=LIMITS) for body in floods))
+    await asyncio.gather(*(stand.run(PRELUDE + f"    {body}\n", limits=PLENTY) for body in floods))
     assert _resident_mb() - before < 150
 
 
@@ -219,7 +225,8 @@ async def test_tampering_at_import_gains_nothing(stand: Bench, name: str) -> Non
     source, expected = TAMPERED[name]
     faults: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
-    scraper = stand.scraper(TAMPER + source + f"\n# {name}", replace(LIMITS, cpu_seconds=0.6))
+    limits = replace(PLENTY, cpu_seconds=0.6) if expected == {ExitReason.CPU_LIMIT} else PLENTY
+    scraper = stand.scraper(TAMPER + source + f"\n# {name}", limits)
     verdict = await stand.run(scraper)
     assert verdict.exit_reason in expected, verdict
     if verdict.exit_reason is SUCCEEDED:
@@ -234,7 +241,7 @@ async def test_strays_are_found_and_killed(stand: Bench) -> None:
         "def run(ctx):\n    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0: time.sleep(600)\n"
         "        os._exit(0)\n    os.wait(); return 'held'\n# strays"
     )
-    scraper = stand.scraper(source, LIMITS)
+    scraper = stand.scraper(source, PLENTY)
     others = {pid for pid in descendants(os.getpid()) if pid not in _known(stand)}
     await stand.run(scraper)
 

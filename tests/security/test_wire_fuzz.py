@@ -21,8 +21,8 @@ from tests.contract.sandboxes import Served
 from tests.leaks import PATIENCE
 
 pytestmark = pytest.mark.security
-LIMITS = Limits(wall_seconds=60, output_mb=0.01, log_kb=4, artifact_mb=0.01, fetches=5)
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+LIMITS = Limits(wall_seconds=600, output_mb=0.01, log_kb=4, artifact_mb=0.01, fetches=5)
+QUICK = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 READY = wire.encode({"t": "ready", "version": wire.VERSION})
 
 values = st.recursive(

@@ -20,6 +20,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import worker
+from tests.services.sqlite import migrated
 
 START = 1_800_000_000.0
 NOTHING = Usage()
@@ -160,7 +161,7 @@ def outcome_of(item: BatchItem, reason: ExitReason, seconds: float, now: float, 
 @asynccontextmanager
 async def job_yard(folder: Path) -> AsyncIterator[JobYard]:
     """One on SQLite, with a queue in memory and a dispatcher that is worked by hand."""
-    clock, queue, store = Clock(), MemoryQueue(), SqlStore(f"sqlite:///{folder}/jobs.sqlite")
+    clock, queue, store = Clock(), MemoryQueue(), SqlStore(migrated(folder / "jobs.sqlite"))
     async with AsyncExitStack() as stack:
         for part in (store, queue):
             await part.start()

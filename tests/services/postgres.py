@@ -10,7 +10,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,6 +23,7 @@ import asyncpg
 import pytest
 
 from tests.leaks import PATIENCE
+from tests.services.ports import free_port
 
 _NOBODY = 65534
 _OPTIONS = {
@@ -58,7 +58,7 @@ class PostgresServer:
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="scrapeyard-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
         is_anothers = _prefix()[:1] == ["setpriv"]
         self._programs = (_give_away(self._folder) if is_anothers else _installed()) / "bin"
 
@@ -217,14 +217,8 @@ def _give_away(folder: Path) -> Path:
     return folder / "programs" / package.name / "pginstall"
 
 
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server(real_servers: None) -> Iterator[PostgresServer]:
     """A server that all tests share. Do not stop it; take `own_postgres` for that."""
     with PostgresServer() as server:
         yield server
@@ -245,7 +239,7 @@ def fresh_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture
-def own_postgres() -> Iterator[PostgresServer]:
+def own_postgres(real_servers: None) -> Iterator[PostgresServer]:
     """A server for one test, which may stop and start it."""
     with PostgresServer() as server:
         yield server

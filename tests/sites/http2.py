@@ -13,6 +13,8 @@ import trustme
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 
+from tests.leaks import PATIENCE
+
 
 @dataclass
 class Http2Site:
@@ -47,7 +49,13 @@ async def http2_site(authority: trustme.CA, folder: Path) -> AsyncIterator[Http2
     listening = socket.create_server(("127.0.0.1", 0))
     site = Http2Site(listening.getsockname()[1])
     config = Config.from_mapping(
-        bind=f"fd://{listening.detach()}", certfile=str(chain), keyfile=str(key), errorlog=None, accesslog=None
+        bind=f"fd://{listening.detach()}",
+        certfile=str(chain),
+        keyfile=str(key),
+        errorlog=None,
+        accesslog=None,
+        keep_alive_timeout=PATIENCE,
+        ssl_handshake_timeout=PATIENCE,
     )
     stop = asyncio.Event()
     server = asyncio.create_task(serve(site, config, shutdown_trigger=stop.wait))  # type: ignore[arg-type]

@@ -5,6 +5,8 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from tests.leaks import PATIENCE
+
 CRLF = b"\r\n"
 
 
@@ -63,7 +65,7 @@ class Site:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition about connections or requests holds; it is looked at on every change."""
-        async with self._changed:
+        async with asyncio.timeout(PATIENCE), self._changed:
             await self._changed.wait_for(condition)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -9,8 +9,12 @@ from scrapeyard.model import Limits
 from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.loading import Terms
 from scrapeyard.repository.sources.folder import FolderSource
+from tests.leaks import PATIENCE
 from tests.services.catalogues import PAGE, Make
 from tests.services.scripted_source import ScriptedSource
+
+QUIET = {"refresh_seconds": 3600, "poll_seconds": 3600, "start_seconds": PATIENCE, "timeout_seconds": PATIENCE}
+"""Nothing is looked for unasked, and a start waits until everything is here."""
 
 
 @pytest.fixture
@@ -18,7 +22,7 @@ async def make(tmp_path: Path) -> AsyncIterator[Make]:
     made: list[SourcedCatalogue] = []
 
     def build(*sources: ScriptedSource | FolderSource, terms: Terms | None = None, **upkeep: float) -> SourcedCatalogue:
-        rules = Upkeep(**{"refresh_seconds": 3600, "poll_seconds": 3600, **upkeep})  # type: ignore[arg-type]
+        rules = Upkeep(**{**QUIET, **upkeep})  # type: ignore[arg-type]
         cache = tmp_path / "data" / "cache"
         made.append(SourcedCatalogue(sources, cache, {"builtin/page": PAGE}, terms or Terms(ceiling=Limits()), rules))
         return made[-1]

@@ -90,7 +90,7 @@ def test_rate_and_concurrency_bound_a_batch() -> None:
     assert size(paced(0.001), concurrency=3) == 1
 
 
-@given(st.lists(st.floats(0.01, 0.3), min_size=50, max_size=200), st.floats(0.5, 500), st.integers(1, 20))
+@given(st.lists(st.floats(0.01, 0.3), min_size=20, max_size=60), st.floats(0.5, 500), st.integers(1, 20))
 def test_the_rate_holds_whatever_the_ticks(ticks: list[float], rate: float, burst: int) -> None:
     bucket, now, handed = TokenBucket(burst, 0.0), 0.0, 0
     for tick in ticks:

@@ -24,6 +24,7 @@ from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings
 from scrapeyard.store.port import Meter
 from scrapeyard.store.sql import SqlStore
+from tests.services.sqlite import migrated
 
 MB = 2**20
 REQUEST = FetchRequest(url="http://www.shop.example/")
@@ -260,7 +261,7 @@ class TestJobs:
 
 
 async def test_meters_survive_a_store_that_is_away(tmp_path: Any) -> None:
-    store = SqlStore(f"sqlite:///{tmp_path}/meters.db")
+    store = SqlStore(migrated(tmp_path / "meters.db"))
     meters = Meters(store, clock=lambda: 1_769_817_600.0)
     meters.count(site="shop.example", size=10)
     with capture_logs() as logs:
@@ -280,7 +281,7 @@ async def test_meters_survive_a_store_that_is_away(tmp_path: Any) -> None:
 
 async def test_meters_hold_a_bounded_number_and_lose_nothing(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapeyard.engines.meters.MOST", 10)
-    store = SqlStore(f"sqlite:///{tmp_path}/meters.db")
+    store = SqlStore(migrated(tmp_path / "meters.db"))
     meters = Meters(store)
     for n in range(100):
         meters.count(site=f"s{n}.example", size=1)

@@ -121,7 +121,10 @@ async def test_a_cancelled_job_is_final_at_once_and_its_files_follow(tmp_path: P
     assert not began.is_set()
 
 
-async def test_another_leader_writes_the_files_of_a_cancelled_job(tmp_path: Path, yard: JobYard) -> None:
+async def test_another_leader_writes_the_files_of_a_cancelled_job(
+    tmp_path: Path, yard: JobYard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrapeyard.dispatch.dispatcher.STOP_SECONDS", 0.1)
     writing = Writing()
     job_id = await yard.job(3)
     await yard.store.cancel_job(job_id, False, yard.clock())

@@ -23,6 +23,7 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.port import Ending, KeyedAnswer, Meter
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import worker
+from tests.services.sqlite import migrated
 
 START = 1_800_000_000.0
 
@@ -52,7 +53,7 @@ class Yard:
 
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
-    clock, queue, store = Clock(), MemoryQueue(), SqlStore(f"sqlite:///{tmp_path}/runs.sqlite")
+    clock, queue, store = Clock(), MemoryQueue(), SqlStore(migrated(tmp_path / "runs.sqlite"))
     blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
     async with AsyncExitStack() as stack:
         for part in (store, queue):

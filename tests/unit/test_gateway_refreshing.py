@@ -17,6 +17,7 @@ from scrapeyard.repository.moves import MovedChannels
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.metrics import GatewayMetrics
 from tests.leaks import PATIENCE
+from tests.services.sqlite import migrated
 
 ID = "shop/product"
 
@@ -65,7 +66,7 @@ async def queue() -> AsyncIterator[MemoryQueue]:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqlStore]:
-    store = SqlStore(f"sqlite:///{tmp_path}/channels.db")
+    store = SqlStore(migrated(tmp_path / "channels.db"))
     await store.start()
     yield store
     await store.stop()

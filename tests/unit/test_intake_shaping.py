@@ -210,7 +210,7 @@ def test_a_pattern_that_cannot_be_used_is_refused(patterns: tuple[str, ...]) -> 
 def test_no_pattern_takes_for_ever(pattern: str) -> None:
     chooser, began = Chooser(Choice(include=(pattern,))), time.process_time()
     assert not chooser.takes("https://shop.example/" + "a" * 8000 + "!")
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5
 
 
 SOURCES: list[Source] = [

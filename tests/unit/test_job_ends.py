@@ -15,6 +15,7 @@ from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.settings import Settings
 from scrapeyard.store.job_port import ItemFilter
+from tests.leaks import PATIENCE
 from tests.services.job_yard import JobYard, Writing, feed, job_yard, run_out, settle
 
 
@@ -99,7 +100,9 @@ async def test_a_job_whose_files_can_never_be_written_is_completed_all_the_same(
     assert "could not be written" in (await yard.told(job_id, "status"))[-1]["problem"]
 
 
-async def test_a_duty_that_takes_long_holds_up_neither_the_others_nor_the_lead(tmp_path: Path, yard: JobYard) -> None:
+async def test_a_duty_that_takes_long_holds_up_neither_the_others_nor_the_lead(
+    tmp_path: Path, yard: JobYard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Slow:
         name, waits_after_outage = "slow", False
         began = asyncio.Event()
@@ -115,9 +118,11 @@ async def test_a_duty_that_takes_long_holds_up_neither_the_others_nor_the_lead(t
     dispatcher = Dispatcher(Settings(), yard.store, yard.queue, blobs, yard.clock, more=[slow])
     await dispatcher.start()
     await slow.began.wait()
-    while (await yard.got(job_id)).status is not JobStatus.COMPLETED:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(PATIENCE):
+        while (await yard.got(job_id)).status is not JobStatus.COMPLETED:
+            await asyncio.sleep(0.01)
     assert dispatcher.leads
+    monkeypatch.setattr("scrapeyard.dispatch.dispatcher.STOP_SECONDS", 0.1)
     await dispatcher.stop()
     assert await yard.dispatcher.round()
 

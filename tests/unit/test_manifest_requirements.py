@@ -128,4 +128,4 @@ def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
     with pytest.raises(ScraperInvalid):
         check_requirement(text, PLACE)
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5

@@ -13,6 +13,7 @@ from scrapeyard.store.port import Ending
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import a_run, an_ending, begun
+from tests.contract.sandboxes import eventually
 from tests.leaks import PATIENCE
 from tests.services.postgres import PostgresServer
 
@@ -55,6 +56,11 @@ async def store(tmp_path: Path) -> AsyncIterator[NotingStore]:
     await store.stop()
 
 
+def patient(store: SqlStore, interval_seconds: float = SLOW) -> Recorder:
+    """One that a busy machine does not make give up."""
+    return Recorder(store, interval_seconds=interval_seconds, patience_seconds=PATIENCE)
+
+
 async def status(store: SqlStore, run: Run) -> RunStatus | None:
     found = await store.get(run.id)
     return found.status if found else None
@@ -63,7 +69,7 @@ async def status(store: SqlStore, run: Run) -> RunStatus | None:
 class TestMerging:
     async def test_a_run_accepted_and_finished_is_written_once(self, store: NotingStore) -> None:
         run = a_run()
-        async with Recorder(store, interval_seconds=SLOW) as recorder:
+        async with patient(store) as recorder:
             recorder.accept(run)
             recorder.begin(begun(run))
             recorder.finish(an_ending(begun(run)))
@@ -75,7 +81,7 @@ class TestMerging:
 
     async def test_a_run_accepted_and_begun_is_written_once(self, store: NotingStore) -> None:
         run = a_run()
-        async with Recorder(store, interval_seconds=SLOW) as recorder:
+        async with patient(store) as recorder:
             recorder.accept(run)
             recorder.begin(begun(run))
             await recorder.flush()
@@ -84,7 +90,7 @@ class TestMerging:
 
     async def test_kinds_are_written_in_order(self, store: NotingStore) -> None:
         accepted, began, ended = a_run(), a_run(), a_run()
-        async with Recorder(store, interval_seconds=SLOW) as recorder:
+        async with patient(store) as recorder:
             recorder.finish(an_ending(begun(ended)))
             recorder.begin(begun(began))
             recorder.accept(accepted)
@@ -93,7 +99,7 @@ class TestMerging:
 
     async def test_the_beginning_of_a_later_attempt_survives_the_end_of_an_earlier(self, store: NotingStore) -> None:
         run = a_run()
-        async with Recorder(store, interval_seconds=SLOW) as recorder:
+        async with patient(store) as recorder:
             recorder.begin(begun(run, attempt=2))
             recorder.finish(an_ending(begun(run)))
             await recorder.flush()
@@ -103,7 +109,7 @@ class TestMerging:
 
     async def test_in_later_batches_the_same_run_goes_on(self, store: NotingStore) -> None:
         run = a_run()
-        async with Recorder(store, interval_seconds=SLOW) as recorder:
+        async with patient(store) as recorder:
             recorder.accept(run)
             await recorder.flush()
             assert await status(store, run) is RunStatus.QUEUED
@@ -117,18 +123,18 @@ class TestMerging:
 
 class TestWriting:
     async def test_writes_by_itself(self, store: NotingStore) -> None:
-        async with Recorder(store, interval_seconds=0.01) as recorder:
+        async with patient(store, 0.01) as recorder:
             recorder.finish(an_ending(begun(a_run())))
             await asyncio.wait_for(store.finished.wait(), PATIENCE)
 
     async def test_flush_of_nothing_returns(self, store: NotingStore) -> None:
-        async with Recorder(store, interval_seconds=SLOW) as recorder:
+        async with patient(store) as recorder:
             await recorder.flush()
         assert store.calls == []
 
     async def test_many_are_written_in_parts(self, store: NotingStore) -> None:
         runs = [begun(a_run()) for _ in range(2500)]
-        async with Recorder(store, interval_seconds=SLOW) as recorder:
+        async with patient(store) as recorder:
             for run in runs:
                 recorder.finish(an_ending(run))
             await recorder.flush()
@@ -136,7 +142,7 @@ class TestWriting:
         assert len(await store.finals([run.id for run in runs])) == 2500
 
     async def test_flush_returns_though_more_keeps_coming(self, store: NotingStore) -> None:
-        async with Recorder(store, interval_seconds=0.001) as recorder:
+        async with patient(store, 0.001) as recorder:
             for _ in range(20):
                 run = a_run()
                 recorder.accept(run)
@@ -146,13 +152,13 @@ class TestWriting:
                 assert await status(store, run) is RunStatus.QUEUED
 
     async def test_stop_writes_what_waits_and_may_be_called_twice(self, store: NotingStore) -> None:
-        recorder = Recorder(store, interval_seconds=SLOW)
+        recorder = patient(store)
         run = begun(a_run())
         await recorder.start()
         await recorder.start()
         recorder.finish(an_ending(run))
-        await recorder.stop()
-        await recorder.stop()
+        await recorder.stop(PATIENCE)
+        await recorder.stop(PATIENCE)
         assert await status(store, run) is RunStatus.SUCCEEDED
 
 
@@ -169,7 +175,7 @@ class TestLimits:
         recorder.finish(an_ending(other))
         assert recorder.pending == 4
         await recorder.start()
-        await recorder.stop()
+        await recorder.stop(PATIENCE)
         assert await status(store, other) is RunStatus.SUCCEEDED
 
 
@@ -177,7 +183,7 @@ class TestRefusedRows:
     async def test_a_refused_row_holds_up_no_other(self, store: NotingStore) -> None:
         good, bad, began, ended = a_run(), a_run(max_attempts=0), a_run(), a_run()
         with capture_logs() as logs:
-            async with Recorder(store, interval_seconds=SLOW) as recorder:
+            async with patient(store) as recorder:
                 recorder.accept(bad)
                 recorder.accept(good)
                 recorder.begin(begun(began))
@@ -194,7 +200,7 @@ class TestRefusedRows:
 
     async def test_a_run_whose_ending_is_refused_still_ends(self, store: NotingStore) -> None:
         run, good = begun(a_run()), begun(a_run())
-        async with Recorder(store, interval_seconds=SLOW) as recorder:
+        async with patient(store) as recorder:
             recorder.finish(an_ending(run, result_bytes=2**70))
             recorder.finish(an_ending(good))
             await recorder.flush()
@@ -206,6 +212,12 @@ class TestRefusedRows:
 
 
 class TestAway:
+    @pytest.fixture(autouse=True)
+    def connects_patiently(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A server that is gone is known at once all the same."""
+        monkeypatch.setattr("scrapeyard.store.postgres.CONNECT_SECONDS", PATIENCE)
+        monkeypatch.setattr("scrapeyard.store.postgres.ANSWER_SECONDS", PATIENCE)
+
     async def test_nothing_is_lost_while_the_database_is_away(self, own_postgres: PostgresServer) -> None:
         store = SqlStore(own_postgres.url)
         await store.start()
@@ -213,17 +225,18 @@ class TestAway:
         await recorder.start()
         before, during, ended = a_run(), a_run(), begun(a_run())
         recorder.accept(before)
-        await recorder.flush()
+        await eventually(lambda: not recorder.pending)
         own_postgres.stop()
         with capture_logs() as logs:
             recorder.accept(during)
             recorder.finish(an_ending(ended))
             with pytest.raises(StoreUnavailable):
                 await recorder.flush()
-            assert (recorder.away, recorder.pending) == (True, 2)
+            await eventually(lambda: recorder.away)
+            assert recorder.pending == 2
             recorder.finish(an_ending(begun(before)))
             own_postgres.start()
-            await recorder.stop(limit_seconds=30)
+            await recorder.stop(limit_seconds=PATIENCE)
         assert (recorder.away, recorder.pending) == (False, 0)
         assert [await status(store, run) for run in (before, during, ended)] == [
             RunStatus.SUCCEEDED,

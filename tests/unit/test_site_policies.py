@@ -13,6 +13,8 @@ from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import SiteSettings
 from scrapeyard.store.port import SiteRules
 from scrapeyard.store.sql import SqlStore
+from tests.leaks import PATIENCE
+from tests.services.sqlite import migrated
 
 SITE = "shop.example"
 SETTINGS = SiteSettings(rate=5, burst=2, breaker_seconds=7)
@@ -20,7 +22,7 @@ SETTINGS = SiteSettings(rate=5, burst=2, breaker_seconds=7)
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqlStore]:
-    store = SqlStore(f"sqlite:///{tmp_path}/yard.db")
+    store = SqlStore(migrated(tmp_path / "yard.db"))
     await store.start()
     yield store
     await store.stop()
@@ -48,7 +50,7 @@ async def make(store: SqlStore, queue: MemoryQueue) -> AsyncIterator[Callable[[]
         await each.stop()
 
 
-async def eventually(holds: Callable[[], bool], seconds: float = 1.0) -> None:
+async def eventually(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.005)

@@ -15,6 +15,7 @@ from scrapeyard.model import ExitReason, RunError, RunStatus, new_id
 from scrapeyard.store.port import Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import NOW, a_run, an_ending, begun
+from tests.leaks import PATIENCE
 
 Q, R, S, F, C = RunStatus.QUEUED, RunStatus.RUNNING, RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED
 ALLOWED = {(None, Q), (None, R), (None, S), (None, F), (Q, R), (Q, S), (Q, F), (Q, C), (R, Q), (R, S), (R, F), (R, C)}
@@ -180,7 +181,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("fresh_postgres_url"))
 
 
-def test_no_history_breaks_the_machine(url: str) -> None:
+def test_no_history_breaks_the_machine(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapeyard.store.postgres.CONNECT_SECONDS", PATIENCE)
+    monkeypatch.setattr("scrapeyard.store.postgres.ANSWER_SECONDS", PATIENCE)
     with asyncio.Runner() as runner:
         store = SqlStore(url)
         runner.run(store.start())

@@ -18,6 +18,7 @@ from scrapeyard.model import ExitReason, FetchTrace, LogLine, Outcome, RunError,
 from scrapeyard.telemetry import traces
 from scrapeyard.telemetry.spans import MAX_FETCHES, FinishedRun, spans_of
 from scrapeyard.telemetry.traces import BATCH, TraceExporter, new_traceparent, parse_traceparent
+from tests.leaks import PATIENCE
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OUTCOME = Outcome(
@@ -81,7 +82,7 @@ class Collector:
     async def wait_for(self, posts: int) -> None:
         def wait() -> bool:
             with self._came:
-                return self._came.wait_for(lambda: len(self.posts) >= posts, timeout=30)
+                return self._came.wait_for(lambda: len(self.posts) >= posts, timeout=PATIENCE)
 
         assert await asyncio.to_thread(wait)
 
@@ -94,6 +95,12 @@ class Collector:
         with self._came:
             self.posts.append((path, kind, body))
             self._came.notify_all()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No post is given up because the machine is busy."""
+    monkeypatch.setattr(traces, "POST_SECONDS", PATIENCE)
 
 
 @pytest.fixture
@@ -203,7 +210,6 @@ async def test_many_runs_go_in_batches_and_stop_sends_the_rest(collector: Collec
 async def test_too_many_drop_the_oldest_and_it_is_counted(
     collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few and sent while it runs: what stop() still sends is bounded in time, and a slow machine would lose some."""
     monkeypatch.setattr(traces, "MAX_WAITING", BATCH + 44)
     exporter = TraceExporter(collector.url, "yard", every_seconds=0.01)
     for number in range(BATCH + 44 + 7):

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from scrapeyard.errors import SandboxError
+from scrapeyard.sandbox import zygotes
 from scrapeyard.sandbox.zygotes import Zygote
+from tests.leaks import PATIENCE
 
 KILLED = ["/bin/sh", "-c", "kill -9 $$"]
 """A process that is gone before it says hello."""
@@ -30,7 +32,8 @@ def _ignored(*_: Any) -> None:
 
 
 @pytest.fixture
-async def zygote_after() -> AsyncIterator[Callable[[int], Counted]]:
+async def zygote_after(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[int], Counted]]:
+    monkeypatch.setattr(zygotes, "_HELLO_PATIENCE", PATIENCE)
     made: list[Counted] = []
 
     def make(dead: int) -> Counted:

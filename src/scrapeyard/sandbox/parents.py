@@ -98,8 +98,9 @@ class ScraperParent:
 
     @property
     def busy(self) -> bool:
-        """Whether a child of it runs or is wanted."""
-        return self._spares.wanted or len(self._children) > self._spares.ready + self._spares.starting
+        """Whether it is still loading, or a child of it runs or is wanted."""
+        runs_children = len(self._children) > self._spares.ready + self._spares.starting
+        return not self.loaded.done() or self._spares.wanted or runs_children
 
     @property
     def usable(self) -> bool:

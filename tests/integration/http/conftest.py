@@ -14,7 +14,11 @@ from scrapeyard.model import Scraper
 from scrapeyard.settings import HttpSettings
 from scrapeyard.store.port import SessionStore
 from tests.integration.http.stand import resolve
+from tests.leaks import PATIENCE
 from tests.sites.site import Site, page
+
+PATIENT = {"allow_private": True, "connect_seconds": PATIENCE, "read_seconds": PATIENCE, "total_seconds": PATIENCE}
+"""A busy machine is no time-out; whoever wants one says so."""
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ async def make_engine() -> AsyncIterator[Callable[..., WreqEngine]]:
 
     def make(resolve: Any = resolve, sessions: SessionStore | None = None, **settings: Any) -> WreqEngine:
         engine = WreqEngine(
-            HttpSettings(**{"allow_private": True, "total_seconds": 10, **settings}),
+            HttpSettings(**{**PATIENT, **settings}),
             resolve=resolve,
             sessions=sessions,
         )

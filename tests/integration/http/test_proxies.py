@@ -44,7 +44,7 @@ Get = Callable[[str, Way], Any]
 
 @pytest.fixture
 def get(make_engine: Callable[..., WreqEngine], secure_site: tuple[Site, Path]) -> Get:
-    engine = make_engine(ca_bundle=secure_site[1], connect_seconds=1)
+    engine = make_engine(ca_bundle=secure_site[1])
 
     async def get(url: str, way: Way) -> FetchResponse:
         return await engine.fetch(FetchRequest(url=url), Caller(), way)
@@ -98,9 +98,11 @@ async def test_a_dead_proxy(get: Get, scheme: str, target: str) -> None:
     assert await reason_of(get(target, way(f"{scheme}://nowhere.invalid:1"))) is ExitReason.FETCH_PROXY
 
 
-async def test_a_proxy_that_says_nothing(get: Get) -> None:
+async def test_a_proxy_that_says_nothing(make_engine: Callable[..., WreqEngine]) -> None:
+    engine = make_engine(connect_seconds=0.5)
     async with Site(silent=True) as listening:
-        answer = get("https://shop.test/", way(f"http://127.0.0.1:{listening.port}"))
+        through = way(f"http://127.0.0.1:{listening.port}")
+        answer = engine.fetch(FetchRequest(url="https://shop.test/"), Caller(), through)
         assert await reason_of(answer) is ExitReason.FETCH_PROXY
 
 
@@ -204,11 +206,19 @@ async def test_each_exit_has_connections_of_its_own(make_engine: Callable[..., W
 
     engine = make_engine()
     async with Site(otherwise=echo) as listening:
-        seen = []
-        for user in ("one", "two", "one"):
+        seen: dict[str, set[bytes]] = {"one": set(), "two": set()}
+        for user in ("one", "two") * 10:
             through = way(f"http://{user}:x@127.0.0.1:{listening.port}")
-            seen.append((await engine.fetch(FetchRequest(url="http://shop.test/"), Caller(), through)).body)
-        assert (seen[0] == seen[2], seen[0] == seen[1], listening.open) == (True, False, 2)
+            seen[user].add((await engine.fetch(FetchRequest(url="http://shop.test/"), Caller(), through)).body)
+        assert [len(words) for words in seen.values()] == [1, 1]
+        assert seen["one"] != seen["two"]
+        by_login = {
+            login: {asked.reader for asked in listening.asked if asked.headers["proxy-authorization"] == login}
+            for login in {asked.headers["proxy-authorization"] for asked in listening.asked}
+        }
+        one, two = by_login.values()
+        assert one.isdisjoint(two)
+        assert max(len(one), len(two)) < 5, "and they are used again"
 
 
 def test_credentials_are_not_told() -> None:

@@ -1,7 +1,8 @@
 """Named sessions, clearances, and what else a request brings along."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,16 @@ def shop(site: Site) -> Site:
     return site
 
 
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[SqlStore]:
+    store = SqlStore(f"sqlite:///{folder / 'store.db'}")
+    await store.start()
+    try:
+        yield store
+    finally:
+        await store.stop()
+
+
 def cookies(site: Site) -> list[str | None]:
     return [asked.headers.get("cookie") for asked in site.asked]
 
@@ -63,13 +74,10 @@ async def test_a_cookie_that_ends_is_gone_from_the_session(shop: Site, make_engi
 
 
 async def test_a_session_survives_a_restart_and_is_shared(shop: Site, make_engine: Make, tmp_path: Path) -> None:
-    first, second = (SqlStore(f"sqlite:///{tmp_path / 'store.db'}") for _ in range(2))
-    await first.start()
-    await get(make_engine(sessions=first), shop.url("/login"), session="me")
-    await first.stop()
-    await second.start()
-    await get(make_engine(sessions=second), shop.url("/page"), session="me")
-    await second.stop()
+    async with opened(tmp_path) as first:
+        await get(make_engine(sessions=first), shop.url("/login"), session="me")
+    async with opened(tmp_path) as second:
+        await get(make_engine(sessions=second), shop.url("/page"), session="me")
     assert cookies(shop)[-1] == "token=secret"
 
 
@@ -79,12 +87,10 @@ async def test_fetches_at_once_lose_no_cookie(site: Site, make_engine: Make, tmp
         await page(b"", set_cookie=f"{name}=1; Path=/")(asked, writer)
 
     site.otherwise = give
-    store = SqlStore(f"sqlite:///{tmp_path / 'store.db'}")
-    await store.start()
-    engine = make_engine(sessions=store)
-    await asyncio.gather(*(get(engine, site.url(f"/c{number}"), session="me") for number in range(20)))
-    await get(engine, site.url("/last"), session="me")
-    await store.stop()
+    async with opened(tmp_path) as store:
+        engine = make_engine(sessions=store)
+        await asyncio.gather(*(get(engine, site.url(f"/c{number}"), session="me") for number in range(20)))
+        await get(engine, site.url("/last"), session="me")
     assert len((cookies(site)[-1] or "").split("; ")) == 20
 
 

@@ -1,0 +1,35 @@
+"""The product's own time-outs, stretched: on a busy machine a service that is slow must not be taken to be away.
+
+A test whose subject is such a time-out sets its own.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from tests.leaks import PATIENCE
+
+TIMEOUTS: dict[str, object] = {
+    "scrapeyard.blobs.objects._PATIENCE": timedelta(seconds=PATIENCE),
+    "scrapeyard.dispatch.webhooks.ROUND_SECONDS": PATIENCE,
+    "scrapeyard.engines.cache.redis.ANSWER_SECONDS": PATIENCE,
+    "scrapeyard.engines.ways.redis.ANSWER_SECONDS": PATIENCE,
+    "scrapeyard.queues.redis_link.CONNECT_SECONDS": PATIENCE,
+    "scrapeyard.sandbox.parents._FORK_PATIENCE": PATIENCE,
+    "scrapeyard.sandbox.session._EXIT_PATIENCE": PATIENCE,
+    "scrapeyard.sandbox.zygotes._HELLO_PATIENCE": PATIENCE,
+    "scrapeyard.store.postgres.ANSWER_SECONDS": PATIENCE,
+    "scrapeyard.store.postgres.CONNECT_SECONDS": PATIENCE,
+    "scrapeyard.store.sqlite.BUSY_SECONDS": PATIENCE,
+}
+
+
+@contextmanager
+def unhurried() -> Iterator[None]:
+    """They hold within this block, for what is made in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in TIMEOUTS.items():
+            patch.setattr(name, value)
+        yield
