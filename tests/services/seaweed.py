@@ -88,7 +88,7 @@ class SeaweedServer:
             access_key_id=ACCESS_KEY,
             secret_access_key=SECRET_KEY,
             virtual_hosted_style_request=False,
-            client_options={"allow_http": True, "timeout": "20s"},
+            client_options={"allow_http": True, "timeout": f"{PATIENCE}s"},
         )
 
     def make_bucket(self) -> str:
@@ -124,7 +124,10 @@ class SeaweedServer:
 
     def _answers(self) -> bool:
         try:
-            if httpx.get(f"{self.endpoint}/healthz", timeout=2, trust_env=False, verify=False).status_code != 200:
+            if (
+                httpx.get(f"{self.endpoint}/healthz", timeout=PATIENCE, trust_env=False, verify=False).status_code
+                != 200
+            ):
                 return False
             self.store("bucket-first").put("first", b"x")
         except (httpx.TransportError, Exception):  # noqa: BLE001 - whatever its client says before it is ready

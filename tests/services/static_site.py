@@ -95,7 +95,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     site: ClassVar[StaticSite]
-    timeout = 5
+    timeout = PATIENCE
 
     def setup(self) -> None:
         """Known to the site, which hangs up on it when it ends."""

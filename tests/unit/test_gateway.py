@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from scrapeyard.errors import InputInvalid, ScraperInvalid
+from scrapeyard.errors import InputInvalid, QueueUnavailable, ScraperInvalid
 from scrapeyard.gateway import documents, inputs, problems
+from scrapeyard.gateway.backlog import Backlog
 from scrapeyard.gateway.calls import _wait
 from scrapeyard.gateway.explain import explain
 from scrapeyard.gateway.inputs import InputChecks
@@ -17,6 +18,7 @@ from scrapeyard.gateway.schemas import ScrapeCall
 from scrapeyard.gateway.tracing import traceparent
 from scrapeyard.model import ExitReason, Limits, Outcome, Run, RunStatus, Scraper, ScraperRef, Timing
 from scrapeyard.queues import channels
+from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import GatewaySettings
 
 URL = "https://a.example"
@@ -137,3 +139,18 @@ def test_explain_adds_up_fetching_and_the_scripts_own_time() -> None:
     )
     phases = {phase["name"]: phase["ms"] for phase in explain(run, Limits(), now=5.0)["phases"]}
     assert phases["fetch"] + phases["script"] == 80
+
+
+async def test_a_queue_that_was_away_is_asked_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = MemoryQueue()
+    backlog = Backlog(queue, limit=10)
+    backlog.defer("default", 10)
+    with monkeypatch.context() as patch:
+        patch.setattr(queue, "depth", _away)
+        with pytest.raises(QueueUnavailable):
+            await backlog.admit("default", 1)
+    await backlog.admit("default", 1)
+
+
+async def _away() -> None:
+    raise QueueUnavailable("the queue is away")

@@ -46,7 +46,12 @@ class Backlog:
         if now - self._sampled_at < SAMPLE_SECONDS:
             return
         self._sampled_at = now
+        try:
+            depth = await self._queue.depth()
+        except BaseException:
+            self._sampled_at = float("-inf")  # nothing was learned: the next call asks again
+            raise
         totals: Counter[str] = Counter()
-        for (lane, _priority), waiting in (await self._queue.depth()).items():
+        for (lane, _priority), waiting in depth.items():
             totals[lane] += waiting
         self._known = dict(totals)
