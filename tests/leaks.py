@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.services.warm import warm
+
 T = TypeVar("T")
 _PAUSE = 0.01
 PATIENCE = 120.0
@@ -36,6 +38,14 @@ class Process:
             return Path(f"/proc/{self.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         except OSError:
             return ""
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it is one that tests share and that lasts as long as they do."""
+        try:
+            return Path(f"/proc/{self.pid}/comm").read_text().strip() in ("postgres", "valkey-server", "weed")
+        except OSError:
+            return False
 
     @property
     def lives(self) -> bool:
@@ -103,7 +113,7 @@ def nothing_left() -> Iterator[None]:
 
     def left() -> list[str]:
         new = [each for each in living(descendants(os.getpid())) if (each.pid, each.started) not in before]
-        return [each.words for each in new if "scrapeyard" in each.words]
+        return [each.words for each in new if each.pid != warm().pid and not each.is_server]
 
     yield
     until(lambda: not left(), f"everything ends with its test: {left()}")

@@ -21,6 +21,7 @@ import httpx
 from tests.leaks import PATIENCE, Process, descendants, in_session, living, until
 from tests.services.postgres import PostgresServer
 from tests.services.valkey import ValkeyServer
+from tests.services.warm import Started, warm
 
 ROOT = Path(__file__).parent.parent
 QUICK = {
@@ -34,25 +35,35 @@ QUICK = {
 
 
 class Program:
-    """One process in a session of its own, with its own folder for temporary files. Its stderr goes to a file."""
+    """One process in a session of its own, with its own folder for temporary files. Its stderr goes to a file.
 
-    def __init__(self, command: list[str], home: Path, environment: Mapping[str, str] | None = None) -> None:
+    `is_warm`: the command is words of `scrapeyard`, forked from a process that has it loaded.
+    """
+
+    def __init__(
+        self, command: list[str], home: Path, environment: Mapping[str, str] | None = None, *, is_warm: bool = False
+    ) -> None:
         self._home = home
         self._command = command
         home.mkdir(parents=True)
         self._temporary = Path((environment or {}).get("TMPDIR", home / "tmp"))
         self._temporary.mkdir(exist_ok=True)
         self.log = home / "stderr"
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                cwd=home,
-                env={**_clean_environment(), "TMPDIR": str(self._temporary), **(environment or {})},
-                start_new_session=True,
-            )
+        given = {**_clean_environment(), "TMPDIR": str(self._temporary), **(environment or {})}
+        self._process: subprocess.Popen[bytes] | Started
+        with self.log.open("wb") as log, Path(os.devnull).open("wb") as nothing:
+            if is_warm:
+                self._process = warm().start(command, home, given, nothing, log)
+            else:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=nothing,
+                    stderr=log,
+                    cwd=home,
+                    env=given,
+                    start_new_session=True,
+                )
 
     @property
     def pid(self) -> int:
@@ -152,7 +163,9 @@ class Yard:
     `scrapers` is a copy of the examples and of the lab's scrapers, for the test to change.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None, *, is_fresh: bool = False) -> None:
+        self._is_fresh = is_fresh
+        """Whether programs are started afresh, which takes longer and shows that they load what they need."""
         self.folder = Path(tempfile.mkdtemp(prefix="yard-"))
         self.folder.chmod(0o755)
         self.scrapers = self.folder / "scrapers"
@@ -216,9 +229,12 @@ class Yard:
 
     def launch(self, role: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Program:
         """Start a program of this yard and return at once."""
-        program_file = Path(sys.executable).with_name("scrapeyard")
-        command = [sys.executable, str(program_file), role, "--data-dir", str(self.folder / "data"), *arguments]
-        program = Program(command, self._home(role), {**self.environment, **(environment or {})})
+        words = [role, "--data-dir", str(self.folder / "data"), *arguments]
+        command = (
+            [sys.executable, str(Path(sys.executable).with_name("scrapeyard")), *words] if self._is_fresh else words
+        )
+        given = {**self.environment, **(environment or {})}
+        program = Program(command, self._home(role), given, is_warm=not self._is_fresh)
         self.programs.append(program)
         return program
 
@@ -265,8 +281,9 @@ class Cluster(Yard):
         workers: int = 2,
         dispatchers: int = 1,
         environment: Mapping[str, str] | None = None,
+        is_fresh: bool = False,
     ) -> None:
-        super().__init__(environment)
+        super().__init__(environment, is_fresh=is_fresh)
         self._wanted = (gateways, workers, dispatchers)
         self.hands = self._stack.enter_context(ThreadPoolExecutor(1, "cluster"))
         """Starts and stops the servers where the caller must not wait. PostgreSQL dies with the thread that started

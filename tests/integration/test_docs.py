@@ -24,9 +24,12 @@ import pytest
 from tests.integration.docs_pages import PAGES, ROOT, Fence, fences
 from tests.leaks import PATIENCE, killed_after, until
 from tests.services.ports import free_port
+from tests.services.warm import warm
 
 SERVER, SHOP = "127.0.0.1:8000", "127.0.0.1:8800"
 BIN = Path(sys.executable).parent
+FRESH = ("README.md", "docs/getting-started.md")
+"""Pages whose commands are started afresh, so that a test shows that each loads what it needs."""
 _VOLATILE = re.compile(r"(_ms|_seconds|_mb|percent|pid|load|slots|busy|used|runs_done|^ms|bytes|memory)$")
 _ID = re.compile(r"(run|job|export|schedule|delivery|worker|gateway)_[0-9a-f]+…?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
@@ -48,9 +51,11 @@ class Place:
         """The page's words with the ports that are open here."""
         return text.replace(SERVER, self.server).replace(SHOP, self.shop)
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, page: Path) -> dict[str, str]:
+        """Commands of most pages are forked from a process that has them loaded."""
+        warm_ones = "" if page.relative_to(ROOT).as_posix() in FRESH else f"{self.home / 'warm'}:"
         return clean_environment() | {
-            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "PATH": f"{warm_ones}{BIN}:{os.environ['PATH']}",
             "SCRAPEYARD_URL": f"http://{self.server}",
             "NO_PROXY": "127.0.0.1",
         }
@@ -67,6 +72,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     home = tmp_path_factory.mktemp("docs")
     home.chmod(0o755)
     shutil.copytree(ROOT / "examples", home / "examples")
+    (home / "warm").mkdir()
+    warm().install(home / "warm")
     server, shop = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
     for listed in (home / "examples" / "jobs").iterdir():
         listed.write_text(listed.read_text("utf-8").replace(SHOP, shop), "utf-8")
@@ -116,7 +123,7 @@ def test_page_runs(page: Path, place: Place) -> None:
     steps = [step(number, fence, place, folder) for number, fence in enumerate(found)]
     script = "\n".join(["set -euo pipefail", *filter(None, steps), "exec >/dev/null 2>&1"])
     done = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=place.environment(), capture_output=True, timeout=500, check=False
+        ["bash", "-c", script], cwd=folder, env=place.environment(page), capture_output=True, timeout=500, check=False
     )
     assert done.returncode == 0, f"{page.name}: {last_words(folder)}{done.stderr.decode()}"
     for number, fence in enumerate(found[1:], 1):

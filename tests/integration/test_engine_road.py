@@ -23,10 +23,10 @@ YARDS: dict[str, Callable[[Mapping[str, str]], Yard]] = {
     "cluster": lambda environment: Cluster(gateways=1, workers=1, environment=environment),
 }
 PAGE = page(b"<!doctype html><title>A page</title><p>Hello.</p>", content_type="text/html")
-WAIT_SECONDS = 15
+WAIT_SECONDS = 10
 """The longest that a fetch of this yard waits for its turn."""
-SOON, LATE = 0.07, 0.03
-"""Rates: by the first the next turn is waited for; by the second it comes too late, until 18 s have passed."""
+SOON, LATE = 0.11, 0.05
+"""Rates: by the first the next turn is waited for; by the second it comes too late, until 10 s have passed."""
 CONFIG = """
 [sites]
 wait_seconds = {wait}

@@ -40,19 +40,19 @@ def jobs(yard: Yard) -> Iterator[Jobs]:
 
 
 def test_a_list_of_thousands_becomes_files_that_hold_every_item_once(yard: Yard, jobs: Jobs) -> None:
-    rows = [{"item_id": f"k{n}", "n": n, "url": f"http://shop{n % 7}.example/p/{n}"} for n in range(2500)]
+    rows = [{"item_id": f"k{n}", "n": n, "url": f"http://shop{n % 7}.example/p/{n}"} for n in range(1500)]
     job_id = jobs.upload(rows, "builtin/echo", exports=EVERY_FORMAT)
     with Watcher(lambda: yard.urls, [job_id]).watching() as watcher:
         job = jobs.ended(job_id)
         files = jobs.exported(job_id)
     assert not watcher.faults
     assert watcher.samples > 10
-    assert (job["status"], job["counts"]["success"], job["counts"]["total"]) == ("completed", 2500, 2500)
+    assert (job["status"], job["counts"]["success"], job["counts"]["total"]) == ("completed", 1500, 1500)
     assert [item["id"] for item in jobs.items(job_id)] == [row["item_id"] for row in rows]
     assert [entry["item_id"] for entry in jobs.manifested(job_id)] == [row["item_id"] for row in rows]
     assert set(files) == set(FORMATS)
     for name, found in files.items():
-        assert numbers(found) == list(range(2500)), name
+        assert numbers(found) == list(range(1500)), name
 
 
 @pytest.mark.parametrize("isolation", ["run", "job"])
@@ -125,14 +125,14 @@ def test_two_jobs_of_different_size_share_evenly(jobs: Jobs) -> None:
         return listed[large], listed[small]
 
     policy = {"isolation": "job"}
-    large = jobs.create(items(5000), "lab/count", policy=policy, paused=True)
-    small = jobs.create(items(600), "lab/count", policy=policy, paused=True)
+    large = jobs.create(items(3000), "lab/count", policy=policy, paused=True)
+    small = jobs.create(items(400), "lab/count", policy=policy, paused=True)
     for job_id in (large, small):
         jobs.until(job_id, lambda job: not job["reading"], "it is read")
     for job_id in (large, small):
         jobs.ask(job_id, "resume")
     before = until(lambda: pair if min(pair := done()) > 0 else None, "both run")
-    after = until(lambda: pair if (pair := done())[1] > 450 else None, "the small one is nearly done")
+    after = until(lambda: pair if (pair := done())[1] > 300 else None, "the small one is nearly done")
     jobs.ask(large, "cancel", mode="kill")
     jobs.ended(small)
     jobs.ended(large)
@@ -166,19 +166,19 @@ def test_an_interactive_call_does_not_wait_behind_a_large_job(jobs: Jobs) -> Non
         assert jobs.api.post("/api/scrape", json=call).status_code == 200
         return int(jobs.get(job_id)["counts"]["success"]) - before
 
-    job_id = jobs.upload(({"n": n} for n in range(20_000)), "builtin/echo")
+    job_id = jobs.upload(({"n": n} for n in range(10_000)), "builtin/echo")
     jobs.until(job_id, lambda job: job["counts"]["success"] > 500, "it runs")
     meanwhile = statistics.median(ask() for _ in range(8))
     job = jobs.get(job_id)
     jobs.ask(job_id, "cancel")
     jobs.ended(job_id)
-    assert job["counts"]["success"] < 20_000
-    assert meanwhile < 1000
+    assert job["counts"]["success"] < 10_000
+    assert meanwhile < 500
 
 
 @pytest.mark.parametrize("name", YARDS)
 def test_a_job_goes_on_after_everything_was_killed(name: str) -> None:
-    rows = [{"n": n, "seconds": 0.01} for n in range(600)]
+    rows = [{"n": n, "seconds": 0.01} for n in range(400)]
     with YARDS[name]() as yard:
         with yard.client() as api:
             jobs = Jobs(api)
@@ -189,13 +189,13 @@ def test_a_job_goes_on_after_everything_was_killed(name: str) -> None:
         with yard.client() as api:
             jobs = Jobs(api)
             job = jobs.ended(job_id)
-            assert (job["counts"]["success"], job["counts"]["total"]) == (600, 600)
+            assert (job["counts"]["success"], job["counts"]["total"]) == (400, 400)
             items = jobs.items(job_id)
             assert [(item["result"]["n"], item["result"]["square"]) for item in items] == [
-                (n, n * n) for n in range(600)
+                (n, n * n) for n in range(400)
             ]
             for format_, found in jobs.exported(job_id).items():
-                assert numbers(found) == list(range(600)), format_
+                assert numbers(found) == list(range(400)), format_
 
 
 def _kill_and_start(yard: Yard) -> None:

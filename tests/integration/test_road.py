@@ -18,8 +18,8 @@ STEADY = {"SCRAPEYARD_REPOSITORY__REFRESH_SECONDS": "600", "SCRAPEYARD_WORKER__I
 LONG = 100.0
 """Seconds that nobody waits for: who takes such a nap is cancelled."""
 YARDS: dict[str, Callable[[], Yard]] = {
-    "embedded": lambda: Embedded(STEADY),
-    "cluster": lambda: Cluster(gateways=2, workers=2, dispatchers=1, environment=STEADY),
+    "embedded": lambda: Embedded(STEADY, is_fresh=True),
+    "cluster": lambda: Cluster(gateways=2, workers=2, dispatchers=1, environment=STEADY, is_fresh=True),
 }
 
 
@@ -137,7 +137,7 @@ def test_a_call_that_does_not_wait_is_looked_up_later(api: httpx.Client) -> None
 
 
 def test_a_call_that_waited_in_vain_gets_a_handle_and_the_run_goes_on(api: httpx.Client) -> None:
-    answer = api.post("/api/scrape", json=_nap(12, wait=0.3))
+    answer = api.post("/api/scrape", json=_nap(8, wait=0.3))
     assert answer.status_code == 202
     run = api.get(answer.headers["location"], params={"wait": PATIENCE}).json()
     assert run["status"] == "succeeded"
@@ -186,7 +186,7 @@ def test_logs_explain_and_artifacts_of_a_run(yard: Yard, api: httpx.Client) -> N
 
 
 def test_events_are_told_while_the_run_goes_on(api: httpx.Client) -> None:
-    run_id = _handle(api, seconds=12)
+    run_id = _handle(api, seconds=8)
     heard: list[tuple[str, dict[str, Any]]] = []
     meanwhile = ""
     with api.stream("GET", f"/api/scrape/{run_id}/events") as stream:
@@ -330,7 +330,7 @@ def test_a_channel_moved_at_one_gateway_is_in_force_at_the_other(cluster: Cluste
 
 def test_a_worker_that_is_told_to_stop_finishes_what_it_runs(cluster: Cluster, api: httpx.Client) -> None:
     worker = _extra_worker(cluster, drain_seconds=PATIENCE)
-    runs = _occupy(cluster, api, worker, seconds=20)
+    runs = _occupy(cluster, api, worker, seconds=10)
     assert worker.stop() == 0
     ends = [api.get(f"/api/scrape/{run_id}", params={"wait": PATIENCE}).json() for run_id in runs]
     assert [(run["status"], run["attempt"]) for run in ends] == [("succeeded", 1)] * len(runs)
@@ -339,7 +339,7 @@ def test_a_worker_that_is_told_to_stop_finishes_what_it_runs(cluster: Cluster, a
 
 def test_a_worker_without_time_to_finish_hands_its_work_to_another(cluster: Cluster, api: httpx.Client) -> None:
     worker = _extra_worker(cluster, drain_seconds=0.1)
-    runs = _occupy(cluster, api, worker, seconds=20)
+    runs = _occupy(cluster, api, worker, seconds=10)
     assert worker.stop() == 0
     assert any(event["event"] == "worker.handed_back" for event in worker.events())
     ends = [api.get(f"/api/scrape/{run_id}", params={"wait": PATIENCE}).json() for run_id in runs]

@@ -1,14 +1,15 @@
 """The program `scrapeyard` forked from a process that has it loaded: a command then costs what it does, not its start.
 
 Each is a process with words, folder, environment and session of its own. What such a command cannot show is that it
-loads what it needs; the pages of the documentation start every command afresh, and so do tests that talk to one while
-it runs.
+loads what it needs; README.md and docs/getting-started.md start every command afresh, and so do tests that talk to one
+while it runs, and the yards of `test_road.py`.
 """
 
 import atexit
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 _START_SECONDS = 120.0
 _MESSAGE = 1 << 20
@@ -46,6 +47,40 @@ def close() -> None:
         warm.cache_clear()
 
 
+class Started:
+    """A command that runs, with the methods of `subprocess.Popen` that tests use."""
+
+    def __init__(self, pid: int, plug: socket.socket) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._plug = plug
+
+    def poll(self) -> int | None:
+        """Its status; None while it runs."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its status. Raises TimeoutExpired."""
+        if self.returncode is None:
+            if timeout is not None and not select.select([self._plug], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("scrapeyard", timeout)
+            with self._plug, self._plug.makefile() as told:
+                self.returncode = int(told.readline())
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """At once."""
+        self.send_signal(signal.SIGKILL)
+
+
 class Warm:
     """Holds the process that forks. Commands may be run from several threads at once."""
 
@@ -64,6 +99,18 @@ class Warm:
                 env=kept,
             )
 
+    @property
+    def pid(self) -> int:
+        """Of the process that forks."""
+        return self._process.pid
+
+    def install(self, folder: Path) -> None:
+        """Put a `scrapeyard` there for shell scripts."""
+        command = folder / "scrapeyard"
+        shim = Path(__file__).with_name("warm_command.py")
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {shim} {self._path} "$@"\n')
+        command.chmod(0o755)
+
     def close(self) -> None:
         """End it. Commands that still run go on."""
         self._process.kill()
@@ -71,25 +118,35 @@ class Warm:
         self._folder.cleanup()
 
     def run(self, words: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float) -> Done:
-        """A command to its end, without input. One that takes longer than `seconds` is killed: raises TimeoutError."""
+        """A command to its end, without input. Raises TimeoutExpired after `seconds`, and kills it."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            started = self.start(words, folder, environment, out, err)
+            try:
+                status = started.wait(seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(started.pid, signal.SIGKILL)
+                started.wait()
+                raise
+            return Done(started.pid, status, _whole(out), _whole(err))
+
+    def start(
+        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], out: IO[bytes], err: IO[bytes]
+    ) -> Started:
+        """A command without input, which writes to these files."""
         order = json.dumps({"words": list(words), "folder": str(folder), "environment": dict(environment)})
-        with (
-            tempfile.TemporaryFile() as out,
-            tempfile.TemporaryFile() as err,
-            socket.socket(socket.AF_UNIX) as plug,
-        ):
+        plug = socket.socket(socket.AF_UNIX)
+        try:
             plug.settimeout(_START_SECONDS)
             plug.connect(self._path)
             socket.send_fds(plug, [order.encode() + b"\n"], [out.fileno(), err.fileno()])
-            with plug.makefile() as told:
-                pid = int(told.readline())
-                plug.settimeout(seconds)
-                try:
-                    status = int(told.readline())
-                except TimeoutError:
-                    os.killpg(pid, signal.SIGKILL)
-                    raise
-            return Done(pid, status, _whole(out), _whole(err))
+            told = b""
+            while not told.endswith(b"\n"):
+                told += plug.recv(1)
+            plug.settimeout(None)
+        except BaseException:
+            plug.close()
+            raise
+        return Started(int(told), plug)
 
 
 def _whole(stream: Any) -> bytes:
@@ -113,7 +170,7 @@ def _serve(listener: socket.socket) -> None:
 
 def _attend(plug: socket.socket) -> None:
     """Returns in the command's process alone, which is then as if it had just been started."""
-    text, streams, _, _ = socket.recv_fds(plug, _MESSAGE, 2)
+    text, streams, _, _ = socket.recv_fds(plug, _MESSAGE, 3)
     while not text.endswith(b"\n"):
         text += plug.recv(_MESSAGE)
     pid = os.fork()
@@ -128,7 +185,7 @@ def _attend(plug: socket.socket) -> None:
 
 def _become(order: dict[str, Any], streams: list[int]) -> NoReturn:
     os.setsid()
-    for number, stream in enumerate(streams, 1):
+    for number, stream in enumerate(streams, 3 - len(streams)):  # all three, or stdout and stderr
         os.dup2(stream, number)
         os.close(stream)
     os.chdir(order["folder"])
@@ -150,6 +207,11 @@ def _load() -> None:
     import threading
     import urllib.request  # noqa: F401
 
+    import aiosqlite  # noqa: F401
+    import asyncpg  # noqa: F401
+    import uvicorn  # noqa: F401
+    import uvloop  # noqa: F401
+
     import scrapeyard.authoring.certifying
     import scrapeyard.authoring.recorder
     import scrapeyard.authoring.validating
@@ -158,7 +220,8 @@ def _load() -> None:
     import scrapeyard.cli.main
     import scrapeyard.cli.screen
     import scrapeyard.cli.server
-    import scrapeyard.settings  # noqa: F401
+    import scrapeyard.settings
+    import scrapeyard.wiring  # noqa: F401
 
     gc.collect()
     gc.freeze()
