@@ -14,6 +14,8 @@ from tests.leaks import processes, until
 from tests.services import warm
 
 _FOLDER = pytest.StashKey[Path]()
+_TRACKER = "multiprocessing.resource_tracker"
+"""A process of Python's own, which ends with the one that has it."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,7 +58,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def _left(folder: Path) -> list[str]:
     """Files in the folder but pytest's own, and processes that were given the folder."""
     files = [path.name for path in folder.iterdir() if not path.name.startswith("pytest-of-")]
-    others = (process for process in processes().values() if process.pid != os.getpid())
+    others = (each for each in processes().values() if each.pid != os.getpid() and _TRACKER not in each.words)
     return files + [process.words for process in others if process.lives and _was_given(process.pid, folder)]
 
 

@@ -170,6 +170,16 @@ async def test_of_two_with_one_version_the_second_is_refused(place: Place, tmp_p
     assert contents(await place.got("1.0.0", tmp_path / "got")) == contents(folders[winner])
 
 
+async def test_a_publisher_that_died_before_the_index_was_there_stops_nobody(
+    seaweed_server: SeaweedServer, bucket: str, tmp_path: Path
+) -> None:
+    target = open_target(f"s3://{bucket}", seaweed_server.settings(bucket), PATIENCE)
+    await publish_folder(write_scraper(tmp_path / "one"), target, tmp_path / "first")
+    seaweed_server.store(bucket).delete("index.json")
+    again = await publish_folder(write_scraper(tmp_path / "two", version="1.1.0"), target, tmp_path / "second")
+    assert again.outcome == "published"
+
+
 def publish_from_another_process(text: str, settings: dict[str, Any], home: str, number: int) -> None:
     folder = write_scraper(Path(home, f"p{number}"), "shop/product", f"1.{number}.0")
     target = open_target(text, SourceSettings(**settings), PATIENCE)

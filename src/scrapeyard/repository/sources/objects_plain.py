@@ -64,8 +64,8 @@ async def fetch_plain(objects: Objects, release: Release, folder: Path) -> None:
 
 
 def has_plain(found: Iterable[Meta]) -> bool:
-    """Whether a listing shows scrapers in plain folders."""
-    return any(_place(meta.path) for meta in found)
+    """Whether a listing shows scrapers in plain folders. Archives lie in folders too, but without a manifest."""
+    return any((place := _place(meta.path)) and meta.path == place + FILE_NAME for meta in found)
 
 
 def _offer(found: list[Meta], mark: str) -> Offer:
