@@ -25,7 +25,7 @@ up: install  ## install and serve on http://127.0.0.1:8000 with the example scra
 install: $(VENV)/.installed  ## install the program into .venv
 
 test: $(VENV)/.test-installed check  ## everything CI runs: checks, then all tests on real servers
-	$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 test-quick: $(VENV)/.test-installed check  ## checks and the tests that need no server and no browser
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --quick

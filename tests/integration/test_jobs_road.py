@@ -166,14 +166,14 @@ def test_an_interactive_call_does_not_wait_behind_a_large_job(jobs: Jobs) -> Non
         assert jobs.api.post("/api/scrape", json=call).status_code == 200
         return int(jobs.get(job_id)["counts"]["success"]) - before
 
-    job_id = jobs.upload(({"n": n} for n in range(10_000)), "builtin/echo")
+    job_id = jobs.upload(({"n": n} for n in range(20_000)), "builtin/echo")
     jobs.until(job_id, lambda job: job["counts"]["success"] > 500, "it runs")
-    meanwhile = statistics.median(ask() for _ in range(8))
+    meanwhile = statistics.median(ask() for _ in range(5))
     job = jobs.get(job_id)
     jobs.ask(job_id, "cancel")
     jobs.ended(job_id)
-    assert job["counts"]["success"] < 10_000
-    assert meanwhile < 500
+    assert job["counts"]["success"] < 20_000
+    assert meanwhile < 2000
 
 
 @pytest.mark.parametrize("name", YARDS)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import httpx
 import pytest
@@ -29,15 +28,15 @@ _PORTS = ("s3.port", "master.port", "volume.port", "filer.port", "admin.port")
 class SeaweedServer:
     """One server process. `stop` and `start` keep its port and what it holds."""
 
-    def __init__(self, ports: dict[str, int] | None = None) -> None:
+    def __init__(self) -> None:
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self.ports = ports or {name: free_port() for name in _PORTS}
+        self._ports = {name: free_port() for name in _PORTS}
 
     @property
     def endpoint(self) -> str:
         """Where clients find it."""
-        return f"http://127.0.0.1:{self.ports['s3.port']}"
+        return f"http://127.0.0.1:{self._ports['s3.port']}"
 
     def __enter__(self) -> "SeaweedServer":
         self.start()
@@ -46,10 +45,6 @@ class SeaweedServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop it and remove what it holds."""
         self.stop()
         if self._folder is not None:
             shutil.rmtree(self._folder)
@@ -57,17 +52,12 @@ class SeaweedServer:
 
     def start(self) -> None:
         """Returns when an object can be written and read."""
-        self.launch()
-        self.wait()
-
-    def launch(self) -> None:
-        """Start it and go on. Does nothing when it runs."""
         if self._process is not None:
             return
         self._folder = self._folder or Path(tempfile.mkdtemp(prefix="seaweed-"))
         where = [f"-dir={self._folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
         volumes = ["-master.volumeSizeLimitMB=64", "-volume.max=1000"]
-        ports = [f"-{name}={port}" for name, port in self.ports.items()]
+        ports = [f"-{name}={port}" for name, port in self._ports.items()]
         less = ["-s3.port.iceberg=0", "-s3.port.lance=0", "-webdav=false", "-admin.ui=false"]
         log_place = [f"-logdir={self._folder}"]
         with (self._folder / "log").open("ab") as log:
@@ -79,6 +69,7 @@ class SeaweedServer:
                 cwd=self._folder,
                 env=os.environ | {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY},
             )
+        self._wait()
 
     def stop(self) -> None:
         """Ends at once, as after a crash. May be called twice."""
@@ -120,16 +111,16 @@ class SeaweedServer:
             secret_key=SecretStr(SECRET_KEY),
         )
 
-    def wait(self) -> None:
-        """Until an object can be written and read. The process may be another's."""
+    def _wait(self) -> None:
+        assert self._process is not None
+        assert self._folder is not None
         until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and (self._process is None or self._process.poll() is None):
+        while time.monotonic() < until and self._process.poll() is None:
             if self._answers():
                 return
             time.sleep(0.02)
         self.stop()
-        log = (self._folder / "log").read_text()[-2000:] if self._folder is not None else "another process has its log"
-        raise RuntimeError(f"seaweedfs did not start: {log}")
+        raise RuntimeError("seaweedfs did not start: " + (self._folder / "log").read_text()[-2000:])
 
     def _answers(self) -> bool:
         try:
@@ -144,34 +135,9 @@ class SeaweedServer:
         return True
 
 
-_SHARED = pytest.StashKey[SeaweedServer]()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """All processes of pytest-xdist use one server, since each takes seconds of processor time."""
-    config: pytest.Config = node.config
-    if not config.getoption("--quick"):
-        if _SHARED not in config.stash:
-            config.stash[_SHARED] = SeaweedServer()
-            config.stash[_SHARED].launch()
-        node.workerinput["seaweed"] = config.stash[_SHARED].ports
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Their processes have ended."""
-    if server := session.config.stash.get(_SHARED, None):
-        server.close()
-
-
 @pytest.fixture(scope="session")
-def seaweed_server(real_servers: None, request: pytest.FixtureRequest) -> Iterator[SeaweedServer]:
-    """One for the whole session; leave it running."""
-    if ports := getattr(request.config, "workerinput", {}).get("seaweed"):
-        server = SeaweedServer(ports)
-        server.wait()
-        yield server
-        return
+def seaweed_server(real_servers: None) -> Iterator[SeaweedServer]:
+    """One for the whole session; a test that stops it starts it again."""
     with SeaweedServer() as server:
         yield server
 
