@@ -4,6 +4,7 @@ import gc
 import signal
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 # How long an example takes is the machine's affair. The same examples in every run: what `explore` finds gets a test.
@@ -11,6 +12,9 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", _PATIENT)
 settings.register_profile("steady", _PATIENT, derandomize=True)
 settings.load_profile("steady")
+
+# Errors that the tests provoke are logged plainly: drawing a coloured traceback takes a second.
+structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
 
 gc.disable()
 

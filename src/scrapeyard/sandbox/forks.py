@@ -206,7 +206,11 @@ class ForkSandbox:
             if parent is None or not parent.usable:
                 parent = self._make_parent(name, scraper, zygote)
         if not parent.loaded.done():
-            await self._wait_loaded(parent)
+            parent.waiting += 1
+            try:
+                await self._wait_loaded(parent)
+            finally:
+                parent.waiting -= 1
         parent.loaded.result()
         return parent
 

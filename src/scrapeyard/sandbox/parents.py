@@ -65,6 +65,8 @@ class ScraperParent:
         self.pid = 0
         self.used_at = time.monotonic()
         self.loaded: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.waiting = 0
+        """How many wait until it is loaded."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self.forks = 0
@@ -98,9 +100,9 @@ class ScraperParent:
 
     @property
     def busy(self) -> bool:
-        """Whether it is still loading, or a child of it runs or is wanted."""
+        """Whether somebody waits for it to be loaded, or a child of it runs or is wanted."""
         runs_children = len(self._children) > self._spares.ready + self._spares.starting
-        return not self.loaded.done() or self._spares.wanted or runs_children
+        return self.waiting > 0 or self._spares.wanted or runs_children
 
     @property
     def usable(self) -> bool:

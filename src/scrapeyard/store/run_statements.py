@@ -1,6 +1,7 @@
 """The bulk statements for runs, built once: building one costs more than running it."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, and_, literal_column
@@ -15,6 +16,12 @@ UNFINISHED: Final = RUNS.c.status.in_((literal_column("'queued'"), literal_colum
 _BEGUN: Final = ("status", "attempt", "worker_id", "started_at", "lease_until", "not_before")
 _TOLD: Final = ("resolved", "error", "report", "logs", "logs_cut")
 _ENDED: Final = (*_BEGUN, *_TOLD, "finished_at", "exit_reason", "result", "result_key", "result_bytes")
+
+
+@cache
+def run_statements(insert: Callable[..., Any]) -> "RunStatements":
+    """Those of a kind of database, which is told by its INSERT."""
+    return RunStatements(insert)
 
 
 class RunStatements:

@@ -15,7 +15,7 @@ from scrapeyard.store.leaders import SqlLeaders
 from scrapeyard.store.meters import SqlMeters
 from scrapeyard.store.proxies import SqlProxies
 from scrapeyard.store.run_reads import SqlRunReads
-from scrapeyard.store.run_statements import RunStatements
+from scrapeyard.store.run_statements import run_statements
 from scrapeyard.store.run_writes import SqlRunWrites
 from scrapeyard.store.schedules import SqlSchedules
 from scrapeyard.store.sessions import SqlSessions
@@ -57,7 +57,7 @@ class SqlStore(
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
-        self._statements = RunStatements(self._database.insert)
+        self._statements = run_statements(self._database.backend.insert)
 
     async def start(self) -> None:
         """Connect and bring the schema up to date. Safe to run twice, and from two processes at once."""
