@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import itertools
 import os
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from scrapeyard.errors import SandboxError, ScraperInvalid
 from scrapeyard.model import Environment, ExitReason, Scraper
 from scrapeyard.sandbox import folders, landlock
-from scrapeyard.sandbox.libraries import others_can_read, readable
+from scrapeyard.sandbox.libraries import others_can_read_all, readable
 from scrapeyard.sandbox.parents import LoadFailed, ParentGone, ScraperParent
 from scrapeyard.sandbox.plan import NAMES, WORK_FOLDER, Plan
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
@@ -151,8 +150,8 @@ class ForkSandbox:
         usable = [name for name in wanted if not self._found[name]]
         if "root" in usable and "namespaces" not in usable:
             usable.remove("root")
-        if "user" in usable and "root" not in usable and not others_can_read(Path(sys.base_prefix)):
-            self._found["user"] = "another user could not read the interpreter, and there is no root of its own"
+        if "user" in usable and "root" not in usable and not others_can_read_all():
+            self._found["user"] = "another user could not read our packages, and there is no root of its own"
             usable.remove("user")
         self._walls = tuple(usable)
         missing = [name for name in NAMES if name not in usable]

@@ -32,6 +32,7 @@ def readable(environment: Environment | None) -> tuple[str, ...]:
     return tuple(p for p in there if not any(p != other and p.startswith(other + "/") for other in there))
 
 
-def others_can_read(folder: Path) -> bool:
-    """Whether another user may enter a folder."""
-    return all(part.stat().st_mode & 0o005 == 0o005 for part in (folder, *folder.parents))
+def others_can_read_all() -> bool:
+    """Whether another user may enter every folder that a script without an environment reads."""
+    folders = [Path(path) for path in readable(None)]
+    return all(part.stat().st_mode & 0o005 == 0o005 for folder in folders for part in (folder, *folder.parents))
