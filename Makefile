@@ -28,7 +28,7 @@ test: $(VENV)/.test-installed check  ## everything CI runs: checks, then all tes
 	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 test-quick: $(VENV)/.test-installed check  ## checks and the tests that need no server and no browser
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --quick
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --quick tests/unit tests/contract --ignore-glob='*/test_sandbox*'
 
 test-steady: $(VENV)/.test-installed  ## the whole suite RUNS times, also on busy cores, in a private folder, as a plain user
 	$(BIN)/python -m tests.steady --runs $(RUNS)

@@ -4,7 +4,9 @@ import asyncio
 import json
 import os
 import platform
+import shutil
 import socket
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -27,22 +29,28 @@ if platform.machine() != "x86_64":
 class Listeners:
     """Doors of the host that somebody stands behind; whoever comes through is counted."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         self.abstract, self.datagram = f"scrapeyard-test-{os.getpid()}", f"scrapeyard-test-d-{os.getpid()}"
-        self.path, self.datagram_path = str(folder / "stream"), str(folder / "datagram")
-        stream = [("\0" + self.abstract), self.path]
+        self._folder = Path(tempfile.mkdtemp(prefix="d-"))  # a test's own folder may be too long for a socket's path
+        self._folder.chmod(0o755)
+        self.path, self.datagram_path = str(self._folder / "stream"), str(self._folder / "datagram")
         self._streams = [socket.create_server(("127.0.0.1", 0))]
+        self._datagrams: list[socket.socket] = []
         self.port: int = self._streams[0].getsockname()[1]
-        for address in stream:
-            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            listener.bind(address)
-            listener.listen()
-            self._streams.append(listener)
-        self._datagrams = []
+        try:
+            self._listen()
+        except BaseException:
+            self.close()
+            raise
+
+    def _listen(self) -> None:
+        for address in ("\0" + self.abstract, self.path):
+            self._streams.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+            self._streams[-1].bind(address)
+            self._streams[-1].listen()
         for address in ("\0" + self.datagram, self.datagram_path):
-            receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-            receiver.bind(address)
-            self._datagrams.append(receiver)
+            self._datagrams.append(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+            self._datagrams[-1].bind(address)
         for path in (self.path, self.datagram_path):
             os.chmod(path, 0o777)
         for listener in self._streams + self._datagrams:
@@ -69,6 +77,7 @@ class Listeners:
     def close(self) -> None:
         for listener in self._streams + self._datagrams:
             listener.close()
+        shutil.rmtree(self._folder)
 
 
 SLEEPER = """
@@ -133,7 +142,7 @@ async def test_every_door_is_shut_without_namespaces_too(tmp_path: Path, moment:
     for file in (secret, data / "scrapeyard.db", scrapers / "attack" / "good" / "scraper.py"):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(SECRET)
-    listeners = Listeners(tmp_path)
+    listeners = Listeners()
     try:
         async with bench(CONFIGURATIONS[1]) as weaker:
             zygote = weaker.sandbox._zygotes[""].pid
@@ -150,7 +159,7 @@ async def test_every_door_is_shut_without_namespaces_too(tmp_path: Path, moment:
 
 @pytest.mark.parametrize("moment", ["run", "import"])
 async def test_every_door_is_shut(stand: Yard, tmp_path: Path, moment: str) -> None:
-    listeners, secret = Listeners(tmp_path), tmp_path / "secret"
+    listeners, secret = Listeners(), tmp_path / "secret"
     secret.write_text(SECRET)
     interpreter = Path(os.__file__)
     before = (interpreter.stat().st_mode, interpreter.stat().st_size)

@@ -159,7 +159,7 @@ async def test_every_door_is_shut_in_an_environment_too(
     environment = await furnished.environments.ready(scraper)
     assert environment is not None
     await furnished.run(scraper)
-    listeners = Listeners(tmp_path)
+    listeners = Listeners()
     facts: dict[str, object] = {
         "worker": os.getpid(),
         "zygote": furnished.bench.sandbox._zygotes[environment.key].pid,
