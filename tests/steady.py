@@ -30,7 +30,7 @@ WAYS = {
     "busy": "in this checkout, with a busy process on each core",
     "private": "from a new clone in a folder of mode 700 under the home folder",
     "user": f"from a new clone as user {USER}",
-    "disk": f"from a new clone on a disk of {DISK}B, which is also the temporary folder",
+    "disk": "from a new clone on a disk of 3 GB, which is also the temporary folder",
 }
 
 
