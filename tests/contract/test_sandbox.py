@@ -317,26 +317,25 @@ def _uncover(places: list[Path], folder: Path) -> str:
     """Shell commands that, in a mount namespace, let everybody read these places though they lie in private folders.
 
     Each private folder is covered by an empty one, in which the places alone appear again, entry by entry: a place may
-    be private itself.
+    be private itself. `folder` is the other user's, and may lie in one, too.
     """
     hidden = [place for place in places if _private(place) is not None]
     hidden = [place for place in hidden if not any(other in place.parents for other in hidden)]
-    commands = []
+    commands = ["mount -t tmpfs none /mnt"]
     for number, place in enumerate(hidden):
-        kept = folder / f"kept-{number}"
-        kept.mkdir()
-        commands.append(f"mount --rbind {_quoted(place)} {_quoted(kept)}")
+        commands.append(f"mkdir /mnt/{number}; mount --rbind {_quoted(place)} /mnt/{number}")
     for private in sorted({str(_private(place)) for place in hidden}):
         commands.append(f"mount -t tmpfs -o mode=755 none {shlex.quote(private)}")
     for number, place in enumerate(hidden):
         commands.append(f"mkdir -p {_quoted(place)}")
         for entry in sorted(place.iterdir()):
-            kept = folder / f"kept-{number}" / entry.name
+            kept = Path(f"/mnt/{number}", entry.name)
             if entry.is_symlink():
                 commands.append(f"cp -P {_quoted(kept)} {_quoted(entry)}")
             else:
                 commands.append(f"{'mkdir' if entry.is_dir() else 'touch'} {_quoted(entry)}")
                 commands.append(f"mount --rbind {_quoted(kept)} {_quoted(entry)}")
+    commands.append(f"mkdir -p {_quoted(folder)}; chown 65534:65534 {_quoted(folder)}")
     return "".join(f"{command}; " for command in commands)
 
 
