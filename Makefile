@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 UV := $(BIN)/python -m uv
 SCRAPERS ?= examples/scrapers
 RUNS ?= 10
+# Sandboxes, exports and state machines take most of the time of these folders.
+QUICK := tests/unit tests/contract --ignore-glob='*/test_sandbox*' --ignore-glob='*/test_exporter*' --ignore-glob='*_machine*'
 
 # Trust the authorities that this machine trusts, not only those that uv brings along.
 export UV_SYSTEM_CERTS ?= true
@@ -28,7 +30,7 @@ test: $(VENV)/.test-installed check  ## everything CI runs: checks, then all tes
 	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
 test-quick: $(VENV)/.test-installed check  ## checks and the tests that need no server and no browser
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --quick tests/unit tests/contract --ignore-glob='*/test_sandbox*'
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --quick $(QUICK)
 
 test-steady: $(VENV)/.test-installed  ## the whole suite RUNS times, also on busy cores, in a private folder, as a plain user
 	$(BIN)/python -m tests.steady --runs $(RUNS)
