@@ -133,7 +133,7 @@ def _busy() -> Iterator[None]:
 def _failed(report: Path) -> tuple[str, ...]:
     cases = ET.parse(report).iter("testcase")
     bad = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
-    return tuple(f"{case.get('classname')}::{case.get('name')}" for case in bad)
+    return tuple(dict.fromkeys(f"{case.get('classname')}::{case.get('name')}" for case in bad))
 
 
 def _summary(log: Path, status: int) -> str:
