@@ -6,12 +6,16 @@ import signal
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # How long an example takes is the machine's affair. The same examples in every run: what `explore` finds gets a test.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", _PATIENT)
 settings.register_profile("steady", _PATIENT, derandomize=True)
 settings.load_profile("steady")
+
+# Hypothesis also draws from the constants of the modules that a process happens to have loaded: other examples in each.
+providers._get_local_constants = lambda: providers._local_constants  # type: ignore[attr-defined]
 
 # Errors that the tests provoke are logged plainly: drawing a coloured traceback takes a second.
 structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
