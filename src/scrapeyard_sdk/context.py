@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from scrapeyard_sdk.channel import Answer, Channel
-from scrapeyard_sdk.fetching import fetch_request
+from scrapeyard_sdk.child.channel import Answer, Channel
+from scrapeyard_sdk.fetch import fetch_request
 from scrapeyard_sdk.outcomes import ArtifactError, FetchError
 from scrapeyard_sdk.page import Page
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from scrapeyard_sdk.fetching import FetchOptions
+    from scrapeyard_sdk.fetch import FetchOptions
 
 _LEVELS = ("debug", "info", "warning", "error")
 MAX_LINE = 32 * 1024
@@ -75,7 +75,7 @@ class Context(BaseContext):
         """Get a page through the worker's HTTP engine. Any status is a page; raises FetchError when none came.
 
         Options: method, params, headers, json, form, files, body, range, session, profile, proxy, engine, certificate,
-        max_age, timeout (seconds), follow_redirects, max_bytes; `scrapeyard_sdk.fetching.FetchOptions` says what each
+        max_age, timeout (seconds), follow_redirects, max_bytes; `scrapeyard_sdk.fetch.FetchOptions` says what each
         means.
         """
         return _page(await self._channel.request(*fetch_request(url, dict(options))))

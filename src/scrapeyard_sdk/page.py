@@ -204,7 +204,7 @@ class Page:
 
     def product(self) -> dict[str, Any] | None:
         """The product that the page is about: name, price, availability, codes, …; None when it shows none."""
-        from scrapeyard_sdk.extract.product import read_product
+        from scrapeyard_sdk.extract.product.product import read_product
 
         return read_product(self._parsed(), self.url)
 

@@ -16,7 +16,7 @@ from scrapeyard.model import ExitReason, Limits
 from scrapeyard.sandbox.child import Child, Exit
 from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.sandbox.session import Session
-from scrapeyard_sdk import wire
+from scrapeyard_sdk.child import wire
 from tests.contract.sandboxes import Served
 from tests.leaks import PATIENCE
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scrapeyard_sdk.fetching import FetchOptions, fetch_request, multipart
+from scrapeyard_sdk.fetch import FetchOptions, fetch_request, multipart
 from scrapeyard_sdk.page import Page
 
 URL = "http://shop.example/p"

@@ -81,7 +81,7 @@ def decode(html: bytes | str, encoding: str) -> str:
 
 
 def _product(tree: LexborHTMLParser, url: str) -> dict[str, Any] | None:
-    from scrapeyard_sdk.extract.product import read_product  # noqa: PLC0415 - its words of many languages load slowly
+    from scrapeyard_sdk.extract.product.product import read_product  # noqa: PLC0415 - its words of many languages load slowly
 
     return read_product(tree, url)
 

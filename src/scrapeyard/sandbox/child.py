@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from scrapeyard.sandbox.frames import Frame, Ready, parse
-from scrapeyard_sdk import wire
+from scrapeyard_sdk.child import wire
 
 _CREDENTIALS = struct.Struct("iII")
 _READ = 256 * 1024

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
-from scrapeyard_sdk import wire
+from scrapeyard_sdk.child import wire
 from scrapeyard_sdk.context import MAX_LINE
 
 Short = Annotated[str, Meta(max_length=200)]

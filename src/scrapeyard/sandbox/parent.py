@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from scrapeyard.sandbox import folders, libc, walls
 from scrapeyard.sandbox.plan import Plan
-from scrapeyard_sdk.child import explain, run_child
+from scrapeyard_sdk.child.run import explain, run_child
 from scrapeyard_sdk.script import Script, load
 
 _MESSAGE = 64 * 1024

@@ -44,7 +44,7 @@ def _warm_up() -> None:
 
     No more than that: each fork pays for what is loaded. What a script needs besides, its parent loads or learns.
     """
-    import scrapeyard_sdk.child_items  # noqa: F401, PLC0415
+    import scrapeyard_sdk.child.items  # noqa: F401, PLC0415
 
     gc.collect()
     gc.freeze()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scrapeyard_sdk.extract.meta import folded
-from scrapeyard_sdk.extract.values import likeness
+from scrapeyard_sdk.extract.product.values import likeness
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode

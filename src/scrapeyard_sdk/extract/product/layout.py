@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scrapeyard_sdk.extract import words
 from scrapeyard_sdk.extract.lenient_json import clean
+from scrapeyard_sdk.extract.product import words
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from scrapeyard_sdk.extract.findings import Finding, Subject
 from scrapeyard_sdk.extract.json_ld import items, kinds
-from scrapeyard_sdk.extract.values import (
+from scrapeyard_sdk.extract.product.findings import Finding, Subject
+from scrapeyard_sdk.extract.product.values import (
     amount_of,
     availability_of,
     first,

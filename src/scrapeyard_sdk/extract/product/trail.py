@@ -5,7 +5,7 @@
 from typing import TYPE_CHECKING
 
 from scrapeyard_sdk.extract.meta import folded
-from scrapeyard_sdk.extract.values import unique
+from scrapeyard_sdk.extract.product.values import unique
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode

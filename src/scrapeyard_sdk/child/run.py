@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from scrapeyard_sdk import wire
-from scrapeyard_sdk.channel import Channel, WorkerGone
+from scrapeyard_sdk.child import wire
+from scrapeyard_sdk.child.channel import Channel, WorkerGone
 from scrapeyard_sdk.context import Context, LogRoom, SyncContext, as_text
 from scrapeyard_sdk.outcomes import FetchError, Outcome, Retry
 from scrapeyard_sdk.script import Script, clean, describe_error
@@ -53,7 +53,7 @@ def run_child(sock: socket.socket, script: Script) -> NoReturn:
         channel.send({"t": "ready", "version": wire.VERSION})
         start, given = channel.receive()
         if "i" in start:
-            from scrapeyard_sdk.child_items import serve_items
+            from scrapeyard_sdk.child.items import serve_items
 
             serve_items(channel, script, loop, start, given)
         start["input"] = json.loads(given)
