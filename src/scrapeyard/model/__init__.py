@@ -1,7 +1,7 @@
 """The nouns and their state machines. Imports nothing of ours."""
 
 from scrapeyard.model.environment import Environment, EnvironmentState, EnvironmentStatus
-from scrapeyard.model.exits import ExitReason, may_help_later
+from scrapeyard.model.exit_reasons import ExitReason, may_help_later
 from scrapeyard.model.fetching import Backoff, BudgetLimits, FetchPolicy
 from scrapeyard.model.ids import new_id
 from scrapeyard.model.run import (

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.exit_reasons import ExitReason
 from scrapeyard.model.job import BreakerPolicy, BreakerState, ItemOutcome
 
 _GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})

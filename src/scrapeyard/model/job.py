@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct, field
 
-from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.exit_reasons import ExitReason
 from scrapeyard.model.fetching import Backoff, BudgetLimits, FetchPolicy
 from scrapeyard.model.run import Artifact, LogLine, Priority, RunError, Usage
 

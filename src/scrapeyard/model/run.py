@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Raw, Struct, field
 
 from scrapeyard.model.environment import EnvironmentState
-from scrapeyard.model.exits import ExitReason
+from scrapeyard.model.exit_reasons import ExitReason
 from scrapeyard.model.fetching import FetchPolicy
 from scrapeyard.model.scraper import ScraperRef
 
