@@ -6,13 +6,13 @@ from pydantic import Field, SecretStr
 
 from scrapeyard.settings.blobs import BlobSettings
 from scrapeyard.settings.dispatching import JobSettings, RetentionSettings, WebhookSettings
-from scrapeyard.settings.fetching import BudgetSettings, CacheSettings, EscalationSettings, HttpSettings, SiteSettings
+from scrapeyard.settings.engine import BudgetSettings, CacheSettings, EscalationSettings, HttpSettings, SiteSettings
 from scrapeyard.settings.gateway import GatewaySettings
 from scrapeyard.settings.proxies import ProxySettings
 from scrapeyard.settings.repository import EnvironmentSettings, RepositorySettings
 from scrapeyard.settings.section import Section
+from scrapeyard.settings.server import LimitSettings, SandboxSettings, WorkerSettings
 from scrapeyard.settings.telemetry import LogSettings, TelemetrySettings
-from scrapeyard.settings.workers import LimitSettings, SandboxSettings, WorkerSettings
 
 
 class Settings(Section):
