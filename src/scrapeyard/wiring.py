@@ -26,7 +26,7 @@ from scrapeyard.intake.reading import Reading
 from scrapeyard.model import new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
-from scrapeyard.queues.redis import RedisQueue
+from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.repository.catalogue import SourcedCatalogue
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.moves import MovedChannels

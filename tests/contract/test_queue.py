@@ -21,7 +21,7 @@ from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.listeners import MAX_WAITING
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
-from scrapeyard.queues.redis import RedisQueue
+from scrapeyard.queues.redis.queue import RedisQueue
 from tests.leaks import PATIENCE, killed_after, processes
 from tests.services.valkey import ValkeyServer
 
@@ -465,7 +465,7 @@ async def test_it_can_be_stopped_and_started_again(queue: Queue) -> None:
 
 async def test_ping_is_in_milliseconds(backend: Backend, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     quarters = itertools.count()
-    monkeypatch.setattr("scrapeyard.queues.redis.perf_counter", lambda: next(quarters) / 4)
+    monkeypatch.setattr("scrapeyard.queues.redis.queue.perf_counter", lambda: next(quarters) / 4)
     assert await queue.ping() == (0.0 if backend.server is None else 250.0)
 
 
@@ -537,7 +537,7 @@ async def test_two_processes_share_the_work(backend: Backend, queue: Queue) -> N
     script = (
         "import asyncio, sys\n"
         "from scrapeyard.model import Priority\n"
-        "from scrapeyard.queues.redis import RedisQueue\n"
+        "from scrapeyard.queues.redis.queue import RedisQueue\n"
         "async def main():\n"
         "    queue = RedisQueue(sys.argv[1], patience_seconds=float(sys.argv[2]))\n"
         "    await queue.start()\n"

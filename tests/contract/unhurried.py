@@ -16,7 +16,7 @@ TIMEOUTS: dict[str, object] = {
     "scrapeyard.dispatch.webhooks.ROUND_SECONDS": PATIENCE,
     "scrapeyard.engines.cache.redis.ANSWER_SECONDS": PATIENCE,
     "scrapeyard.engines.ways.redis.ANSWER_SECONDS": PATIENCE,
-    "scrapeyard.queues.redis_link.CONNECT_SECONDS": PATIENCE,
+    "scrapeyard.redis.link.CONNECT_SECONDS": PATIENCE,
     "scrapeyard.sandbox.parents._FORK_PATIENCE": PATIENCE,
     "scrapeyard.sandbox.session._EXIT_PATIENCE": PATIENCE,
     "scrapeyard.sandbox.zygotes._HELLO_PATIENCE": PATIENCE,

@@ -19,7 +19,7 @@ from scrapeyard.engines.sites.policies import SitePolicies
 from scrapeyard.engines.sites.redis_gate import RedisGate
 from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import FetchFailed
-from scrapeyard.queues.redis import RedisQueue
+from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import HttpSettings, SiteSettings
 from scrapeyard.store.sql import SqlStore
 

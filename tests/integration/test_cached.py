@@ -22,7 +22,7 @@ from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, FetchPolicy, Invalidate, Scraper, ScraperRef
 from scrapeyard.queues import channels
-from scrapeyard.queues.redis import RedisQueue
+from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import CacheSettings, HttpSettings
 from tests.leaks import PATIENCE
 from tests.sites.site import Answer, Asked, Site, page, redirect

@@ -16,7 +16,7 @@ from scrapeyard.dispatch.dispatcher import Dispatcher
 from scrapeyard.dispatch.job_rate import SLACK_SECONDS
 from scrapeyard.model import Priority
 from scrapeyard.model.job import Job, JobStatus
-from scrapeyard.queues.redis import RedisQueue
+from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import Settings
 from scrapeyard.store.job_port import ItemFilter
 from scrapeyard.store.sql import SqlStore

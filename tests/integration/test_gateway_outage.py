@@ -10,7 +10,7 @@ import pytest
 from scrapeyard.dispatch.dispatcher import Dispatcher
 from scrapeyard.dispatch.missing import GRACE_SECONDS
 from scrapeyard.model import RunStatus
-from scrapeyard.queues.redis import RedisQueue
+from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import Settings
 from tests.integration.gateway_stand import Stand, open_stand, outcome_of
 from tests.leaks import PATIENCE

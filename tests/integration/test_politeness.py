@@ -16,7 +16,7 @@ import pytest
 
 from scrapeyard.engines.sites.policies import SitePolicies
 from scrapeyard.engines.sites.redis_gate import RedisGate
-from scrapeyard.queues.redis import RedisQueue
+from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import SiteSettings
 from scrapeyard.store.port import SiteRules
 from scrapeyard.store.sql import SqlStore

@@ -9,7 +9,7 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.cli.findings import Finding, fail, ok, warn
 from scrapeyard.cli.server import Refused, Server, ServerUnreachable
 from scrapeyard.errors import ScrapeyardError
-from scrapeyard.queues.redis import RedisQueue
+from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import Settings, hide_password
 from scrapeyard.store.database import Database
 from scrapeyard.store.migrate import HEAD, revision

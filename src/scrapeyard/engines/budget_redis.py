@@ -14,9 +14,9 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from scrapeyard.engines.budget_ledger import Spent
 from scrapeyard.model import new_id
-from scrapeyard.queues.redis_dial import Dialer, Outage
-from scrapeyard.queues.redis_keys import Keys
-from scrapeyard.queues.redis_link import Command, CommandLink, LinkLost
+from scrapeyard.redis.connection import Dialer, Outage
+from scrapeyard.redis.keys import Keys
+from scrapeyard.redis.link import Command, CommandLink, LinkLost
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("budget")

@@ -19,8 +19,8 @@ from scrapeyard.engines.cache.coding import Unreadable, decode, encode
 from scrapeyard.engines.cache.identity import url_digest
 from scrapeyard.engines.cache.port import KeptPage, PageKey, StoreStats
 from scrapeyard.errors import Unavailable
-from scrapeyard.queues.redis_dial import Dialer, Outage
-from scrapeyard.queues.redis_link import Command, CommandLink, LinkLost
+from scrapeyard.redis.connection import Dialer, Outage
+from scrapeyard.redis.link import Command, CommandLink, LinkLost
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("cache")

@@ -37,8 +37,8 @@ from scrapeyard.engines.sites.redis_scripts import (
     report_arguments,
 )
 from scrapeyard.engines.sites.report import Report
-from scrapeyard.queues.redis_dial import Dialer
-from scrapeyard.queues.redis_link import CommandLink, LinkLost
+from scrapeyard.redis.connection import Dialer
+from scrapeyard.redis.link import CommandLink, LinkLost
 from scrapeyard.telemetry.events import get_log
 
 REPORT_SECONDS = 0.2

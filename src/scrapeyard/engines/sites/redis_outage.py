@@ -2,7 +2,7 @@
 
 import time
 
-from scrapeyard.queues.redis_dial import Outage
+from scrapeyard.redis.connection import Outage
 from scrapeyard.telemetry.events import Log
 
 

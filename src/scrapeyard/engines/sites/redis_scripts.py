@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from scrapeyard.engines.sites.port import SiteLimits, SiteState, Turn
 from scrapeyard.engines.sites.report import Report
-from scrapeyard.queues.redis_keys import Keys
-from scrapeyard.queues.redis_link import Command
+from scrapeyard.redis.keys import Keys
+from scrapeyard.redis.link import Command
 
 _FOLDER = files("scrapeyard.engines.sites").joinpath("lua")
 _SHARED = _FOLDER.joinpath("site.lua").read_text("utf-8")

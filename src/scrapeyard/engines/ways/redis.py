@@ -20,9 +20,9 @@ from redis.exceptions import NoScriptError, ResponseError
 from scrapeyard.engines.solver.clearance import Clearance
 from scrapeyard.engines.ways.memory import FADES, MAX_CLEARANCES, MAX_WAYS, MemoryWays
 from scrapeyard.engines.ways.port import MOST_COUNTED, Remembered, Tried
-from scrapeyard.queues.redis_dial import Dialer, Outage
-from scrapeyard.queues.redis_keys import Keys
-from scrapeyard.queues.redis_link import Command, CommandLink, LinkLost
+from scrapeyard.redis.connection import Dialer, Outage
+from scrapeyard.redis.keys import Keys
+from scrapeyard.redis.link import Command, CommandLink, LinkLost
 from scrapeyard.telemetry.events import get_log
 
 FRESH_SECONDS = 2.0

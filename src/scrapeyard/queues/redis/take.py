@@ -13,12 +13,12 @@ from redis.exceptions import NoScriptError, ResponseError
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Delivery
 from scrapeyard.queues.messages import Unreadable, decode_delivery
-from scrapeyard.queues.redis_keys import CONSUMER, FIELD, GROUP
-from scrapeyard.queues.redis_link import Command, CommandLink, LinkLost
+from scrapeyard.redis.keys import CONSUMER, FIELD, GROUP
+from scrapeyard.redis.link import Command, CommandLink, LinkLost
 from scrapeyard.telemetry.events import Log, get_log
 
 MAX_COUNT = 1000
-SCRIPT = files("scrapeyard.queues").joinpath("lua", "take.lua").read_text("utf-8")
+SCRIPT = files("scrapeyard.queues.redis").joinpath("take.lua").read_text("utf-8")
 SCRIPT_SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 """The server knows a script by its SHA-1."""
 

@@ -17,11 +17,11 @@ from redis.exceptions import ResponseError
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.messages import LANE, Unreadable, check_lanes, check_size, decode_delivery, encode_delivery
-from scrapeyard.queues.redis_dial import Dialer, Outage
-from scrapeyard.queues.redis_ear import Ear
-from scrapeyard.queues.redis_keys import CONSUMER, FIELD, GROUP, Keys
-from scrapeyard.queues.redis_link import Command, CommandLink, LinkLost
-from scrapeyard.queues.redis_take import Entry, Takers, read_entries, removals
+from scrapeyard.queues.redis.pubsub import Ear
+from scrapeyard.queues.redis.take import Entry, Takers, read_entries, removals
+from scrapeyard.redis.connection import Dialer, Outage
+from scrapeyard.redis.keys import CONSUMER, FIELD, GROUP, Keys
+from scrapeyard.redis.link import Command, CommandLink, LinkLost
 from scrapeyard.telemetry.events import get_log
 
 BATCH = 500

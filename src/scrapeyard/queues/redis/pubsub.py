@@ -11,9 +11,9 @@ from redis.exceptions import RedisError
 
 from scrapeyard.queues.listeners import Listener, Listeners
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES
-from scrapeyard.queues.redis_dial import Outage
-from scrapeyard.queues.redis_keys import Keys
-from scrapeyard.queues.redis_link import Link
+from scrapeyard.redis.connection import Outage
+from scrapeyard.redis.keys import Keys
+from scrapeyard.redis.link import Link
 from scrapeyard.telemetry.events import Log
 
 

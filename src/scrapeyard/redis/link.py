@@ -16,7 +16,7 @@ from msgspec import Struct
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
-from scrapeyard.queues.redis_dial import Outage, pauses
+from scrapeyard.redis.connection import Outage, pauses
 
 CONNECT_SECONDS = 5.0
 
