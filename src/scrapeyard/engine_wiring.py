@@ -26,7 +26,7 @@ from scrapeyard.engines.ways.redis import RedisWays
 from scrapeyard.gateway import way_documents
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 
 _MEGABYTE = 2**20
 Up = Callable[[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]], Awaitable[None]]

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from scrapeyard.store.migrate import migrate
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 from scrapeyard.store.postgres import Postgres
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.sqlite import Sqlite

@@ -4,8 +4,8 @@ from typing import Any
 
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import BatchItem, Job
-from scrapeyard.store.job_port import ITEM_BLOCK
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.jobs import ITEM_BLOCK
+from scrapeyard.store.ports.runs import Store
 from tests.contract.job_nouns import a_batch, a_job, an_error, new_items, successes
 from tests.contract.nouns import NOW
 

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Raw
 
 from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunStatus, ScraperRef, WorkerInfo, new_id
-from scrapeyard.store.port import Ending, Store
+from scrapeyard.store.ports.runs import Ending, Store
 
 NOW = 1_800_000_000.0
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, Job, JobStatus
-from scrapeyard.store.export_port import PageState, Snapshot
+from scrapeyard.store.ports.exports import PageState, Snapshot
 from scrapeyard.store.sql import SqlStore
 
 CSV = ExportWish(type="full", format="csv", bom=False)

@@ -14,8 +14,8 @@ from scrapeyard.model.job import (
     JobStatus,
     NewItem,
 )
-from scrapeyard.store.job_port import ITEM_BLOCK, ItemFilter
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter
+from scrapeyard.store.ports.runs import Store
 from tests.contract.job_nouns import a_job, a_retry, a_success, new_items
 from tests.contract.job_steps import a_running_job, an_ended_job, fetched, taken
 from tests.contract.nouns import NOW

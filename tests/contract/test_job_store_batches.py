@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from scrapeyard.model import ExitReason, Usage
 from scrapeyard.model.job import Counts, ItemStatus, JobPolicy, JobStatus
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, fetched, taken

@@ -14,8 +14,8 @@ from scrapeyard.model.job import (
     JobPolicy,
     JobStatus,
 )
-from scrapeyard.store.job_port import ItemFilter, JobFilter
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.jobs import ItemFilter, JobFilter
+from scrapeyard.store.ports.runs import Store
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, an_ended_job, fetched, taken
 from tests.contract.nouns import NOW

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from scrapeyard.model.job import Batch, BreakerPolicy, ItemOutcome, ItemStatus, Job, JobPolicy, JobStatus
-from scrapeyard.store.job_port import ItemFilter, JobFilter
+from scrapeyard.store.ports.jobs import ItemFilter, JobFilter
 from scrapeyard.store.sql import SqlStore
 from tests.contract.job_model import MAX_ATTEMPTS, ModelJob, items_of
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items

@@ -9,9 +9,9 @@ from sqlalchemy import Select, create_engine, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.job import ItemStatus
-from scrapeyard.store.job_batches import BATCH_ITEMS
-from scrapeyard.store.job_item_queries import ENDED, RANGE, SOME, dead
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.jobs.batches import BATCH_ITEMS
+from scrapeyard.store.jobs.item_queries import ENDED, RANGE, SOME, dead
+from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from tests.contract.job_nouns import an_error, successes
 from tests.contract.job_steps import a_running_job, taken

@@ -16,7 +16,7 @@ from scrapeyard.model.job import ItemStatus, Job, JobStatus
 from scrapeyard.results import artifacts
 from scrapeyard.results.feeding import item_blocks
 from scrapeyard.results.manifests import JobMetadata, read_metadata, write_manifests
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from tests.contract.finished_jobs import bad, finished_job, good
 from tests.contract.test_blobs import bucket_settings

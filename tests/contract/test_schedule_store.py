@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import new_id
 from scrapeyard.model.schedule import Firing, FiringState, Schedule
-from scrapeyard.store.schedule_port import HISTORY
+from scrapeyard.store.ports.schedules import HISTORY
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import NOW
 

@@ -14,7 +14,7 @@ from scrapeyard.errors import BadRequest, StoreUnavailable
 from scrapeyard.model import new_id
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, Target
-from scrapeyard.store.job_port import JobFilter
+from scrapeyard.store.ports.jobs import JobFilter
 from scrapeyard.store.sql import SqlStore
 from tests.services.job_yard import Clock
 

@@ -19,7 +19,7 @@ from scrapeyard.results.changes import compare, miss, see
 from scrapeyard.results.exports.columns import DIFF
 from scrapeyard.results.exports.lines import line_of
 from scrapeyard.results.snapshots import Snapshots, policy_of, scope_of
-from scrapeyard.store.export_port import Snapshot
+from scrapeyard.store.ports.exports import Snapshot
 from scrapeyard.store.sql import SqlStore
 from tests.contract.finished_jobs import NOW, Ended, bad, finished_job, good
 

@@ -19,7 +19,7 @@ from scrapeyard.model import (
     Timing,
     Usage,
 )
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import NOW, a_run, an_ending, begun, fetched
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from scrapeyard.errors import StoreUnavailable
-from scrapeyard.store.port import ChannelMove, Store
+from scrapeyard.store.ports.runs import ChannelMove, Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import NOW
 from tests.services.postgres import PostgresServer

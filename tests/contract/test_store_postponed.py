@@ -1,7 +1,7 @@
 """Runs that wait for their turn: the same attempt again, later, on SQLite and on PostgreSQL."""
 
 from scrapeyard.model import ExitReason, RunStatus
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 from tests.contract.nouns import NOW, a_run, an_ending, begun
 
 WAITS = {"exit_reason": ExitReason.FETCH_RATE_LIMITED, "result": None, "retry_after": 30.0, "postponed": True}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scrapeyard.store.port import KeptPool, Meter, PoolStanding, Store, UseBy
+from scrapeyard.store.ports.runs import KeptPool, Meter, PoolStanding, Store, UseBy
 from tests.contract.nouns import NOW
 
 

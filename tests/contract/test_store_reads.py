@@ -13,7 +13,7 @@ from scrapeyard.model import (
     Run,
     RunStatus,
 )
-from scrapeyard.store.port import KeyedAnswer, RunFilter, Store
+from scrapeyard.store.ports.runs import KeyedAnswer, RunFilter, Store
 from tests.contract.nouns import NOW, a_run, a_worker, an_ending, begun, fetched
 
 

@@ -24,9 +24,9 @@ from scrapeyard.model import (
     RunStatus,
 )
 from scrapeyard.store.migrate import FOLDER, HEAD
-from scrapeyard.store.port import RunFilter, Store
+from scrapeyard.store.ports.runs import RunFilter, Store
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.store.tables import METADATA
+from scrapeyard.store.tables.runs import METADATA
 from tests.contract.nouns import NOW, a_run, an_ending, begun
 from tests.leaks import PATIENCE, killed_after
 from tests.services.postgres import PostgresServer

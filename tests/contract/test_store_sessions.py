@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from scrapeyard.store import sessions
-from scrapeyard.store.port import Store
+from scrapeyard.store.operations import sessions
+from scrapeyard.store.ports.runs import Store
 from tests.contract.nouns import NOW
 
 ID = "shop/product"

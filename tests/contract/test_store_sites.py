@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from sqlalchemy.exc import IntegrityError
 
 from scrapeyard.errors import StoreUnavailable
-from scrapeyard.store.port import SiteRules, Store
+from scrapeyard.store.ports.runs import SiteRules, Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import NOW
 from tests.services.postgres import PostgresServer

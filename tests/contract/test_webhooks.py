@@ -19,8 +19,8 @@ from scrapeyard.model import ExitReason
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.model.webhook import JOB_EVENTS, DeliveryState, Webhook, WebhookDelivery
 from scrapeyard.settings import Settings
+from scrapeyard.store.ports.webhooks import DeliveryFilter
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.store.webhook_port import DeliveryFilter
 from tests.contract.job_nouns import a_batch, a_job, an_error, new_items
 from tests.contract.nouns import a_run, an_ending, begun
 from tests.leaks import PATIENCE

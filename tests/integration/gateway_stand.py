@@ -38,7 +38,7 @@ from scrapeyard.repository.loading import Terms
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.repository.sources.folder import FolderSource
 from scrapeyard.settings import GatewaySettings, Settings
-from scrapeyard.store.port import Ending
+from scrapeyard.store.ports.runs import Ending
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from tests.leaks import PATIENCE

@@ -24,7 +24,7 @@ from scrapeyard.repository.catalogue import SourcedCatalogue
 from scrapeyard.repository.loading import Terms
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.settings import HttpSettings
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from tests.leaks import PATIENCE
 from tests.services.sqlite import migrated

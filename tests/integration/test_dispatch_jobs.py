@@ -18,7 +18,7 @@ from scrapeyard.model import Priority
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import Settings
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from tests.leaks import PATIENCE, until
 from tests.programs import Cluster

@@ -16,7 +16,7 @@ from scrapeyard.model import ExitReason, LogLine, Priority
 from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import GatewaySettings, Settings
-from scrapeyard.store.port import Ending
+from scrapeyard.store.ports.runs import Ending
 from tests.integration.gateway_stand import Stand, open_services, open_stand, outcome_of, run_of
 from tests.leaks import PATIENCE
 

@@ -39,9 +39,9 @@ from scrapeyard.queues import channels
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.settings import GatewaySettings, Settings
-from scrapeyard.store.port import Ending
+from scrapeyard.store.ports.runs import Ending
+from scrapeyard.store.ports.webhooks import DeliveryFilter
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.store.webhook_port import DeliveryFilter
 from tests.integration.gateway_stand import open_services, outcome_of, run_of, worker
 from tests.integration.job_desk import post, urls
 from tests.integration.job_desk import work as job_work

@@ -12,7 +12,7 @@ from scrapeyard.engines.proxies.kept import KeptPools, in_tiers
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed, StoreUnavailable
 from scrapeyard.settings import ProxyPool, ProxySettings, Settings
-from scrapeyard.store.port import KeptPool
+from scrapeyard.store.ports.runs import KeptPool
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import open_stand
 from tests.services.sqlite import migrated

@@ -18,7 +18,7 @@ from scrapeyard.engines.sites.policies import SitePolicies
 from scrapeyard.engines.sites.redis_gate import RedisGate
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import SiteSettings
-from scrapeyard.store.port import SiteRules
+from scrapeyard.store.ports.runs import SiteRules
 from scrapeyard.store.sql import SqlStore
 from tests.leaks import PATIENCE, killed_after
 

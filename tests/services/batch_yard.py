@@ -15,7 +15,7 @@ from scrapeyard import __version__
 from scrapeyard.model import new_id
 from scrapeyard.model.job import Item, Job, JobPolicy, JobStatus, NewItem
 from scrapeyard.settings import Settings
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring import Platform
 from tests.leaks import PATIENCE

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.model import ExitReason, new_id
 from scrapeyard.model.job import Batch, BatchItem, ItemOutcome, ItemStatus, Job, JobStatus, NewItem
-from scrapeyard.store.job_port import ItemFilter, Recorded
+from scrapeyard.store.ports.jobs import ItemFilter, Recorded
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.worker import batch_records
 from scrapeyard.worker.batch_records import MOST_WAITING, PART, BatchRecords

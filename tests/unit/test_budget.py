@@ -22,7 +22,7 @@ from scrapeyard.engines.way import PLAIN, Proxy, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings
-from scrapeyard.store.port import Meter
+from scrapeyard.store.ports.runs import Meter
 from scrapeyard.store.sql import SqlStore
 from tests.services.sqlite import migrated
 

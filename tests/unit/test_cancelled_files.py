@@ -19,7 +19,7 @@ from scrapeyard.results.changes import ChangesMetadata
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.results.manifests import read_metadata
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.ports.jobs import ItemFilter
 from tests.contract.finished_jobs import finished_job, good
 from tests.services.job_yard import JobYard, Writing, job_yard
 

@@ -20,7 +20,7 @@ from scrapeyard.model import Delivery, ExitReason, Outcome, Priority, Run, RunSt
 from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import Settings
-from scrapeyard.store.port import Ending, KeyedAnswer, Meter
+from scrapeyard.store.ports.runs import Ending, KeyedAnswer, Meter
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import worker
 from tests.services.sqlite import migrated

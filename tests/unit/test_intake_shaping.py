@@ -33,7 +33,7 @@ from scrapeyard.intake.spool import KEPT, Summary, Tally, read_spool, write_spoo
 from scrapeyard.model import Scraper, ScraperRef
 from scrapeyard.model.job import MAX_ITEM_INPUT, Job, JobStatus, NewItem
 from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.store.job_port import ITEM_BLOCK
+from scrapeyard.store.ports.jobs import ITEM_BLOCK
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

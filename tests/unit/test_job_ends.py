@@ -14,7 +14,7 @@ from scrapeyard.errors import BlobsUnavailable
 from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.settings import Settings
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.ports.jobs import ItemFilter
 from tests.leaks import PATIENCE
 from tests.services.job_yard import JobYard, Writing, feed, job_yard, run_out, settle
 

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.model import ExitReason, Run, RunStatus
-from scrapeyard.store.port import Ending
+from scrapeyard.store.ports.runs import Ending
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import a_run, an_ending, begun

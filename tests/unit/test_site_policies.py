@@ -11,7 +11,7 @@ from scrapeyard.engines.sites.policies import SitePolicies
 from scrapeyard.engines.sites.port import SiteLimits
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import SiteSettings
-from scrapeyard.store.port import SiteRules
+from scrapeyard.store.ports.runs import SiteRules
 from scrapeyard.store.sql import SqlStore
 from tests.leaks import PATIENCE
 from tests.services.sqlite import migrated

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from scrapeyard.model import ExitReason, RunError, RunStatus, new_id
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import NOW, a_run, an_ending, begun
 from tests.leaks import PATIENCE

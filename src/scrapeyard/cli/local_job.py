@@ -27,7 +27,7 @@ from scrapeyard.model import Scraper, new_id
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, Item, ItemStatus, Job, JobStatus
 from scrapeyard.settings import Settings
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.wiring import LOCAL_ROLES, Platform
 
 LOOK_SECONDS = 0.2

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from scrapeyard.store.job_port import BatchStore
+from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")

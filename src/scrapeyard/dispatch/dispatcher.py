@@ -21,7 +21,7 @@ from scrapeyard.errors import ScrapeyardError, StoreUnavailable
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("dispatch")

@@ -16,8 +16,8 @@ from scrapeyard.model import Priority, new_id
 from scrapeyard.model.job import Batch, Job
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-from scrapeyard.store.job_port import BatchStore, ItemStore, JobStore
-from scrapeyard.store.port import WorkerStore
+from scrapeyard.store.ports.jobs import BatchStore, ItemStore, JobStore
+from scrapeyard.store.ports.runs import WorkerStore
 
 FORGET_SECONDS = 300.0
 """What was learned of a job is kept so long after it last had something to hand out."""

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from scrapeyard.errors import Unavailable
 from scrapeyard.model.job import Job, JobStatus
-from scrapeyard.store.job_port import BatchStore, ItemStore, JobFilter, JobStore
+from scrapeyard.store.ports.jobs import BatchStore, ItemStore, JobFilter, JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")

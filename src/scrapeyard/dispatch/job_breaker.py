@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from scrapeyard.model.breaker import closed, half_opened
 from scrapeyard.model.job import BreakerState, Job, JobStatus
-from scrapeyard.store.job_port import BatchStore, ItemStore
+from scrapeyard.store.ports.jobs import BatchStore, ItemStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from scrapeyard.model import BudgetLimits, Usage
 from scrapeyard.model.job import Job, JobStatus
-from scrapeyard.store.job_port import ItemStore, JobStore
+from scrapeyard.store.ports.jobs import ItemStore, JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.settings import Settings
-from scrapeyard.store.job_port import JobStore
+from scrapeyard.store.ports.jobs import JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")

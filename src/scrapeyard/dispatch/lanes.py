@@ -6,7 +6,7 @@ from collections.abc import Callable
 from scrapeyard.model import Priority, WorkerInfo
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-from scrapeyard.store.port import WorkerStore
+from scrapeyard.store.ports.runs import WorkerStore
 
 HEAR_SECONDS = 1.0
 LEAST_WAITING = 2

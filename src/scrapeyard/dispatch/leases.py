@@ -8,7 +8,7 @@ from scrapeyard.dispatch.announce import announce
 from scrapeyard.dispatch.deliveries import deliver
 from scrapeyard.model import ExitReason, Run, RunError, RunStatus, status_of
 from scrapeyard.queues.port import Queue
-from scrapeyard.store.port import RunStore
+from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("dispatch")

@@ -8,7 +8,7 @@ from scrapeyard.dispatch.deliveries import deliver
 from scrapeyard.dispatch.missing import GRACE_SECONDS, Page, missing
 from scrapeyard.model import Run
 from scrapeyard.queues.port import Queue
-from scrapeyard.store.port import RunStore
+from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("dispatch")

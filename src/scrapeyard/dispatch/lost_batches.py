@@ -10,7 +10,7 @@ from scrapeyard.dispatch.missing import GRACE_SECONDS, Page, missing
 from scrapeyard.model import Delivery
 from scrapeyard.model.job import Batch, Job
 from scrapeyard.queues.port import Queue
-from scrapeyard.store.job_port import BatchStore, JobStore
+from scrapeyard.store.ports.jobs import BatchStore, JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")

@@ -6,7 +6,7 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.meters import day_of
 from scrapeyard.settings import Settings
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("dispatch")

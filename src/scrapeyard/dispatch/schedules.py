@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scrapeyard.dispatch.timetable import at, next_due, passed
 from scrapeyard.errors import ScrapeyardError, Unavailable
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, Target, subject_id
-from scrapeyard.store.schedule_port import ScheduleStore
+from scrapeyard.store.ports.schedules import ScheduleStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("schedules")

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from scrapeyard.model import Run
 from scrapeyard.model.job import FINAL_JOB, Job, JobStatus
 from scrapeyard.model.webhook import Webhook, WebhookDelivery, delivery_id
-from scrapeyard.store.job_port import JobEvent
-from scrapeyard.store.webhook_port import JobNewsItem, Mark
+from scrapeyard.store.ports.jobs import JobEvent
+from scrapeyard.store.ports.webhooks import JobNewsItem, Mark
 
 _WEBHOOK: Final = msgspec.json.Decoder(Webhook)
 _DATA: Final = msgspec.json.Decoder(dict[str, Any])

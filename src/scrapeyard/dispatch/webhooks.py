@@ -20,8 +20,8 @@ from scrapeyard.dispatch.webhook_sending import Sender
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.settings import Settings
-from scrapeyard.store.job_port import ItemStore
-from scrapeyard.store.webhook_port import WebhookStore
+from scrapeyard.store.ports.jobs import ItemStore
+from scrapeyard.store.ports.webhooks import WebhookStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("webhooks")

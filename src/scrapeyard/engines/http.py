@@ -30,7 +30,7 @@ from scrapeyard.engines.way import PLAIN, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
-from scrapeyard.store.port import SessionStore
+from scrapeyard.store.ports.runs import SessionStore
 
 
 class WreqEngine:

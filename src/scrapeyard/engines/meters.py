@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.model import new_id
-from scrapeyard.store.port import Meter, MeterStore
+from scrapeyard.store.ports.runs import Meter, MeterStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("meters")

@@ -8,7 +8,7 @@ import msgspec
 from scrapeyard.engines.cookies import MAX_COOKIES, Cookie
 from scrapeyard.errors import FetchFailed, StoreUnavailable
 from scrapeyard.model import ExitReason
-from scrapeyard.store.port import SessionChange, SessionStore
+from scrapeyard.store.ports.runs import SessionChange, SessionStore
 from scrapeyard.telemetry.events import get_log
 
 MAX_SESSION_BYTES = 64 * 1024

@@ -5,7 +5,7 @@ from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Cancel, Run, RunStatus
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
-from scrapeyard.store.port import RunStore
+from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 

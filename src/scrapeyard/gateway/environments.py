@@ -5,7 +5,7 @@ from typing import Any
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.gateway.documents import instant
 from scrapeyard.model import EnvironmentState, EnvironmentStatus, Scraper
-from scrapeyard.store.port import WorkerStore
+from scrapeyard.store.ports.runs import WorkerStore
 
 _WORST_FIRST = (
     EnvironmentStatus.FAILED,

@@ -10,7 +10,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 from scrapeyard.store.recorder import Recorder
 
 PATIENCE_SECONDS = 2.0

@@ -20,8 +20,8 @@ from scrapeyard.intake.spool import Summary, read_spool
 from scrapeyard.model import new_id
 from scrapeyard.model.job import Job, JobStatus, NewItem
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.job_port import ItemFilter
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.jobs import ItemFilter
+from scrapeyard.store.ports.runs import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")

@@ -43,8 +43,8 @@ from scrapeyard.model import Priority, Scraper, new_id
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.store.job_port import ITEM_BLOCK
-from scrapeyard.store.port import KeyedAnswer, Store
+from scrapeyard.store.ports.jobs import ITEM_BLOCK
+from scrapeyard.store.ports.runs import KeyedAnswer, Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")

@@ -19,8 +19,8 @@ from scrapeyard.model.job import Job
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
-from scrapeyard.store.export_port import ExportStore
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.exports import ExportStore
+from scrapeyard.store.ports.runs import Store
 
 
 class DeskStore(Store, ExportStore, Protocol):

@@ -11,7 +11,7 @@ from scrapeyard.model import CancelJob
 from scrapeyard.model.job import Job
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
-from scrapeyard.store.job_port import ItemStore
+from scrapeyard.store.ports.jobs import ItemStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")

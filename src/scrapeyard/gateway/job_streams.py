@@ -16,7 +16,7 @@ from scrapeyard.gateway.documents import encode, instant
 from scrapeyard.gateway.job_rates import JobRates
 from scrapeyard.gateway.problems import Refusal
 from scrapeyard.model.job import Job
-from scrapeyard.store.job_port import ItemStore, JobStore
+from scrapeyard.store.ports.jobs import ItemStore, JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("gateway")

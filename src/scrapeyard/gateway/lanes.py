@@ -5,7 +5,7 @@ import time
 
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import Scraper
-from scrapeyard.store.port import WorkerStore
+from scrapeyard.store.ports.runs import WorkerStore
 
 LOOK_SECONDS = 1.0
 DEFAULT = "default"

@@ -5,7 +5,7 @@ import asyncio
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.waiting import Waiters
 from scrapeyard.model import Run
-from scrapeyard.store.port import RunStore
+from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.store.recorder import Recorder
 
 BEHIND_SECONDS = 1.0

@@ -9,7 +9,7 @@ from scrapeyard.engines.proxies.kept import KeptPools
 from scrapeyard.gateway.documents import instant
 from scrapeyard.model.proxies import read_proxy_url
 from scrapeyard.settings import ProxyPool
-from scrapeyard.store.port import PoolStanding, Store, Use
+from scrapeyard.store.ports.runs import PoolStanding, Store, Use
 
 FRESH_SECONDS = 60.0
 """What a worker told of its pools is shown for so long."""

@@ -21,7 +21,7 @@ from scrapeyard.gateway.schedule_schemas import ScheduleCall, ScheduleChange, Sc
 from scrapeyard.gateway.schemas import ScrapeCall
 from scrapeyard.model import new_id
 from scrapeyard.model.schedule import Firing, Schedule
-from scrapeyard.store.schedule_port import HISTORY, ScheduleStore
+from scrapeyard.store.ports.schedules import HISTORY, ScheduleStore
 
 MAX_SCHEDULES: Final = 10_000
 MAX_TEMPLATE: Final = 2**20

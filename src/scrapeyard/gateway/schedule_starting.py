@@ -21,7 +21,7 @@ from scrapeyard.gateway.schemas import ScrapeCall
 from scrapeyard.gateway.tracing import traceparent
 from scrapeyard.model.schedule import Schedule, Target
 from scrapeyard.queues.port import Queue
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("schedules")

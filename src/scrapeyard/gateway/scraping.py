@@ -33,7 +33,7 @@ from scrapeyard.model import Run, RunStatus, may_help_later
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
-from scrapeyard.store.port import KeyedAnswer, Store
+from scrapeyard.store.ports.runs import KeyedAnswer, Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 

@@ -13,7 +13,7 @@ from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.documents import instant
 from scrapeyard.gateway.problems import Refusal
 from scrapeyard.gateway.site_schemas import SiteCall, SiteLimitsDocument
-from scrapeyard.store.port import SiteRules
+from scrapeyard.store.ports.runs import SiteRules
 
 MAX_RULES = 10_000
 _LIMITS = tuple(name for name in SiteLimitsDocument.model_fields if name != "robots")

@@ -14,7 +14,7 @@ from scrapeyard.gateway.waiting import Call, Waiters
 from scrapeyard.model import Run
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
-from scrapeyard.store.port import RunStore
+from scrapeyard.store.ports.runs import RunStore
 
 KEEP_ALIVE_SECONDS = 15.0
 MAX_BEHIND = 1000

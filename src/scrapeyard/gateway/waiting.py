@@ -20,7 +20,7 @@ from scrapeyard.gateway.problems import Refusal
 from scrapeyard.model import ExitReason, Run
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
-from scrapeyard.store.port import RunStore
+from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("gateway")

@@ -31,8 +31,8 @@ from scrapeyard.model import FetchPolicy, Scraper, may_help_later
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.store.job_port import ItemStore, JobStore
-from scrapeyard.store.port import LeaderStore
+from scrapeyard.store.ports.jobs import ItemStore, JobStore
+from scrapeyard.store.ports.runs import LeaderStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("intake")

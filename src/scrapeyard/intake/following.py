@@ -26,7 +26,7 @@ from scrapeyard.intake.source import FOLLOWED, READ_IN, FollowSource, Progress, 
 from scrapeyard.model.job import Item, ItemStatus, Job, NewItem
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.store.job_port import ITEM_BLOCK, ItemFilter, ItemStore, JobFilter, JobStore
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemStore, JobFilter, JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("intake")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from scrapeyard.errors import StoreUnavailable
-from scrapeyard.store.port import LeaderStore
+from scrapeyard.store.ports.runs import LeaderStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("intake")

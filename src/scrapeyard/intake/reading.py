@@ -9,7 +9,7 @@ from scrapeyard.errors import ScrapeyardError
 from scrapeyard.intake.filling import Intake
 from scrapeyard.intake.source import FOLLOWED, READ_IN
 from scrapeyard.model.job import Job
-from scrapeyard.store.job_port import JobFilter, JobStore
+from scrapeyard.store.ports.jobs import JobFilter, JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("intake")

@@ -17,7 +17,7 @@ from scrapeyard.errors import BlobsUnavailable
 from scrapeyard.intake.rows import BadRow, ListRefused, ListUnreadable
 from scrapeyard.intake.shaping import Shaped
 from scrapeyard.model.job import NewItem
-from scrapeyard.store.job_port import ITEM_BLOCK
+from scrapeyard.store.ports.jobs import ITEM_BLOCK
 
 KEPT = 100
 """Bad rows that are told one by one."""

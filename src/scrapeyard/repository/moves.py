@@ -8,7 +8,7 @@ from scrapeyard.model import Refresh
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.port import ChannelMove, ChannelStore
+from scrapeyard.store.ports.runs import ChannelMove, ChannelStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")

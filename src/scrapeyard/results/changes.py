@@ -23,7 +23,7 @@ from scrapeyard.results.exports.columns import FULL, SEO, Cell, Row
 from scrapeyard.results.exports.lines import Line
 from scrapeyard.results.exports.pages import data_of, full_row, seo_row, status_of, url_of
 from scrapeyard.results.exports.records import flatten
-from scrapeyard.store.export_port import PageState, Snapshot
+from scrapeyard.store.ports.exports import PageState, Snapshot
 
 MAX_FIELDS: Final = 500
 """Of one page; further ones are not compared."""

@@ -22,8 +22,8 @@ from scrapeyard.results.exports.lines import Told, Written
 from scrapeyard.results.exports.process import file_process
 from scrapeyard.results.feeding import Counted, change_frames, counted_frames, item_blocks, item_frames
 from scrapeyard.results.sharing import Reader
-from scrapeyard.store.export_port import ExportStore
-from scrapeyard.store.job_port import ItemStore, JobStore
+from scrapeyard.store.ports.exports import ExportStore
+from scrapeyard.store.ports.jobs import ItemStore, JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("results")

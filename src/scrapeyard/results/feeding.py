@@ -14,7 +14,7 @@ from scrapeyard.results import artifacts
 from scrapeyard.results.changes import ChangesMetadata
 from scrapeyard.results.exports import lines
 from scrapeyard.results.exports.lines import Line, line_of
-from scrapeyard.store.job_port import ItemFilter, ItemStore
+from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
 
 _ITEMS: Final = 250
 """In one frame: making it must not hold the event loop."""

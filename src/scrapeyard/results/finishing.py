@@ -14,7 +14,7 @@ from scrapeyard.results.feeding import Block, Counted, counted_frames, item_bloc
 from scrapeyard.results.manifests import write_manifests
 from scrapeyard.results.sharing import Reader, shared
 from scrapeyard.results.snapshots import Snapshots
-from scrapeyard.store.export_port import SnapshotStore
+from scrapeyard.store.ports.exports import SnapshotStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("results")

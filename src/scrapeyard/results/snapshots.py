@@ -20,8 +20,8 @@ from scrapeyard.results.changes import ChangesMetadata, Sight, compare, miss, se
 from scrapeyard.results.exports.columns import DIFF, Row
 from scrapeyard.results.exports.lines import line_of
 from scrapeyard.results.feeding import results_of
-from scrapeyard.store.export_port import Snapshot, SnapshotStore
-from scrapeyard.store.job_port import ItemFilter, ItemStore
+from scrapeyard.store.ports.exports import Snapshot, SnapshotStore
+from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("results")

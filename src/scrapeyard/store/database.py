@@ -16,8 +16,8 @@ from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.store.backend import Backend, Engines
 from scrapeyard.store.migrate import migrate
 from scrapeyard.store.postgres import Postgres
-from scrapeyard.store.script import Work
 from scrapeyard.store.sqlite import Sqlite
+from scrapeyard.store.transaction import Work
 
 T = TypeVar("T")
 

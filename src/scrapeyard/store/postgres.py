@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.backend import Engines
-from scrapeyard.store.script import Ask, Phrasebook, Put, T, Work
+from scrapeyard.store.transaction import Ask, Phrasebook, Put, T, Work
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 20.0

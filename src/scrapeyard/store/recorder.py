@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.model import ExitReason, Outcome, Run, RunError
-from scrapeyard.store.port import Ending, RunStore
+from scrapeyard.store.ports.runs import Ending, RunStore
 from scrapeyard.telemetry.events import get_log
 
 K = TypeVar("K")

@@ -10,10 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.schedule import Firing, FiringState, Schedule
 from scrapeyard.store.database import Database
-from scrapeyard.store.job_cursors import as_cursor, from_cursor
-from scrapeyard.store.run_writes import is_id
-from scrapeyard.store.schedule_port import HISTORY, SchedulePage
-from scrapeyard.store.schedule_tables import FIRINGS, SCHEDULES
+from scrapeyard.store.jobs.cursors import as_cursor, from_cursor
+from scrapeyard.store.ports.schedules import HISTORY, SchedulePage
+from scrapeyard.store.runs.writes import is_id
+from scrapeyard.store.tables.schedules import FIRINGS, SCHEDULES
 
 _LEFT_BY_FIRINGS: Final = frozenset({"id", "created_at", "last_due", "last_subject"})
 _WAITS: Final = FIRINGS.c.state == FiringState.WAITING.value

@@ -1,29 +1,29 @@
 """The store on SQLite and PostgreSQL: one implementation."""
 
-from scrapeyard.store.channels import SqlChannels
 from scrapeyard.store.database import Database
-from scrapeyard.store.exports import SqlExports
-from scrapeyard.store.job_batches import SqlJobBatches
-from scrapeyard.store.job_control import SqlJobControl
-from scrapeyard.store.job_create import SqlJobCreate
-from scrapeyard.store.job_ends import SqlJobEnds
-from scrapeyard.store.job_items import SqlJobItems
-from scrapeyard.store.job_reads import SqlJobReads
-from scrapeyard.store.job_records import SqlJobRecords
-from scrapeyard.store.keys import SqlKeys
-from scrapeyard.store.leaders import SqlLeaders
-from scrapeyard.store.meters import SqlMeters
-from scrapeyard.store.proxies import SqlProxies
-from scrapeyard.store.run_reads import SqlRunReads
-from scrapeyard.store.run_statements import run_statements
-from scrapeyard.store.run_writes import SqlRunWrites
+from scrapeyard.store.jobs.batches import SqlJobBatches
+from scrapeyard.store.jobs.control import SqlJobControl
+from scrapeyard.store.jobs.create import SqlJobCreate
+from scrapeyard.store.jobs.ends import SqlJobEnds
+from scrapeyard.store.jobs.exports import SqlExports
+from scrapeyard.store.jobs.items import SqlJobItems
+from scrapeyard.store.jobs.reads import SqlJobReads
+from scrapeyard.store.jobs.records import SqlJobRecords
+from scrapeyard.store.jobs.snapshots import SqlSnapshots
+from scrapeyard.store.operations.channels import SqlChannels
+from scrapeyard.store.operations.keys import SqlKeys
+from scrapeyard.store.operations.leaders import SqlLeaders
+from scrapeyard.store.operations.meters import SqlMeters
+from scrapeyard.store.operations.proxies import SqlProxies
+from scrapeyard.store.operations.sessions import SqlSessions
+from scrapeyard.store.operations.sites import SqlSites
+from scrapeyard.store.operations.workers import SqlWorkers
+from scrapeyard.store.runs.reads import SqlRunReads
+from scrapeyard.store.runs.statements import run_statements
+from scrapeyard.store.runs.writes import SqlRunWrites
 from scrapeyard.store.schedules import SqlSchedules
-from scrapeyard.store.sessions import SqlSessions
-from scrapeyard.store.sites import SqlSites
-from scrapeyard.store.snapshots import SqlSnapshots
 from scrapeyard.store.webhook_deliveries import SqlWebhookDeliveries
 from scrapeyard.store.webhooks import SqlWebhooks
-from scrapeyard.store.workers import SqlWorkers
 
 
 class SqlStore(

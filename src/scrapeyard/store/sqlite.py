@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.backend import Engines
-from scrapeyard.store.script import Ask, Phrasebook, Put, Script, T, Work
+from scrapeyard.store.transaction import Ask, Phrasebook, Put, Script, T, Work
 
 BUSY_SECONDS: Final = 10.0
 _READERS: Final = 4

@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, delete, select, update
 
 from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.store.database import Database
-from scrapeyard.store.job_cursors import as_cursor, from_cursor
-from scrapeyard.store.run_writes import is_id
-from scrapeyard.store.schedule_tables import DELIVERIES
-from scrapeyard.store.webhook_port import DeliveryFilter, DeliveryPage
+from scrapeyard.store.jobs.cursors import as_cursor, from_cursor
+from scrapeyard.store.ports.webhooks import DeliveryFilter, DeliveryPage
+from scrapeyard.store.runs.writes import is_id
+from scrapeyard.store.tables.schedules import DELIVERIES
 from scrapeyard.store.webhook_rows import to_delivery
 
 _LISTED: Final = tuple(column for column in DELIVERIES.c if column.name != "body")

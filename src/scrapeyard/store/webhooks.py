@@ -10,13 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from scrapeyard.model import FINAL, Run
 from scrapeyard.model.webhook import Webhook, WebhookDelivery
 from scrapeyard.store.database import Database
-from scrapeyard.store.job_port import JobEvent
-from scrapeyard.store.job_rows import to_job
-from scrapeyard.store.job_tables import JOB_EVENTS, JOBS
-from scrapeyard.store.rows import WHOLE, to_run
-from scrapeyard.store.schedule_tables import DELIVERIES, MARKS, RUN_WATCHES
-from scrapeyard.store.tables import RUNS
-from scrapeyard.store.webhook_port import JobNewsItem, Mark
+from scrapeyard.store.jobs.rows import to_job
+from scrapeyard.store.ports.jobs import JobEvent
+from scrapeyard.store.ports.webhooks import JobNewsItem, Mark
+from scrapeyard.store.runs.rows import WHOLE, to_run
+from scrapeyard.store.tables.jobs import JOB_EVENTS, JOBS
+from scrapeyard.store.tables.runs import RUNS
+from scrapeyard.store.tables.schedules import DELIVERIES, MARKS, RUN_WATCHES
 from scrapeyard.store.webhook_rows import delivery_row
 
 _WEBHOOK: Final = json.Decoder(Webhook)

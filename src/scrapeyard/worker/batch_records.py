@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import ExitReason, RunError
 from scrapeyard.model.job import Batch, ItemOutcome
-from scrapeyard.store.job_port import BatchStore
+from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("worker")

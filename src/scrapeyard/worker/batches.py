@@ -17,7 +17,7 @@ from scrapeyard.model import Delivery
 from scrapeyard.model.job import Batch, BatchItem, Job
 from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.sandbox.port import Sandbox, Verdict
-from scrapeyard.store.job_port import BatchStore
+from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.batch_records import BatchRecords
 from scrapeyard.worker.execute import Executor

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import WorkerInfo
-from scrapeyard.store.port import Store
+from scrapeyard.store.ports.runs import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.standstill import Standstill

@@ -32,7 +32,7 @@ from scrapeyard.repository.looks import Looks
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.sandbox.port import Sandbox
 from scrapeyard.settings import WorkerSettings
-from scrapeyard.store.port import Ending, Store
+from scrapeyard.store.ports.runs import Ending, Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter

@@ -12,7 +12,7 @@ from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.way import PLAIN, Way
 from scrapeyard.model import Scraper
 from scrapeyard.settings import HttpSettings
-from scrapeyard.store.port import SessionStore
+from scrapeyard.store.ports.runs import SessionStore
 from tests.integration.http.stand import resolve
 from tests.leaks import PATIENCE
 from tests.sites.site import Site, page

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.settings import ProxyPool
-from scrapeyard.store.port import KeptPool, PoolStanding, ProxyStore
+from scrapeyard.store.ports.runs import KeptPool, PoolStanding, ProxyStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("proxies")

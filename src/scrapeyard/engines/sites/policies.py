@@ -19,7 +19,7 @@ from scrapeyard.model.fetching import RobotsMode
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import SiteSettings
-from scrapeyard.store.port import SiteRules, SiteStore
+from scrapeyard.store.ports.runs import SiteRules, SiteStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("sites")

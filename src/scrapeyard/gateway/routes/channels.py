@@ -17,7 +17,7 @@ from scrapeyard.gateway.services import Gateway
 from scrapeyard.repository.channels import MAX_CHANNELS
 from scrapeyard.repository.listings import Listings
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.port import ChannelMove
+from scrapeyard.store.ports.runs import ChannelMove
 
 HISTORY = 50
 """Moves shown."""

@@ -15,7 +15,7 @@ from scrapeyard.gateway.openapi import refusals
 from scrapeyard.gateway.routes.job_parameters import Cursor, ItemKey, ItemStatuses, JobId, Keys, Limit, Reasons, Sites
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model.job import Item
-from scrapeyard.store.job_port import ItemFilter
+from scrapeyard.store.ports.jobs import ItemFilter
 
 _SHORT = {"data": "data.json", "html": "html.html", "metadata": "metadata.json", "screenshot": "screenshot.png"}
 _Artifact = Annotated[

@@ -27,7 +27,7 @@ from scrapeyard.gateway.schemas import SCRAPER_ID
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.gateway.uploads import media_type, options_of
 from scrapeyard.model.job import Job, JobStatus
-from scrapeyard.store.job_port import JobFilter
+from scrapeyard.store.ports.jobs import JobFilter
 
 _Statuses = Annotated[list[JobStatus] | None, Query(max_length=8, description="Any of these; may be repeated.")]
 _Mode = Annotated[

@@ -15,7 +15,7 @@ from scrapeyard.gateway.routes.parameters import RunId, Wait
 from scrapeyard.gateway.schemas import SCRAPER_ID, Explanation, LogsDocument, RunDocument, RunPageDocument, no_number
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import ExitReason, Limits, LogLine, Run, RunStatus
-from scrapeyard.store.port import RunFilter
+from scrapeyard.store.ports.runs import RunFilter
 
 _Statuses = Annotated[list[RunStatus] | None, Query(max_length=5, description="Any of these; may be repeated.")]
 _Reasons = Annotated[list[ExitReason] | None, Query(max_length=40, description="Any of these; may be repeated.")]

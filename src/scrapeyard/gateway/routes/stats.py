@@ -10,7 +10,7 @@ from scrapeyard.gateway.job_answers import StatsDocument
 from scrapeyard.gateway.openapi import refusals
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.model.job import FINAL_JOB, Counts, JobStatus
-from scrapeyard.store.job_port import JobFilter
+from scrapeyard.store.ports.jobs import JobFilter
 
 MOST_JOBS = 1000
 _GOING = tuple(status for status in JobStatus if status not in FINAL_JOB)

@@ -19,7 +19,7 @@ from scrapeyard.gateway.webhook_schemas import (
 )
 from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.settings import hide_user
-from scrapeyard.store.webhook_port import DeliveryFilter
+from scrapeyard.store.ports.webhooks import DeliveryFilter
 
 _Id = Annotated[str, Path(pattern=DELIVERY_ID, description="The delivery's id, as its receiver got it.")]
 _HERE = "/api/webhooks/deliveries/{delivery_id}"

@@ -1,0 +1,171 @@
+"""Handing out: cut, take, prolong."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Raw, structs
+from sqlalchemy import bindparam, delete, select, update
+
+from scrapeyard.model.job import Batch, BatchItem, Counts, Job, JobStatus
+from scrapeyard.store.database import Database
+from scrapeyard.store.jobs import batch_rows
+from scrapeyard.store.jobs.batch_rows import Held, as_fields, batch_row, items_of, to_batch
+from scrapeyard.store.jobs.counters import put_back
+from scrapeyard.store.jobs.locks import change_job, locked_batch, locked_job, locked_number, moved
+from scrapeyard.store.jobs.rows import Fields, to_counts, to_job
+from scrapeyard.store.ports.jobs import ITEM_BLOCK
+from scrapeyard.store.runs.writes import is_id
+from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, WAITING
+from scrapeyard.store.transaction import Ask, Put, Script
+
+_BATCHES: Final = select(*batch_rows.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
+_ONE: Final = _BATCHES.where(BATCHES.c.id == bindparam("id"))
+_DUE: Final = (
+    select(WAITING.c.seq, WAITING.c.attempt)
+    .where(WAITING.c.job == bindparam("job"), WAITING.c.not_before <= bindparam("now"))
+    .order_by(WAITING.c.not_before, WAITING.c.seq)
+    .limit(bindparam("most"))
+)
+_INPUTS: Final = select(ITEMS.c.seq, ITEMS.c.key, ITEMS.c.input)
+BATCH_ITEMS: Final = _INPUTS.where(
+    ITEMS.c.job == bindparam("job"), ITEMS.c.seq.between(bindparam("first"), bindparam("last"))
+).order_by(ITEMS.c.seq)
+"""The items of a range."""
+_TAKE: Final = (
+    update(BATCHES)
+    .where(BATCHES.c.id == bindparam("batch"))
+    .values(state="running", worker_id=bindparam("worker"), lease_until=bindparam("until"))
+)
+_HANDS_OUT: Final = frozenset({JobStatus.CREATING, JobStatus.RUNNING})
+
+
+class SqlJobBatches:
+    """The part of BatchStore that hands out."""
+
+    _database: Database
+
+    async def cut(self, batch: Batch, now: float) -> Batch | None:
+        """Hand out up to `batch.left` items: due waiting ones first, then fresh ones. None when there was nothing."""
+
+        def work() -> Script[Batch | None]:
+            written = yield Ask(_ONE, {"id": batch.id})
+            if written:
+                return to_batch(as_fields(written[0]))
+            job = yield from locked_job(batch.job_id)
+            if job is None or job["status"] not in _HANDS_OUT:
+                return None
+            filled = yield from _filled(job, batch, now)
+            if filled.left:
+                yield from _hand_out(job, filled, now)
+            return filled if filled.left else None
+
+        return await self._database.play(work)
+
+    async def take_batch(
+        self, batch_id: str, worker_id: str, now: float, lease_until: float
+    ) -> tuple[Batch, Job, list[BatchItem]] | None:
+        """queued → running under this worker. None: drop the delivery, somebody has it or it is gone. A batch whose job
+        was paused or killed meanwhile is put back here, so it is gone."""
+        tries = 0
+
+        def work() -> Script[tuple[Batch, Job, list[BatchItem]] | None]:
+            nonlocal tries
+            tries += 1
+            held = yield from locked_batch(batch_id)
+            mine = tries > 1 and held is not None and held.batch.worker_id == worker_id  # only the answer was lost
+            if held is None or not (held.batch.state == "queued" or mine):
+                return None
+            items = yield from _items(held)
+            job = yield from locked_number(held.job)
+            if not mine and (job["kill"] or job["status"] == JobStatus.PAUSED):
+                yield from put_back(held, now)
+                return None
+            counts = to_counts(job) if mine else (yield from _begin(held, job, worker_id, lease_until))
+            batch = structs.replace(held.batch, state="running", worker_id=worker_id, lease_until=lease_until)
+            return batch, structs.replace(to_job(job), counts=counts), items
+
+        return await self._database.play(work) if is_id(batch_id) else None
+
+    async def renew_batches(self, worker_id: str, batch_ids: Sequence[str], lease_until: float) -> list[str]:
+        """Prolong. Returns those to stop: no longer this worker's, or their job is being killed."""
+        ids = sorted({batch_id for batch_id in batch_ids if is_id(batch_id)})
+        mine = select(BATCHES.c.id, JOBS.c.kill).join(JOBS, JOBS.c.number == BATCHES.c.job)
+        mine = mine.where(BATCHES.c.id.in_(ids), BATCHES.c.worker_id == worker_id).order_by(BATCHES.c.id)
+
+        def work() -> Script[list[str]]:
+            rows = yield Ask(mine.with_for_update(of=BATCHES))
+            going = {batch_id for batch_id, kill in rows if not kill}
+            held = [batch_id for batch_id, _ in rows]
+            yield Ask(update(BATCHES).where(BATCHES.c.id.in_(held)).values(lease_until=lease_until))
+            return [batch_id for batch_id in batch_ids if batch_id not in going]
+
+        return await self._database.play(work) if ids else list(batch_ids)
+
+    async def queued_batches(self, queued_before: float, limit: int) -> list[Batch]:
+        """Those that were published before then and not taken, the oldest first."""
+        query = _BATCHES.where(BATCHES.c.state == "queued", BATCHES.c.queued_at < queued_before)
+        return [to_batch(row) for row in await self._database.fetch(query.order_by(BATCHES.c.queued_at).limit(limit))]
+
+    async def batches_requeued(self, batch_ids: Sequence[str], now: float) -> None:
+        """They were published again at `now`."""
+        ids = [batch_id for batch_id in batch_ids if is_id(batch_id)]
+        queued = select(BATCHES.c.id).where(BATCHES.c.id.in_(ids), BATCHES.c.state == "queued").order_by(BATCHES.c.id)
+
+        def work() -> Script[None]:
+            held = [row[0] for row in (yield Ask(queued.with_for_update()))]
+            yield Ask(update(BATCHES).where(BATCHES.c.id.in_(held)).values(queued_at=now))
+
+        if ids:
+            await self._database.play(work)
+
+    async def batches_out(self, job_id: str) -> list[Batch]:
+        """Handed out and not finished."""
+        query = _BATCHES.where(JOBS.c.id == job_id).order_by(BATCHES.c.queued_at, BATCHES.c.id)
+        return [to_batch(row) for row in await self._database.fetch(query)] if is_id(job_id) else []
+
+
+def _filled(job: Fields, batch: Batch, now: float) -> Script[Batch]:
+    fresh = job["total"] - job["cursor"]
+    if job["pending"] > fresh:
+        asked = {"job": job["number"], "now": now, "most": batch.left}
+        due = tuple((seq, attempt) for seq, attempt in (yield Ask(_DUE, asked)))
+        if due:
+            return structs.replace(batch, state="queued", part=0, first=0, last=-1, again=due, left=len(due))
+    left, first = min(batch.left, fresh), job["cursor"]
+    return structs.replace(batch, state="queued", part=0, first=first, last=first + left - 1, again=(), left=left)
+
+
+def _hand_out(job: Fields, batch: Batch, now: float) -> Script[None]:
+    count = batch.left
+    if batch.again:
+        seqs = [seq for seq, _ in batch.again]
+        for start in range(0, count, ITEM_BLOCK):
+            some = WAITING.c.seq.in_(seqs[start : start + ITEM_BLOCK])
+            yield Ask(delete(WAITING).where(WAITING.c.job == job["number"], some))
+    yield Put(BATCHES, [batch_row(batch, job["number"])])
+    counts = moved(job, pending=-count, queued=count)
+    values: dict[str, Any] = {"pending": counts.pending, "queued": counts.queued}
+    values["cursor"] = job["cursor"] if batch.again else batch.last + 1
+    values["started_at"] = now if job["started_at"] is None else job["started_at"]
+    yield from change_job(job, values)
+
+
+def _begin(held: Held, job: Fields, worker_id: str, lease_until: float) -> Script[Counts]:
+    yield Ask(_TAKE, {"batch": held.batch.id, "worker": worker_id, "until": lease_until})
+    counts = moved(job, queued=-held.batch.left, in_progress=held.batch.left)
+    yield from change_job(job, {"queued": counts.queued, "in_progress": counts.in_progress})
+    return counts
+
+
+def _items(held: Held) -> Script[list[BatchItem]]:
+    batch = held.batch
+    if not batch.again:
+        rows = yield Ask(BATCH_ITEMS, {"job": held.job, "first": batch.first, "last": batch.last})
+        return [BatchItem(seq=seq, key=key, input=Raw(given)) for seq, key, given in rows]
+    attempts = dict(items_of(batch))
+    seqs, found = list(attempts), []
+    for start in range(0, len(seqs), ITEM_BLOCK):
+        numbers = ITEMS.c.seq.in_(seqs[start : start + ITEM_BLOCK])
+        some = yield Ask(_INPUTS.where(ITEMS.c.job == held.job, numbers).order_by(ITEMS.c.seq))
+        found += [BatchItem(seq=seq, key=key, input=Raw(given), attempt=attempts[seq]) for seq, key, given in some]
+    return found

@@ -1,0 +1,104 @@
+"""What the end of attempts changes: rows of outcomes and waiting, then the job's counters, use, breaker, events."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import json, structs
+from sqlalchemy import bindparam, delete, select
+
+from scrapeyard.model import Usage
+from scrapeyard.model.breaker import heard, letters
+from scrapeyard.model.job import Counts, ItemOutcome
+from scrapeyard.store.jobs.batch_rows import Held
+from scrapeyard.store.jobs.locks import change_job, locked_number, moved
+from scrapeyard.store.jobs.outcome_rows import GOOD, outcome_row
+from scrapeyard.store.jobs.rows import Fields, to_breaker, to_policy, to_use
+from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOB_EVENTS, OUTCOMES, WAITING
+from scrapeyard.store.transaction import Ask, Put, Script
+
+FAILURES_TOLD: Final = 1000
+"""Of one job, as events."""
+_GONE: Final = delete(BATCHES).where(BATCHES.c.id == bindparam("batch"))
+_KEYS: Final = select(ITEMS.c.seq, ITEMS.c.key)
+_SUMMED: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("memory_mb", "bytes_by_class"))
+
+
+def write_ends(
+    job: int,
+    ends: Sequence[ItemOutcome],
+    waits: Sequence[tuple[Any, ...]],
+) -> Script[None]:
+    """The rows of items of one job, by its number."""
+    written = yield Put(OUTCOMES, [outcome_row(job, outcome) for outcome in ends])
+    written += yield Put(WAITING, waits)
+    if written != len(ends) + len(waits):
+        raise RuntimeError(f"items of job {job} ended or wait already though a batch held them; nothing was written")
+
+
+def drop_batch(held: Held) -> Script[None]:
+    """All of its items have a record, or somewhere else to be."""
+    yield Ask(_GONE, {"batch": held.batch.id})
+
+
+def account(
+    job: Fields,
+    ends: Sequence[ItemOutcome],
+    *,
+    waits: int,
+    now: float,
+    told: Sequence[ItemOutcome] = (),
+) -> Script[Counts]:
+    """Change the row of a held job by items that were in progress. `told`: what a worker said, which of lost items
+    nobody did."""
+    bad = [outcome for outcome in ends if outcome.exit_reason not in GOOD]
+    good = len(ends) - len(bad)
+    counts = moved(job, in_progress=-len(ends) - waits, success=good, error=len(bad), pending=waits)
+    values: dict[str, Any] = structs.asdict(counts)
+    if told:
+        breaker = heard(to_policy(job).breaker, to_breaker(job), letters(told), now)
+        values |= {"breaker": json.encode(breaker), "use": json.encode(_summed(to_use(job), told))}
+    values |= yield from _tell_failures(job, bad, now)
+    yield from change_job(job, values)
+    return counts
+
+
+def put_back(held: Held, now: float) -> Script[None]:
+    """End a held batch: what has no record waits again at the same attempt, due now."""
+    waits = [(held.job, seq, attempt, now) for seq, attempt in held.undone()]
+    yield Put(WAITING, waits)
+    yield from drop_batch(held)
+    job = yield from locked_number(held.job)
+    state = "in_progress" if held.batch.state == "running" else "queued"
+    yield from change_job(job, structs.asdict(moved(job, **{state: -len(waits), "pending": len(waits)})))
+
+
+def _tell_failures(job: Fields, bad: Sequence[ItemOutcome], now: float) -> Script[dict[str, int]]:
+    bad = bad[: max(0, FAILURES_TOLD - job["failures_told"])]
+    if not bad:
+        return {}
+    some = ITEMS.c.seq.in_([outcome.seq for outcome in bad])
+    keys = dict(tuple(row) for row in (yield Ask(_KEYS.where(ITEMS.c.job == job["number"], some))))
+    rows = [
+        (job["number"], number, now, "item_failed", _failure(outcome, keys[outcome.seq]))
+        for number, outcome in enumerate(bad, job["events"] + 1)
+    ]
+    yield Put(JOB_EVENTS, rows)
+    return {"events": job["events"] + len(bad), "failures_told": job["failures_told"] + len(bad)}
+
+
+def _summed(use: Usage, outcomes: Sequence[ItemOutcome]) -> Usage:
+    """Sums, and of the memory the highest."""
+    used = [outcome.usage for outcome in outcomes]
+    by_class = dict(use.bytes_by_class)
+    for one in used:
+        for name, size in one.bytes_by_class.items():
+            by_class[name] = by_class.get(name, 0) + size
+    sums = {name: getattr(use, name) + sum(getattr(one, name) for one in used) for name in _SUMMED}
+    memory = max((one.memory_mb for one in used), default=0.0)
+    return Usage(**sums, memory_mb=max(use.memory_mb, memory), bytes_by_class=by_class)
+
+
+def _failure(outcome: ItemOutcome, key: str) -> bytes:
+    message = outcome.error.message if outcome.error else ""
+    told = {"key": key, "exit_reason": outcome.exit_reason.value, "attempt": outcome.attempt, "message": message[:500]}
+    return json.encode(told)

@@ -1,0 +1,153 @@
+"""Exports in the store."""
+
+from typing import Any, Final
+
+from msgspec import json
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    RowMapping,
+    Table,
+    Text,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from scrapeyard.model.export import Export, ExportState
+from scrapeyard.model.job import ExportWish
+from scrapeyard.store.database import Database
+from scrapeyard.store.tables.jobs import JOBS
+from scrapeyard.store.tables.runs import ID, METADATA
+
+EXPORTS = Table(
+    "exports",
+    METADATA,
+    Column("id", ID, primary_key=True),
+    Column("job_id", ID, ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    Column("wish", LargeBinary, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("progress", Double, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("started_at", Double),
+    Column("finished_at", Double),
+    Column("holder", Text, nullable=False),
+    Column("lease_until", Double),
+    CheckConstraint("state IN ('queued', 'running', 'done', 'failed')", name="exports_state"),
+    CheckConstraint("(state = 'running') = (lease_until IS NOT NULL)", name="exports_lease"),
+    CheckConstraint("(state IN ('done', 'failed')) = (finished_at IS NOT NULL)", name="exports_finished_at"),
+    CheckConstraint("(state = 'done') = (key <> '')", name="exports_key"),
+    CheckConstraint("(state = 'failed') = (error <> '')", name="exports_error"),
+    Index("exports_by_job", "job_id", "created_at"),
+    Index("exports_by_state", "state", "created_at"),
+)
+
+_WISH: Final = json.Decoder(ExportWish)
+_NAMES: Final = tuple(column.name for column in EXPORTS.c if column.name not in ("wish", "state"))
+
+
+class SqlExports:
+    """The ExportStore."""
+
+    _database: Database
+
+    async def add_export(self, export: Export) -> bool:
+        """Write it, QUEUED; over a final one of the same id, else it is left. False when there is no such job."""
+        row = _row(export)
+
+        async def work(connection: AsyncConnection) -> bool:
+            # The row is held until the end, so that a job is not removed meanwhile.
+            if await connection.scalar(select(JOBS.c.id).where(JOBS.c.id == export.job_id).with_for_update()) is None:
+                return False
+            insert = self._database.insert(EXPORTS).values(row)
+            over = {name: insert.excluded[name] for name in row if name != "id"}
+            await connection.execute(
+                insert.on_conflict_do_update(
+                    index_elements=["id"], set_=over, where=EXPORTS.c.state.in_(("done", "failed"))
+                )
+            )
+            return True
+
+        return await self._database.write(work)
+
+    async def export(self, export_id: str) -> Export | None:
+        """None means no such export."""
+        rows = await self._database.fetch(select(EXPORTS).where(EXPORTS.c.id == export_id))
+        return _export(rows[0]) if rows else None
+
+    async def exports(self, job_id: str) -> list[Export]:
+        """Of one job, the oldest first."""
+        query = select(EXPORTS).where(EXPORTS.c.job_id == job_id).order_by(EXPORTS.c.created_at, EXPORTS.c.id)
+        return [_export(row) for row in await self._database.fetch(query)]
+
+    async def claim_export(self, export_id: str | None, holder: str, now: float, lease_until: float) -> Export | None:
+        """Take one that nobody has: this one, or the oldest if None is named. None: there is nothing to take."""
+        free = or_(
+            EXPORTS.c.state == ExportState.QUEUED.value,
+            (EXPORTS.c.state == ExportState.RUNNING.value) & (EXPORTS.c.lease_until <= now),
+        )
+        query = select(EXPORTS.c.id).where(free).order_by(EXPORTS.c.created_at, EXPORTS.c.id).limit(1)
+        found = await self._database.fetch(query if export_id is None else query.where(EXPORTS.c.id == export_id))
+        if not found:
+            return None
+        taken = {
+            "state": ExportState.RUNNING.value,
+            "holder": holder,
+            "lease_until": lease_until,
+            "started_at": now,
+            "attempt": EXPORTS.c.attempt + 1,
+            "progress": 0.0,
+            "rows": 0,
+        }
+        statement = update(EXPORTS).where(EXPORTS.c.id == found[0]["id"], free).values(taken).returning(*EXPORTS.c)
+        rows = await self._database.change(statement)
+        return _export(rows[0]) if rows else None
+
+    async def renew_export(self, export: Export) -> bool:
+        """Write progress, rows and lease. False: it is not this holder's any more."""
+        values = {"progress": export.progress, "rows": export.rows, "lease_until": export.lease_until}
+        return await self._change(export, values)
+
+    async def end_export(self, export: Export) -> bool:
+        """Write a final state, or QUEUED to give it back. False: it is not this holder's any more."""
+        row = _row(export) | {"lease_until": None}
+        if export.state is ExportState.QUEUED:
+            row["attempt"] = export.attempt - 1
+        return await self._change(export, {name: row[name] for name in row if name not in ("id", "job_id", "wish")})
+
+    async def _change(self, export: Export, values: dict[str, Any]) -> bool:
+        statement = update(EXPORTS).where(_held(export)).values(values).returning(EXPORTS.c.id)
+        return bool(await self._database.change(statement))
+
+
+def _held(export: Export) -> ColumnElement[bool]:
+    return (
+        (EXPORTS.c.id == export.id)
+        & (EXPORTS.c.state == ExportState.RUNNING.value)
+        & (EXPORTS.c.holder == export.holder)
+        & (EXPORTS.c.attempt == export.attempt)
+    )
+
+
+def _row(export: Export) -> dict[str, Any]:
+    row = {name: getattr(export, name) for name in _NAMES}
+    return row | {"wish": json.encode(export.wish), "state": export.state.value}
+
+
+def _export(row: RowMapping) -> Export:
+    plain = {name: row[name] for name in _NAMES}
+    return Export(wish=_WISH.decode(row["wish"]), state=ExportState(row["state"]), **plain)

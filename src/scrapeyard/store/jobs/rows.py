@@ -1,0 +1,168 @@
+"""A job as a row, and back."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Raw, Struct, json, msgpack
+
+from scrapeyard.model import Priority, RunError, Usage
+from scrapeyard.model.job import BreakerState, Counts, ExportWish, Job, JobPolicy, JobStatus
+from scrapeyard.store.runs.rows import packed
+from scrapeyard.store.tables.jobs import JOBS
+
+Row = dict[str, Any]
+Fields = Mapping[Any, Any]
+"""A row as the database gives it, or one that was changed since."""
+
+_COUNTED: Final = Counts.__struct_fields__
+_PLAIN: Final = (
+    "id",
+    "name",
+    "owner",
+    "scraper",
+    "pinned",
+    "lane",
+    "cursor",
+    "created_at",
+    "started_at",
+    "finished_at",
+    "skipped_rows",
+    "pause_reason",
+    "schedule_id",
+)
+"""Fields that are columns as they are."""
+
+WHOLE: Final = tuple(JOBS.c)
+
+_POLICY: Final = json.Decoder(JobPolicy)
+_EXPORTS: Final = json.Decoder(tuple[ExportWish, ...])
+_SOURCE: Final = json.Decoder(dict[str, Any])
+_ERROR: Final = json.Decoder(RunError)
+_BREAKER: Final = json.Decoder(BreakerState)
+_USAGE: Final = json.Decoder(Usage)
+
+
+class _Used(Struct, frozen=True, array_like=True):
+    """Usage without the names of its fields: a million rows carry one. New fields go to the end."""
+
+    wall_ms: float = 0.0
+    cpu_ms: float = 0.0
+    memory_mb: float = 0.0
+    fetches: int = 0
+    requests: int = 0
+    bytes_received: int = 0
+    bytes_by_class: dict[str, int] = {}
+    output_bytes: int = 0
+    log_bytes: int = 0
+    records: int = 0
+
+
+_USED: Final = msgpack.Decoder(_Used)
+_PACK: Final = msgpack.Encoder()
+_NO_USAGE: Final = Usage()
+
+
+def job_row(job: Job) -> Row:
+    """A new job, without items."""
+    return {
+        **{name: getattr(job, name) for name in _PLAIN},
+        **dict.fromkeys(_COUNTED, 0),
+        "status": job.status.value,
+        "scraper_id": job.scraper.partition("@")[0],
+        "priority": job.priority.value,
+        "cursor": 0,
+        "reading": job.reading,
+        "kill": False,
+        "deleting": False,
+        "files_pending": False,
+        "breaker_until": None,
+        "events": 0,
+        "failures_told": 0,
+        "policy": json.encode(job.policy),
+        "exports": json.encode(job.exports),
+        "webhook": None if job.webhook is None else bytes(job.webhook),
+        "source": json.encode(job.source),
+        "fault": packed(job.error),
+        "breaker": json.encode(job.breaker),
+        "use": json.encode(job.use),
+    }
+
+
+def to_job(row: Fields) -> Job:
+    """A job from the columns WHOLE."""
+    return Job(
+        status=JobStatus(row["status"]),
+        priority=Priority(row["priority"]),
+        policy=to_policy(row),
+        exports=_EXPORTS.decode(row["exports"]),
+        webhook=None if row["webhook"] is None else Raw(row["webhook"]),
+        source=_SOURCE.decode(row["source"]),
+        counts=to_counts(row),
+        error=_ERROR.decode(row["fault"]) if row["fault"] else None,
+        breaker=to_breaker(row),
+        use=to_use(row),
+        reading=bool(row["reading"]),
+        kill=bool(row["kill"]),
+        deleting=bool(row["deleting"]),
+        files_pending=bool(row["files_pending"]),
+        **{name: row[name] for name in _PLAIN},
+    )
+
+
+def to_counts(row: Fields) -> Counts:
+    """The counters of a job's row."""
+    return Counts(**{name: row[name] for name in _COUNTED})
+
+
+def to_policy(row: Fields) -> JobPolicy:
+    """The policy of a job's row."""
+    return _POLICY.decode(row["policy"])
+
+
+def to_breaker(row: Fields) -> BreakerState:
+    """The breaker of a job's row."""
+    return _BREAKER.decode(row["breaker"])
+
+
+def to_use(row: Fields) -> Usage:
+    """What the items of a job's row have used."""
+    return _USAGE.decode(row["use"])
+
+
+def pack_usage(usage: Usage) -> bytes | None:
+    """One item's usage; None when it used nothing."""
+    if usage == _NO_USAGE:
+        return None
+    return _PACK.encode(
+        (
+            usage.wall_ms,
+            usage.cpu_ms,
+            usage.memory_mb,
+            usage.fetches,
+            usage.requests,
+            usage.bytes_received,
+            usage.bytes_by_class,
+            usage.output_bytes,
+            usage.log_bytes,
+            usage.records,
+        )
+    )
+
+
+def unpack_usage(value: bytes | None) -> Usage:
+    """The same usage again."""
+    if value is None:
+        return _NO_USAGE
+    used = _USED.decode(value)
+    return Usage(
+        wall_ms=used.wall_ms,
+        cpu_ms=used.cpu_ms,
+        memory_mb=used.memory_mb,
+        fetches=used.fetches,
+        requests=used.requests,
+        bytes_received=used.bytes_received,
+        bytes_by_class=used.bytes_by_class,
+        output_bytes=used.output_bytes,
+        log_bytes=used.log_bytes,
+        records=used.records,
+    )

@@ -1,0 +1,85 @@
+"""What is remembered of pages between crawls."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import json
+from sqlalchemy import BigInteger, Column, LargeBinary, RowMapping, Table, Text, delete, or_, select
+
+from scrapeyard.store.database import Database
+from scrapeyard.store.ports.exports import PageState, Snapshot
+from scrapeyard.store.tables.runs import ID, METADATA
+
+SNAPSHOTS = Table(
+    "snapshots",
+    METADATA,
+    Column("scope", ID, primary_key=True),
+    Column("page", ID, primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("job_id", ID, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("state", LargeBinary, nullable=False),
+    Column("before", LargeBinary),
+)
+
+_STATE: Final = json.Decoder(PageState)
+_ROWS: Final = 500
+"""What one INSERT takes."""
+
+
+class SqlSnapshots:
+    """The SnapshotStore."""
+
+    _database: Database
+
+    async def snapshots(self, scope: str, pages: Sequence[str]) -> dict[str, Snapshot]:
+        """Those of these pages that are known."""
+        query = select(SNAPSHOTS).where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.page.in_(pages))
+        return {row["page"]: _snapshot(row) for row in await self._database.fetch(query)}
+
+    async def put_snapshots(self, scope: str, snapshots: Sequence[Snapshot]) -> None:
+        """Write them whole, over what was there."""
+        insert = self._database.insert(SNAPSHOTS)
+        over = {name: insert.excluded[name] for name in ("url", "job_id", "seq", "state", "before")}
+        statement = insert.on_conflict_do_update(index_elements=["scope", "page"], set_=over)
+        for start in range(0, len(snapshots), _ROWS):
+            rows = [_row(scope, snapshot) for snapshot in snapshots[start : start + _ROWS]]
+            await self._database.write_rows(statement, rows)
+
+    async def missing_snapshots(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
+        """Pages that are not on the list of this crawl, in the order of `page`."""
+        missing = or_(SNAPSHOTS.c.job_id != job_id, SNAPSHOTS.c.seq < 0)
+        query = (
+            select(SNAPSHOTS)
+            .where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.page > after, missing)
+            .order_by(SNAPSHOTS.c.page)
+            .limit(limit)
+        )
+        return [_snapshot(row) for row in await self._database.fetch(query)]
+
+    async def drop_snapshots(self, scope: str, pages: Sequence[str]) -> None:
+        """Forget these pages."""
+        await self._database.change(delete(SNAPSHOTS).where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.page.in_(pages)))
+
+
+def _row(scope: str, snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "scope": scope,
+        "page": snapshot.page,
+        "url": snapshot.url,
+        "job_id": snapshot.job_id,
+        "seq": snapshot.seq,
+        "state": json.encode(snapshot.state),
+        "before": None if snapshot.before is None else json.encode(snapshot.before),
+    }
+
+
+def _snapshot(row: RowMapping) -> Snapshot:
+    return Snapshot(
+        page=row["page"],
+        url=row["url"],
+        job_id=row["job_id"],
+        seq=row["seq"],
+        state=_STATE.decode(row["state"]),
+        before=None if row["before"] is None else _STATE.decode(row["before"]),
+    )
