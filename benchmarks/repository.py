@@ -19,12 +19,12 @@ from packaging.version import Version
 from benchmarks.quantiles import median, quantile
 from benchmarks.report import Goal, Options, Report, Table, figure, ratio, spread
 from scrapeyard.model import Limits, Scraper, ScraperRef
-from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
-from scrapeyard.repository.entries import Entry, Stock
-from scrapeyard.repository.index import Index
-from scrapeyard.repository.loading import Terms
-from scrapeyard.repository.publish import pack_scraper
-from scrapeyard.repository.sources.indexed import http_source
+from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.catalogue.entries import Entry, Stock
+from scrapeyard.repository.catalogue.resolve import Index
+from scrapeyard.repository.publish.publish import pack_scraper
+from scrapeyard.repository.sources.indexed.source import http_source
 from scrapeyard.repository.sources.port import Release
 from scrapeyard.settings import LogSettings, SourceSettings
 from scrapeyard.telemetry.events import configure

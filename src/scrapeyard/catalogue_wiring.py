@@ -4,14 +4,14 @@ from pathlib import Path
 
 from scrapeyard.builtin import BUILTINS
 from scrapeyard.errors import SettingsInvalid
-from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
-from scrapeyard.repository.loading import Terms
-from scrapeyard.repository.signing import read_public_keys
+from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.sources.folder import FolderSource
-from scrapeyard.repository.sources.git import GitSource
-from scrapeyard.repository.sources.indexed import http_source, s3_source
-from scrapeyard.repository.sources.installed import InstalledSource
+from scrapeyard.repository.sources.git.source import GitSource
+from scrapeyard.repository.sources.indexed.source import http_source, s3_source
+from scrapeyard.repository.sources.installed.source import InstalledSource
 from scrapeyard.repository.sources.port import Source
+from scrapeyard.repository.trust.signing import read_public_keys
 from scrapeyard.settings import Settings, SourceSettings
 
 

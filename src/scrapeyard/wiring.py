@@ -27,11 +27,11 @@ from scrapeyard.model import new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis.queue import RedisQueue
-from scrapeyard.repository.catalogue import SourcedCatalogue
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
+from scrapeyard.repository.catalogue.moves import MovedChannels
 from scrapeyard.repository.environments.environments import Environments
-from scrapeyard.repository.moves import MovedChannels
-from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.repository.secrets import Secrets
+from scrapeyard.repository.manifest.json_schemas import InputChecker
+from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.sandbox.forks import ForkSandbox

@@ -15,10 +15,10 @@ import obstore
 from pydantic import SecretStr
 
 from scrapeyard.model import Limits
-from scrapeyard.repository.publish import Published, Target, pack_scraper, publish
-from scrapeyard.repository.publish_targets import open_target
-from scrapeyard.repository.sources.git import GitSource
-from scrapeyard.repository.sources.indexed import http_source, s3_source
+from scrapeyard.repository.publish.publish import Published, Target, pack_scraper, publish
+from scrapeyard.repository.publish.targets import open_target
+from scrapeyard.repository.sources.git.source import GitSource
+from scrapeyard.repository.sources.indexed.source import http_source, s3_source
 from scrapeyard.repository.sources.port import Source
 from scrapeyard.settings import SourceSettings
 from tests.leaks import PATIENCE

@@ -33,9 +33,9 @@ from scrapeyard.model import (
 from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
-from scrapeyard.repository.loading import Terms
-from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.sources.folder import FolderSource
 from scrapeyard.settings import GatewaySettings, Settings
 from scrapeyard.store.ports.runs import Ending

@@ -20,9 +20,9 @@ from scrapeyard.intake.sitemaps import SitemapBounds
 from scrapeyard.intake.source import Source, as_table, first_status
 from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, Item, ItemOutcome, Job
-from scrapeyard.repository.catalogue import SourcedCatalogue
-from scrapeyard.repository.loading import Terms
-from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.settings import HttpSettings
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.sql import SqlStore

@@ -28,11 +28,11 @@ from scrapeyard.intake.filling import Intake
 from scrapeyard.intake.reading import Reading
 from scrapeyard.model import Delivery, ExitReason, Scraper, ScraperRef, new_id
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.environments.environments import Environments
-from scrapeyard.repository.loading import Terms
-from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.repository.secrets import Secrets
+from scrapeyard.repository.manifest.json_schemas import InputChecker
+from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.sandbox.forks import ForkSandbox

@@ -5,16 +5,16 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from scrapeyard.repository.cache import Cache
-from scrapeyard.repository.files import list_files
+from scrapeyard.repository.archive.files import list_files
+from scrapeyard.repository.catalogue.copies import Cache
 
 PROGRAM = """
 import asyncio, sys
 from contextlib import suppress
 from pathlib import Path
 from scrapeyard.model import Limits
-from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
-from scrapeyard.repository.loading import Terms
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.archive.loading import Terms
 from tests.services.scripted_source import SCRIPT, ScriptedSource
 
 async def main():

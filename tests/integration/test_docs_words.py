@@ -10,7 +10,7 @@ import pytest
 from scrapeyard import errors, settings
 from scrapeyard.gateway.remedies import EXITS, PROBLEMS
 from scrapeyard.model import ExitReason, Limits
-from scrapeyard.repository import manifest
+from scrapeyard.repository.manifest import manifest
 from tests.integration.docs_pages import FENCE, PAGES, ROOT
 
 _LINK = re.compile(r"(?<!\!)\[[^\]]*\]\(([^)\s]+)\)|<img[^>]* src=\"([^\"]+)\"|srcset=\"([^\"]+)\"")

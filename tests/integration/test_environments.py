@@ -20,7 +20,7 @@ from msgspec import Struct
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Environment, EnvironmentStatus, Scraper, ScraperRef
 from scrapeyard.repository.environments.environments import Environments
-from scrapeyard.repository.environments.shelf import Shelf
+from scrapeyard.repository.environments.store import Shelf
 from scrapeyard.settings import EnvironmentSettings
 from tests.leaks import PATIENCE, descendants, killed_after, living, until
 from tests.services.package_index import PackageIndex, serve_packages

@@ -11,11 +11,11 @@ from structlog.testing import capture_logs
 
 from scrapeyard.errors import BadRequest, ScraperInvalid, ScraperNotFound
 from scrapeyard.model import Limits, Scraper, ScraperRef
-from scrapeyard.repository import files
-from scrapeyard.repository.cache import DAY, Cache
-from scrapeyard.repository.catalogue import SourcedCatalogue, Upkeep
-from scrapeyard.repository.folder import find_scrapers, scraper_files
-from scrapeyard.repository.loading import Terms, load_folder
+from scrapeyard.repository.archive import files
+from scrapeyard.repository.archive.folder import find_scrapers, scraper_files
+from scrapeyard.repository.archive.loading import Terms, load_folder
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.catalogue.copies import DAY, Cache
 from scrapeyard.repository.sources.folder import FolderSource
 from tests.leaks import PATIENCE
 
@@ -244,7 +244,9 @@ async def test_an_unchanged_folder_is_not_read_again(root: Path, make: Make, mon
     await catalogue.start()
     reads: list[str] = []
     real = files.read_chunks
-    monkeypatch.setattr("scrapeyard.repository.cache.read_chunks", lambda file: reads.append(file.name) or real(file))
+    monkeypatch.setattr(
+        "scrapeyard.repository.catalogue.copies.read_chunks", lambda file: reads.append(file.name) or real(file)
+    )
     await catalogue.refresh()
     assert reads == []
     (folder / "scraper.py").write_text(SCRIPT + "\n")
@@ -308,7 +310,7 @@ def test_depth_hidden_folders_and_links(root: Path, tmp_path: Path) -> None:
 
 
 def test_the_number_of_scrapers_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapeyard.repository.folder.MAX_SCRAPERS", 3)
+    monkeypatch.setattr("scrapeyard.repository.archive.folder.MAX_SCRAPERS", 3)
     for number in range(5):
         put(root / str(number))
     found = find_scrapers(root)
@@ -437,7 +439,7 @@ def test_a_file_that_changes_while_it_is_copied_is_never_kept(
         (folder / "scraper.py").write_text(edit(next(passes)))
         return real(file)
 
-    monkeypatch.setattr("scrapeyard.repository.cache.read_chunks", changing)
+    monkeypatch.setattr("scrapeyard.repository.catalogue.copies.read_chunks", changing)
     with pytest.raises(files.ChangedMeanwhile):
         Cache(tmp_path / "cache").put(scraper_files(folder, root, "a"))
     assert list((tmp_path / "cache").glob("*")) == []

@@ -16,8 +16,8 @@ from scrapeyard.intake.following import Following
 from scrapeyard.intake.source import Choice, FollowSource, Shape, source_of
 from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, ItemOutcome, Job, JobStatus
-from scrapeyard.repository.catalogue import SourcedCatalogue
-from scrapeyard.repository.loading import Terms
+from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from tests.integration.intake_stand import SCRAPER, Stand, a_stand
 
 HOME = "https://shop.example/"

@@ -17,9 +17,9 @@ import uvloop
 from structlog.testing import capture_logs
 
 from scrapeyard.errors import SettingsInvalid, SourceUnavailable
-from scrapeyard.repository.sources import git as git_module
-from scrapeyard.repository.sources import git_mirror, git_reader, git_refs
-from scrapeyard.repository.sources.git import GitSource
+from scrapeyard.repository.sources.git import mirror, reader, refs
+from scrapeyard.repository.sources.git import source as git_module
+from scrapeyard.repository.sources.git.source import GitSource
 from scrapeyard.repository.sources.port import Offer, Release, Source
 from scrapeyard.settings import SourceSettings
 from tests.leaks import PATIENCE, Process, descendants, killed_after, living, until
@@ -59,7 +59,7 @@ async def make(tmp_path: Path, repository: GitRepository) -> AsyncIterator[Make]
 
 LOOK = """
 import asyncio, pathlib, sys
-from scrapeyard.repository.sources.git import GitSource
+from scrapeyard.repository.sources.git.source import GitSource
 from scrapeyard.settings import SourceSettings
 settings = SourceSettings.model_validate({"type": "git", "url": sys.argv[1]})
 asyncio.run(GitSource(settings, pathlib.Path(sys.argv[2]), 600).look(""))
@@ -538,7 +538,7 @@ async def test_processes_that_read_are_used_again_and_do_not_stay(
     def readers() -> list[Process]:
         return living(each for each in descendants(os.getpid()) if "cat-file" in each.words)
 
-    monkeypatch.setattr(git_reader, "KEEP_SECONDS", 600)
+    monkeypatch.setattr(reader, "KEEP_SECONDS", 600)
     repository.scraper("shop/product", "1.0.0")
     repository.commit()
     source = make()
@@ -549,7 +549,7 @@ async def test_processes_that_read_are_used_again_and_do_not_stay(
     assert [process.pid for process in readers()] == [process.pid for process in first]
     os.kill(first[0].pid, signal.SIGKILL)
     assert "scraper.py" in await content(source, offer.releases[0], tmp_path / "two")
-    monkeypatch.setattr(git_reader, "KEEP_SECONDS", 0)
+    monkeypatch.setattr(reader, "KEEP_SECONDS", 0)
     await content(source, offer.releases[0], tmp_path / "three")
     await asyncio.to_thread(until, lambda: not readers(), "the readers end")
 
@@ -623,7 +623,7 @@ async def test_copies_that_nobody_used_for_long_are_removed(
 async def test_many_small_packs_are_made_one(
     repository: GitRepository, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git_mirror, "MAX_PACKS", 2)
+    monkeypatch.setattr(mirror, "MAX_PACKS", 2)
     source, mark = make(), ""
     for number in range(5):
         repository.scraper("shop/product", f"1.{number}.0")
@@ -649,7 +649,7 @@ async def test_a_repository_that_is_too_large_is_refused(
 async def test_more_tags_than_are_looked_at_are_dropped_and_said_so(
     repository: GitRepository, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git_refs, "MAX_TAGS_EACH", 2)
+    monkeypatch.setattr(refs, "MAX_TAGS_EACH", 2)
     for version in ("1.9.0", "1.10.0", "1.8.0"):
         repository.scraper("shop/product", version)
         repository.commit(f"shop/product@{version}")

@@ -10,8 +10,8 @@ import pytest
 from pydantic import SecretStr
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid, SourceUnavailable
-from scrapeyard.repository.sources import index_document
-from scrapeyard.repository.sources.indexed import http_source
+from scrapeyard.repository.sources.indexed import document
+from scrapeyard.repository.sources.indexed.source import http_source
 from scrapeyard.repository.sources.port import Offer, Release, Source
 from scrapeyard.settings import SourceSettings
 from tests.contract.source_stands import HttpStand, write_scraper
@@ -253,7 +253,7 @@ async def test_an_index_that_cannot_be_read(stand: HttpStand, text: bytes) -> No
 
 async def test_an_index_that_is_too_large(stand: HttpStand) -> None:
     tree = stand.read()
-    tree["padding"] = "x" * index_document.MAX_BYTES
+    tree["padding"] = "x" * document.MAX_BYTES
     (stand.folder / "index.json").write_text(json.dumps(tree))
     stand.site.forget()
     with pytest.raises(SourceUnavailable, match="bytes"):

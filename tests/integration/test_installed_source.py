@@ -11,13 +11,14 @@ import pytest
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Limits, Scraper
-from scrapeyard.repository.cache import Cache
-from scrapeyard.repository.folder import scraper_files
-from scrapeyard.repository.loading import Terms, load_files
-from scrapeyard.repository.sources import installed, installed_discovery
-from scrapeyard.repository.sources.installed import InstalledSource
-from scrapeyard.repository.sources.installed_discovery import Discovered
-from scrapeyard.repository.sources.installed_packages import Package, is_readable_to_children
+from scrapeyard.repository.archive.folder import scraper_files
+from scrapeyard.repository.archive.loading import Terms, load_files
+from scrapeyard.repository.catalogue.copies import Cache
+from scrapeyard.repository.sources.installed import discovery
+from scrapeyard.repository.sources.installed import source as installed
+from scrapeyard.repository.sources.installed.discovery import Discovered
+from scrapeyard.repository.sources.installed.packages import Package, is_readable_to_children
+from scrapeyard.repository.sources.installed.source import InstalledSource
 from scrapeyard.repository.sources.port import Offer, Release
 from tests.leaks import PATIENCE, processes, until
 from tests.services.packages import MODULE, install
@@ -263,7 +264,7 @@ async def test_an_import_sees_nothing_of_ours(
 
 
 async def test_too_much_told_is_cut_off(source: InstalledSource, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed_discovery, "MAX_OUTPUT", 10_000)
+    monkeypatch.setattr(discovery, "MAX_OUTPUT", 10_000)
     much = "config={'x': 'y' * 10**6}"
     text = f"from scrapeyard_sdk import scraper\n@scraper('a/b', version='1.0.0', {much})\ndef f(ctx): ..."
     install(site, "parcel", {"m": text}, {"m": "parcel.m"})

@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from scrapeyard.errors import BadRequest, ScraperInvalid, SettingsInvalid, SourceUnavailable
 from scrapeyard.model import Limits
-from scrapeyard.repository.loading import Terms, identify
-from scrapeyard.repository.publish import Published, Target, pack_scraper, publish
-from scrapeyard.repository.publish_targets import open_target
-from scrapeyard.repository.signing import check_signature, public_key_of
-from scrapeyard.repository.sources.indexed import http_source, s3_source
+from scrapeyard.repository.archive.loading import Terms, identify
+from scrapeyard.repository.publish.publish import Published, Target, pack_scraper, publish
+from scrapeyard.repository.publish.targets import open_target
+from scrapeyard.repository.sources.indexed.source import http_source, s3_source
 from scrapeyard.repository.sources.port import Source
+from scrapeyard.repository.trust.signing import check_signature, public_key_of
 from scrapeyard.settings import SourceSettings
 from tests.contract.source_stands import SCRIPT, PlainStand, contents, publish_folder, write_scraper
 from tests.leaks import PATIENCE
@@ -277,7 +277,7 @@ async def test_an_index_that_changes_without_end(tmp_path: Path, monkeypatch: py
             self.tries += 1
             return False
 
-    monkeypatch.setattr("scrapeyard.repository.publish._PAUSE_SECONDS", 0)
+    monkeypatch.setattr("scrapeyard.repository.publish.publish._PAUSE_SECONDS", 0)
     (tmp_path / "work").mkdir()
     busy = Busy()
     with pytest.raises(SourceUnavailable, match="others wrote the index"):

@@ -9,7 +9,7 @@ import pytest
 
 from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound
-from scrapeyard.repository.catalogue import SourcedCatalogue
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.settings import Settings, load
 from tests.contract.source_stands import HttpStand, PlainStand, S3Stand, write_scraper
 from tests.leaks import PATIENCE

@@ -8,8 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid, SourceUnavailable
-from scrapeyard.repository.sources import objects_plain
-from scrapeyard.repository.sources.indexed import s3_source
+from scrapeyard.repository.sources.indexed import plain as objects_plain
+from scrapeyard.repository.sources.indexed.source import s3_source
 from scrapeyard.repository.sources.port import Offer, Release, Source
 from scrapeyard.settings import SourceSettings
 from tests.contract.source_stands import PlainStand, S3Stand, contents, write_scraper

@@ -12,11 +12,11 @@ from scrapeyard import settings
 from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import Limits
-from scrapeyard.repository.cache import SIGNATURE
-from scrapeyard.repository.catalogue import SourcedCatalogue
-from scrapeyard.repository.loading import Terms, identify
-from scrapeyard.repository.signing import public_key_of, sign
-from scrapeyard.repository.sources.installed import InstalledSource
+from scrapeyard.repository.archive.loading import Terms, identify
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
+from scrapeyard.repository.catalogue.copies import SIGNATURE
+from scrapeyard.repository.sources.installed.source import InstalledSource
+from scrapeyard.repository.trust.signing import public_key_of, sign
 from tests.leaks import PATIENCE
 from tests.services.packages import MODULE, install
 

@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.repository import files
-from scrapeyard.repository.archive_members import MAX_MEMBERS
-from scrapeyard.repository.archives import MAX_ARCHIVE_BYTES, pack, unpack
-from scrapeyard.repository.files import MAX_BYTES, MAX_DEPTH, MAX_FILES, SourceFile, list_files
+from scrapeyard.repository.archive import files
+from scrapeyard.repository.archive.archives import MAX_ARCHIVE_BYTES, pack, unpack
+from scrapeyard.repository.archive.files import MAX_BYTES, MAX_DEPTH, MAX_FILES, SourceFile, list_files
+from scrapeyard.repository.archive.members import MAX_MEMBERS
 
 pytestmark = pytest.mark.security
 

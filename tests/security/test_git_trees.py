@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
-from scrapeyard.repository.sources.git import GitSource
-from scrapeyard.repository.sources.git_access import read_access
-from scrapeyard.repository.sources.git_command import Bounds, Git
-from scrapeyard.repository.sources.git_objects import Objects, ObjectsBroken, TooLarge
-from scrapeyard.repository.sources.git_tree import Search, Trees, check_sizes, list_tree
+from scrapeyard.repository.sources.git.access import read_access
+from scrapeyard.repository.sources.git.command import Bounds, Git
+from scrapeyard.repository.sources.git.objects import Objects, ObjectsBroken, TooLarge
+from scrapeyard.repository.sources.git.source import GitSource
+from scrapeyard.repository.sources.git.tree import Search, Trees, check_sizes, list_tree
 from scrapeyard.repository.sources.port import Offer
 from scrapeyard.settings import SourceSettings
 from tests.contract.sandboxes import eventually

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.repository.manifest import MAX_BYTES, read_manifest
-from scrapeyard.repository.manifest_schemas import MAX_BYTES as MAX_SCHEMA
+from scrapeyard.repository.manifest.manifest import MAX_BYTES, read_manifest
+from scrapeyard.repository.manifest.schemas import MAX_BYTES as MAX_SCHEMA
 
 pytestmark = pytest.mark.security
 

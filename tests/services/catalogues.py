@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scrapeyard.model import Scraper, ScraperRef
-from scrapeyard.repository.catalogue import SourcedCatalogue
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 
 PAGE = Scraper(ref=ScraperRef(id="builtin/page", version="1.0.0"), folder=None)
 Make = Callable[..., SourcedCatalogue]

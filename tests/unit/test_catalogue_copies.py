@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.errors import ScraperNotFound, SourceUnavailable
-from scrapeyard.repository.cache import DAY, SAFE_SECONDS, Cache
-from scrapeyard.repository.room import FULL
+from scrapeyard.repository.catalogue.copies import DAY, SAFE_SECONDS, Cache
+from scrapeyard.repository.catalogue.quota import FULL
 from tests.leaks import PATIENCE
 from tests.services.catalogues import Make, copies, problems, version_of
 from tests.services.scripted_source import SCRIPT, ScriptedSource
@@ -121,7 +121,7 @@ class TestCache:
     async def test_a_copy_that_vanished_is_got_again(
         self, shop: ScriptedSource, make: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("scrapeyard.repository.catalogue.TOUCH_SECONDS", 0.005)
+        monkeypatch.setattr("scrapeyard.repository.catalogue.catalogue.TOUCH_SECONDS", 0.005)
         shop.add("1.0.0")
         catalogue = make(shop)
         await catalogue.start()
@@ -151,7 +151,7 @@ class TestCache:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr("scrapeyard.repository.cache._make_folders", full)
+            patch.setattr("scrapeyard.repository.catalogue.copies._make_folders", full)
             await catalogue.refresh()
         assert version_of(catalogue) == "1.0.0"
         assert "the disk is full" in catalogue.sources()[0].stale

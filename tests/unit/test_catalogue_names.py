@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.errors import BadRequest, ScraperInvalid, ScraperNotFound, SourceUnavailable
-from scrapeyard.repository.catalogue import SourcedCatalogue
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.sources.folder import FolderSource
 from scrapeyard.repository.sources.port import Fault
 from tests.services.catalogues import PAGE, Make, problems, version_of

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Limits
-from scrapeyard.repository.loading import Terms
+from scrapeyard.repository.archive.loading import Terms
 from tests.leaks import PATIENCE
 from tests.services.catalogues import PAGE, Make, copies, problems, version_of
 from tests.services.scripted_source import SCRIPT, ScriptedSource

@@ -12,8 +12,8 @@ from scrapeyard.gateway.refreshing import Refreshing
 from scrapeyard.model import Refresh
 from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.repository import moves
-from scrapeyard.repository.moves import MovedChannels
+from scrapeyard.repository.catalogue import moves
+from scrapeyard.repository.catalogue.moves import MovedChannels
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.metrics import GatewayMetrics
 from tests.leaks import PATIENCE

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapeyard.errors import SourceUnavailable
-from scrapeyard.repository.sources import index_document
-from scrapeyard.repository.sources.index_document import MAX_FAULTS, path_fault, read_offer
+from scrapeyard.repository.sources.indexed import document
+from scrapeyard.repository.sources.indexed.document import MAX_FAULTS, path_fault, read_offer
 from scrapeyard.repository.sources.port import Offer
 
 SHA = "0123456789abcdef" * 4
@@ -95,7 +95,7 @@ def test_faults_are_bounded() -> None:
 
 
 def test_too_many_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_document, "MAX_VERSIONS", 5)
+    monkeypatch.setattr(document, "MAX_VERSIONS", 5)
     versions = {f"1.{number}.0": GOOD for number in range(3)}
     assert len(read({"a/b": {"versions": versions}}).releases) == 3
     with pytest.raises(SourceUnavailable, match="versions"):

@@ -32,7 +32,7 @@ from scrapeyard.intake.source import (
 from scrapeyard.intake.spool import KEPT, Summary, Tally, read_spool, write_spool
 from scrapeyard.model import Scraper, ScraperRef
 from scrapeyard.model.job import MAX_ITEM_INPUT, Job, JobStatus, NewItem
-from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 
 SCHEMA: dict[str, Any] = {

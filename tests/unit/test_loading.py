@@ -6,9 +6,9 @@ import pytest
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Defaults, Limits, Scraper
-from scrapeyard.repository.cache import Cache
-from scrapeyard.repository.folder import scraper_files
-from scrapeyard.repository.loading import Terms, load_files
+from scrapeyard.repository.archive.folder import scraper_files
+from scrapeyard.repository.archive.loading import Terms, load_files
+from scrapeyard.repository.catalogue.copies import Cache
 
 HEAD = 'id = "shop/product"\nversion = "1.0.0"\n'
 SCRIPT = "def run(ctx): ...\n"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Backoff, BudgetLimits, Defaults, FetchPolicy, Limits
-from scrapeyard.repository.manifest import MAX_BYTES, Manifest, read_manifest
+from scrapeyard.repository.manifest.manifest import MAX_BYTES, Manifest, read_manifest
 
 HEAD = 'id = "shop/product"\nversion = "1.4.2"\n'
 

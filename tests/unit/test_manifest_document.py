@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Backoff, BudgetLimits, Defaults, FetchPolicy, Limits
-from scrapeyard.repository import manifest
-from scrapeyard.repository.manifest import read_manifest
-from scrapeyard.repository.manifest_document import manifest_json_schema
-from scrapeyard.repository.manifest_policy import RULES
+from scrapeyard.repository.manifest import manifest
+from scrapeyard.repository.manifest.document import manifest_json_schema
+from scrapeyard.repository.manifest.manifest import read_manifest
+from scrapeyard.repository.manifest.policy import RULES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "manifest.md").read_text("utf-8")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from packaging.requirements import InvalidRequirement, Requirement
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.repository.manifest_requirements import MAX_LENGTH, check_requirement
-from scrapeyard.repository.values import Place
+from scrapeyard.repository.manifest.requirements import MAX_LENGTH, check_requirement
+from scrapeyard.repository.manifest.values import Place
 
 PLACE = Place("scraper.toml", "requirements")
 

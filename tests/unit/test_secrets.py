@@ -8,7 +8,7 @@ import pytest
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import Scraper, ScraperRef
-from scrapeyard.repository.secrets import MAX_BYTES, MAX_VALUE, Secrets, redact, secret_names
+from scrapeyard.repository.trust.secrets import MAX_BYTES, MAX_VALUE, Secrets, redact, secret_names
 
 KEY = "k3y-of-the-shop"
 FILE = f"""

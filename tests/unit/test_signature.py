@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.repository.signature import MAX_BYTES, read_signature
+from scrapeyard.repository.manifest.signature import MAX_BYTES, read_signature
 
 
 def schema(source: str) -> dict[str, Any]:

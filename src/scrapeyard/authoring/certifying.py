@@ -15,7 +15,7 @@ from scrapeyard.authoring.runner import Runner
 from scrapeyard.authoring.testing import CaseReport, run_case
 from scrapeyard.authoring.validating import check_files, check_loading
 from scrapeyard.model import ExitReason, Limits, Outcome, Scraper, Usage
-from scrapeyard.repository.manifest import Manifest
+from scrapeyard.repository.manifest.manifest import Manifest
 
 INPUTS = 3
 """Different inputs that a release is tested with."""

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.repository.folder import find_scrapers
-from scrapeyard.repository.manifest import FILE_NAME
+from scrapeyard.repository.archive.folder import find_scrapers
+from scrapeyard.repository.manifest.manifest import FILE_NAME
 
 
 def scraper_folders(paths: list[Path]) -> list[Path]:

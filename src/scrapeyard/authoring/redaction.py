@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urlsplit, urlunsplit
 
-from scrapeyard.repository.values import SECRET
+from scrapeyard.repository.manifest.values import SECRET
 
 HIDDEN = "redacted"
 MAX_DEPTH = 50

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import SCRAPER_ID
-from scrapeyard.repository.files import is_skipped
-from scrapeyard.repository.manifest import FILE_NAME
+from scrapeyard.repository.archive.files import is_skipped
+from scrapeyard.repository.manifest.manifest import FILE_NAME
 
 TEMPLATES = ("http", "generator")
 _FILLED = (".py", ".toml")

@@ -38,7 +38,7 @@ def author_settings(folders: list[Path] | None = None, **overrides: Any) -> "Set
 def _ids(folders: list[Path]) -> list[str]:
     from scrapeyard.authoring.bounded import read_bounded
     from scrapeyard.errors import ScraperInvalid
-    from scrapeyard.repository.manifest import FILE_NAME, MAX_BYTES, read_manifest
+    from scrapeyard.repository.manifest.manifest import FILE_NAME, MAX_BYTES, read_manifest
 
     found = []
     for folder in folders:
@@ -52,7 +52,7 @@ def _ids(folders: list[Path]) -> list[str]:
 
 def _read_beside(folder: Path, name: str) -> bytes:
     from scrapeyard.authoring.bounded import read_bounded
-    from scrapeyard.repository.manifest_schemas import MAX_BYTES
+    from scrapeyard.repository.manifest.schemas import MAX_BYTES
 
     return read_bounded(folder / name, MAX_BYTES)
 

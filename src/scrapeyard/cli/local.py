@@ -18,12 +18,12 @@ from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperNotFound
 from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.repository.catalogue import SourcedCatalogue
+from scrapeyard.repository.archive.loading import load_folder
+from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.environments.environments import Environments
-from scrapeyard.repository.loading import load_folder
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Listing, SourceState
-from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.repository.secrets import Secrets
+from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.sandbox.forks import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.settings import Settings

@@ -8,7 +8,7 @@ import typer
 from scrapeyard.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from scrapeyard.repository.publish import Published
+    from scrapeyard.repository.publish.publish import Published
     from scrapeyard.settings import Settings
 
 _WORDS = {
@@ -61,7 +61,7 @@ def publish(
 
 def _check(folder: Path, to: str, channel: str) -> None:
     from scrapeyard.errors import BadRequest
-    from scrapeyard.repository.channels import is_channel
+    from scrapeyard.repository.catalogue.channels import is_channel
 
     if channel and not is_channel(channel):
         raise BadRequest(f"--channel {channel[:50]!r}: write a word in lower case, e.g. stable")
@@ -78,8 +78,8 @@ async def _publish(
     from scrapeyard.cli.screen import spinner
     from scrapeyard.cli.signing import read_private_key
     from scrapeyard.cli.text import size
-    from scrapeyard.repository.publish import pack_scraper, publish
-    from scrapeyard.repository.publish_targets import open_target
+    from scrapeyard.repository.publish.publish import pack_scraper, publish
+    from scrapeyard.repository.publish.targets import open_target
 
     target = open_target(to, settings.repository.source, settings.repository.timeout_seconds)
     private = read_private_key(sign) if sign else None

@@ -108,7 +108,7 @@ def _veil(scraper: "Scraper", settings: "Settings") -> "Veil":
     from msgspec.structs import replace
 
     from scrapeyard.authoring.redaction import Veil
-    from scrapeyard.repository.secrets import Secrets, secret_names
+    from scrapeyard.repository.trust.secrets import Secrets, secret_names
 
     named = {name: {"secret": name} for name in secret_names(scraper.config)}
     return Veil(Secrets(settings.repository.secrets_file).fill(replace(scraper, config=named)))

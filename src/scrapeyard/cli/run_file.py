@@ -71,7 +71,7 @@ async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[s
 def _wanted(target: str, settings: "Settings") -> "tuple[str, Settings]":
     """The scraper's name, and settings by which it is found: a folder is a repository of one. Raises ScraperInvalid."""
     from scrapeyard.cli.run import folder_of
-    from scrapeyard.repository.manifest import FILE_NAME, read_identity, read_manifest
+    from scrapeyard.repository.manifest.manifest import FILE_NAME, read_identity, read_manifest
 
     folder = folder_of(target)
     if folder is None:
@@ -86,7 +86,7 @@ def _wanted(target: str, settings: "Settings") -> "tuple[str, Settings]":
 
 def _read(manifest: Path) -> bytes:
     from scrapeyard.errors import BadRequest
-    from scrapeyard.repository.manifest import MAX_BYTES
+    from scrapeyard.repository.manifest.manifest import MAX_BYTES
 
     try:
         with manifest.open("rb") as stream:

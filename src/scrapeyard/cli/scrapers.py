@@ -179,7 +179,7 @@ async def _in_folder(folder: Path, site: str | None, words: str | None) -> list[
     import tempfile
 
     from scrapeyard.cli.local import catalogue_of
-    from scrapeyard.repository.listings import Listings
+    from scrapeyard.repository.catalogue.listings import Listings
     from scrapeyard.settings import LogSettings, SourceSettings, load
     from scrapeyard.telemetry.events import configure
 

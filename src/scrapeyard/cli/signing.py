@@ -33,7 +33,7 @@ def make_key(
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     from scrapeyard.errors import BadRequest
-    from scrapeyard.repository.signing import public_key_of, read_public_keys
+    from scrapeyard.repository.trust.signing import public_key_of, read_public_keys
 
     private = Ed25519PrivateKey.generate()
     (public,) = read_public_keys([public_key_of(private, name).text])
@@ -52,9 +52,9 @@ def sign(
 ) -> None:
     """Sign the scraper as it stands; writes scraper.sig beside its manifest. Sign again after every change."""
     from scrapeyard.errors import BadRequest
-    from scrapeyard.repository import signing
-    from scrapeyard.repository.cache import SIGNATURE
-    from scrapeyard.repository.loading import identify
+    from scrapeyard.repository.archive.loading import identify
+    from scrapeyard.repository.catalogue.copies import SIGNATURE
+    from scrapeyard.repository.trust import signing
 
     private = read_private_key(key)
     ref, _ = identify(folder)
@@ -77,8 +77,8 @@ def verify(
     """Tell whether the scraper is signed by one of these keys, as it stands. Ends with 1 when it is not."""
     from scrapeyard import settings
     from scrapeyard.errors import BadRequest
-    from scrapeyard.repository.loading import identify
-    from scrapeyard.repository.signing import check_signature, read_public_keys
+    from scrapeyard.repository.archive.loading import identify
+    from scrapeyard.repository.trust.signing import check_signature, read_public_keys
 
     keys = read_public_keys(public or settings.load().repository.public_keys)
     if not keys:

@@ -41,8 +41,8 @@ from scrapeyard.intake.source import (
 from scrapeyard.intake.spool import Summary
 from scrapeyard.model import Priority, Scraper, new_id
 from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 from scrapeyard.store.ports.runs import KeyedAnswer, Store
 from scrapeyard.telemetry.events import get_log

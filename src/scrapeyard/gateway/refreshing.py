@@ -7,8 +7,8 @@ from scrapeyard.gateway.hearing import hear_forever
 from scrapeyard.model import Refresh
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.looks import Looks
-from scrapeyard.repository.moves import MovedChannels
+from scrapeyard.repository.catalogue.moves import MovedChannels
+from scrapeyard.repository.catalogue.refresh import Looks
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.metrics import GatewayMetrics

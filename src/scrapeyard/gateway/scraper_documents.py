@@ -9,7 +9,7 @@ from scrapeyard.gateway import documents
 from scrapeyard.gateway.environments import environment_of
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import Scraper
-from scrapeyard.repository.listings import Listings, sources
+from scrapeyard.repository.catalogue.listings import Listings, sources
 from scrapeyard.repository.port import Catalogue, Listing
 
 _PLAIN = (

@@ -28,7 +28,7 @@ from scrapeyard.gateway.site_desk import MoreOfSites, SiteDesk
 from scrapeyard.gateway.waiting import Waiters
 from scrapeyard.intake.filling import Intake
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.moves import MovedChannels
+from scrapeyard.repository.catalogue.moves import MovedChannels
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder

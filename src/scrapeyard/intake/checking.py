@@ -9,7 +9,7 @@ from scrapeyard.intake.rows import Piece
 from scrapeyard.intake.shaping import Shaper
 from scrapeyard.intake.source import MAX_DEPTH, MAX_ITEMS, MAX_START, FollowSource, SitemapSource, Source, UrlSource
 from scrapeyard.model import Scraper
-from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 
 
 def check_source(source: Source, scraper: Scraper, checker: InputChecker) -> None:

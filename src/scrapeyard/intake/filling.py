@@ -29,8 +29,8 @@ from scrapeyard.intake.source import FOLLOWED, READ_IN, Shape, SitemapSource, Ur
 from scrapeyard.intake.spool import Summary, Tally, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later
 from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.store.ports.jobs import ItemStore, JobStore
 from scrapeyard.store.ports.runs import LeaderStore
 from scrapeyard.telemetry.events import get_log

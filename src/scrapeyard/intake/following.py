@@ -24,8 +24,8 @@ from scrapeyard.intake.rows import ListRefused
 from scrapeyard.intake.shaping import Shaper
 from scrapeyard.intake.source import FOLLOWED, READ_IN, FollowSource, Progress, as_table, source_of
 from scrapeyard.model.job import Item, ItemStatus, Job, NewItem
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemStore, JobFilter, JobStore
 from scrapeyard.telemetry.events import get_log
 

@@ -13,8 +13,8 @@ from scrapeyard.intake.rows import MAX_REASON, BadRow, ListUnreadable, Piece
 from scrapeyard.intake.source import Shape
 from scrapeyard.model import Scraper
 from scrapeyard.model.job import MAX_ITEM_INPUT, NewItem
-from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.repository.weights import SchemaRefused
+from scrapeyard.repository.manifest.json_schemas import InputChecker
+from scrapeyard.repository.manifest.schema_cost import SchemaRefused
 
 ITEM_ID = "item_id"
 """Column or field that names an item."""

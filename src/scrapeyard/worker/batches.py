@@ -15,7 +15,7 @@ from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import Delivery
 from scrapeyard.model.job import Batch, BatchItem, Job
-from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.sandbox.port import Sandbox, Verdict
 from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.telemetry.events import get_log

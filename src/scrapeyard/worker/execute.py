@@ -17,8 +17,8 @@ from scrapeyard.errors import (
 from scrapeyard.model import Delivery, ExitReason, Limits, Outcome, RunError, Scraper, Timing, Usage
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.repository.schemas import InputChecker
 from scrapeyard.sandbox.port import Sandbox, Verdict, Work
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.pausing import Pausing

@@ -13,7 +13,7 @@ from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEng
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Artifact, ExitReason, FetchPolicy, LogLine
 from scrapeyard.model.job import BatchItem, Job
-from scrapeyard.repository.secrets import redact
+from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.results import artifacts
 from scrapeyard.worker.pausing import Pausing, too_long
 from scrapeyard.worker.prepare import Prepared

@@ -14,7 +14,7 @@ from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import Artifact, ExitReason, Limits, RunError, Usage
 from scrapeyard.model.job import BatchItem, ItemOutcome, Job
-from scrapeyard.repository.schemas import InputChecker
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.results import artifacts
 from scrapeyard.sandbox.port import Sandbox, Series, Verdict, Work
 from scrapeyard.worker.item_services import ItemServices, Surroundings

@@ -28,7 +28,7 @@ from scrapeyard.model import (
 )
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.looks import Looks
+from scrapeyard.repository.catalogue.refresh import Looks
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.sandbox.port import Sandbox
 from scrapeyard.settings import WorkerSettings

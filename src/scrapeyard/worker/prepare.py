@@ -9,7 +9,7 @@ from msgspec import Struct
 from scrapeyard.errors import Overloaded
 from scrapeyard.model import Environment, Scraper
 from scrapeyard.repository.environments.environments import Environments
-from scrapeyard.repository.secrets import Secrets
+from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.worker.slots import Seat
 
 

@@ -13,7 +13,7 @@ from scrapeyard.engines.budget_ledger import Ledger
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine
-from scrapeyard.repository.secrets import redact
+from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.worker.pausing import Pausing
 from scrapeyard.worker.prepare import Prepared
 

@@ -10,8 +10,8 @@ from scrapeyard.builtin import Builtin
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.errors import BadRequest, FetchFailed, ScraperInvalid, ScraperNotFound, ScrapeyardError, Unavailable
 from scrapeyard.model import ExitReason, Limits, RunError, Scraper
-from scrapeyard.repository.schemas import InputChecker
-from scrapeyard.repository.secrets import redact
+from scrapeyard.repository.manifest.json_schemas import InputChecker
+from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.within import within

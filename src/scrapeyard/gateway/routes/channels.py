@@ -14,8 +14,8 @@ from scrapeyard.gateway.routes.scrapers import Site, Task
 from scrapeyard.gateway.schemas import CHANNEL
 from scrapeyard.gateway.scraper_documents import answer
 from scrapeyard.gateway.services import Gateway
-from scrapeyard.repository.channels import MAX_CHANNELS
-from scrapeyard.repository.listings import Listings
+from scrapeyard.repository.catalogue.channels import MAX_CHANNELS
+from scrapeyard.repository.catalogue.listings import Listings
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.store.ports.runs import ChannelMove
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from scrapeyard.repository.environments import base, disk
 from scrapeyard.repository.environments.requirements import names
-from scrapeyard.repository.environments.shelf import Built, Shelf, too_large
+from scrapeyard.repository.environments.spec import Wish, environment_key
+from scrapeyard.repository.environments.store import Built, Shelf, too_large
 from scrapeyard.repository.environments.uv import BuildFailed, BuildStopped, Deadline, Uv
-from scrapeyard.repository.environments.wish import Wish, environment_key
 from scrapeyard.settings import EnvironmentSettings
 
 _MB = 1024 * 1024

@@ -11,9 +11,9 @@ from pathlib import Path
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import Environment, EnvironmentState, EnvironmentStatus, Scraper
 from scrapeyard.repository.environments.build import Builder
-from scrapeyard.repository.environments.shelf import Built, Shelf
+from scrapeyard.repository.environments.spec import Wish, wish_of
+from scrapeyard.repository.environments.store import Built, Shelf
 from scrapeyard.repository.environments.uv import BuildFailed, BuildStopped
-from scrapeyard.repository.environments.wish import Wish, wish_of
 from scrapeyard.settings import EnvironmentSettings
 from scrapeyard.telemetry.events import get_log
 

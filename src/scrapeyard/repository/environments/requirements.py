@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.repository.manifest_requirements import check_requirement
-from scrapeyard.repository.values import Place
+from scrapeyard.repository.manifest.requirements import check_requirement
+from scrapeyard.repository.manifest.values import Place
 
 LOCK_FILE = "requirements.lock"
 MAX_REQUIREMENTS = 200

@@ -1,0 +1,206 @@
+"""The catalogue over several sources: resolved from memory, kept fresh in the background."""
+
+import asyncio
+import contextlib
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from scrapeyard.errors import ScraperNotFound, SourceUnavailable
+from scrapeyard.model import Scraper
+from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.catalogue.changes import note_changes
+from scrapeyard.repository.catalogue.channels import Channels
+from scrapeyard.repository.catalogue.copies import Cache
+from scrapeyard.repository.catalogue.entries import Stock
+from scrapeyard.repository.catalogue.fetching import Fetcher
+from scrapeyard.repository.catalogue.quota import Room
+from scrapeyard.repository.catalogue.resolve import Index, split
+from scrapeyard.repository.catalogue.semver import is_version
+from scrapeyard.repository.catalogue.state import StateFile
+from scrapeyard.repository.catalogue.sync import Keeping, Shelf
+from scrapeyard.repository.catalogue.watch import Pace, Watch
+from scrapeyard.repository.port import Listing, SourceState
+from scrapeyard.repository.sources.port import Source
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("repository")
+LONGEST_SECONDS = 300.0
+"""Between looks at a source that does not answer."""
+TOUCH_SECONDS = 3600.0
+"""Well below the time after which another process may remove a copy."""
+
+
+class Upkeep(Struct, frozen=True, kw_only=True):
+    """How the catalogue is kept."""
+
+    refresh_seconds: float = 2.0
+    """Between looks at a folder that is edited in place."""
+    poll_seconds: float = 30.0
+    """Between looks at any other source."""
+    timeout_seconds: float = 60.0
+    """For one look or one download."""
+    versions: int = 20
+    cache_mb: float = 2048.0
+    start_seconds: float = 10.0
+    """How long a start waits for slow sources; they go on in the background."""
+
+
+class SourcedCatalogue:
+    """Knows the built-in scrapers and those of its sources, in order of precedence.
+
+    Copies lie in `cache`, what each source last offered in the folder `sources` beside it.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        cache: Path,
+        builtins: Mapping[str, Scraper],
+        terms: Terms,
+        upkeep: Upkeep | None = None,
+    ) -> None:
+        self._upkeep = upkeep or Upkeep()
+        self._cache = Cache(cache)
+        self._builtins = dict(builtins)
+        self._room = Room(int(self._upkeep.cache_mb * 1024 * 1024))
+        self._shelves = [self._shelf(source, terms) for source in sources]
+        self._watches = [Watch(shelf, self._pace(shelf.source)) for shelf in self._shelves]
+        self._moved: Channels = {}
+        self._stocks: list[Stock] = []
+        self._index = Index(self._builtins, ())
+        self._ready = False
+        self._upkeep_task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """What was known before, then a first look at every source, then keep looking. May be called twice."""
+        if self._ready or not self._shelves:
+            return
+        for watch in self._watches:
+            watch.start()
+        await self._first_looks()
+        await self._evict()
+        invalid = sum(listing.scraper is None for listing in self._index.listings)
+        names = ", ".join(shelf.source.name for shelf in self._shelves)
+        log.info("repository.ready", scrapers=len(self._index.listings) - invalid, invalid=invalid, sources=names)
+        self._ready = True
+        self._upkeep_task = asyncio.create_task(self._keep_copies(), name="repository-copies")
+
+    async def stop(self) -> None:
+        """Stop looking; a download that is under way is given up. May be called twice."""
+        self._ready = False
+        task, self._upkeep_task = self._upkeep_task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        for watch in self._watches:
+            await watch.stop()
+        for shelf in self._shelves:
+            await shelf.stop()
+
+    def resolve(self, wanted: str) -> Scraper:
+        """As the port says; from memory."""
+        return self._index.resolve(wanted)
+
+    async def obtain(self, wanted: str) -> Scraper:
+        """As the port says."""
+        with contextlib.suppress(ScraperNotFound, SourceUnavailable):
+            return self._index.resolve(wanted)
+        await asyncio.gather(*(shelf.refresh() for shelf in self._asked(wanted)))
+        try:
+            return self._index.resolve(wanted)
+        except ScraperNotFound as error:
+            raise self._unsure(error) from None
+
+    def listings(self) -> tuple[Listing, ...]:
+        """As the port says; from memory."""
+        return self._index.listings
+
+    def sources(self) -> tuple[SourceState, ...]:
+        """As the port says; from memory."""
+        return tuple(shelf.state() for shelf in self._shelves)
+
+    def channels(self, scraper_id: str) -> Mapping[str, str]:
+        """As the port says; from memory."""
+        return self._index.channels(scraper_id)
+
+    def move_channels(self, moved: Mapping[str, Mapping[str, str]]) -> None:
+        """As the port says; a version that is offered but not here is fetched in the background."""
+        for scraper_id, channels in moved.items():
+            kept = {**self._moved.get(scraper_id, {}), **channels}
+            self._moved[scraper_id] = {channel: version for channel, version in kept.items() if version}
+        for shelf, watch in zip(self._shelves, self._watches, strict=True):
+            if shelf.move(self._moved):
+                watch.wake()
+        self._rebuild()
+
+    async def refresh(self) -> None:
+        """As the port says. A source that does not answer is logged, and what was known stays."""
+        await asyncio.gather(*(shelf.refresh() for shelf in self._shelves))
+
+    def _shelf(self, source: Source, terms: Terms) -> Shelf:
+        upkeep = self._upkeep
+        fetcher = Fetcher(source, self._cache, terms, upkeep.timeout_seconds)
+        file = StateFile(self._cache.folder.parent / "sources", source.kind, source.name)
+        keeping = Keeping(versions=upkeep.versions, timeout_seconds=upkeep.timeout_seconds)
+        return Shelf(source, fetcher=fetcher, file=file, room=self._room, keeping=keeping, changed=self._rebuild)
+
+    def _pace(self, source: Source) -> Pace:
+        if source.is_mutable:
+            return Pace(seconds=self._upkeep.refresh_seconds, longest=self._upkeep.refresh_seconds)
+        return Pace(seconds=self._upkeep.poll_seconds, longest=LONGEST_SECONDS, jitter=0.2)
+
+    async def _first_looks(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._upkeep.start_seconds):
+                await asyncio.gather(*(watch.began.wait() for watch in self._watches))
+
+    def _asked(self, wanted: str) -> list[Shelf]:
+        """Who may have it: those that offer the version, else all. They keep it from now on, however old it is."""
+        scraper_id, version = split(wanted)
+        if not is_version(version):
+            return self._shelves
+        for shelf in self._shelves:
+            shelf.ask(scraper_id, version)
+        return [shelf for shelf in self._shelves if shelf.offers(scraper_id, version)] or self._shelves
+
+    def _unsure(self, error: ScraperNotFound) -> ScraperNotFound | SourceUnavailable:
+        """While a source does not answer, nobody knows that there is no such version."""
+        stale = next((state for state in self.sources() if state.stale), None)
+        if stale is None:
+            return error
+        return SourceUnavailable(f"{error.message}; but {stale.name} may have it, and is out of date: {stale.stale}")
+
+    def _rebuild(self) -> None:
+        self._stocks = self._room.allot([shelf.stock() for shelf in self._shelves])
+        before, self._index = self._index, Index(self._builtins, self._stocks, self._moved, self._index)
+        note_changes(before, self._index, changes_too=self._ready)
+
+    def _used(self) -> set[str]:
+        """Digests of the copies that must stay."""
+        return {entry.digest for stock in self._stocks for entry in stock.held()} | self._index.pointed_left()
+
+    async def _keep_copies(self) -> None:
+        while True:
+            await asyncio.sleep(TOUCH_SECONDS)
+            try:
+                self._forget(await asyncio.to_thread(self._cache.touch, self._used()))
+                await self._evict()
+            except OSError as error:
+                log.warning("repository.evict_failed", error=error.strerror or str(error))
+
+    async def _evict(self) -> None:
+        try:
+            gone = await asyncio.to_thread(self._cache.evict, self._used(), self._room.limit)
+        except OSError as error:
+            log.warning("repository.evict_failed", error=error.strerror or str(error))
+            return
+        if gone:
+            log.info("repository.evicted", count=len(gone))
+            self._forget(gone)
+
+    def _forget(self, digests: Collection[str]) -> None:
+        for shelf, watch in zip(self._shelves, self._watches, strict=True):
+            if shelf.forget(digests):
+                watch.wake()

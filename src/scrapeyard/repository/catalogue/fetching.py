@@ -1,0 +1,116 @@
+"""From a release to a checked copy in the cache, or to the reason why there is none."""
+
+import asyncio
+import errno
+import shutil
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from scrapeyard.errors import ScraperInvalid, SourceUnavailable
+from scrapeyard.model import Scraper
+from scrapeyard.repository.archive.files import ChangedMeanwhile
+from scrapeyard.repository.archive.folder import scraper_files
+from scrapeyard.repository.archive.loading import Terms, load_files
+from scrapeyard.repository.catalogue.copies import Cache, content_digest
+from scrapeyard.repository.catalogue.entries import Entry
+from scrapeyard.repository.sources.port import Release, Source
+
+
+class NotNow(Exception):
+    """It could not be had, by no fault of the scraper's author. Try again later; the message says why."""
+
+
+class OtherContent(Exception):
+    """The version was known with another digest. The message names both."""
+
+
+class Fetcher:
+    """Gets releases of one source. A download lands in a folder of its own, which is gone at the end."""
+
+    def __init__(self, source: Source, cache: Cache, terms: Terms, timeout_seconds: float) -> None:
+        self._source = source
+        self._cache = cache
+        self._terms = terms if source.needs_signatures else replace(terms, public_keys=())
+        self._timeout = timeout_seconds
+
+    async def fetch(self, release: Release, known: str) -> Entry:
+        """The entry of a release, broken if its author must mend it. `known` is the digest that the version had; empty
+        when it may have any. Raises NotNow or OtherContent."""
+        try:
+            return await self._land(release, known)
+        except ScraperInvalid as error:
+            return Entry(release=release, problem=error.message)
+        except (NotNow, OtherContent):
+            raise
+        except Exception as error:  # a source must not end the refresh of others, whatever it does
+            raise NotNow(why(error, self._timeout)) from error
+
+    async def _land(self, release: Release, known: str) -> Entry:
+        folder = await asyncio.to_thread(self._cache.make_scratch)
+        try:
+            async with asyncio.timeout(self._timeout):
+                path = await self._source.fetch(release, folder)
+            return await asyncio.to_thread(self._load, release, path, known)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    def recall(self, release: Release, digest: str) -> Entry | None:
+        """The entry of a copy from earlier; None when the copy is gone or damaged. Blocking. Raises OSError."""
+        files = self._cache.files(digest)
+        if files is None:
+            return None
+        try:
+            scraper = load_files(files, self._cache, self._terms, release.place)
+        except ScraperInvalid as error:
+            return Entry(release=release, problem=error.message)
+        except ChangedMeanwhile:
+            return None
+        return Entry(release=release, scraper=scraper, size=sum(file.size for file in files))
+
+    def _load(self, release: Release, path: Path, known: str) -> Entry:
+        files = scraper_files(path, path.resolve(), release.place, self._cache.folder.resolve())
+        if known or release.digest:
+            _check_digest(release, content_digest(files), known)
+        scraper = load_files(files, self._cache, self._terms, release.place)
+        self._check_name(release, scraper)
+        return Entry(release=release, scraper=scraper, size=sum(file.size for file in files))
+
+    def _check_name(self, release: Release, scraper: Scraper) -> None:
+        """What is offered under one name must not come in under another."""
+        if (scraper.ref.id, scraper.ref.version) == (release.id, release.version):
+            return
+        if self._source.is_mutable:
+            raise ChangedMeanwhile
+        raise ScraperInvalid(
+            f"{release.place}: offered as {release.id}@{release.version}, but its manifest says {scraper.ref}; "
+            "make them agree"
+        )
+
+
+def _check_digest(release: Release, digest: str, known: str) -> None:
+    if known and digest != known:
+        raise OtherContent(
+            f"{release.id}@{release.version} was {known[:12]} and now comes as {digest[:12]} from {release.place}; "
+            "the first stays, publish the other under a new version"
+        )
+    if release.digest and digest != release.digest:
+        raise ScraperInvalid(
+            f"{release.place}: {release.id}@{release.version} is said to be {release.digest[:12]}, but its content is "
+            f"{digest[:12]}; publish it again"
+        )
+
+
+def why(error: BaseException, timeout_seconds: float) -> str:
+    """An error in words for listings and logs, without paths of this machine."""
+    if isinstance(error, SourceUnavailable):
+        return error.message
+    if isinstance(error, TimeoutError):
+        return f"no answer within {timeout_seconds:g} s"
+    if isinstance(error, ChangedMeanwhile):
+        return "changing at this moment"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "the disk is full"
+    if isinstance(error, OSError):
+        return f"{error.strerror or type(error).__name__}; check its permissions and the disk"
+    return f"{type(error).__name__}: {str(error)[:200]}"

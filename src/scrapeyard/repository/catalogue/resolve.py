@@ -1,0 +1,116 @@
+"""Which scraper a name means. Built whole, then only read; what did not change is taken over from the index before."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from scrapeyard.errors import BadRequest, ScraperNotFound
+from scrapeyard.model import SCRAPER_ID, Scraper
+from scrapeyard.repository.catalogue.channels import Channels, is_channel
+from scrapeyard.repository.catalogue.entries import Entry, Stock
+from scrapeyard.repository.catalogue.ranges import MAX_LENGTH, parse_range
+from scrapeyard.repository.catalogue.semver import is_version
+from scrapeyard.repository.catalogue.versions import Family, Members
+from scrapeyard.repository.port import Listing
+
+RESERVED = "builtin/"
+_NONE: frozenset[str] = frozenset()
+MAX_REMEMBERED = 10_000
+"""Names whose meaning is kept; callers choose the names, so there must be a bound."""
+
+
+class Index:
+    """Every scraper by id; the first source that has an id owns it."""
+
+    def __init__(
+        self,
+        builtins: Mapping[str, Scraper],
+        stocks: Sequence[Stock],
+        moved: Channels | None = None,
+        before: "Index | None" = None,
+    ) -> None:
+        known = before.families if before else {}
+        self.families: dict[str, Family] = {}
+        for scraper_id, members in _divide(builtins, stocks, moved or {}).items():
+            family = known.get(scraper_id)
+            if family is None or not family.members.same(members):
+                family = Family(scraper_id, members, builtins.get(scraper_id))
+            self.families[scraper_id] = family
+        self._remembered: dict[str, Scraper] = {}
+
+    @cached_property
+    def listings(self) -> tuple[Listing, ...]:
+        """All of them, by id and version, oldest first."""
+        families = (self.families[scraper_id] for scraper_id in sorted(self.families))
+        return tuple(listing for family in families for listing in family.listings)
+
+    def resolve(self, wanted: str) -> Scraper:
+        """As the port says."""
+        known = self._remembered.get(wanted)
+        if known is not None:
+            return known
+        scraper_id, version = split(wanted)
+        family = self.families.get(scraper_id)
+        if family is None:
+            _check(version)
+            raise ScraperNotFound(f"no scraper {scraper_id}; GET /api/scrapers lists what there is")
+        scraper = family.resolve(version)
+        if len(self._remembered) < MAX_REMEMBERED:
+            self._remembered[wanted] = scraper
+        return scraper
+
+    def channels(self, scraper_id: str) -> Mapping[str, str]:
+        """Channel → version, as now in force."""
+        family = self.families.get(scraper_id)
+        return family.channels if family else {}
+
+    def pointed_left(self) -> set[str]:
+        """Digests of versions that no source offers any more, but a channel points to."""
+        return {digest for family in self.families.values() for digest in family.pointed_left()}
+
+
+def split(wanted: str) -> tuple[str, str]:
+    """The id, and what stands after the @; empty when there is none. Raises BadRequest."""
+    scraper_id, at, version = wanted[:300].partition("@")
+    if SCRAPER_ID.fullmatch(scraper_id) is None:
+        raise BadRequest(f"{scraper_id[:100]!r} is not a scraper's name; write site/task or site/task@1.2.3")
+    if at and not 0 < len(version) <= MAX_LENGTH:
+        raise BadRequest(f"{version[:MAX_LENGTH]!r} is not a version; write {scraper_id}@1.2.3 or {scraper_id}@^1.2")
+    return scraper_id, version
+
+
+def _check(version: str) -> None:
+    """Who misspells both is told of the version first. Raises BadRequest."""
+    if version and not is_version(version) and not is_channel(version):
+        parse_range(version)
+
+
+def _divide(builtins: Mapping[str, Scraper], stocks: Sequence[Stock], moved: Channels) -> dict[str, Members]:
+    names = dict.fromkeys([*builtins, *(name for stock in stocks for name in (*stock.families, *stock.left))])
+    return {name: _members(name, builtins, stocks, moved.get(name, {})) for name in names}
+
+
+def _members(
+    scraper_id: str, builtins: Mapping[str, Scraper], stocks: Sequence[Stock], moved: Mapping[str, str]
+) -> Members:
+    owner = _owner(scraper_id, stocks)
+    reserved = scraper_id in builtins or scraper_id.startswith(RESERVED)
+    channels = owner.channels.get(scraper_id, {})
+    return Members(
+        source=owner.source,
+        entries=owner.families.get(scraper_id, ()),
+        channels={**channels, **moved} if moved else channels,
+        left=() if reserved else next((stock.left[scraper_id] for stock in stocks if scraper_id in stock.left), ()),
+        older=owner.older.get(scraper_id, _NONE),
+        reserved=reserved,
+    )
+
+
+def _owner(scraper_id: str, stocks: Sequence[Stock]) -> Stock:
+    """The first that has something of it here; one that is still to be downloaded does not displace another's."""
+    having = [stock for stock in stocks if scraper_id in stock.families]
+    here = (stock for stock in having if not _only_waits(stock.families[scraper_id]))
+    return next(here, having[0] if having else Stock(source=""))
+
+
+def _only_waits(entries: tuple[Entry, ...]) -> bool:
+    return all(entry.waits for entry in entries)

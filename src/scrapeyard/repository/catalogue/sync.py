@@ -1,0 +1,325 @@
+"""One source's place in the catalogue: it is asked, what is new is fetched, and how fresh that is can be told."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrapeyard.repository.catalogue.channels import Channels
+from scrapeyard.repository.catalogue.entries import Entry, Stock, key_of
+from scrapeyard.repository.catalogue.fetching import Fetcher, NotNow, OtherContent, why
+from scrapeyard.repository.catalogue.known import MAX_LEFT, Holdings
+from scrapeyard.repository.catalogue.quota import Room, full
+from scrapeyard.repository.catalogue.selection import select
+from scrapeyard.repository.catalogue.state import Kept, State, StateFile, offer_of, state_of
+from scrapeyard.repository.port import SourceState
+from scrapeyard.repository.sources.offers import check_offer
+from scrapeyard.repository.sources.port import Offer, Release, Source
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("repository")
+AT_ONCE = 4
+"""Downloads at once from one source."""
+BATCH = 32
+"""Copies read in one go when a process starts."""
+SHOW_SECONDS = 1.0
+"""While much is fetched, what is here already is shown this often."""
+MAX_ASKED = 1000
+Ranked = tuple[int, Release]
+
+
+class Keeping(Struct, frozen=True, kw_only=True):
+    """How much of a source is kept, and how long it may take to answer."""
+
+    versions: int = 20
+    timeout_seconds: float = 60.0
+
+
+class Shelf:
+    """Holds what one source offers. `changed` is called in the loop whenever the stock has become another."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        fetcher: Fetcher,
+        file: StateFile,
+        room: Room,
+        keeping: Keeping,
+        changed: Callable[[], None],
+    ) -> None:
+        self.source = source
+        self._fetcher = fetcher
+        self._file = file
+        self._room = room
+        self._keeping = keeping
+        self._changed = changed
+        self._holdings = Holdings()
+        self._offer = Offer(mark="", releases=())
+        self._asked: dict[str, set[str]] = {}
+        self._moved: Channels = {}
+        self._recalled = False
+        self._wishes, self._heeded = 0, 0
+        """Times that somebody asked for more than the source's changes bring, and how many of them were looked at."""
+        self._complete = False
+        self._answered = False
+        """Whether the source told an offer to this process, so that it can fetch what is in it."""
+        self._shown = (0, 0.0)
+        self._saved = (0, "")
+        self._stale = ""
+        self._checked_at: float | None = None
+        self._changed_at: float | None = None
+        self._lock = asyncio.Lock()
+        self._next: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the last refresh did not get all that there is."""
+        return bool(self._stale)
+
+    def stock(self) -> Stock:
+        """What it has now."""
+        return self._holdings.stock(self.source.name)
+
+    def state(self) -> SourceState:
+        """How fresh that is."""
+        return SourceState(
+            name=self.source.name,
+            kind=self.source.kind,
+            mark=self._offer.mark,
+            scrapers=self._holdings.count(),
+            checked_at=self._checked_at,
+            changed_at=self._changed_at,
+            stale=self._stale or ("" if self._checked_at else "not asked since the start"),
+        )
+
+    def offers(self, scraper_id: str, version: str) -> bool:
+        """Whether the last offer has this version, here or not."""
+        wanted = scraper_id, version
+        return any((release.id, release.version) == wanted for release in self._offer.releases)
+
+    def ask(self, scraper_id: str, version: str) -> None:
+        """Keep this version too from the next refresh on, however old it is."""
+        if sum(map(len, self._asked.values())) >= MAX_ASKED:
+            self._asked.clear()
+        self._asked.setdefault(scraper_id, set()).add(version)
+        self._wishes += 1
+
+    def move(self, moved: Channels) -> bool:
+        """Know where operators moved channels. Returns whether that asks for an offered version that is not here."""
+        self._moved = moved
+        wanted = {(scraper_id, version) for scraper_id, names in moved.items() for version in names.values()}
+        wanted -= self._holdings.names()
+        asks = bool(wanted) and any((release.id, release.version) in wanted for release in self._offer.releases)
+        self._wishes += asks
+        return asks
+
+    def forget(self, digests: Collection[str]) -> bool:
+        """These copies are gone: do not answer with them. Returns whether some must be fetched again."""
+        lost = self._holdings.forget(digests)
+        self._wishes += lost
+        self._show()
+        return lost
+
+    async def refresh(self) -> None:
+        """Ask the source now; returns when what it offers is here, or the reason why not is known.
+
+        Calls that come while one waits for its turn share it.
+        """
+        if self._next is None:
+            self._next = asyncio.create_task(self._take_turn(), name=f"repository-refresh-{self.source.name}")
+            self._running.add(self._next)
+            self._next.add_done_callback(self._running.discard)
+        await asyncio.shield(self._next)
+
+    async def stop(self) -> None:
+        """End what is under way, and let the source go. May be called twice."""
+        running = list(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        await self.source.stop()
+
+    async def _take_turn(self) -> None:
+        try:
+            async with self._lock:
+                self._next = None
+                await self._refresh()
+        finally:
+            if self._next is asyncio.current_task():
+                self._next = None
+
+    async def _refresh(self) -> None:
+        """Whatever a source does, what was known goes on serving."""
+        try:
+            await self._recall()
+            async with asyncio.timeout(self._keeping.timeout_seconds):
+                offer = await self.source.look(self._offer.mark if self._answered or self._settled() else "")
+            self._answered = self._answered or offer is not None
+            self._checked_at = time.time()
+            await self._take(self._offer if offer is None else await asyncio.to_thread(check_offer, offer))
+        except Exception as error:  # noqa: BLE001  one source's fault must not end the others
+            self._note(why(error, self._keeping.timeout_seconds))
+        else:
+            self._note(self._missing())
+        await self._save()
+
+    async def _take(self, offer: Offer) -> None:
+        if offer == self._offer and self._settled() and not self._holdings.waits:
+            self._offer = offer
+            return
+        self._offer, self._complete = offer, False
+        await self._catch_up()
+
+    def _settled(self) -> bool:
+        """Whether all that is wanted of the last offer is here, so that only another offer makes work."""
+        return self._complete and self._heeded == self._wishes
+
+    async def _catch_up(self) -> None:
+        """Fetch what is new, the best first; then let go of what is not offered any more."""
+        self._heeded = self._wishes
+        chosen = await asyncio.to_thread(self._select, self._offer)
+        todo = self._holdings.outdated(chosen)
+        known = {release: self._known(release) for _, release in todo}
+
+        async def fetch(ranked: Ranked) -> None:
+            rank, release = ranked
+            try:
+                await self._fetch(rank, release, known[release])
+            except Exception as error:  # noqa: BLE001  one version's fault must not end the others
+                self._holdings.miss(release, rank, why(error, self._keeping.timeout_seconds))
+            self._show(every=SHOW_SECONDS)
+
+        await _at_once(AT_ONCE, todo, fetch)
+        self._holdings.adopt(self._offer, {key_of(release) for _, release in chosen})
+        self._complete = not self._holdings.failures
+        self._show()
+
+    def _known(self, release: Release) -> str:
+        """The digest that the release must have; empty when it may have any."""
+        return "" if self.source.is_mutable else self._holdings.known(release.id, release.version)
+
+    async def _fetch(self, rank: int, release: Release, known: str) -> None:
+        if not self._room.admits(release.size, rank):
+            self._holdings.put(full(Entry(release=release, rank=rank)))
+            return
+        try:
+            entry = await self._fetcher.fetch(release, known)
+        except NotNow as error:
+            self._holdings.miss(release, rank, str(error))
+        except OtherContent as error:
+            await self._refuse(rank, release, known, str(error))
+        else:
+            self._put(replace(entry, rank=rank))
+
+    async def _refuse(self, rank: int, release: Release, known: str, problem: str) -> None:
+        """What was known stays, and the listing tells of the other. Without a copy of what was known, nothing is."""
+        before = await asyncio.to_thread(self._fetcher.recall, release, known)
+        if before is None:
+            await self._fetch(rank, release, "")
+        else:
+            self._put(replace(before, rank=rank, beside=problem))
+
+    def _put(self, entry: Entry) -> None:
+        self._holdings.put(entry)
+        self._room.take(entry)
+
+    async def _recall(self) -> None:
+        """Once: what an earlier process knew, from the copies on disk, the best first."""
+        if self._recalled:
+            return
+        self._recalled = True
+        state = await asyncio.to_thread(self._file.read)
+        kept = {key_of(each.release): each for each in state.kept}
+        self._offer = check_offer(offer_of(state))
+        chosen = await asyncio.to_thread(self._select, self._offer)
+        work = [(rank, kept[key_of(release)]) for rank, release in chosen if kept[key_of(release)].digest]
+        for start in range(0, len(work), BATCH):
+            for entry in await asyncio.to_thread(self._recall_batch, work[start : start + BATCH]):
+                self._put(entry)
+            self._show(every=SHOW_SECONDS)
+        await self._recall_left(state)
+        self._holdings.adopt(self._offer, {key_of(release) for _, release in chosen})
+        self._complete = not self._holdings.outdated(chosen)
+        self._saved = self._holdings.changes, self._offer.mark
+        self._show()
+
+    async def _recall_left(self, state: State) -> None:
+        for left in state.left[-MAX_LEFT:]:
+            release = Release(id=left.id, version=left.version, mark="", place=f"{left.id}@{left.version}")
+            kept = Kept(release=release, digest=left.digest)
+            for entry in await asyncio.to_thread(self._recall_batch, [(0, kept)]):
+                if entry.scraper is not None:
+                    self._holdings.add_left(entry.scraper)
+
+    def _recall_batch(self, work: list[tuple[int, Kept]]) -> list[Entry]:
+        entries = []
+        for rank, kept in work:
+            try:
+                entry = self._fetcher.recall(kept.release, kept.digest)
+            except OSError as error:
+                log.warning("repository.copy_unreadable", scraper=kept.release.id, error=error.strerror)
+                continue
+            if entry is not None:
+                entries.append(replace(entry, rank=rank, beside=kept.beside))
+        return entries
+
+    def _select(self, offer: Offer) -> list[Ranked]:
+        """Takes a moment for a large offer; runs in a thread."""
+        pointed: dict[str, set[str]] = {}
+        for channels in (offer.channels, self._moved):
+            for scraper_id, names in list(channels.items()):
+                pointed.setdefault(scraper_id, set()).update(names.values())
+        asked = {scraper_id: set(versions) for scraper_id, versions in list(self._asked.items())}
+        return select(offer.releases, self._keeping.versions, pointed, asked)
+
+    def _missing(self) -> str:
+        failures = self._holdings.failures
+        if not failures:
+            return ""
+        (scraper_id, version, _), reason = next(iter(failures.items()))
+        more = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
+        return f"{scraper_id}@{version} could not be had: {reason}{more}"
+
+    def _note(self, stale: str) -> None:
+        if stale and stale != self._stale:
+            log.warning("repository.stale", source=self.source.name, reason=stale)
+        elif self._stale and not stale:
+            log.info("repository.fresh", source=self.source.name)
+        self._stale = stale
+
+    def _show(self, every: float = 0.0) -> None:
+        """Tell that the stock is another, at most once in so many seconds."""
+        changes, shown_at = self._shown
+        now = time.monotonic()
+        if self._holdings.changes != changes and now - shown_at >= every:
+            self._shown = self._holdings.changes, now
+            self._changed_at = time.time() if self._checked_at else None
+            self._changed()
+
+    async def _save(self) -> None:
+        now = self._holdings.changes, self._offer.mark
+        if now == self._saved:
+            return
+        try:
+            stock, offer = self.stock(), self._offer
+            await asyncio.to_thread(lambda: self._file.write(state_of(offer, stock)))
+        except OSError as error:
+            log.warning("repository.state_unwritten", source=self.source.name, error=error.strerror or str(error))
+        else:
+            self._saved = now
+
+
+async def _at_once(limit: int, items: list[Ranked], do: Callable[[Ranked], Awaitable[None]]) -> None:
+    waiting = iter(items)
+
+    async def work() -> None:
+        for item in waiting:
+            await do(item)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(limit, len(items))):
+            group.create_task(work())

@@ -1,0 +1,157 @@
+"""Publishing a scraper: pack it, put the archive beside the index, then name it in the index.
+
+In that order, so that an index never names an archive that is not there. A version that is there is never replaced by
+other content; the same content again is nothing to do.
+"""
+
+import asyncio
+import hashlib
+import random
+from pathlib import Path
+from typing import Protocol
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from msgspec import Struct
+
+from scrapeyard.errors import ScraperInvalid, SourceUnavailable
+from scrapeyard.model import Limits, Scraper, ScraperRef
+from scrapeyard.repository.archive.archives import pack
+from scrapeyard.repository.archive.files import ChangedMeanwhile, SourceFile, list_files
+from scrapeyard.repository.archive.folder import scraper_files
+from scrapeyard.repository.archive.loading import Terms, identify, load_files
+from scrapeyard.repository.catalogue.copies import SIGNATURE, Cache
+from scrapeyard.repository.manifest.manifest import CAPABILITIES
+from scrapeyard.repository.publish.index import Change, changed_index
+from scrapeyard.repository.sources.indexed.document import Archived
+from scrapeyard.repository.trust.signing import sign
+
+ATTEMPTS = 30
+"""At the index, when others publish at the same moment; of several, at least one gets through each time."""
+_PAUSE_SECONDS = 0.05
+
+
+class Parcel(Struct, frozen=True, kw_only=True):
+    """A scraper, checked and packed."""
+
+    ref: ScraperRef
+    file: Path
+    entry: Archived
+    is_signed: bool
+
+
+class Published(Struct, frozen=True, kw_only=True):
+    """What became of a parcel."""
+
+    id: str
+    version: str
+    digest: str
+    archive: str
+    size: int
+    sha256: str
+    target: str
+    channel: str
+    outcome: str
+    """`published`; `moved` when only the channel was; `unchanged` when all of it was there already."""
+
+
+class Target(Protocol):
+    """Where scrapers are published to."""
+
+    name: str
+    """Shown in messages; without credentials."""
+
+    async def read_index(self) -> tuple[bytes | None, str]:
+        """The index, None when there is none yet, and a mark of just this state. Raises SourceUnavailable."""
+
+    async def put_archive(self, path: str, file: Path) -> None:
+        """Write an archive whole; the path is named after its content. Raises SourceUnavailable."""
+
+    async def write_index(self, text: bytes, mark: str) -> bool:
+        """Replace the index that had this mark. False when it is another by now: read it again. Raises
+        SourceUnavailable."""
+
+
+def pack_scraper(folder: Path, work: Path, ceiling: Limits, private: Ed25519PrivateKey | None = None) -> Parcel:
+    """Check a scraper and pack it into `work`, an empty folder; with a key, signed. Blocking.
+
+    What an operator must grant, such as the direct network, is taken as granted. Raises ScraperInvalid.
+    """
+    try:
+        scraper = _load(folder, work, ceiling)
+        files = _signed(scraper, work, private)
+        file = work / "archive.tar.gz"
+        with file.open("xb") as stream:
+            pack(files, stream)
+    except OSError as error:
+        raise ScraperInvalid(f"{error.filename or folder}: cannot be read: {error.strerror}") from None
+    except ChangedMeanwhile:
+        raise ScraperInvalid(f"{folder}: changed while it was read; try again") from None
+    return Parcel(
+        ref=scraper.ref,
+        file=file,
+        entry=_entry(file, scraper.ref),
+        is_signed=any(each.name == SIGNATURE for each in files),
+    )
+
+
+async def publish(parcel: Parcel, target: Target, *, channel: str = "", dry_run: bool = False) -> Published:
+    """Put a parcel where it belongs, and point `channel` to it. With `dry_run`, only tell what would happen.
+
+    Raises ScraperInvalid when that version is there with other content, naming both digests; SourceUnavailable.
+    """
+    for attempt in range(ATTEMPTS):
+        text, mark = await target.read_index()
+        change = changed_index(text, parcel.ref, parcel.entry, channel, replace=parcel.is_signed, where=target.name)
+        if change.outcome == "unchanged" or dry_run:
+            return _published(parcel, target, channel, change)
+        if change.outcome == "published":
+            await target.put_archive(parcel.entry.archive, parcel.file)
+        if await target.write_index(change.text, mark):
+            return _published(parcel, target, channel, change)
+        await asyncio.sleep(random.uniform(0, _PAUSE_SECONDS * (attempt + 1)))  # noqa: S311 - no secret
+    raise SourceUnavailable(f"{target.name}: others wrote the index {ATTEMPTS} times meanwhile; try again")
+
+
+def _load(folder: Path, work: Path, ceiling: Limits) -> Scraper:
+    ref, _ = identify(folder)
+    terms = Terms(ceiling=ceiling, direct_network=(ref.id,), capabilities=CAPABILITIES)
+    return load_files(scraper_files(folder, folder.resolve(), str(folder)), Cache(work / "copy"), terms, str(folder))
+
+
+def _signed(scraper: Scraper, work: Path, private: Ed25519PrivateKey | None) -> tuple[SourceFile, ...]:
+    """The files of the copy that was checked, with a new signature in place of an old one."""
+    assert scraper.folder is not None  # noqa: S101 - it was loaded from a folder
+    files = list_files(scraper.folder, scraper.folder, marker="", label=str(scraper.ref))
+    if private is None:
+        return files
+    extra = work / "signature"
+    extra.mkdir()
+    (extra / SIGNATURE).write_bytes(sign(scraper.ref, private))
+    return tuple(file for file in files if file.name != SIGNATURE) + list_files(
+        extra, extra, marker="", label=str(scraper.ref)
+    )
+
+
+def _entry(file: Path, ref: ScraperRef) -> Archived:
+    with file.open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    return Archived(
+        archive=f"archives/{ref.id}/{ref.version}-{sha256[:16]}.tar.gz",
+        size=file.stat().st_size,
+        sha256=sha256,
+        digest=ref.digest,
+    )
+
+
+def _published(parcel: Parcel, target: Target, channel: str, change: Change) -> Published:
+    return Published(
+        id=parcel.ref.id,
+        version=parcel.ref.version,
+        digest=parcel.ref.digest,
+        archive=change.entry.archive,
+        size=change.entry.size,
+        sha256=change.entry.sha256,
+        target=target.name,
+        channel=channel,
+        outcome=change.outcome,
+    )
