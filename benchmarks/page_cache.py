@@ -9,13 +9,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from benchmarks.quantiles import median, quantile
-from scrapeyard.engines.cache.cached import Cached
 from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
+from scrapeyard.engines.cache.stage import Cached
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.sites.site import Sites
 from scrapeyard.model import FetchPolicy
 from scrapeyard.settings import CacheSettings
 

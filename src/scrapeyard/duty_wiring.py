@@ -7,7 +7,7 @@ from scrapeyard.dispatch.schedules import Schedules
 from scrapeyard.dispatch.webhook_sending import Sender
 from scrapeyard.dispatch.webhooks import Webhooks
 from scrapeyard.engine_wiring import Up
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.intake.filling import Intake
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue

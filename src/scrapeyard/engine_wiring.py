@@ -3,26 +3,26 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from scrapeyard.engines.assembly import Engine, Shared, assemble, near_pages
-from scrapeyard.engines.budget_jobs import OwnLedgers
-from scrapeyard.engines.budget_redis import RedisJobLedgers
+from scrapeyard.engines.budget.jobs import OwnLedgers
+from scrapeyard.engines.budget.meters import Meters
+from scrapeyard.engines.budget.redis import RedisJobLedgers
 from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.cache.forgetting import Invalidations
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
-from scrapeyard.engines.http import WreqEngine
-from scrapeyard.engines.meters import Meters
-from scrapeyard.engines.proxies.kept import KeptPools
+from scrapeyard.engines.escalation.memory import MemoryWays
+from scrapeyard.engines.escalation.port import WayMemory
+from scrapeyard.engines.escalation.redis import RedisWays
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.pipeline import Engine, Shared, assemble, near_pages
+from scrapeyard.engines.politeness.memory import MemoryGate
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.port import SiteGate
+from scrapeyard.engines.politeness.redis import RedisGate
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.sites.memory import MemoryGate
-from scrapeyard.engines.sites.policies import SitePolicies
-from scrapeyard.engines.sites.port import SiteGate
-from scrapeyard.engines.sites.redis_gate import RedisGate
-from scrapeyard.engines.sites.site import Sites
-from scrapeyard.engines.ways.memory import MemoryWays
-from scrapeyard.engines.ways.port import WayMemory
-from scrapeyard.engines.ways.redis import RedisWays
+from scrapeyard.engines.proxies.stored import KeptPools
 from scrapeyard.gateway import way_documents
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings

@@ -16,8 +16,8 @@ from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.dispatch.dispatcher import Dispatcher
 from scrapeyard.duty_wiring import start_schedules, start_webhooks
 from scrapeyard.engine_wiring import WebParts, start_engine
-from scrapeyard.engines.assembly import Engine
-from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.pipeline import Engine
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.extract.processes import ProcessExtractor
 from scrapeyard.intake.filling import Intake

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from scrapeyard.engines.budget import Budgets
-from scrapeyard.engines.budget_jobs import JobLedgers, OwnLedgers
-from scrapeyard.engines.budget_ledger import Spent
-from scrapeyard.engines.budget_redis import RedisJobLedgers
+from scrapeyard.engines.budget.jobs import JobLedgers, OwnLedgers
+from scrapeyard.engines.budget.ledger import Spent
+from scrapeyard.engines.budget.redis import RedisJobLedgers
+from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.port import Caller
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, new_id

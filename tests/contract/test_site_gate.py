@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from scrapeyard.engines.sites import redis_gate, redis_scripts
-from scrapeyard.engines.sites.memory import MAX_SITES, MemoryGate
-from scrapeyard.engines.sites.port import UNUSED, SiteGate, SiteLimits, SiteState, Turn, Verdict
-from scrapeyard.engines.sites.redis_gate import RedisGate
+from scrapeyard.engines.politeness import redis, redis_scripts
+from scrapeyard.engines.politeness.memory import MAX_SITES, MemoryGate
+from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteLimits, SiteState, Turn, Verdict
+from scrapeyard.engines.politeness.redis import RedisGate
 from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 
@@ -100,8 +100,8 @@ def _redis(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
     )
     assert real != redis_scripts._SHARED
     for name in ("ENTER", "REPORT", "LOOK", "RESET"):
-        monkeypatch.setattr(redis_gate, name, redis_scripts.Script(name.lower()))
-    monkeypatch.setattr(redis_gate, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        monkeypatch.setattr(redis, name, redis_scripts.Script(name.lower()))
+    monkeypatch.setattr(redis, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     stand = Stand(make=lambda: ClockedGate(server.url, patience_seconds=PATIENCE), server=server, clock=clock)
     stand.show()
     return stand
@@ -574,7 +574,7 @@ async def test_what_a_living_process_holds_is_renewed(stand: Stand) -> None:
     turn = await gate.enter(SITE, SiteLimits(concurrency=1), PATIENT)
     assert not turn.is_local
     first = lease(stand, turn)
-    await stand.later(redis_gate.RENEW_SECONDS)
+    await stand.later(redis.RENEW_SECONDS)
     async with asyncio.timeout(PATIENCE):
         while lease(stand, turn) <= first:
             await asyncio.sleep(0.02)

@@ -7,11 +7,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from scrapeyard.engines.escalation.memory import MemoryWays
+from scrapeyard.engines.escalation.port import MOST_COUNTED, NOTHING, WayMemory
+from scrapeyard.engines.escalation.redis import RedisWays
+from scrapeyard.engines.route import Proxy
 from scrapeyard.engines.solver.clearance import Clearance, ClearedCookie
-from scrapeyard.engines.way import Proxy
-from scrapeyard.engines.ways.memory import MemoryWays
-from scrapeyard.engines.ways.port import MOST_COUNTED, NOTHING, WayMemory
-from scrapeyard.engines.ways.redis import RedisWays
 from scrapeyard.gateway import way_documents
 from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer

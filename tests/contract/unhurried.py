@@ -15,7 +15,7 @@ TIMEOUTS: dict[str, object] = {
     "scrapeyard.blobs.objects._PATIENCE": timedelta(seconds=PATIENCE),
     "scrapeyard.dispatch.webhooks.ROUND_SECONDS": PATIENCE,
     "scrapeyard.engines.cache.redis.ANSWER_SECONDS": PATIENCE,
-    "scrapeyard.engines.ways.redis.ANSWER_SECONDS": PATIENCE,
+    "scrapeyard.engines.escalation.redis.ANSWER_SECONDS": PATIENCE,
     "scrapeyard.redis.link.CONNECT_SECONDS": PATIENCE,
     "scrapeyard.sandbox.parents._FORK_PATIENCE": PATIENCE,
     "scrapeyard.sandbox.session._EXIT_PATIENCE": PATIENCE,

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.gateway.app import GatewayServices, application
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.intake.filling import Intake

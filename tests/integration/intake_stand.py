@@ -11,8 +11,8 @@ from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS, PAGE
-from scrapeyard.engines.http import WreqEngine
-from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.intake.filling import Intake
 from scrapeyard.intake.following import Following
 from scrapeyard.intake.reading import Reading

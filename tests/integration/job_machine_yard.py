@@ -19,8 +19,8 @@ from scrapeyard.builtin import BUILTINS, ECHO, Builtin
 from scrapeyard.builtin.echo import echo
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.dispatch.dispatcher import Dispatcher
-from scrapeyard.engines.http import WreqEngine
-from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway.app import GatewayServices, application
 from scrapeyard.gateway.services import Gateway

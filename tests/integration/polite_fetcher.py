@@ -12,12 +12,12 @@ from collections import Counter
 from contextlib import AsyncExitStack
 from typing import Any
 
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.redis import RedisGate
+from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.politeness.stage import Gated
 from scrapeyard.engines.port import Caller, FetchRequest
-from scrapeyard.engines.sites.gate_stage import Gated
-from scrapeyard.engines.sites.policies import SitePolicies
-from scrapeyard.engines.sites.redis_gate import RedisGate
-from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import FetchFailed
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import HttpSettings, SiteSettings

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from scrapeyard.engines.cache.cached import Cached
 from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.cache.forgetting import Invalidations
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.cache.stage import Cached
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
-from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, FetchPolicy, Invalidate, Scraper, ScraperRef
 from scrapeyard.queues import channels

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from scrapeyard.engines.http.url import Address
 from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.route import Proxy
 from scrapeyard.engines.solver.flaresolverr import FlareSolverr
 from scrapeyard.engines.solver.passage import Passage
 from scrapeyard.engines.solver.port import Solved, SolverAway
-from scrapeyard.engines.target import Address
-from scrapeyard.engines.way import Proxy
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason, Scraper, ScraperRef
 from scrapeyard.settings import EscalationSettings, HttpSettings

@@ -8,14 +8,14 @@ from contextlib import suppress
 
 import pytest
 
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.politeness.memory import MemoryGate
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.port import SiteState
+from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.politeness.stage import Gated
+from scrapeyard.engines.politeness.verdicts import of_failure
 from scrapeyard.engines.port import Caller, FetchRequest
-from scrapeyard.engines.sites.gate_stage import Gated
-from scrapeyard.engines.sites.memory import MemoryGate
-from scrapeyard.engines.sites.policies import SitePolicies
-from scrapeyard.engines.sites.port import SiteState
-from scrapeyard.engines.sites.site import Sites
-from scrapeyard.engines.sites.verdicts import of_failure
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.queues.memory import MemoryQueue

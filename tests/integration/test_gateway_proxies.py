@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from scrapeyard.engines.meters import Meters, day_of
-from scrapeyard.engines.proxies.kept import KeptPools, in_tiers
+from scrapeyard.engines.budget.meters import Meters, day_of
 from scrapeyard.engines.proxies.pools import ProxyPools
+from scrapeyard.engines.proxies.stored import KeptPools, in_tiers
 from scrapeyard.errors import FetchFailed, StoreUnavailable
 from scrapeyard.settings import ProxyPool, ProxySettings, Settings
 from scrapeyard.store.ports.runs import KeptPool

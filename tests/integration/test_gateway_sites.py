@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from scrapeyard.engines.sites.memory import MemoryGate
-from scrapeyard.engines.sites.policies import SitePolicies
-from scrapeyard.engines.sites.port import SiteLimits, Verdict
+from scrapeyard.engines.politeness.memory import MemoryGate
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.port import SiteLimits, Verdict
 from scrapeyard.gateway import site_desk
 from scrapeyard.gateway.app import application
 from scrapeyard.gateway.services import Gateway
@@ -44,7 +44,7 @@ async def ways(sites: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
 @pytest.fixture
 async def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stand]:
     # the other process learns by the signal or not at all, however slow the machine is
-    monkeypatch.setattr("scrapeyard.engines.sites.policies.EVERY_SECONDS", 3600.0)
+    monkeypatch.setattr("scrapeyard.engines.politeness.policies.EVERY_SECONDS", 3600.0)
     gate = MemoryGate(clock=lambda: 1000.0)  # stands still
     async with open_services(tmp_path, SETTINGS) as backends:
         services = replace(backends, gate=gate, more_of_sites=(ways,))

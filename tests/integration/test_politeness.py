@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.engines.sites.policies import SitePolicies
-from scrapeyard.engines.sites.redis_gate import RedisGate
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.redis import RedisGate
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import SiteSettings
 from scrapeyard.store.ports.runs import SiteRules

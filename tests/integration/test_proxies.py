@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import trustme
 
-from scrapeyard.engines.budget import Budgets
-from scrapeyard.engines.budget_jobs import OwnLedgers
-from scrapeyard.engines.http import WreqEngine
-from scrapeyard.engines.metered import Metered
-from scrapeyard.engines.meters import Meters
+from scrapeyard.engines.budget.jobs import OwnLedgers
+from scrapeyard.engines.budget.metered import Metered
+from scrapeyard.engines.budget.meters import Meters
+from scrapeyard.engines.budget.stage import Budgets
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.sites.site import Sites
-from scrapeyard.engines.way import PLAIN, Way
+from scrapeyard.engines.route import PLAIN, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings, HttpSettings, ProxyPool

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.engines import robots_copies
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.robots import Robots
-from scrapeyard.engines.robots_copies import RobotsCopies
-from scrapeyard.engines.sites.policies import SitePolicies
-from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.robots import copies as robots_copies
+from scrapeyard.engines.robots.copies import RobotsCopies
+from scrapeyard.engines.robots.stage import Robots
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, FetchPolicy, Scraper, ScraperRef
 from scrapeyard.queues.memory import MemoryQueue

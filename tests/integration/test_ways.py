@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.engines.budget import Budgets
-from scrapeyard.engines.budget_jobs import OwnLedgers
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.budget.jobs import OwnLedgers
+from scrapeyard.engines.budget.stage import Budgets
+from scrapeyard.engines.escalation import escalation
+from scrapeyard.engines.escalation import redis as redis_ways
+from scrapeyard.engines.escalation.memory import MemoryWays
+from scrapeyard.engines.escalation.port import WayMemory
+from scrapeyard.engines.escalation.redis import RedisWays
+from scrapeyard.engines.escalation.stage import Ways
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.http.url import Address
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.route import PLAIN, Way
 from scrapeyard.engines.solver.flaresolverr import FlareSolverr
 from scrapeyard.engines.solver.passage import Passage
-from scrapeyard.engines.target import Address
-from scrapeyard.engines.way import PLAIN, Way
-from scrapeyard.engines.ways import climb
-from scrapeyard.engines.ways import redis as redis_ways
-from scrapeyard.engines.ways.memory import MemoryWays
-from scrapeyard.engines.ways.port import WayMemory
-from scrapeyard.engines.ways.redis import RedisWays
-from scrapeyard.engines.ways.stage import Ways
 from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway import way_documents
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
@@ -331,7 +331,7 @@ async def test_a_429_that_is_a_captcha_is_escalated(site: Site) -> None:
 async def test_the_time_that_was_asked_for_covers_all_ways(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that the first answer moves until half a second is left."""
     now, gone = 0.0, asyncio.Event()
-    monkeypatch.setattr(climb, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(escalation, "time", SimpleNamespace(monotonic=lambda: now))
 
     async def slow(asked: Asked, writer: asyncio.StreamWriter) -> None:
         nonlocal now

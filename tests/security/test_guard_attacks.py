@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.engines.http import WreqEngine
-from scrapeyard.engines.names import Resolve
+from scrapeyard.engines.http.dns import Resolve
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.http.url import Address
 from scrapeyard.engines.port import Caller, FetchRequest
-from scrapeyard.engines.target import Address
-from scrapeyard.engines.way import Proxy, Way
+from scrapeyard.engines.route import Proxy, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings

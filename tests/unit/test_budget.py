@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from structlog.testing import capture_logs
 
-from scrapeyard.engines.budget import Budgeted, Budgets
-from scrapeyard.engines.budget_jobs import OwnLedgers
-from scrapeyard.engines.budget_ledger import Ledger, Spent
-from scrapeyard.engines.metered import Metered
-from scrapeyard.engines.meters import Meters
+from scrapeyard.engines.budget.jobs import OwnLedgers
+from scrapeyard.engines.budget.ledger import Ledger, Spent
+from scrapeyard.engines.budget.metered import Metered
+from scrapeyard.engines.budget.meters import Meters
+from scrapeyard.engines.budget.stage import Budgeted, Budgets
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.sites.site import Sites
-from scrapeyard.engines.way import PLAIN, Proxy, Way
+from scrapeyard.engines.route import PLAIN, Proxy, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings
@@ -280,7 +280,7 @@ async def test_meters_survive_a_store_that_is_away(tmp_path: Any) -> None:
 
 
 async def test_meters_hold_a_bounded_number_and_lose_nothing(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapeyard.engines.meters.MOST", 10)
+    monkeypatch.setattr("scrapeyard.engines.budget.meters.MOST", 10)
     store = SqlStore(migrated(tmp_path / "meters.db"))
     meters = Meters(store)
     for n in range(100):

@@ -12,11 +12,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from scrapeyard.engines.cache.cached import Cached
 from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.cache.memory import MemoryPages
+from scrapeyard.engines.cache.stage import Cached
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.sites.site import Sites
 from scrapeyard.model import FetchPolicy, Invalidate, Scraper, ScraperRef
 from scrapeyard.settings import CacheSettings
 

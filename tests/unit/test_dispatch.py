@@ -15,7 +15,7 @@ from scrapeyard.dispatch.deliveries import deliver
 from scrapeyard.dispatch.dispatcher import LEAD_SECONDS, Dispatcher
 from scrapeyard.dispatch.missing import GRACE_SECONDS
 from scrapeyard.dispatch.submit import Order, build_runs
-from scrapeyard.engines.meters import day_of
+from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Outcome, Priority, Run, RunStatus, new_id
 from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from scrapeyard.engines.politeness.memory import MemoryGate
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.port import SiteState
+from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.politeness.stage import Gated
+from scrapeyard.engines.politeness.verdicts import of_failure, of_response, retry_after
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
-from scrapeyard.engines.sites.gate_stage import Gated
-from scrapeyard.engines.sites.memory import MemoryGate
-from scrapeyard.engines.sites.policies import SitePolicies
-from scrapeyard.engines.sites.port import SiteState
-from scrapeyard.engines.sites.site import Sites
-from scrapeyard.engines.sites.verdicts import of_failure, of_response, retry_after
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.queues.memory import MemoryQueue

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.engines.guard import Guard, HostPatterns, Kind, kind_of
-from scrapeyard.engines.target import MAX_URL, Address, join_target, parse_target
+from scrapeyard.engines.http.guard import Guard, HostPatterns, Kind, kind_of
+from scrapeyard.engines.http.url import MAX_URL, Address, join_target, parse_target
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason
 

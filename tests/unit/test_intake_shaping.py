@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.builtin import BUILTINS, PAGE
-from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import BadRequest
 from scrapeyard.intake.checking import check_source
 from scrapeyard.intake.keys import canonical, is_key, key_of, key_of_url

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from scrapeyard.engines.proxies.health import LONGEST_SECONDS, Health
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.way import Proxy
+from scrapeyard.engines.route import Proxy
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.model.proxies import read_proxy_url

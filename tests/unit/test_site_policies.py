@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from scrapeyard.engines.sites.policies import SitePolicies
-from scrapeyard.engines.sites.port import SiteLimits
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.port import SiteLimits
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import SiteSettings
 from scrapeyard.store.ports.runs import SiteRules
@@ -98,7 +98,7 @@ async def test_rules_are_there_from_the_start(make: Callable[[], SitePolicies], 
 async def test_an_edit_whose_signal_was_lost_is_found(
     make: Callable[[], SitePolicies], store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scrapeyard.engines.sites.policies.EVERY_SECONDS", 0.05)
+    monkeypatch.setattr("scrapeyard.engines.politeness.policies.EVERY_SECONDS", 0.05)
     policies = make()
     await policies.start()
     await store.put_site_rules(SiteRules(site=SITE, rate=1, updated_at=1))
@@ -108,7 +108,7 @@ async def test_an_edit_whose_signal_was_lost_is_found(
 async def test_while_the_store_is_away_the_last_known_stay_in_force(
     make: Callable[[], SitePolicies], store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scrapeyard.engines.sites.policies.EVERY_SECONDS", 0.02)
+    monkeypatch.setattr("scrapeyard.engines.politeness.policies.EVERY_SECONDS", 0.02)
     await store.put_site_rules(SiteRules(site=SITE, rate=1, updated_at=1))
     policies = make()
     await policies.start()

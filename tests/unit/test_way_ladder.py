@@ -2,11 +2,11 @@
 
 import pytest
 
+from scrapeyard.engines.escalation.doubts import Doubts
+from scrapeyard.engines.escalation.planner import Ladder, Rung, trim
+from scrapeyard.engines.escalation.port import NOTHING, Remembered, Tried
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.ways.doubts import Doubts
-from scrapeyard.engines.ways.ladder import Ladder, Rung, trim
-from scrapeyard.engines.ways.port import NOTHING, Remembered, Tried
 from scrapeyard.model import FetchPolicy
 from scrapeyard.settings import EscalationSettings, ProxyPool
 

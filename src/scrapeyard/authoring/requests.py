@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from scrapeyard.authoring.redaction import Veil, clean_body, clean_url
-from scrapeyard.engines.admission import check_allowed, first_hop
+from scrapeyard.engines.http.checks import check_allowed, first_hop
 from scrapeyard.engines.port import FetchRequest
 from scrapeyard.model import Scraper
 

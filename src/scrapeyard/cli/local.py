@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperNotFound
 from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id

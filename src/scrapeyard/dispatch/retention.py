@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.engines.meters import day_of
+from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.runs import Store
 from scrapeyard.telemetry.events import get_log

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
-from scrapeyard.engines.budget_ledger import Ledger
+from scrapeyard.engines.budget.ledger import Ledger
 from scrapeyard.model import BudgetLimits, FetchPolicy, Scraper
 
 Keep = Callable[[AsyncIterator[bytes], str], Awaitable[int]]

@@ -8,8 +8,8 @@ from starlette.types import Receive
 
 from scrapeyard.engines.cache.forgetting import forget
 from scrapeyard.engines.cache.port import PageStore
-from scrapeyard.engines.sites.site import Sites, is_host
-from scrapeyard.engines.target import canonical_host, parse_target
+from scrapeyard.engines.http.url import canonical_host, parse_target
+from scrapeyard.engines.politeness.site import Sites, is_host
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.gateway.cache_schemas import InvalidateCall, WarmCall
 from scrapeyard.gateway.calls import Asked

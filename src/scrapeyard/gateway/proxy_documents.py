@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from scrapeyard.engines.meters import day_of
+from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.engines.proxies import brightdata
-from scrapeyard.engines.proxies.kept import KeptPools
+from scrapeyard.engines.proxies.stored import KeptPools
 from scrapeyard.gateway.documents import instant
 from scrapeyard.model.proxies import read_proxy_url
 from scrapeyard.settings import ProxyPool

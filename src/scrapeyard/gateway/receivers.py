@@ -2,7 +2,7 @@
 
 from typing import Final, Protocol
 
-from scrapeyard.engines.target import parse_target
+from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.gateway.schemas import RunWebhookCall
 from scrapeyard.model.webhook import Webhook

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.cache.port import PageStore
-from scrapeyard.engines.proxies.kept import KeptPools
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.port import SiteGate
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.sites.policies import SitePolicies
-from scrapeyard.engines.sites.port import SiteGate
-from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.proxies.stored import KeptPools
 from scrapeyard.gateway.caching import Caching
 from scrapeyard.gateway.cancelling import Cancelling
 from scrapeyard.gateway.health import Health

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from scrapeyard.engines.sites.policies import SitePolicies
-from scrapeyard.engines.sites.port import SiteGate, SiteState
-from scrapeyard.engines.sites.site import Sites, is_host
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.port import SiteGate, SiteState
+from scrapeyard.engines.politeness.site import Sites, is_host
 from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.documents import instant
 from scrapeyard.gateway.problems import Refusal

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scrapeyard.engines.ways.port import Remembered
+from scrapeyard.engines.escalation.port import Remembered
 from scrapeyard.gateway.documents import instant
 
 

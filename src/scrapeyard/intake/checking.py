@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scrapeyard.engines.target import parse_target
+from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.intake.patterns import Chooser
 from scrapeyard.intake.rows import Piece

@@ -17,7 +17,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.engines.sites.site import Sites
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import NotFound, ScrapeyardError
 from scrapeyard.intake.links import Links, raw_bytes, unpacked_result
 from scrapeyard.intake.rows import ListRefused

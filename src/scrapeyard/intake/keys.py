@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from scrapeyard.engines.target import parse_target
+from scrapeyard.engines.http.url import parse_target
 from scrapeyard.model.job import ITEM_KEY
 
 _DIGEST_BYTES: Final = 12

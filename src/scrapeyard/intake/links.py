@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.engines.decompress import Corrupt, OverLimit, decompress
-from scrapeyard.engines.sites.site import Sites
-from scrapeyard.engines.target import parse_target
+from scrapeyard.engines.http.decompress import Corrupt, OverLimit, decompress
+from scrapeyard.engines.http.url import parse_target
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import FetchFailed
 from scrapeyard.intake.keys import key_of
 from scrapeyard.intake.patterns import Chooser

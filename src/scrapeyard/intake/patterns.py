@@ -7,7 +7,7 @@ import re
 
 import jsonschema_rs
 
-from scrapeyard.engines.target import parse_target
+from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import BadRequest
 from scrapeyard.intake.source import MAX_PATTERNS, Choice
 

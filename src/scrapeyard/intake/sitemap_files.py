@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 from msgspec import Struct
 
-from scrapeyard.engines.target import MAX_URL
+from scrapeyard.engines.http.url import MAX_URL
 from scrapeyard.intake.ampersands import Ampersands
 from scrapeyard.intake.rows import BadRow
 from scrapeyard.intake.url_rows import UrlParser

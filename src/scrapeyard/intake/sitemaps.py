@@ -12,9 +12,9 @@ from urllib.parse import urljoin
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, HttpEngine
-from scrapeyard.engines.robots_rules import MAX_BYTES, tidy
-from scrapeyard.engines.target import parse_target
+from scrapeyard.engines.robots.rules import MAX_BYTES, tidy
 from scrapeyard.errors import FetchFailed
 from scrapeyard.intake.fetched import FetchedAgain, stream_file
 from scrapeyard.intake.patterns import Chooser

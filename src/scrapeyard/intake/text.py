@@ -4,7 +4,7 @@ import asyncio
 import codecs
 from collections.abc import AsyncIterator, Iterator
 
-from scrapeyard.engines.decompress import Corrupt, OverLimit, Unpacking
+from scrapeyard.engines.http.decompress import Corrupt, OverLimit, Unpacking
 from scrapeyard.intake.rows import ListUnreadable
 
 PIECE = 32 * 1024

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scrapeyard.engines.target import parse_target
+from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import FetchFailed
 from scrapeyard.intake.lines import LineParser
 from scrapeyard.intake.rows import MAX_REASON, BadRow, Piece

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin import Builtin
+from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import HttpEngine
-from scrapeyard.engines.sites.site import Sites
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import Delivery
 from scrapeyard.model.job import Batch, BatchItem, Job

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import trustme
 
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.way import PLAIN, Way
+from scrapeyard.engines.route import PLAIN, Way
 from scrapeyard.model import Scraper
 from scrapeyard.settings import HttpSettings
 from scrapeyard.store.ports.runs import SessionStore

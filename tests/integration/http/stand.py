@@ -6,8 +6,8 @@ from ipaddress import IPv4Address
 
 import pytest
 
+from scrapeyard.engines.http.url import Address
 from scrapeyard.engines.port import FetchResponse
-from scrapeyard.engines.target import Address
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, Scraper, ScraperRef
 

@@ -9,7 +9,7 @@ import brotli
 import pytest
 import zstandard
 
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import MB, reason_of

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from ipaddress import IPv4Address
 from typing import Any
 
-from scrapeyard.engines.clients import Clients, Dress
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.clients import Clients, Dress
+from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.errors import BlobsUnavailable
 from scrapeyard.model import ExitReason

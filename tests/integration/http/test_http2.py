@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from tests.sites.http2 import Http2Site, http2_site
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import trustme
 
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.http.url import Address
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.target import Address
-from scrapeyard.engines.way import Proxy, Way
+from scrapeyard.engines.route import Proxy, Way
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import failure_of, reason_of
 from tests.sites.proxy import LOGIN, PASSWORD, USER, plain_proxy, proxy

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.http.url import Address
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.target import Address
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import reason_of, scraper
 from tests.sites.site import Site, page, redirect

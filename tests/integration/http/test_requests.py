@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from scrapeyard.builtin import BUILTINS
-from scrapeyard.engines.http import WreqEngine
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.http.profiles import find_profile
 from scrapeyard.engines.port import Caller, FetchRequest
-from scrapeyard.engines.profiles import find_profile
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import HTML, reason_of
 from tests.sites.site import Site, page, raw, redirect

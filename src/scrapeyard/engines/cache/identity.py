@@ -12,8 +12,8 @@ from operator import attrgetter
 import msgspec
 
 from scrapeyard.engines.cache.port import PageKey
+from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.port import Caller, FetchRequest
-from scrapeyard.engines.target import Target
 from scrapeyard.model import FetchPolicy
 
 CALLER = "@caller"

@@ -14,7 +14,7 @@ from typing import Protocol
 from scrapeyard.engines.proxies import brightdata
 from scrapeyard.engines.proxies.health import Health
 from scrapeyard.engines.proxies.place import Place
-from scrapeyard.engines.way import Proxy
+from scrapeyard.engines.route import Proxy
 from scrapeyard.model.proxies import read_proxy_url
 from scrapeyard.settings import ProxyPool
 

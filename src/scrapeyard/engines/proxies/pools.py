@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from scrapeyard.engines.proxies.place import Place
 from scrapeyard.engines.proxies.pool import Exits, exits_of
-from scrapeyard.engines.way import Proxy
+from scrapeyard.engines.route import Proxy
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import ProxyPool

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from scrapeyard.engines.target import parse_target
-from scrapeyard.engines.way import Proxy, Way
+from scrapeyard.engines.http.url import parse_target
+from scrapeyard.engines.route import Proxy, Way
 from scrapeyard.errors import FetchFailed
 
 MAX_COOKIES = 60

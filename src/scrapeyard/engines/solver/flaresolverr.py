@@ -17,11 +17,13 @@ import msgspec
 from wreq import Client, Method, Response
 from wreq.redirect import Policy
 
-from scrapeyard.engines.admission import check_allowed
-from scrapeyard.engines.body import read_wire
-from scrapeyard.engines.failures import WREQ_ERRORS
+from scrapeyard.engines.http.body import read_wire
+from scrapeyard.engines.http.checks import check_allowed
+from scrapeyard.engines.http.failures import WREQ_ERRORS
+from scrapeyard.engines.http.profiles import profile_of
+from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.profiles import profile_of
+from scrapeyard.engines.route import Proxy
 from scrapeyard.engines.solver.clearance import Clearance
 from scrapeyard.engines.solver.passage import Passage
 from scrapeyard.engines.solver.port import Solved, SolverAway
@@ -35,8 +37,6 @@ from scrapeyard.engines.solver.wire import (
     proxy_words,
     read_answer,
 )
-from scrapeyard.engines.target import Target, parse_target
-from scrapeyard.engines.way import Proxy
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason, new_id
 from scrapeyard.settings import EscalationSettings

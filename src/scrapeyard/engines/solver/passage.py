@@ -1,8 +1,8 @@
 """Whether a page may be handed to a browser that is not ours: the guard, without a connection."""
 
-from scrapeyard.engines.guard import Guard
-from scrapeyard.engines.names import Names, Resolve, system_resolve
-from scrapeyard.engines.target import Target
+from scrapeyard.engines.http.dns import Names, Resolve, system_resolve
+from scrapeyard.engines.http.guard import Guard
+from scrapeyard.engines.http.url import Target
 from scrapeyard.settings import HttpSettings
 
 

@@ -5,8 +5,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.route import Proxy
 from scrapeyard.engines.solver.clearance import Clearance
-from scrapeyard.engines.way import Proxy
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 

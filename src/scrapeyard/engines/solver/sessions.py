@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.route import Proxy
 from scrapeyard.engines.solver.wire import proxy_words
-from scrapeyard.engines.way import Proxy
 from scrapeyard.errors import FetchFailed
 
 TTL_MINUTES = 30

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from scrapeyard.engines.proxies.kept import KeptPools, secrets_of
+from scrapeyard.engines.proxies.stored import KeptPools, secrets_of
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.openapi import refusals
 from scrapeyard.gateway.problems import Refusal

@@ -1,0 +1,105 @@
+"""Which answers are kept, for how long, and for whom."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from scrapeyard.engines.cache.directives import Wish
+from scrapeyard.engines.cache.identity import CALLER
+from scrapeyard.engines.cache.port import KeptPage
+from scrapeyard.engines.port import FetchResponse
+from scrapeyard.errors import SettingsInvalid
+
+KEPT_STATUSES = frozenset({200, 203, 204, 300, 301, 308, 404, 410})
+_MISSING_STATUSES = frozenset({404, 410})
+MISSING_SECONDS = 60.0
+"""A page that is not there may come."""
+_MAX_NAMES = 16
+_MAX_NAME = 64
+
+
+class Terms:
+    """How long pages are kept at most, by content type. Raises SettingsInvalid naming what cannot be read."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._seconds: dict[str, float] = {}
+        for line in lines:
+            kind, equals, seconds = line.partition("=")
+            kind = kind.strip().lower()
+            try:
+                self._seconds[kind] = float(seconds)
+            except ValueError:
+                equals = ""
+            if not equals or kind.count("/") != 1 or not 0 <= self._seconds[kind] < float("inf"):
+                raise SettingsInvalid(
+                    f"cache.ttl_seconds: {line[:100]!r}: write type/subtype=seconds or type/*=seconds"
+                )
+
+    def seconds(self, content_type: str) -> float:
+        """0: not kept. The whole type counts before `type/*` before `*/*`; a page without a type is `*/*`."""
+        kind = content_type.partition(";")[0].strip().lower()
+        family = kind.partition("/")[0] + "/*"
+        for name in (kind, family, "*/*"):
+            if name in self._seconds:
+                return self._seconds[name]
+        return 0.0
+
+
+class Keepable(Struct, frozen=True):
+    """An answer that is kept, and the names that decide who may have it."""
+
+    page: KeptPage
+    vary: tuple[str, ...]
+    """Empty: everyone who asks by the first key."""
+
+
+def keepable(response: FetchResponse, wish: Wish, terms: Terms, now: float, max_bytes: int) -> Keepable | None:
+    """None: this answer is not kept."""
+    if response.status not in KEPT_STATUSES or len(response.body) > max_bytes:
+        return None
+    headers = _headers(response)
+    control = _tokens(headers.get("cache-control", ""))
+    vary = _vary(headers, control)
+    if vary is None or ("no-store" in control and not wish.explicit):
+        return None
+    seconds = terms.seconds(headers.get("content-type", ""))
+    if response.status in _MISSING_STATUSES:
+        seconds = min(seconds, MISSING_SECONDS)
+    fetched_at = now - response.elapsed_ms / 1000
+    page = KeptPage(
+        url=response.url,
+        status=response.status,
+        headers=response.headers,
+        body=response.body,
+        encoding=response.encoding,
+        redirects=response.redirects,
+        fetched_at=fetched_at,
+        expires_at=fetched_at + seconds,
+    )
+    return Keepable(page, vary) if page.expires_at > now else None
+
+
+def _vary(headers: Mapping[str, str], control: frozenset[str]) -> tuple[str, ...] | None:
+    """Names that the answer varies by; None when nobody else's request can be known to be equal.
+
+    What an answer sets a cookie with, or calls private, is the caller's own. Bodies are kept decompressed, so that
+    encodings do not matter.
+    """
+    names = _tokens(headers.get("vary", "")) - {"accept-encoding"}
+    if "*" in names or len(names) > _MAX_NAMES or any(len(name) > _MAX_NAME for name in names):
+        return None
+    own = {CALLER} if "private" in control or "set-cookie" in headers else set()
+    return tuple(sorted(names | own))
+
+
+def _headers(response: FetchResponse) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for given, value in response.headers:
+        name = given.lower()
+        found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def _tokens(value: str) -> frozenset[str]:
+    """Of a list with commas, in lower case, without what follows an equals sign."""
+    return frozenset(token for part in value.split(",") if (token := part.partition("=")[0].strip().lower()))

@@ -1,0 +1,237 @@
+"""The outermost stage: a kept page serves, and equal requests in flight become one.
+
+    wish      does this request want anything of the cache
+    find      memory, then the shared tier; the page may be too old, and then helps to ask the site whether it stands
+    join      wait for an equal request of this worker, or of another one
+    obtain    ask the site, perhaps on the condition that the page has changed
+    keep      in memory, shared, or both
+
+Limits: a page that serves sets no cookies in the script's session. A POST drops nothing. While a request waits for an
+equal one, its run keeps its slot.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrapeyard.engines.cache import validators
+from scrapeyard.engines.cache.directives import Wish, wish_of
+from scrapeyard.engines.cache.forgetting import forget
+from scrapeyard.engines.cache.identity import flight_key, page_key, variant
+from scrapeyard.engines.cache.memory import MemoryPages
+from scrapeyard.engines.cache.port import KeptPage, PageKey, PageStore
+from scrapeyard.engines.cache.rules import Keepable, Terms, keepable
+from scrapeyard.engines.cache.single_flight import Flights
+from scrapeyard.engines.cache.time_limit import PatientPages
+from scrapeyard.engines.cache.write_back import Behind
+from scrapeyard.engines.http.checks import check_allowed
+from scrapeyard.engines.http.url import parse_target
+from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import Invalidate
+from scrapeyard.settings import CacheSettings
+
+WAY = "cache"
+CLAIM_SECONDS = 10.0
+OTHERS_SECONDS = 5.0
+"""How long a worker waits for another that fetches the same page."""
+_LOOK_SECONDS = 0.05
+_BEHIND_BYTES = 32 * 1024 * 1024
+
+
+class _Errand(Struct, frozen=True):
+    """One request with all that the steps need."""
+
+    request: FetchRequest
+    caller: Caller
+    wish: Wish
+    key: PageKey
+    began: float
+
+
+class Cached:
+    """One per worker. `memory` may be shared with nobody; `shared` is started and stopped by its maker."""
+
+    def __init__(
+        self,
+        inner: Fetch,
+        memory: MemoryPages,
+        shared: PageStore,
+        settings: CacheSettings,
+        sites: Sites,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Raises SettingsInvalid when `ttl_seconds` cannot be read."""
+        self._inner = inner
+        self._memory = memory
+        self._shared = PatientPages(shared)
+        self._settings = settings
+        self._sites = sites
+        self._clock = clock
+        self._terms = Terms(settings.ttl_seconds)
+        self._max_bytes = int(settings.max_page_mb * 2**20)
+        self._flights = Flights()
+        self._behind = Behind(shared, _BEHIND_BYTES)
+        self._drops = 0
+        """Counts invalidations: what was asked for before one is not kept after it."""
+
+    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+        """Get a page, kept or fetched. Raises FetchFailed."""
+        wish = wish_of(request, caller, self._settings)
+        if wish is None:
+            return await self._inner(request, caller)
+        began = time.perf_counter()
+        target = parse_target(request.url)
+        key = page_key(request, caller, target, self._sites.of(target.host))
+        errand = _Errand(request, caller, wish, key, began)
+        page = self._near(errand)
+        if page is None or not self._serves(page, errand):
+            page = _newer(page, await self._far(errand))
+        if page is not None and self._serves(page, errand):
+            return self._served(page, errand)
+        return await self._join(errand, page)
+
+    async def invalidate(self, signal: Invalidate) -> None:
+        """Forget pages here and in the shared tier. Raises Unavailable when the latter is away.
+
+        Dropping them there again after the gateway did takes those that came in between.
+        """
+        self._drops += 1
+        self._flights.part()
+        self._behind.forget()
+        self._memory.forget(signal)
+        await forget(self._shared, signal)
+
+    async def stop(self) -> None:
+        """Write what waits to be written. May be called twice."""
+        await self._behind.flush()
+        await self._shared.settle()
+
+    def _near(self, errand: _Errand) -> KeptPage | None:
+        if errand.wish.mode == "around":
+            return None
+        page = self._memory.get(errand.key)
+        if page is not None and page.vary:
+            page = self._memory.get(variant(errand.key, page.vary, errand.request, errand.caller))
+        return page if page is not None and not page.vary and self._permitted(page, errand) else None
+
+    async def _far(self, errand: _Errand) -> KeptPage | None:
+        drops = self._drops
+        found: list[tuple[PageKey, KeptPage]] = []
+        key, page = errand.key, await self._shared.get(errand.key)
+        if page is not None and page.vary:
+            found.append((key, page))
+            key = variant(key, page.vary, errand.request, errand.caller)
+            page = await self._shared.get(key)
+        if page is None or page.vary:
+            return None
+        found.append((key, page))
+        if errand.wish.mode != "around" and drops == self._drops:
+            for key, each in found:
+                self._memory.offer(key, each)
+        return page if self._permitted(page, errand) else None
+
+    def _serves(self, page: KeptPage, errand: _Errand) -> bool:
+        return errand.wish.max_age > 0 and self._clock() - page.fetched_at <= errand.wish.max_age
+
+    def _permitted(self, page: KeptPage, errand: _Errand) -> bool:
+        """Whether this request might have fetched it: no kept page leads round a scraper's limits."""
+        limit = errand.request.max_bytes
+        if limit is not None and len(page.body) > limit:
+            return False
+        scraper = errand.caller.scraper
+        if scraper is None or not scraper.allowed_hosts:
+            return True
+        try:
+            for url in (errand.request.url, *page.redirects, page.url):
+                check_allowed(parse_target(url), scraper.allowed_hosts)
+        except FetchFailed:
+            return False
+        return True
+
+    def _served(self, page: KeptPage, errand: _Errand) -> FetchResponse:
+        return FetchResponse(
+            url=page.url,
+            status=page.status,
+            headers=page.headers,
+            body=page.body,
+            encoding=page.encoding,
+            elapsed_ms=(time.perf_counter() - errand.began) * 1000,
+            redirects=page.redirects,
+            age_seconds=max(0.0, self._clock() - page.fetched_at),
+            way=WAY,
+        )
+
+    async def _join(self, errand: _Errand, page: KeptPage | None) -> FetchResponse:
+        name = flight_key(errand.key, errand.request, errand.caller)
+        while errand.wish.max_age > 0 and self._flights.busy(name):
+            landed = await self._flights.wait(name)
+            if landed is None:
+                continue
+            age = landed.age_seconds or landed.elapsed_ms / 1000
+            if age > errand.wish.max_age:
+                break
+            waited = (time.perf_counter() - errand.began) * 1000
+            return replace(landed, elapsed_ms=waited, bytes_received=0, age_seconds=age, way=WAY, proxy_class="")
+        return await self._flights.lead(name, lambda: self._alone(name, errand, page))
+
+    async def _alone(self, name: str, errand: _Errand, page: KeptPage | None) -> FetchResponse:
+        """Fetch, unless another worker does at this moment and its page comes soon."""
+        claimed = await self._shared.claim(name, CLAIM_SECONDS)
+        until = time.monotonic() + min(OTHERS_SECONDS, errand.request.timeout_seconds or OTHERS_SECONDS)
+        while not claimed and errand.wish.max_age > 0 and time.monotonic() < until:
+            await asyncio.sleep(_LOOK_SECONDS)
+            theirs = await self._far(errand)
+            if theirs is not None and self._serves(theirs, errand):
+                return self._served(theirs, errand)
+            claimed = await self._shared.claim(name, CLAIM_SECONDS)
+        try:
+            return await self._obtain(errand, page)
+        finally:
+            if claimed:
+                await self._shared.release(name)
+
+    async def _obtain(self, errand: _Errand, page: KeptPage | None) -> FetchResponse:
+        drops = self._drops
+        response = await self._ask(errand, page)
+        kept = keepable(response, errand.wish, self._terms, self._clock(), self._max_bytes)
+        if kept is not None and drops == self._drops:
+            await self._keep(errand, kept)
+        return response
+
+    async def _ask(self, errand: _Errand, page: KeptPage | None) -> FetchResponse:
+        conditional = None if page is None else validators.conditional(errand.request, page)
+        if page is None or conditional is None:
+            return await self._inner(errand.request, errand.caller)
+        response = await self._inner(conditional, errand.caller)
+        if validators.confirms(response, page):
+            return validators.confirmed(page, response)
+        return response if response.status != 304 else await self._inner(errand.request, errand.caller)
+
+    async def _keep(self, errand: _Errand, kept: Keepable) -> None:
+        key, page = errand.key, kept.page
+        if kept.vary:
+            await self._write(
+                errand, key, KeptPage(fetched_at=page.fetched_at, expires_at=page.expires_at, vary=kept.vary)
+            )
+            key = variant(key, kept.vary, errand.request, errand.caller)
+        await self._write(errand, key, page)
+
+    async def _write(self, errand: _Errand, key: PageKey, page: KeptPage) -> None:
+        if errand.wish.mode != "around":
+            self._memory.put(key, page)
+        if errand.wish.mode == "back":
+            self._behind.add(key, page)
+        else:
+            await self._shared.put(key, page)
+
+
+def _newer(one: KeptPage | None, other: KeptPage | None) -> KeptPage | None:
+    if one is None or other is None:
+        return one or other
+    return one if one.fetched_at >= other.fetched_at else other

@@ -1,0 +1,143 @@
+"""The ways that policy allows for a request, and the order in which they are tried."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from scrapeyard.engines.escalation.port import Remembered, Tried
+from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.route import Proxy
+from scrapeyard.settings import EscalationSettings, ProxyPool
+
+NO_POOL = "none"
+SOLVER_COST = 50.0
+_CLASS_COST = {"datacenter": 2.0, "residential": 10.0, "unlocker": 25.0}
+_PROFILE_COST = 0.1
+"""Between equals the one that comes first in the settings is cheaper."""
+
+Kind = Literal["first", "profile", "tier", "solver"]
+
+
+class Pools(Protocol):
+    """Where exits come from. `engines.proxies.pools.ProxyPools` is one."""
+
+    @property
+    def tiers(self) -> tuple[ProxyPool, ...]:
+        """Every pool, the cheapest first."""
+
+    def choose(
+        self, pool_name: str, *, site: str = "", session: str = "", country: str = "", state: str = "", city: str = ""
+    ) -> Proxy:
+        """An exit. Raises FetchFailed (`fetch_proxy`) when there is no such pool."""
+
+
+class Rung(Struct, frozen=True, kw_only=True):
+    """One way, before an exit is chosen for it."""
+
+    kind: Kind
+    profile: str = ""
+    """Empty: as the settings say."""
+    pool: str = NO_POOL
+    cost: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """As it is remembered and shown."""
+        face = "solver" if self.kind == "solver" else self.profile or "plain"
+        return face if self.pool == NO_POOL else f"{face} via {self.pool}"
+
+
+class Ladder:
+    """Makes the rungs for a request. What the request or its policy fixes is the same on all of them."""
+
+    def __init__(
+        self, settings: EscalationSettings, pools: Pools, *, profile: str, default_pool: str, solver: bool
+    ) -> None:
+        """`profile` and `default_pool` are what a request gets that asks for none."""
+        self._settings = settings
+        self._profile = profile
+        self._pools = pools
+        self._default_pool = default_pool
+        self._solver = solver
+
+    def escalates(self, caller: Caller) -> bool:
+        """Whether a block leads to another way."""
+        asked = caller.policy.escalate
+        return self._settings.enabled if asked is None else asked
+
+    def first(self, request: FetchRequest, caller: Caller) -> Rung:
+        """What is tried where nothing is known of the site."""
+        pool = request.proxy or caller.policy.proxy or self._default_pool
+        profile = request.profile or caller.policy.profile or self._profile
+        return Rung(kind="first", profile=profile, pool=pool, cost=self._cost(pool))
+
+    def rungs(self, request: FetchRequest, caller: Caller, known: Remembered) -> tuple[Rung, ...]:
+        """The best first, at most `max_ways`. One rung where nothing may be escalated."""
+        every = self._every(request, caller)
+        if not self.escalates(caller):
+            return order(every, known)[:1]
+        return order(trim(every, self._settings.max_ways), known)
+
+    def solving(self, request: FetchRequest, caller: Caller) -> Rung:
+        """The solver, by the request's own exit."""
+        first = self.first(request, caller)
+        return Rung(kind="solver", pool=first.pool, cost=SOLVER_COST + first.cost)
+
+    def _every(self, request: FetchRequest, caller: Caller) -> tuple[Rung, ...]:
+        first = self.first(request, caller)
+        found = [first, *self._profiles(request, caller, first), *self._tiers(request, caller, first)]
+        if self._solver and request.engine != "http" and self.escalates(caller):
+            found.append(self.solving(request, caller))
+        return tuple(found)
+
+    def _profiles(self, request: FetchRequest, caller: Caller, first: Rung) -> list[Rung]:
+        if request.profile or caller.policy.profile:
+            return []
+        others = [profile for profile in self._settings.profiles if profile != first.profile]
+        return [
+            Rung(kind="profile", profile=profile, pool=first.pool, cost=first.cost + _PROFILE_COST * place)
+            for place, profile in enumerate(others, 1)
+        ]
+
+    def _tiers(self, request: FetchRequest, caller: Caller, first: Rung) -> list[Rung]:
+        if request.proxy or caller.policy.proxy:
+            return []
+        names = [pool.name for pool in self._pools.tiers]
+        dearer = names[names.index(first.pool) + 1 :] if first.pool in names else names
+        return [Rung(kind="tier", profile=first.profile, pool=name, cost=self._cost(name)) for name in dearer]
+
+    def _cost(self, pool_name: str) -> float:
+        if pool_name == NO_POOL:
+            return 1.0
+        found = (pool for pool in self._pools.tiers if pool.name == pool_name)
+        return next((_CLASS_COST[pool.proxy_class] for pool in found), 1.0)
+
+
+def trim(rungs: Sequence[Rung], most: int) -> tuple[Rung, ...]:
+    """The first so many, but one of each kind before two of any: a fourth browser helps less than a first proxy."""
+    left = list(rungs)
+    for kind in ("profile", "tier"):
+        same = [rung for rung in left if rung.kind == kind]
+        for rung in reversed(same[1:]):
+            if len(left) > most:
+                left.remove(rung)
+    return tuple(left[:most])
+
+
+def order(rungs: Sequence[Rung], known: Remembered) -> tuple[Rung, ...]:
+    """What worked lately first, the cheapest of it; then what nobody tried; last what failed lately.
+
+    The first rung of all is the cheapest there is, so it is tried again as soon as its failures have faded.
+    """
+    if not known.tried:
+        return tuple(rungs)
+    by_name = {each.way: each for each in known.tried}
+    ranked = [(_rank(rung, by_name.get(rung.name)), place, rung) for place, rung in enumerate(rungs)]
+    return tuple(rung for _, _, rung in sorted(ranked, key=lambda each: each[:2]))
+
+
+def _rank(rung: Rung, tried: Tried | None) -> tuple[int, float]:
+    if tried is None or not tried.is_known:
+        return (0, rung.cost) if rung.kind == "first" else (1, 0.0)
+    return (0, rung.cost) if tried.works else (2, rung.cost)

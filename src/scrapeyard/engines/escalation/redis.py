@@ -1,0 +1,252 @@
+"""What is remembered, on Redis 7 or Valkey, for all workers.
+
+Reading is from a copy that is at most `FRESH_SECONDS` old, and noting is gathered for `NOTE_SECONDS`, so that an
+ordinary fetch makes no round trip. While the server is away the copy serves and learns for this process alone.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+from redis.exceptions import NoScriptError, ResponseError
+
+from scrapeyard.engines.escalation.memory import FADES, MAX_CLEARANCES, MAX_WAYS, MemoryWays
+from scrapeyard.engines.escalation.port import MOST_COUNTED, Remembered, Tried
+from scrapeyard.engines.solver.clearance import Clearance
+from scrapeyard.redis.connection import Dialer, Outage
+from scrapeyard.redis.keys import Keys
+from scrapeyard.redis.link import Command, CommandLink, LinkLost
+from scrapeyard.telemetry.events import get_log
+
+FRESH_SECONDS = 2.0
+NOTE_SECONDS = 0.5
+ANSWER_SECONDS = 2.0
+MAX_PENDING = 10_000
+MAX_COPIES = 20_000
+
+log = get_log("ways")
+_clearances = msgspec.json.Decoder(Clearance)
+
+
+class _Script:
+    """Lua of this folder. The server knows it by its SHA-1 once it has seen the text."""
+
+    def __init__(self, name: str) -> None:
+        self.text = files(__package__).joinpath("lua", f"{name}.lua").read_text("utf-8")
+        self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+
+class _Away(Outage):
+    """Tells once that the memory is away, and once that it is back."""
+
+    def __init__(self) -> None:
+        super().__init__(log)
+        self._gone = False
+
+    def down(self, link: object, error: BaseException, retry_seconds: float) -> None:  # noqa: ARG002  as Outage's
+        """There is one link."""
+        if not self._gone:
+            self._gone = True
+            log.warning("ways.away", error=str(error) or type(error).__name__)
+
+    def up(self, link: object) -> None:  # noqa: ARG002  as Outage's
+        """There is one link."""
+        if self._gone:
+            self._gone = False
+            log.info("ways.back")
+
+
+class RedisWays:
+    """A WayMemory. One for each process."""
+
+    def __init__(
+        self,
+        url: str,
+        remember_seconds: float,
+        *,
+        prefix: str = "scrapeyard",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Raises SettingsInvalid when the URL or the prefix cannot be used."""
+        Keys(prefix)
+        self._prefix = prefix
+        self._link = CommandLink(Dialer(url), _Away())
+        self._remember = remember_seconds
+        self._half_life = remember_seconds / FADES
+        self._clock = clock
+        self._token = secrets.token_hex(8)
+        self._copies: OrderedDict[str, float] = OrderedDict()
+        """When each site was last read, in the loop's time."""
+        self._local = MemoryWays(remember_seconds, clock=clock, max_sites=MAX_COPIES)
+        self._reading: dict[str, asyncio.Task[None]] = {}
+        self._pending: dict[tuple[str, str], tuple[int, int, float]] = {}
+        self._work = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._note, self._keep, self._drop, self._release = map(_Script, ("note", "keep", "drop", "release"))
+
+    async def start(self) -> None:
+        """Begins to connect and waits for it, but no longer than two seconds."""
+        if self._task is not None:
+            return
+        self._link.start()
+        self._task = asyncio.create_task(self._keep_writing(), name="way-memory")
+        with suppress(LinkLost):
+            await self._link.ready(asyncio.get_running_loop().time() + ANSWER_SECONDS)
+
+    async def stop(self) -> None:
+        """Writes what is left."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await self._write()
+        await self._link.stop()
+
+    async def recall(self, site: str, *, fresh: bool = False) -> Remembered:
+        """One round trip where the copy is old."""
+        if fresh or self._is_old(site):
+            reading = self._reading.get(site)
+            if reading is None:
+                reading = self._reading[site] = asyncio.create_task(self._read(site))
+                reading.add_done_callback(lambda _: self._reading.pop(site, None))
+            # Shielded: others wait for the same answer.
+            await asyncio.shield(reading)
+        return await self._local.recall(site)
+
+    async def note(self, site: str, way: str, *, ok: bool, cost: float) -> None:
+        """Gathered, and seen here at once."""
+        if not self._local.learn(site, way, ok=ok, cost=cost):
+            return
+        good, bad, _ = self._pending.get((site, way), (0, 0, cost))
+        if len(self._pending) < MAX_PENDING or (site, way) in self._pending:
+            self._pending[site, way] = (good + ok, bad + (not ok), cost)
+            self._work.set()
+
+    async def keep(self, site: str, clearance: Clearance) -> None:
+        """One round trip."""
+        await self._local.keep(site, clearance)
+        milliseconds = int((clearance.expires_at - self._clock()) * 1000)
+        if milliseconds <= 0:
+            return
+        value = clearance.id.encode() + b" " + msgspec.json.encode(clearance)
+        with suppress(LinkLost):
+            words = (_field(clearance), value, milliseconds, MAX_CLEARANCES)
+            await self._run(self._keep, self._key("clearances", site), *words)
+
+    async def drop(self, site: str, clearance: Clearance) -> None:
+        """One round trip."""
+        await self._local.drop(site, clearance)
+        with suppress(LinkLost):
+            await self._run(self._drop, self._key("clearances", site), _field(clearance), clearance.id)
+
+    async def claim(self, site: str, exit_name: str, seconds: float) -> bool:
+        """By a key that ends by itself."""
+        command: Command = ("SET", self._claim(site, exit_name), self._token, "NX", "PX", int(seconds * 1000))
+        try:
+            (reply,) = await self._link.ask(command, within=ANSWER_SECONDS)
+        except LinkLost:
+            return True
+        return reply is not None
+
+    async def release(self, site: str, exit_name: str) -> None:
+        """Only our own."""
+        with suppress(LinkLost):
+            await self._run(self._release, self._claim(site, exit_name), self._token)
+
+    async def forget(self, site: str) -> None:
+        """Other workers know it for two seconds more."""
+        await self._local.forget(site)
+        for key in [key for key in self._pending if key[0] == site]:
+            del self._pending[key]
+        with suppress(LinkLost):
+            commands: list[Command] = [("DEL", self._key("ways", site)), ("DEL", self._key("clearances", site))]
+            await self._link.ask(*commands, within=ANSWER_SECONDS)
+
+    def _is_old(self, site: str) -> bool:
+        read_at = self._copies.get(site)
+        return read_at is None or read_at + FRESH_SECONDS <= asyncio.get_running_loop().time()
+
+    def _was_read(self, site: str) -> None:
+        self._copies[site] = asyncio.get_running_loop().time()
+        self._copies.move_to_end(site)
+        if len(self._copies) > MAX_COPIES:
+            self._copies.popitem(last=False)
+
+    async def _read(self, site: str) -> None:
+        self._was_read(site)
+        if any(key[0] == site for key in self._pending):
+            await self._write()  # or what was just learnt would be overwritten here by what was known before
+        commands: list[Command] = [("HGETALL", self._key("ways", site)), ("HGETALL", self._key("clearances", site))]
+        try:
+            ways, clearances = await self._link.ask(*commands, within=ANSWER_SECONDS)
+        except LinkLost:
+            return
+        tried = (_tried(name, value) for name, value in _pairs(ways))
+        held = (_held(site, value) for _, value in _pairs(clearances))
+        known = Remembered(tried=tuple(filter(None, tried)), clearances=tuple(filter(None, held)))
+        self._local.adopt(site, known)
+
+    async def _keep_writing(self) -> None:
+        while True:
+            await self._work.wait()
+            await asyncio.sleep(NOTE_SECONDS)
+            self._work.clear()
+            await self._write()
+
+    async def _write(self) -> None:
+        pending, self._pending = self._pending, {}
+        by_site: dict[str, list[str | int]] = {}
+        for (site, way), (good, bad, cost) in pending.items():
+            by_site.setdefault(site, []).extend((way, good, bad, f"{cost:g}"))
+        for site, words in by_site.items():
+            limits = (f"{self._clock():.3f}", f"{self._half_life:.3f}", int(self._remember * 1000))
+            try:
+                await self._run(self._note, self._key("ways", site), *limits, f"{MOST_COUNTED:g}", MAX_WAYS, *words)
+            except LinkLost:
+                return  # what is lost is learnt again
+
+    async def _run(self, script: _Script, key: str, *words: str | bytes | int) -> Any:
+        (reply,) = await self._link.ask(("EVALSHA", script.sha, 1, key, *words), within=ANSWER_SECONDS)
+        if isinstance(reply, NoScriptError):
+            (reply,) = await self._link.ask(("EVAL", script.text, 1, key, *words), within=ANSWER_SECONDS)
+        if isinstance(reply, ResponseError):
+            log.warning("ways.refused", error=str(reply)[:200])
+        return reply
+
+    def _key(self, what: str, site: str) -> str:
+        return f"{self._prefix}:{what}:{site}"
+
+    def _claim(self, site: str, exit_name: str) -> str:
+        return f"{self._prefix}:solving:{site}:{exit_name}"
+
+
+def _field(clearance: Clearance) -> str:
+    return f"{clearance.host} {clearance.exit}"
+
+
+def _pairs(reply: Any) -> list[tuple[bytes, bytes]]:
+    return list(zip(reply[::2], reply[1::2], strict=True)) if isinstance(reply, list) else []
+
+
+def _tried(name: bytes, value: bytes) -> Tried | None:
+    try:
+        good, bad, cost, used = (float(part) for part in value.split())
+    except ValueError:
+        return None
+    return Tried(way=name.decode("utf-8", "replace"), cost=cost, successes=good, failures=bad, used_at=used)
+
+
+def _held(site: str, value: bytes) -> Clearance | None:
+    try:
+        return _clearances.decode(value.partition(b" ")[2])
+    except msgspec.MsgspecError as error:
+        log.warning("ways.unreadable", site=site, error=str(error)[:200])
+        return None

@@ -1,0 +1,123 @@
+"""A page's bytes: counted on the wire, counted again when decompressed, and cut off at the limit in both."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from wreq.wreq import Response
+
+from scrapeyard.engines.http.decompress import Corrupt, OverLimit, Unpacking, decompress, encodings_of
+from scrapeyard.engines.http.failures import WREQ_ERRORS, explain
+from scrapeyard.engines.http.url import Target
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+
+_INLINE_WIRE = 128 * 1024
+_INLINE_PAGE = 512 * 1024
+"""Decompressing up to here takes about a millisecond, less than handing it to a thread costs under load."""
+
+
+async def read_wire(target: Target, status: int, response: Response, limit: int) -> bytes:
+    """The body as it came. Raises FetchFailed (fetch_too_large, fetch_protocol, fetch_timeout)."""
+    length = response.content_length
+    body = bytearray()
+    try:
+        if length is not None and length <= limit:
+            return bytes(await response.bytes())
+        if length is not None:
+            raise OverLimit
+        await _read_within(response, limit, body)
+        return bytes(body)
+    except OverLimit:
+        await response.close()
+        raise _counted(_too_large(target, status, limit, "sends"), len(body)) from None
+    except WREQ_ERRORS as error:
+        raise _counted(explain(error, target), len(body)) from None
+
+
+async def _read_within(response: Response, limit: int, body: bytearray) -> None:
+    async with response.stream() as chunks:
+        async for chunk in chunks:
+            if isinstance(chunk, memoryview):  # anything else is trailers
+                body += chunk
+            if len(body) > limit:
+                raise OverLimit
+
+
+async def undo_encoding(target: Target, status: int, header: str | None, wire: bytes, limit: int) -> bytes:
+    """The page, decompressed as the Content-Encoding `header` says; None means it says nothing.
+
+    Raises FetchFailed (fetch_too_large, fetch_decode).
+    """
+    encodings = encodings_of(header or "")
+    if not encodings or not wire:
+        return wire
+    try:
+        if len(wire) <= _INLINE_WIRE:
+            try:
+                return decompress(wire, encodings, min(limit, _INLINE_PAGE))
+            except OverLimit:
+                pass  # a large page, or a bomb: find out in a thread
+        return await asyncio.to_thread(decompress, wire, encodings, limit)
+    except OverLimit:
+        raise _counted(_too_large(target, status, limit, "holds, once decompressed,"), len(wire)) from None
+    except Corrupt as error:
+        raise _counted(_corrupt(target, status, error), len(wire)) from None
+
+
+class Stream:
+    """A page in pieces, decompressed as they come, never held whole. To be read once.
+
+    `received` counts the wire; `failure` is what ended it, which whoever reads the pieces may have wrapped in an error
+    of its own.
+    """
+
+    def __init__(self, target: Target, status: int, header: str | None, limit: int) -> None:
+        self._target = target
+        self._status = status
+        self._header = header
+        self._limit = limit
+        self.received = 0
+        self.failure: FetchFailed | None = None
+
+    async def pieces(self, response: Response) -> AsyncIterator[bytes]:
+        """Raises FetchFailed (fetch_too_large, fetch_decode, fetch_protocol, fetch_timeout)."""
+        try:
+            unpacking = Unpacking(encodings_of(self._header or ""), self._limit)
+            async for chunk in self._wire(response):
+                for piece in unpacking.feed(chunk):
+                    yield piece
+            unpacking.finish()
+        except OverLimit:
+            self.failure = _too_large(self._target, self._status, self._limit, "sends")
+        except Corrupt as error:
+            self.failure = _corrupt(self._target, self._status, error)
+        except WREQ_ERRORS as error:
+            self.failure = explain(error, self._target)
+        if self.failure is not None:
+            raise _counted(self.failure, self.received)
+
+    async def _wire(self, response: Response) -> AsyncIterator[bytes]:
+        async with response.stream() as chunks:
+            async for chunk in chunks:
+                if not isinstance(chunk, memoryview):  # trailers
+                    continue
+                self.received += len(chunk)
+                if self.received > self._limit:
+                    raise OverLimit
+                yield bytes(chunk)
+
+
+def _counted(failure: FetchFailed, received: int) -> FetchFailed:
+    """With what came before it failed: that is paid for, too. Unknown for an answer of known length that broke off."""
+    failure.details["bytes_received"] = received
+    return failure
+
+
+def _corrupt(target: Target, status: int, error: Corrupt) -> FetchFailed:
+    message = f"the page of {target.host} cannot be decompressed ({error}); trying again may help"
+    return FetchFailed(ExitReason.FETCH_DECODE, message, site_status=status)
+
+
+def _too_large(target: Target, status: int, limit: int, verb: str) -> FetchFailed:
+    message = f"{target.host} {verb} more than {limit} bytes; raise max_bytes or http.max_body_mb if you need it all"
+    return FetchFailed(ExitReason.FETCH_TOO_LARGE, message, site_status=status)

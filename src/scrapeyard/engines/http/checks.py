@@ -1,0 +1,98 @@
+"""What may be asked at all: method, headers, limits, and the hosts a scraper may reach."""
+
+import re
+from functools import lru_cache
+
+from wreq.wreq import Method
+
+from scrapeyard.engines.http.guard import HostPatterns
+from scrapeyard.engines.http.redirects import Hop
+from scrapeyard.engines.http.url import Target, parse_target
+from scrapeyard.engines.port import FetchRequest
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+from scrapeyard.settings import HttpSettings
+
+METHODS = {name: getattr(Method, name) for name in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")}
+_OURS = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect"}
+)
+"""Headers that shape the message or choose the site; a script's own would get round the guard or break the wire."""
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}", re.ASCII)
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_MAX_HEADERS = 100
+_MAX_HEADER_BYTES = 64 * 1024
+
+
+def first_hop(request: FetchRequest) -> Hop:
+    """The request, checked. Raises FetchFailed (fetch_not_allowed, fetch_bad_url)."""
+    method = request.method.upper()
+    if method not in METHODS:
+        raise _not_allowed(f"the method {request.method[:20]!r} is not sent; use one of {', '.join(METHODS)}")
+    _check_headers(request.headers)
+    return Hop(target=parse_target(request.url), method=method, headers=request.headers, body=request.body)
+
+
+def _check_headers(headers: dict[str, str]) -> None:
+    if not headers:
+        return
+    if (
+        len(headers) > _MAX_HEADERS
+        or sum(len(name) + len(value) for name, value in headers.items()) > _MAX_HEADER_BYTES
+    ):
+        raise _not_allowed(f"more than {_MAX_HEADERS} headers or {_MAX_HEADER_BYTES} bytes of them; send fewer")
+    for name, value in headers.items():
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise _not_allowed(f"the header {name[:40]!r} has characters that HTTP does not allow; encode them")
+        if name.lower() in _OURS or name.lower().startswith("proxy-"):
+            raise _not_allowed(f"the header {name!r} is set by the engine; leave it out")
+
+
+def time_limit(request: FetchRequest, settings: HttpSettings) -> float | None:
+    """Seconds for the whole fetch: what was asked, never more than the setting.
+
+    A page that is kept as it comes may take as long as the run does, for it is large: None where nothing was asked.
+    """
+    asked = request.timeout_seconds
+    if asked is not None and not asked > 0:
+        raise _not_allowed("timeout_seconds must be above zero")
+    if request.keep is not None:
+        return asked
+    return settings.total_seconds if asked is None else min(asked, settings.total_seconds)
+
+
+def page_limit(request: FetchRequest, settings: HttpSettings) -> int:
+    """Bytes of one page in memory: what was asked, never more than the setting."""
+    ceiling = int(settings.max_body_mb * 1024 * 1024)
+    return ceiling if request.max_bytes is None else max(0, min(request.max_bytes, ceiling))
+
+
+def keep_limit(request: FetchRequest, settings: HttpSettings) -> int:
+    """Bytes of one page that is kept as it comes: what was asked, which whoever keeps it has bounded."""
+    return page_limit(request, settings) if request.max_bytes is None else max(0, request.max_bytes)
+
+
+@lru_cache(maxsize=256)
+def _patterns(allowed_hosts: tuple[str, ...]) -> HostPatterns:
+    return HostPatterns(allowed_hosts)
+
+
+def check_allowed(target: Target, allowed_hosts: tuple[str, ...]) -> None:
+    """Raises FetchFailed (fetch_not_allowed) unless a pattern names the host; no patterns allow every host."""
+    try:
+        if not allowed_hosts or _patterns(allowed_hosts).match(target.host):
+            return
+    except ValueError as error:
+        raise _not_allowed(f"the scraper's allowed_hosts cannot be used: {error}") from None
+    raise _not_allowed(f"{target.host} is not among the scraper's allowed_hosts; add it to the manifest")
+
+
+def check_certificate(request: FetchRequest, settings: HttpSettings) -> None:
+    """Raises FetchFailed (fetch_not_allowed) for a client certificate where the operator allows none."""
+    if request.certificate and not settings.client_certificates:
+        raise _not_allowed("client certificates are off here; an operator allows them with http.client_certificates")
+
+
+def _not_allowed(message: str) -> FetchFailed:
+    return FetchFailed(ExitReason.FETCH_NOT_ALLOWED, message)

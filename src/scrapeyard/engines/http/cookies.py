@@ -1,0 +1,176 @@
+"""Cookies, by the rules that browsers keep (RFC 6265): whose they are, where they go, when they end.
+
+A site may set cookies for its whole registrable domain and for nothing above it, so that no shop can plant one for
+every `.example` there is. What does not fit the rules is dropped without a word, as browsers do.
+"""
+
+import re
+from calendar import timegm
+from collections.abc import Callable, Iterable
+from email.utils import parsedate_tz
+
+from msgspec import Struct
+
+from scrapeyard.engines.http.url import Target
+
+MAX_COOKIES = 200
+"""In one jar; the one that was set first goes."""
+MAX_COOKIE = 4096
+"""Characters of name and value together."""
+MAX_LIFE = 400 * 86_400.0
+"""Seconds; browsers allow no more."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f;]")
+_DIGITS = re.compile(r"-?[0-9]{1,15}", re.ASCII)
+
+SiteOf = Callable[[str], str]
+
+
+class Cookie(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One cookie as it is kept."""
+
+    name: str
+    value: str
+    domain: str
+    host_only: bool = False
+    """Only for that very host; otherwise also for every name below it."""
+    path: str = "/"
+    secure: bool = False
+    ends: float | None = None
+    """Unix seconds; None: with the session."""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """A later cookie with the same place takes this one's."""
+        return self.name, self.domain, self.path
+
+    def goes_to(self, target: Target, now: float) -> bool:
+        """Whether a request to this target carries it."""
+        if (self.ends is not None and self.ends <= now) or (self.secure and not _is_secure(target)):
+            return False
+        return _within(target.host, self.domain, self.host_only) and _below(target.resource, self.path)
+
+
+class Jar:
+    """The cookies of one fetch, or of a session. `changed` are the places that were set or ended since it was made."""
+
+    def __init__(self, site_of: SiteOf, cookies: Iterable[Cookie] = ()) -> None:
+        self._site_of = site_of
+        self._cookies = {cookie.place: cookie for cookie in cookies}
+        self.changed: set[tuple[str, str, str]] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._cookies)
+
+    def put(self, cookie: Cookie) -> None:
+        """Without a question asked and without counting as a change: for what the platform itself brings."""
+        self._cookies.setdefault(cookie.place, cookie)
+
+    def hear(self, header: str, target: Target, now: float) -> None:
+        """A Set-Cookie header of an answer from this target."""
+        cookie = parse_cookie(header, target, self._site_of(target.host), now)
+        if cookie is None:
+            return
+        self._cookies.pop(cookie.place, None)
+        self.changed.add(cookie.place)
+        if cookie.ends is None or cookie.ends > now:
+            self._cookies[cookie.place] = cookie
+        if len(self._cookies) > MAX_COOKIES:
+            oldest = next(iter(self._cookies))
+            del self._cookies[oldest]
+            self.changed.add(oldest)
+
+    def header(self, target: Target, now: float) -> str:
+        """The Cookie header for a request to this target; empty: none. Longer paths come first."""
+        going = [cookie for cookie in self._cookies.values() if cookie.goes_to(target, now)]
+        going.sort(key=lambda cookie: -len(cookie.path))
+        return "; ".join(f"{cookie.name}={cookie.value}" if cookie.name else cookie.value for cookie in going)
+
+    def changes(self) -> list[Cookie]:
+        """The cookies that were set; those in `changed` that are not here have ended."""
+        return [self._cookies[place] for place in self.changed if place in self._cookies]
+
+
+def parse_cookie(header: str, target: Target, site: str, now: float) -> Cookie | None:
+    """The cookie that a Set-Cookie header sets; None when it sets none. One that ends in the past takes another's place
+    and is then gone. `site` is the target's registrable domain."""
+    pair, *attributes = header.split(";")
+    name, equals, value = pair.partition("=")
+    name, value = (name.strip(), value.strip()) if equals else ("", pair.strip())
+    if not (name or value) or len(name) + len(value) > MAX_COOKIE or _CONTROL.search(name + value):
+        return None
+    given = _attributes(attributes)
+    secure = "secure" in given
+    domain = _domain(given.get("domain", ""), target.host, site)
+    if domain is None or (secure and not _is_secure(target)) or not _keeps_promise(name, given, secure):
+        return None
+    path = given.get("path", "")
+    return Cookie(
+        name=name,
+        value=value,
+        domain=domain or target.host,
+        host_only=not domain,
+        path=path if path.startswith("/") else _default_path(target.resource),
+        secure=secure,
+        ends=_ends(given, now),
+    )
+
+
+def _attributes(parts: list[str]) -> dict[str, str]:
+    split = (part.partition("=") for part in parts)
+    return {name.strip().lower(): value.strip()[:1024] for name, _, value in split}
+
+
+def _domain(said: str, host: str, site: str) -> str | None:
+    """Empty: for the host alone; None: the cookie is refused."""
+    said = said.removeprefix(".").lower()
+    if not said:
+        return ""
+    if not _within(host, said, host_only=False):
+        return None
+    if said == site or said.endswith("." + site):
+        return said
+    return "" if said == host else None
+
+
+def _keeps_promise(name: str, given: dict[str, str], secure: bool) -> bool:
+    prefix = name.lower()
+    if prefix.startswith("__host-"):
+        return secure and not given.get("domain") and given.get("path") == "/"
+    return secure or not prefix.startswith("__secure-")
+
+
+def _ends(given: dict[str, str], now: float) -> float | None:
+    if _DIGITS.fullmatch(age := given.get("max-age", "")):
+        return now + min(float(age), MAX_LIFE)
+    if "expires" not in given:
+        return None
+    moment = _moment(given["expires"])
+    return None if moment is None else min(moment, now + MAX_LIFE)
+
+
+def _moment(text: str) -> float | None:
+    try:
+        parsed = parsedate_tz(text.replace("-", " "))
+        return None if parsed is None else float(timegm((*parsed[:6], 0, 0, 0))) - (parsed[9] or 0)
+    except (ValueError, OverflowError, TypeError):
+        return None
+
+
+def _within(host: str, domain: str, host_only: bool) -> bool:
+    if host == domain:
+        return True
+    return not host_only and host.endswith("." + domain) and not host.replace(".", "").isdigit()
+
+
+def _below(resource: str, path: str) -> bool:
+    asked = resource.partition("?")[0]
+    return asked == path or (asked.startswith(path) and (path.endswith("/") or asked[len(path)] == "/"))
+
+
+def _default_path(resource: str) -> str:
+    return resource.partition("?")[0].rpartition("/")[0] or "/"
+
+
+def _is_secure(target: Target) -> bool:
+    return target.scheme == "https" or target.host in ("localhost", "127.0.0.1", "::1")

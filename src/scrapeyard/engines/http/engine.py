@@ -1,0 +1,128 @@
+"""Plain HTTP by wreq: pooled, browser-like, and never at an address that the guard has not passed.
+
+Limits: without a session, cookies live for one fetch; a page is held in memory whole, at most `max_body_mb` on the wire
+and as much again decompressed, unless it is kept as it comes.
+
+Through a proxy the name is resolved by the proxy (by us for socks5). It is resolved and checked here first all the
+same, so that a private name is refused; what the proxy then makes of it is the proxy's. The proxy's own address is the
+operator's choice and may be private.
+"""
+
+import asyncio
+import time
+
+from wreq import Client
+
+from scrapeyard.engines.http.checks import check_certificate, first_hop, keep_limit, page_limit, time_limit
+from scrapeyard.engines.http.clients import Clients, Dress
+from scrapeyard.engines.http.cookies import Cookie, Jar
+from scrapeyard.engines.http.dns import Names, Resolve, system_resolve
+from scrapeyard.engines.http.guard import Guard
+from scrapeyard.engines.http.hops import Terms, Walk
+from scrapeyard.engines.http.profiles import profile_of
+from scrapeyard.engines.http.redirects import Hop
+from scrapeyard.engines.http.sessions import MemorySessions, Sessions
+from scrapeyard.engines.http.timeouts import Deadlines
+from scrapeyard.engines.http.url import Target
+from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.route import PLAIN, Way
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+from scrapeyard.settings import HttpSettings
+from scrapeyard.store.ports.runs import SessionStore
+
+
+class WreqEngine:
+    """The HTTP engine's innermost stage. One per worker."""
+
+    def __init__(
+        self, settings: HttpSettings, *, resolve: Resolve = system_resolve, sessions: SessionStore | None = None
+    ) -> None:
+        """`sessions` keeps the cookies of named sessions; None: in memory, as long as this engine lives.
+
+        Raises SettingsInvalid when the profile, the CA bundle or an allowed host makes no sense.
+        """
+        self._settings = settings
+        self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts)
+        self._names = Names(resolve)
+        self._clients = Clients(settings)
+        self._sessions = Sessions(sessions or MemorySessions(), settings.session_days)
+        self._site_of = Sites().of  # a cookie's domain is the public suffix list's matter, not of our settings
+        self._free = asyncio.Semaphore(settings.concurrency)
+        self._deadlines = Deadlines()
+
+    async def start(self) -> None:
+        """Ready to fetch. Connections are made when first needed."""
+
+    async def stop(self) -> None:
+        """Close connections; fetches in flight fail. May be called twice."""
+        self._clients.close()
+        await self._names.stop()
+
+    async def fetch(self, request: FetchRequest, caller: Caller, way: Way = PLAIN) -> FetchResponse:
+        """Get a page. The time limit covers everything: waiting for a free connection, redirects, the whole body."""
+        hop = first_hop(request)
+        check_certificate(request, self._settings)
+        terms = self._terms(request, caller, way)
+        seconds = time_limit(request, self._settings)
+        has_cookies = request.session or way.cookies
+        jar = await self._open_jar(request, caller, way, hop.target) if has_cookies else Jar(self._site_of)
+        try:
+            return await self._walk(Walk(self, terms, jar), hop, seconds)
+        finally:
+            if request.session and jar.changed:
+                await self._sessions.keep(_owner(caller), request.session, jar.changes(), jar.changed, time.time())
+
+    async def client(self, target: Target, dress: Dress) -> Client:
+        """A client to a target whose addresses have passed the guard. Raises FetchFailed."""
+        literal = target.literal
+        addresses = (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
+        self._guard.check(target.host, addresses)
+        try:
+            return self._clients.get(target.host, addresses, dress)
+        except ValueError as error:
+            raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"the request cannot be made so: {error}") from None
+
+    async def _walk(self, walk: Walk, hop: Hop, seconds: float | None) -> FetchResponse:
+        try:
+            with self._deadlines.within(seconds):
+                async with self._free:
+                    return await walk.go(hop)
+        except TimeoutError:
+            raise FetchFailed(
+                ExitReason.FETCH_TIMEOUT,
+                f"{hop.target.host} took longer than {seconds:g} s, {walk.stage}; "
+                "raise timeout_seconds or http.total_seconds, or try again later",
+                stage=walk.stage,
+            ) from None
+
+    def _terms(self, request: FetchRequest, caller: Caller, way: Way) -> Terms:
+        settings = self._settings
+        profile = way.profile or request.profile or caller.policy.profile or profile_of(way.user_agent)
+        return Terms(
+            allowed_hosts=caller.scraper.allowed_hosts if caller.scraper else (),
+            dress=Dress(
+                profile=profile or settings.profile,
+                user_agent=way.user_agent,
+                proxy=way.proxy.url if way.proxy else "",
+                certificate=request.certificate,
+                ca_file=way.proxy.ca_file if way.proxy else None,
+            ),
+            way=way,
+            page_limit=page_limit(request, settings),
+            keep_limit=keep_limit(request, settings),
+            keep=request.keep,
+            max_redirects=settings.max_redirects if request.follow_redirects else None,
+        )
+
+    async def _open_jar(self, request: FetchRequest, caller: Caller, way: Way, target: Target) -> Jar:
+        kept = await self._sessions.open(_owner(caller), request.session, time.time()) if request.session else []
+        jar = Jar(self._site_of, kept)
+        for name, value in way.cookies:
+            jar.put(Cookie(name=name, value=value, domain=self._site_of(target.host)))
+        return jar
+
+
+def _owner(caller: Caller) -> str:
+    return caller.scraper.ref.id if caller.scraper else ""

@@ -1,0 +1,220 @@
+"""One fetch from the first hop to the last.
+
+For each hop the host is checked against the scraper's allowed hosts, resolved, checked by the guard and asked through a
+client pinned to those addresses. Redirects are followed here, not in wreq, so that each is checked.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+from wreq import Client, Response
+from wreq.header import HeaderMap
+
+from scrapeyard.engines.http.body import Stream, read_wire, undo_encoding
+from scrapeyard.engines.http.charset import find_charset
+from scrapeyard.engines.http.checks import METHODS, check_allowed
+from scrapeyard.engines.http.clients import Dress
+from scrapeyard.engines.http.cookies import Jar
+from scrapeyard.engines.http.failures import WREQ_ERRORS, explain, is_stale_connection, refused_by_proxy
+from scrapeyard.engines.http.redirects import Hop, next_hop
+from scrapeyard.engines.http.url import Target
+from scrapeyard.engines.port import FetchResponse, Keep
+from scrapeyard.engines.route import Way
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+
+if TYPE_CHECKING:
+    from wreq.wreq import Request as Options
+
+_SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS"})
+_PROXY_ERRORS = ("x-brd-error", "x-luminati-error")
+"""Headers by which vendors say that an answer is their own and not the site's."""
+
+
+class Reach(Protocol):
+    """What a walk needs of the engine."""
+
+    async def client(self, target: Target, dress: Dress) -> Client:
+        """A client to a target whose addresses have passed the guard. Raises FetchFailed."""
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What holds for every hop."""
+
+    allowed_hosts: tuple[str, ...]
+    dress: Dress
+    way: Way
+    page_limit: int
+    keep_limit: int
+    keep: Keep | None = None
+    max_redirects: int | None
+    """None: the first answer is the last."""
+
+    @property
+    def proxy(self) -> str:
+        """The proxy's name for people; empty: there is none."""
+        return (self.way.proxy.name or "in use") if self.way.proxy else ""
+
+    @property
+    def told(self) -> str:
+        """The way, as `explain` shows it."""
+        return f"{self.dress.profile} via {self.proxy}" if self.proxy else self.dress.profile
+
+
+class Walk:
+    """`stage` says what it is at, for whoever loses patience."""
+
+    def __init__(self, reach: Reach, terms: Terms, jar: Jar, clock: Callable[[], float] = time.time) -> None:
+        self._reach = reach
+        self._terms = terms
+        self._jar = jar
+        self._clock = clock
+        self._seen: list[str] = []
+        self._began = time.perf_counter()
+        self.stage = "waiting for a free connection"
+
+    async def go(self, hop: Hop) -> FetchResponse:
+        """To the page. Raises FetchFailed."""
+        self._began = time.perf_counter()  # waiting for a free connection was ours, not the site's
+        most, home = self._terms.max_redirects, hop.target.origin
+        while True:
+            response = await self._ask(hop, at_home=hop.target.origin == home)
+            status, headers = response.status.as_int(), response.headers  # each asking makes a map
+            if self._terms.way.proxy is not None:
+                self._judge_proxy(hop.target, status, headers)
+            self._hear_cookies(hop, headers)
+            onward = None if most is None else next_hop(hop, status, _header(headers, "location"))
+            if onward is None:
+                return await self._read(hop, status, headers, response)
+            self._seen.append(hop.target.url)
+            if len(self._seen) > (most or 0):
+                raise _too_many(self._seen)
+            await response.close()
+            hop = onward
+
+    async def _ask(self, hop: Hop, at_home: bool) -> Response:
+        check_allowed(hop.target, self._terms.allowed_hosts)
+        self.stage = "resolving its name"
+        client = await self._reach.client(hop.target, self._terms.dress)
+        self.stage = "waiting for its answer"
+        options = self._options(hop, at_home)
+        try:
+            return await self._send(client, hop, options)
+        except WREQ_ERRORS as error:
+            if hop.method not in _SAFE_TO_REPEAT or not is_stale_connection(error):
+                raise explain(error, hop.target, self._terms.proxy) from None
+        try:
+            return await self._send(client, hop, options)
+        except WREQ_ERRORS as error:
+            raise explain(error, hop.target, self._terms.proxy) from None
+
+    def _options(self, hop: Hop, at_home: bool) -> "Options":
+        options: Options = {}
+        headers = self._headers(hop, at_home)
+        if headers:
+            options["headers"] = headers
+        if hop.body:
+            options["body"] = hop.body
+        return options
+
+    def _headers(self, hop: Hop, at_home: bool) -> dict[str, str]:
+        if not (hop.headers or self._jar or self._terms.way.user_agent or self._terms.way.headers):
+            return {}
+        headers = dict(hop.headers)
+        own = {name.lower() for name in headers}
+        way = self._terms.way
+        if way.user_agent and "user-agent" not in own:
+            headers["user-agent"] = way.user_agent
+        if at_home:
+            headers |= {name: value for name, value in way.headers if name.lower() not in own}
+        if self._jar and "cookie" not in own:
+            cookies = self._jar.header(hop.target, self._clock())
+            if cookies:
+                headers["cookie"] = cookies
+        return headers
+
+    async def _send(self, client: Client, hop: Hop, options: "Options") -> Response:
+        try:
+            return await client.request(METHODS[hop.method], hop.target.url, **options)
+        except asyncio.CancelledError:
+            # wreq reports a closed client so; a true cancellation is counted on the task.
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            raise FetchFailed(ExitReason.FETCH_CONNECT, "the engine is stopping; the run will be tried again") from None
+
+    def _judge_proxy(self, target: Target, status: int, headers: HeaderMap) -> None:
+        if status == 407:
+            raise refused_by_proxy(target, self._terms.proxy)
+        for name in _PROXY_ERRORS:
+            if status >= 400 and (said := _header(headers, name)):
+                message = f"the proxy {self._terms.proxy} says: {said[:200]}"
+                raise FetchFailed(ExitReason.FETCH_PROXY, message, host=target.host, cause=said[:500])
+
+    def _hear_cookies(self, hop: Hop, headers: HeaderMap) -> None:
+        for cookie in headers.get_all("set-cookie"):
+            self._jar.hear(_text(cookie), hop.target, self._clock())
+
+    async def _read(self, hop: Hop, status: int, headers: HeaderMap, response: Response) -> FetchResponse:
+        self.stage = "sending its page"
+        if self._terms.keep is not None and 200 <= status < 300:
+            return await self._stream(hop, status, headers, response, self._terms.keep)
+        limit = self._terms.page_limit
+        wire = await read_wire(hop.target, status, response, limit)
+        packed = _header(headers, "content-encoding")
+        body = await undo_encoding(hop.target, status, packed, wire, limit) if packed else wire
+        encoding = find_charset(_header(headers, "content-type") or "", body)
+        return self._answer(hop, status, headers, body=body, encoding=encoding, received=len(wire))
+
+    async def _stream(self, hop: Hop, status: int, headers: HeaderMap, response: Response, keep: Keep) -> FetchResponse:
+        stream = Stream(hop.target, status, _header(headers, "content-encoding"), self._terms.keep_limit)
+        try:
+            kept = await keep(stream.pieces(response), _header(headers, "content-type") or "")
+        except Exception:
+            await response.close()
+            if stream.failure is not None:
+                raise stream.failure from None
+            raise
+        return self._answer(hop, status, headers, encoding="utf-8", received=stream.received, kept=kept)
+
+    def _answer(
+        self,
+        hop: Hop,
+        status: int,
+        headers: HeaderMap,
+        *,
+        encoding: str,
+        received: int,
+        body: bytes = b"",
+        kept: int | None = None,
+    ) -> FetchResponse:
+        return FetchResponse(
+            url=hop.target.url,
+            status=status,
+            headers=tuple([(str(name, "latin-1"), str(value, "latin-1")) for name, value in headers]),
+            body=body,
+            encoding=encoding,
+            elapsed_ms=(time.perf_counter() - self._began) * 1000,
+            redirects=tuple(self._seen),
+            bytes_received=received,
+            way=self._terms.told,
+            proxy_class=self._terms.way.proxy.proxy_class if self._terms.way.proxy else "",
+            kept=kept,
+        )
+
+
+def _header(headers: HeaderMap, name: str) -> str | None:
+    value = headers.get(name)
+    return None if value is None else _text(value)
+
+
+def _text(value: memoryview) -> str:
+    return str(value, "latin-1")
+
+
+def _too_many(seen: list[str]) -> FetchFailed:
+    loop = ", in a loop" if len(set(seen)) < len(seen) else ""
+    message = f"more than {len(seen) - 1} redirects{loop}; the last came from {seen[-1][:200]}"
+    return FetchFailed(ExitReason.FETCH_REDIRECTS, message, redirects=seen)

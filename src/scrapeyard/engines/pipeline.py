@@ -1,0 +1,119 @@
+"""The stages of the HTTP engine, put together in their order. docs/design/engine.md tells why in this one."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from scrapeyard.engines.budget.jobs import JobLedgers
+from scrapeyard.engines.budget.metered import Metered
+from scrapeyard.engines.budget.meters import Meters
+from scrapeyard.engines.budget.stage import Budgeted, Budgets
+from scrapeyard.engines.cache.memory import MemoryPages
+from scrapeyard.engines.cache.port import PageStore
+from scrapeyard.engines.cache.stage import Cached
+from scrapeyard.engines.escalation.port import WayMemory
+from scrapeyard.engines.escalation.stage import Ways
+from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.port import SiteGate
+from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.politeness.stage import Gated
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.proxies.pools import ProxyPools
+from scrapeyard.engines.robots.copies import RobotsCopies
+from scrapeyard.engines.robots.stage import Robots
+from scrapeyard.engines.solver.flaresolverr import FlareSolverr
+from scrapeyard.engines.solver.passage import Passage
+from scrapeyard.model import Invalidate
+from scrapeyard.settings import Settings
+
+_MEGABYTE = 2**20
+
+
+class Shared(Struct, frozen=True, kw_only=True):
+    """What the engine shares with other workers, or with the gateway; started and stopped by whoever made it."""
+
+    sites: Sites
+    policies: SitePolicies
+    gate: SiteGate
+    pages: PageStore
+    near: MemoryPages
+    """This process's own tier of the cache."""
+    ways: WayMemory
+    pools: ProxyPools
+    meters: Meters
+    jobs: JobLedgers
+
+
+class Part(Protocol):
+    """Something that the engine has for itself and must end."""
+
+    async def stop(self) -> None:
+        """May be called twice."""
+
+
+class Engine:
+    """The whole engine, as workers use it."""
+
+    def __init__(self, cached: Cached, ways: Ways, parts: Sequence[Part]) -> None:
+        """`parts` are stopped in their order, after the cache and before the ways."""
+        self._cached = cached
+        self._ways = ways
+        self._parts = parts
+
+    async def start(self) -> None:
+        """Ready to fetch."""
+        await self._ways.start()
+
+    async def stop(self) -> None:
+        """Close connections; fetches in flight fail. May be called twice."""
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(self._ways.stop)
+            for part in reversed(self._parts):
+                stack.push_async_callback(part.stop)
+            await self._cached.stop()
+
+    async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+        """As `Fetch`: from the cache inwards."""
+        return await self._cached(request, caller)
+
+    async def invalidate(self, signal: Invalidate) -> None:
+        """Forget kept pages. Raises Unavailable when the shared tier is away."""
+        await self._cached.invalidate(signal)
+
+
+def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
+    """Stage around stage, the client innermost. Raises SettingsInvalid."""
+    budgets = Budgets(settings.budget, shared.jobs)
+    metered = Metered(client.fetch, budgets=budgets, meters=shared.meters, pools=shared.pools, sites=shared.sites)
+    passage = Passage(settings.http)
+    ways = Ways(
+        metered,
+        settings.escalation,
+        memory=shared.ways,
+        pools=shared.pools,
+        sites=shared.sites,
+        profile=settings.http.profile,
+        default_pool=settings.proxies.default,
+        solver=_solver(settings, passage),
+        budgets=budgets,
+    )
+    gated = Gated(ways, shared.gate, shared.sites, shared.policies)
+    robots = Robots(gated, RobotsCopies(ways, settings.sites.robots_agent), shared.sites, shared.policies)
+    budgeted = Budgeted(robots, budgets)
+    cached = Cached(budgeted, shared.near, shared.pages, settings.cache, shared.sites)
+    return Engine(cached, ways, (robots, client, passage))
+
+
+def near_pages(settings: Settings) -> MemoryPages:
+    """This process's own tier of the cache."""
+    return MemoryPages(int(settings.cache.memory_mb * _MEGABYTE))
+
+
+def _solver(settings: Settings, passage: Passage) -> FlareSolverr | None:
+    if not settings.escalation.solver_url:
+        return None
+    max_bytes = int(settings.http.max_body_mb * _MEGABYTE)
+    return FlareSolverr(settings.escalation, passage=passage, max_bytes=max_bytes)

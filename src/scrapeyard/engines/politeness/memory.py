@@ -1,0 +1,111 @@
+"""The gate of one process."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+
+from msgspec.structs import replace
+
+from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, Turn, Verdict
+from scrapeyard.engines.politeness.report import Report
+from scrapeyard.engines.politeness.state import Standing
+
+MAX_SITES = 10_000
+
+
+class MemoryGate:
+    """Limits that hold within this process; the sites asked longest ago are forgotten. For one event loop."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._sites: OrderedDict[str, Standing] = OrderedDict()
+        self._limits: dict[str, SiteLimits] = {}
+        self._seen: dict[str, float] = {}
+        self._tickets = count()
+
+    async def start(self) -> None:
+        """Nothing to connect to."""
+
+    async def stop(self) -> None:
+        """Nothing to close."""
+
+    async def enter(self, site: str, limits: SiteLimits, within: float) -> Turn:
+        """Without a wait inside: a request of a site without limits costs some microseconds."""
+        turn = Turn(site=site, limits=limits, ticket=f"{next(self._tickets)}")
+        self._limits[site] = limits
+        self._seen[site] = time.time()
+        return self._place(self._standing(site), turn, within)
+
+    async def again(self, turn: Turn, within: float) -> Turn:
+        """As it stands now."""
+        standing, now = self._standing(turn.site), self._clock()
+        if turn.place is None:
+            return self._place(standing, turn, within)
+        standing.advance(now)
+        if standing.is_down and not turn.is_probe:
+            self.leave(turn, UNUSED)
+            return replace(turn, refused="down", retry_after=max(1.0, standing.down_until - now))
+        wait = standing.wait_for(turn.place, now)
+        if wait > within:
+            self.leave(turn, UNUSED)
+            return replace(turn, refused="late", retry_after=wait)
+        return replace(turn, wait=wait)
+
+    def leave(self, turn: Turn, verdict: Verdict) -> None:
+        """In force at once."""
+        self.learn(turn.site, Report().add(turn, verdict), turn.limits)
+
+    def learn(self, site: str, report: Report, limits: SiteLimits) -> None:
+        """Several verdicts at once."""
+        self._standing(site).learn(report, limits, self._clock())
+
+    async def states(self, sites: Sequence[str]) -> Mapping[str, SiteState]:
+        """Of this process."""
+        now = self._clock()
+        return {
+            site: self._sites[site].describe(site, self._limits.get(site), now, self._seen.get(site, 0.0))
+            for site in sites
+            if site in self._sites
+        }
+
+    async def known(self) -> Sequence[str]:
+        """Since the process started."""
+        return list(self._sites)
+
+    async def reset(self, site: str) -> None:
+        """In force at once."""
+        if site in self._sites:
+            self._sites[site].reset(self._clock())
+
+    def _standing(self, site: str) -> Standing:
+        standing = self._sites.get(site)
+        if standing is None:
+            now = self._clock()
+            standing = self._sites[site] = Standing(born=now, at=now, counted_at=now)
+            if len(self._sites) > MAX_SITES:
+                gone, _ = self._sites.popitem(last=False)
+                self._limits.pop(gone, None)
+                self._seen.pop(gone, None)
+        else:
+            self._sites.move_to_end(site)
+        return standing
+
+    def _place(self, standing: Standing, turn: Turn, within: float) -> Turn:
+        limits, now = turn.limits, self._clock()
+        standing.obey(limits, within, now)
+        away, is_probe = standing.admit(turn.ticket, now)
+        if away > 0:
+            standing.forget_ticket(turn.ticket)
+            return replace(turn, refused="down", retry_after=away)
+        line = standing.take_seat(turn.ticket, limits.concurrency) if limits.concurrency else 0.0
+        place = None if line else standing.next_place(limits.burst)
+        wait = line or standing.wait_for(place, now)
+        if wait > within:
+            standing.forget_ticket(turn.ticket)
+            return replace(turn, refused="late", retry_after=wait, is_probe=is_probe)
+        if place is not None:
+            standing.take_place()
+        if wait == turn.wait and place == turn.place and is_probe == turn.is_probe:
+            return turn
+        return replace(turn, wait=wait, place=place, is_probe=is_probe)

@@ -1,0 +1,186 @@
+"""How each site is to be treated: the settings, over them what operators wrote for a site, in every process alike.
+
+Kept in memory, so that asking costs nothing. An edit is in force here when it returns and everywhere else a moment
+later, by a signal; a process that missed the signal finds it within EVERY_SECONDS.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from scrapeyard.engines.politeness.port import SiteLimits
+from scrapeyard.errors import QueueUnavailable, ScrapeyardError
+from scrapeyard.model import SitesChanged, new_id
+from scrapeyard.model.fetching import RobotsMode
+from scrapeyard.queues import channels
+from scrapeyard.queues.port import Queue
+from scrapeyard.settings import SiteSettings
+from scrapeyard.store.ports.runs import SiteRules, SiteStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("sites")
+EVERY_SECONDS = 5.0
+_PAUSE_SECONDS = 0.5
+_OVERRIDES = (
+    "rate",
+    "burst",
+    "concurrency",
+    "adapt",
+    "min_rate",
+    "breaker_failures",
+    "breaker_ratio",
+    "breaker_seconds",
+)
+MAX_CRAWL_RATES = 10_000
+
+
+class SitePolicies:
+    """Rules of sites. While the store is away those last known stay in force; before that, the settings alone."""
+
+    def __init__(
+        self, settings: SiteSettings, store: SiteStore, queue: Queue, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._settings = settings
+        self._usual = SiteLimits(**{name: getattr(settings, name) for name in _OVERRIDES})
+        self._store = store
+        self._queue = queue
+        self._clock = clock
+        self._me = new_id("sites")
+        self._rules: Mapping[str, SiteRules] = {}
+        self._limits: dict[str, SiteLimits] = {}
+        """Of sites with rules, or whose robots.txt asks for a delay."""
+        self._crawl: dict[str, float] = {}
+        self._mark = ""
+        self._asked = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._away = False
+
+    async def start(self) -> None:
+        """A first look, then keep looking. May be called twice."""
+        if not self._tasks:
+            await self._look()
+            self._tasks = [
+                asyncio.create_task(self._keep_looking(), name="site-policies"),
+                asyncio.create_task(self._hear_forever(), name="site-policies-ear"),
+            ]
+
+    async def stop(self) -> None:
+        """Look no more. May be called twice."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def wait_seconds(self) -> float:
+        """The longest that a fetch waits for its turn."""
+        return self._settings.wait_seconds
+
+    def limits(self, site: str) -> SiteLimits:
+        """In force now."""
+        return self._limits.get(site, self._usual)
+
+    def robots(self, site: str) -> RobotsMode:
+        """What the site's robots.txt means, unless the call says."""
+        rules = self._rules.get(site)
+        return (rules.robots if rules else None) or self._settings.robots
+
+    def rules(self, site: str) -> SiteRules | None:
+        """What operators wrote for this site; None: nothing."""
+        return self._rules.get(site)
+
+    def written(self) -> Mapping[str, SiteRules]:
+        """All that operators wrote."""
+        return self._rules
+
+    def note_crawl_delay(self, site: str, rate: float) -> None:
+        """The site's robots.txt asks for no more than so many requests a second; 0: it does not."""
+        if self._crawl.get(site, 0.0) == rate:
+            return
+        self._crawl.pop(site, None)
+        if rate:
+            self._crawl[site] = rate
+        while len(self._crawl) > MAX_CRAWL_RATES:
+            self._crawl.pop(next(iter(self._crawl)))
+        self._reckon()
+
+    async def put(self, rules: SiteRules) -> SiteRules:
+        """Write a site's rules, whole. In force here on return. Raises StoreUnavailable."""
+        rules = msgspec.structs.replace(rules, updated_at=self._clock())
+        async with self._one_at_a_time:
+            await self._store.put_site_rules(rules)
+            self._adopt({**self._rules, rules.site: rules})
+        await self._tell(rules.site)
+        return rules
+
+    async def remove(self, site: str) -> bool:
+        """The settings decide again. False when there was nothing. Raises StoreUnavailable."""
+        async with self._one_at_a_time:
+            found = await self._store.remove_site_rules(site)
+            self._adopt({name: rules for name, rules in self._rules.items() if name != site})
+        await self._tell(site)
+        return found
+
+    async def _keep_looking(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(EVERY_SECONDS):
+                    await self._asked.wait()
+            self._asked.clear()
+            await self._look()
+
+    async def _look(self) -> None:
+        try:
+            async with self._one_at_a_time:
+                mark = await self._store.site_rules_mark()
+                if mark != self._mark:
+                    self._adopt({rules.site: rules for rules in await self._store.site_rules()})
+                    self._mark = mark
+        except ScrapeyardError as error:
+            if not self._away:
+                log.warning("sites.settings_unknown", error=error.message)
+            self._away = True
+        else:
+            self._away = False
+
+    def _adopt(self, rules: Mapping[str, SiteRules]) -> None:
+        self._rules = rules
+        self._reckon()
+
+    def _reckon(self) -> None:
+        self._limits = {site: self._of(site) for site in {*self._rules, *self._crawl}}
+
+    def _of(self, site: str) -> SiteLimits:
+        rules = self._rules.get(site)
+        given: dict[str, Any] = {name: getattr(rules, name) for name in _OVERRIDES} if rules else {}
+        set_here = {name: value for name, value in given.items() if value is not None}
+        return msgspec.structs.replace(self._usual, crawl_rate=self._crawl.get(site, 0.0), **set_here)
+
+    async def _tell(self, site: str) -> None:
+        """The other processes. One that does not hear it looks by itself."""
+        try:
+            await self._queue.send(channels.SIGNALS, channels.encode(SitesChanged(sender=self._me)))
+        except QueueUnavailable as error:
+            log.warning("sites.settings_untold", site=site, error=error.message)
+
+    async def _hear_forever(self) -> None:
+        while True:
+            with suppress(ScrapeyardError):
+                async with self._queue.listen(channels.SIGNALS) as messages:
+                    self._asked.set()
+                    async for message in messages:
+                        self._hear(message)
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _hear(self, message: bytes) -> None:
+        try:
+            signal = channels.decode_signal(message)
+        except msgspec.MsgspecError:
+            return  # who takes runs hears the same channel and has logged it
+        if isinstance(signal, SitesChanged) and signal.sender != self._me:
+            self._asked.set()

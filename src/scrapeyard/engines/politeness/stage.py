@@ -1,0 +1,108 @@
+"""The stage at which a fetch waits for its site's turn.
+
+A fetch is charged to the site of its first URL. What it is redirected to, also at another site, is part of the same
+turn: a redirect is the first site's answer, and a page rarely leads away more than once.
+"""
+
+import time
+from collections import Counter
+
+from msgspec.structs import replace
+
+from scrapeyard.engines.http.url import parse_target
+from scrapeyard.engines.politeness import verdicts
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.port import UNUSED, SiteGate, Turn, Verdict
+from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+
+_UNKNOWN = Verdict(answer="unknown")
+_ALMOST = 0.002
+"""Seconds too few to wait for: an event loop is no more exact."""
+_SLEEP_THROUGH = 1.0
+"""Seconds that are waited in one go; of a longer wait half is, since a new limit may bring the turn forward."""
+_ASKING_A_SECOND = 100
+"""How often all who wait for one site may ask together, which lets a few wait in small steps and many in large."""
+
+
+class Gated:
+    """A Fetch: through the gate, then on to `inner`.
+
+    Raises FetchFailed: `fetch_rate_limited` when the turn would come after `sites.wait_seconds`, with
+    `details["retry_after"]`; `fetch_site_down` while the site is left alone.
+    """
+
+    def __init__(self, inner: Fetch, gate: SiteGate, sites: Sites, policies: SitePolicies) -> None:
+        self._inner = inner
+        self._gate = gate
+        self._sites = sites
+        self._policies = policies
+        self._waiting: Counter[str] = Counter()
+
+    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+        """One turn, given back whatever happens."""
+        site = self._sites.of(parse_target(request.url).host)
+        turn = await self._gate.enter(site, self._policies.limits(site), self._policies.wait_seconds)
+        if turn.refused or turn.wait > _ALMOST:
+            turn = await self._wait(turn, caller)
+        verdict = _UNKNOWN
+        try:
+            response = await self._inner(request, caller)
+            verdict = verdicts.of_response(response)
+        except FetchFailed as failure:
+            verdict = verdicts.of_failure(request, failure)
+            raise
+        finally:
+            self._gate.leave(turn, verdict)
+        return response
+
+    async def _wait(self, turn: Turn, caller: Caller) -> Turn:
+        until = time.monotonic() + self._policies.wait_seconds
+        self._waiting[turn.site] += 1
+        try:
+            while not turn.refused and turn.wait > _ALMOST:
+                turn = await self._wait_a_while(turn, caller, until)
+        finally:
+            self._waiting[turn.site] -= 1
+            if not self._waiting[turn.site]:
+                del self._waiting[turn.site]
+        if turn.refused:
+            raise _refused(turn)
+        return turn
+
+    async def _wait_a_while(self, turn: Turn, caller: Caller, until: float) -> Turn:
+        try:
+            await caller.pause(self._step(turn))
+            turn = replace(turn, limits=self._policies.limits(turn.site))
+            return await self._gate.again(turn, max(0.0, until - time.monotonic()))
+        except FetchFailed:
+            self._gate.leave(turn, UNUSED)
+            raise _refused(replace(turn, refused="late", retry_after=turn.wait)) from None
+        except BaseException:
+            self._gate.leave(turn, UNUSED)
+            raise
+
+    def _step(self, turn: Turn) -> float:
+        longest = max(_SLEEP_THROUGH, self._waiting[turn.site] / _ASKING_A_SECOND)
+        return min(turn.wait, max(_SLEEP_THROUGH, min(turn.wait / 2, longest)))
+
+
+def _refused(turn: Turn) -> FetchFailed:
+    seconds = max(turn.retry_after, 0.001)
+    if turn.refused == "down":
+        return FetchFailed(
+            ExitReason.FETCH_SITE_DOWN,
+            f"{turn.site} failed so often that it is left alone for another {seconds:.0f} s; come back then, or close "
+            f"its breaker with POST /api/sites/{turn.site}/reset",
+            site=turn.site,
+            retry_after=seconds,
+        )
+    return FetchFailed(
+        ExitReason.FETCH_RATE_LIMITED,
+        f"the turn at {turn.site} comes in {seconds:.1f} s, later than the fetch may wait; come back then, or raise "
+        f"the site's rate or sites.wait_seconds",
+        site=turn.site,
+        retry_after=seconds,
+    )

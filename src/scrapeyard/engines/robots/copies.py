@@ -1,0 +1,158 @@
+"""Copies of robots.txt, one for each origin, as long as RFC 9309 lets them count.
+
+A good answer counts for a day. A 4xx says that everything is allowed. While the file cannot be had (5xx, 429, no
+connection) nothing is allowed, unless there is a copy, which then counts on for up to a month. What is our own doing (a
+private address, a rate limit) is no answer, and is raised as it is.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrapeyard.engines.http.url import Target
+from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.engines.robots.rules import RobotsRules
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+from scrapeyard.telemetry.events import get_log
+
+FRESH_SECONDS = 86_400.0
+RETRY_SECONDS = 300.0
+"""Before a file that could not be had is asked for again."""
+OLDEST_SECONDS = 30 * 86_400.0
+MAX_COPIES = 5_000
+MAX_TOTAL = 2 * 1024 * 1024
+"""Characters of all copies; what is made of them takes some fifty times as much memory."""
+MAX_ANSWER = 4 * 1024 * 1024
+"""Bytes of a file that is taken at all, though less of it is read."""
+SMALL = 16 * 1024
+"""Characters that are read, and searched, without leaving the event loop."""
+_FETCH_SECONDS = 30.0
+_UNREACHABLE = frozenset(
+    {
+        ExitReason.FETCH_CONNECT,
+        ExitReason.FETCH_TLS,
+        ExitReason.FETCH_TIMEOUT,
+        ExitReason.FETCH_PROTOCOL,
+        ExitReason.FETCH_TOO_LARGE,
+        ExitReason.FETCH_DECODE,
+    }
+)
+_UNAVAILABLE = frozenset({ExitReason.FETCH_REDIRECTS, ExitReason.FETCH_NOT_ALLOWED, ExitReason.FETCH_BAD_URL})
+"""Redirects that lead nowhere: the RFC takes them for a file that is not there."""
+log = get_log("robots")
+
+
+class Copy(Struct, frozen=True, kw_only=True):
+    """What is known of one origin's robots.txt."""
+
+    rules: RobotsRules | None = None
+    """None: there is no file, so that everything is allowed, or it was never had (`problem`)."""
+    problem: str = ""
+    """Why the file cannot be had now; where there are no rules, nothing is allowed."""
+    fetched_at: float = 0.0
+    """When it was last had."""
+    good_until: float = 0.0
+
+
+class RobotsCopies:
+    """Gets and keeps them. Who asks for the same file at once shares one fetch."""
+
+    def __init__(self, fetch: Fetch, agent: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """`fetch` is the client, with the guard and the site's gate, and without robots."""
+        self._fetch = fetch
+        self._agent = agent
+        self._clock = clock
+        self._copies: OrderedDict[tuple[str, str, int], Copy] = OrderedDict()
+        self._total = 0
+        self._under_way: dict[tuple[str, str, int], asyncio.Task[Copy]] = {}
+
+    async def of(self, target: Target) -> Copy:
+        """The copy that counts now. Raises FetchFailed when we, not the site, are the reason that there is none."""
+        copy = self._copies.get(target.origin)
+        if copy is not None and self._clock() < copy.good_until:
+            self._copies.move_to_end(target.origin)
+            return copy
+        task = self._under_way.get(target.origin)
+        if task is None:
+            task = self._under_way[target.origin] = asyncio.create_task(self._get(target, copy), name="robots-txt")
+            task.add_done_callback(lambda done: self._over(target, done))
+        return await asyncio.shield(task)
+
+    def seconds_left(self, copy: Copy) -> float:
+        """Until the file is asked for again."""
+        return max(0.0, copy.good_until - self._clock())
+
+    async def stop(self) -> None:
+        """Break off what is under way. May be called twice."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _over(self, target: Target, task: asyncio.Task[Copy]) -> None:
+        self._under_way.pop(target.origin, None)
+        if not task.cancelled():
+            task.exception()  # taken here, since everybody who asked may have left
+
+    async def _get(self, target: Target, before: Copy | None) -> Copy:
+        copy = await self._ask(target)
+        if copy.problem and before is not None and not self._is_old(before):
+            copy = replace(before, problem=copy.problem, good_until=copy.good_until)
+        if copy.problem:
+            log.warning("robots.not_had", host=target.host, problem=copy.problem)
+        self._keep(target, copy)
+        return copy
+
+    def _is_old(self, copy: Copy) -> bool:
+        return copy.fetched_at == 0.0 or self._clock() - copy.fetched_at > OLDEST_SECONDS
+
+    async def _ask(self, target: Target) -> Copy:
+        request = FetchRequest(
+            url=replace(target, resource="/robots.txt").url,
+            headers={"Accept": "text/plain,*/*;q=0.5"},
+            timeout_seconds=_FETCH_SECONDS,
+            max_bytes=MAX_ANSWER,
+            engine="http",
+        )
+        try:
+            response = await self._fetch(request, Caller())
+        except FetchFailed as failure:
+            if failure.reason in _UNAVAILABLE:
+                return self._had(None)
+            if failure.reason not in _UNREACHABLE:
+                raise
+            return self._not_had(failure.message)
+        return await self._read(response)
+
+    async def _read(self, response: FetchResponse) -> Copy:
+        if response.status >= 500 or response.status == 429:
+            return self._not_had(f"it answers {response.status}")
+        if not 200 <= response.status < 300:
+            return self._had(None)
+        if len(response.body) <= SMALL:
+            return self._had(RobotsRules(response.body, self._agent))
+        return self._had(await asyncio.to_thread(RobotsRules, response.body, self._agent))
+
+    def _had(self, rules: RobotsRules | None) -> Copy:
+        now = self._clock()
+        return Copy(rules=rules, fetched_at=now, good_until=now + FRESH_SECONDS)
+
+    def _not_had(self, problem: str) -> Copy:
+        return Copy(problem=problem[:500], good_until=self._clock() + RETRY_SECONDS)
+
+    def _keep(self, target: Target, copy: Copy) -> None:
+        self._total -= _size(self._copies.pop(target.origin, None))
+        self._copies[target.origin] = copy
+        self._total += _size(copy)
+        while len(self._copies) > 1 and (len(self._copies) > MAX_COPIES or self._total > MAX_TOTAL):
+            _, oldest = self._copies.popitem(last=False)
+            self._total -= _size(oldest)
+
+
+def _size(copy: Copy | None) -> int:
+    return copy.rules.size if copy is not None and copy.rules is not None else 0

@@ -1,0 +1,79 @@
+"""The stage that heeds robots.txt, where policy says so: the call's, else the site's, else the setting.
+
+What the file asks for by Crawl-delay becomes a limit of the site's rate, for everyone who fetches from it. A page that
+a redirect leads to is not looked up again.
+"""
+
+import asyncio
+
+from scrapeyard.engines.http.url import Target, parse_target
+from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.engines.robots.copies import SMALL, Copy, RobotsCopies
+from scrapeyard.engines.robots.rules import RobotsRules
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+
+
+class Robots:
+    """A Fetch: on to `inner` if the site's robots.txt allows it.
+
+    Raises FetchFailed: `fetch_robots` with the rule that forbids it; `fetch_site_down`, to be tried again after
+    `details["retry_after"]` seconds, while the file cannot be had, which RFC 9309 takes for a no.
+    """
+
+    def __init__(self, inner: Fetch, copies: RobotsCopies, sites: Sites, policies: SitePolicies) -> None:
+        self._inner = inner
+        self._copies = copies
+        self._sites = sites
+        self._policies = policies
+
+    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+        """Costs a look into memory once the file is known."""
+        mode = caller.policy.robots
+        if mode != "ignore":
+            target = parse_target(request.url)
+            if (mode or self._policies.robots(self._sites.of(target.host))) == "obey":
+                await self._heed(target)
+        return await self._inner(request, caller)
+
+    async def stop(self) -> None:
+        """Break off what is under way. May be called twice."""
+        await self._copies.stop()
+
+    async def _heed(self, target: Target) -> None:
+        copy = await self._copies.of(target)
+        if copy.rules is None:
+            if copy.problem:
+                raise _not_had(target, copy, self._copies.seconds_left(copy))
+            return
+        self._policies.note_crawl_delay(self._sites.of(target.host), copy.rules.rate)
+        small = copy.rules.size <= SMALL
+        rule = _verdict(copy.rules, target) if small else await asyncio.to_thread(_verdict, copy.rules, target)
+        if rule is not None:
+            raise _forbidden(target, rule)
+
+
+def _verdict(rules: RobotsRules, target: Target) -> str | None:
+    """The rule that forbids it; None: it is allowed."""
+    return None if rules.allows(target.url) else rules.forbidding(target.url)
+
+
+def _forbidden(target: Target, rule: str) -> FetchFailed:
+    said = f" by the rule `{rule[:200]}`" if rule else ""
+    return FetchFailed(
+        ExitReason.FETCH_ROBOTS,
+        f"the robots.txt of {target.host} forbids {target.resource[:200]}{said}; leave it out, or set robots to "
+        "ignore for this call or site if you may",
+        rule=rule[:1000],
+    )
+
+
+def _not_had(target: Target, copy: Copy, seconds: float) -> FetchFailed:
+    return FetchFailed(
+        ExitReason.FETCH_SITE_DOWN,
+        f"the robots.txt of {target.host} cannot be had ({copy.problem}), which counts as a no until it can; it is "
+        f"asked for again in {seconds:.0f} s",
+        retry_after=max(seconds, 1.0),
+    )
