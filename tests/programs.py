@@ -127,7 +127,7 @@ class Program:
 
     def zygote(self) -> Process | None:
         """Of a worker; None while it has none."""
-        return next((each for each in self.tree() if "scrapeyard.sandbox.zygote" in each.words), None)
+        return next((each for each in self.tree() if "scrapeyard.sandbox.inside.zygote" in each.words), None)
 
     def scraper_parents(self) -> list[Process]:
         """Of a worker: one for each scraper in use."""

@@ -16,7 +16,7 @@ from scrapeyard.model import Backoff, BudgetLimits, CancelJob, ExitReason, RunEr
 from scrapeyard.model.job import BreakerPolicy, Item, ItemStatus, JobStatus
 from scrapeyard.queues import channels
 from scrapeyard.results import artifacts
-from scrapeyard.sandbox import parents, zygotes
+from scrapeyard.sandbox.handles import parent, zygote
 from tests.contract.sandboxes import descendants, eventually
 from tests.leaks import PATIENCE
 from tests.services.batch_yard import ECHO, BatchYard, batch_yard, soon
@@ -69,8 +69,8 @@ async def yard(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BatchY
     for place in (folder, folder.parent):
         place.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(zygotes, "_HELLO_PATIENCE", PATIENCE)
-        patch.setattr(parents, "_FORK_PATIENCE", PATIENCE)
+        patch.setattr(zygote, "_HELLO_PATIENCE", PATIENCE)
+        patch.setattr(parent, "_FORK_PATIENCE", PATIENCE)
         async with batch_yard(folder, SCRIPTS, worker=WORKER, sandbox=SANDBOX) as made:
             yield made
 

@@ -78,8 +78,8 @@ async def running(folder: Path, index: PackageIndex) -> AsyncIterator[Stand]:
 @pytest.fixture
 async def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stand]:
     monkeypatch.setenv("UV_HTTP_TIMEOUT", "600")
-    monkeypatch.setattr("scrapeyard.sandbox.zygotes._HELLO_PATIENCE", PATIENCE)
-    monkeypatch.setattr("scrapeyard.sandbox.parents._FORK_PATIENCE", PATIENCE)
+    monkeypatch.setattr("scrapeyard.sandbox.handles.zygote._HELLO_PATIENCE", PATIENCE)
+    monkeypatch.setattr("scrapeyard.sandbox.handles.parent._FORK_PATIENCE", PATIENCE)
     for place in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         os.chmod(place, 0o755)
     wheels, scrapers = tmp_path / "wheels", tmp_path / "scrapers"

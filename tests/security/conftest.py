@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from scrapeyard.sandbox import parents, zygotes
+from scrapeyard.sandbox.handles import parent, zygote
 from tests.leaks import PATIENCE
 
 
 @pytest.fixture(scope="session", autouse=True)
 def patient_sandbox() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(zygotes, "_HELLO_PATIENCE", PATIENCE)
-        patch.setattr(parents, "_FORK_PATIENCE", PATIENCE)
+        patch.setattr(zygote, "_HELLO_PATIENCE", PATIENCE)
+        patch.setattr(parent, "_FORK_PATIENCE", PATIENCE)
         yield

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from scrapeyard.sandbox import session
+from scrapeyard.sandbox.handles import session
 from tests.security.greedy import GREEDY
 from tests.security.yard import Yard, yard
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from scrapeyard.model import ExitReason, Limits
-from scrapeyard.sandbox.child import Child, Exit
+from scrapeyard.sandbox.handles.child import Child, Exit
+from scrapeyard.sandbox.handles.session import Session
 from scrapeyard.sandbox.port import Verdict, Work
-from scrapeyard.sandbox.session import Session
 from scrapeyard_sdk.child import wire
 from tests.contract.sandboxes import Served
 from tests.leaks import PATIENCE

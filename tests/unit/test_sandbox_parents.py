@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.model import ExitReason, Scraper, ScraperRef
-from scrapeyard.sandbox.parents import LoadFailed, ScraperParent
+from scrapeyard.sandbox.handles.parent import LoadFailed, ScraperParent
 
 REFUSED = {"refused": {"message": "at import", "type": "ValueError", "traceback": "…"}}
 

@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from scrapeyard.sandbox import seccomp
-from scrapeyard.sandbox.syscalls import ALLOWED, DIRECT_NETWORK, FILE_ATTRIBUTES, NONE
+from scrapeyard.sandbox.walls import seccomp
+from scrapeyard.sandbox.walls.syscalls import ALLOWED, DIRECT_NETWORK, FILE_ATTRIBUTES, NONE
 
 ARCHES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, KILL = 0x7FFF0000, 0x80000000

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from scrapeyard.errors import SandboxError
-from scrapeyard.sandbox import zygotes
-from scrapeyard.sandbox.zygotes import Zygote
+from scrapeyard.sandbox.handles import zygote as zygotes
+from scrapeyard.sandbox.handles.zygote import Zygote
 from tests.leaks import PATIENCE
 
 KILLED = ["/bin/sh", "-c", "kill -9 $$"]

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from scrapeyard.errors import SandboxError
 from scrapeyard.model import Environment, Limits
-from scrapeyard.sandbox.child import Child
-from scrapeyard.sandbox.parents import LoadFailed, ParentGone, ScraperParent
+from scrapeyard.sandbox.handles.child import Child
+from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ScraperParent
+from scrapeyard.sandbox.handles.session import Session, frame_room
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
-from scrapeyard.sandbox.session import Session, frame_room
 from scrapeyard.sandbox.watch import Watch
 
 _CPU_SECONDS = 3600.0

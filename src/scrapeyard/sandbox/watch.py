@@ -12,9 +12,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from scrapeyard.model import ExitReason, Limits
-from scrapeyard.sandbox import folders
-from scrapeyard.sandbox.parents import ScraperParent
-from scrapeyard.sandbox.session import Session
+from scrapeyard.sandbox.handles.parent import ScraperParent
+from scrapeyard.sandbox.handles.session import Session
+from scrapeyard.sandbox.inside import folders
 
 _TICK = 0.1
 _DISK_EVERY = 3

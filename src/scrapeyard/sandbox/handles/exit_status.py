@@ -3,7 +3,7 @@
 import signal
 
 from scrapeyard.model import ExitReason, RunError
-from scrapeyard.sandbox.child import Exit
+from scrapeyard.sandbox.handles.child import Exit
 from scrapeyard.sandbox.port import Verdict
 
 _SIGNAL_REASONS: dict[int, tuple[ExitReason, str]] = {

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from scrapeyard.sandbox.child import Child
+from scrapeyard.sandbox.handles.child import Child
 
 
 class Spares:

@@ -4,7 +4,7 @@ from typing import Any
 
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
-from scrapeyard.sandbox.frames import Fetch
+from scrapeyard.sandbox.handles.frames import Fetch
 
 
 def request_of(frame: Fetch, body: bytes) -> FetchRequest:

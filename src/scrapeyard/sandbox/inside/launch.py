@@ -12,9 +12,9 @@ import sys
 
 def main() -> None:
     """Make our packages importable, then be the zygote."""
-    package("scrapeyard", os.path.dirname(os.path.dirname(__file__)))  # noqa: PTH120 - before pathlib is warm
+    package("scrapeyard", os.path.dirname(os.path.dirname(os.path.dirname(__file__))))  # noqa: PTH120 - before pathlib is warm
     package("scrapeyard_sdk", sys.argv[2])
-    from scrapeyard.sandbox.zygote import main as be_zygote  # noqa: PLC0415 - not importable before
+    from scrapeyard.sandbox.inside.zygote import main as be_zygote  # noqa: PLC0415 - not importable before
 
     be_zygote()
 

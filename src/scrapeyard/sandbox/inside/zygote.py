@@ -19,9 +19,9 @@ import socket
 import sys
 from typing import NoReturn
 
-from scrapeyard.sandbox import libc, walls
-from scrapeyard.sandbox.parent import serve
-from scrapeyard.sandbox.plan import Plan
+from scrapeyard.sandbox.inside.parent import serve
+from scrapeyard.sandbox.inside.plan import Plan
+from scrapeyard.sandbox.walls import libc, walls
 
 _MESSAGE = 128 * 1024
 _STRAYS_EVERY = 0.5

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from scrapeyard.sandbox.frames import Frame, Ready, parse
+from scrapeyard.sandbox.handles.frames import Frame, Ready, parse
 from scrapeyard_sdk.child import wire
 
 _CREDENTIALS = struct.Struct("iII")

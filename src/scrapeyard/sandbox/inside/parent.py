@@ -18,8 +18,9 @@ import socket
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from scrapeyard.sandbox import folders, libc, walls
-from scrapeyard.sandbox.plan import Plan
+from scrapeyard.sandbox.inside import folders
+from scrapeyard.sandbox.inside.plan import Plan
+from scrapeyard.sandbox.walls import libc, walls
 from scrapeyard_sdk.child.run import explain, run_child
 from scrapeyard_sdk.script import Script, load
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from scrapeyard.model import ExitReason, RunError
-from scrapeyard.sandbox.child import Child, Exit
+from scrapeyard.sandbox.handles.child import Child, Exit
 
 _MESSAGE = 128 * 1024
 

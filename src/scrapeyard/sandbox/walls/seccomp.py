@@ -13,8 +13,8 @@ import errno
 import os
 import struct
 
-from scrapeyard.sandbox import libc
-from scrapeyard.sandbox.syscalls import ALLOWED, DIRECT_NETWORK, FILE_ATTRIBUTES, NONE
+from scrapeyard.sandbox.walls import libc
+from scrapeyard.sandbox.walls.syscalls import ALLOWED, DIRECT_NETWORK, FILE_ATTRIBUTES, NONE
 
 _LOAD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000

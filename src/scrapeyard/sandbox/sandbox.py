@@ -13,15 +13,16 @@ from msgspec.structs import replace
 
 from scrapeyard.errors import SandboxError, ScraperInvalid
 from scrapeyard.model import Environment, ExitReason, Scraper
-from scrapeyard.sandbox import folders, landlock
-from scrapeyard.sandbox.libraries import others_can_read_all, readable
-from scrapeyard.sandbox.parents import LoadFailed, ParentGone, ScraperParent
-from scrapeyard.sandbox.plan import NAMES, WORK_FOLDER, Plan
+from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ScraperParent
+from scrapeyard.sandbox.handles.session import Session
+from scrapeyard.sandbox.handles.zygote import ENVIRONMENT, Zygote
+from scrapeyard.sandbox.inside import folders
+from scrapeyard.sandbox.inside.libraries import others_can_read_all, readable
+from scrapeyard.sandbox.inside.plan import NAMES, WORK_FOLDER, Plan
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.sandbox.series import ChildSeries
-from scrapeyard.sandbox.session import Session
+from scrapeyard.sandbox.walls import landlock
 from scrapeyard.sandbox.watch import Watch
-from scrapeyard.sandbox.zygotes import ENVIRONMENT, Zygote
 from scrapeyard.settings import SandboxSettings, WorkerSettings
 from scrapeyard.telemetry.events import get_log
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from scrapeyard.errors import SandboxError
 from scrapeyard.model import Environment
-from scrapeyard.sandbox import launch
-from scrapeyard.sandbox.libraries import sdk_folder
-from scrapeyard.sandbox.plan import Plan
+from scrapeyard.sandbox.inside import launch
+from scrapeyard.sandbox.inside.libraries import sdk_folder
+from scrapeyard.sandbox.inside.plan import Plan
 
 ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
 _MESSAGE = 128 * 1024
@@ -152,7 +152,7 @@ class Zygote:
 
     def _command(self, socket_number: int) -> list[str]:
         if self.environment is None:
-            return [sys.executable, "-I", "-m", "scrapeyard.sandbox.zygote", str(socket_number)]
+            return [sys.executable, "-I", "-m", "scrapeyard.sandbox.inside.zygote", str(socket_number)]
         return [sys.executable, "-I", "-S", launch.__file__, str(socket_number), sdk_folder()]
 
     def _on_readable(self) -> None:

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from scrapeyard.errors import SandboxError
 from scrapeyard.model import ExitReason, Limits, RunError, Scraper
-from scrapeyard.sandbox.child import Child, Exit
-from scrapeyard.sandbox.control import Control, read_exit, read_refusal
+from scrapeyard.sandbox.handles.child import Child, Exit
+from scrapeyard.sandbox.handles.control import Control, read_exit, read_refusal
+from scrapeyard.sandbox.handles.spares import Spares
 from scrapeyard.sandbox.port import Verdict
-from scrapeyard.sandbox.spares import Spares
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("sandbox")
