@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import make_builtins
+from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.dispatch.dispatcher import Dispatcher
 from scrapeyard.duty_wiring import start_schedules, start_webhooks
@@ -19,7 +20,6 @@ from scrapeyard.engine_wiring import WebParts, start_engine
 from scrapeyard.engines.pipeline import Engine
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
-from scrapeyard.extract.processes import ProcessExtractor
 from scrapeyard.intake.filling import Intake
 from scrapeyard.intake.following import Following
 from scrapeyard.intake.reading import Reading

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.builtin import make_builtins
+from scrapeyard.builtin.reading.page import extract_page
+from scrapeyard.builtin.reading.port import PageUnreadable, RawPage
+from scrapeyard.builtin.reading.processes import ProcessExtractor, _Parser
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
-from scrapeyard.extract.page import extract_page
-from scrapeyard.extract.port import PageUnreadable, RawPage
-from scrapeyard.extract.processes import ProcessExtractor, _Parser
 from scrapeyard.model import ExitReason
 from tests.leaks import PATIENCE
 

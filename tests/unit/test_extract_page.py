@@ -10,10 +10,10 @@ import jsonschema_rs
 import pytest
 
 from scrapeyard.builtin import BUILTINS
+from scrapeyard.builtin.reading.bounds import MAX_HTML, MAX_LIGHT, bounded, is_light
+from scrapeyard.builtin.reading.page import MAX_FIELD, MAX_LINKS, extract_page
+from scrapeyard.builtin.reading.parts import FIELDS, MAX_TEXT, PARTS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.extract.bounds import MAX_HTML, MAX_LIGHT, bounded, is_light
-from scrapeyard.extract.page import MAX_FIELD, MAX_LINKS, extract_page
-from scrapeyard.extract.parts import FIELDS, MAX_TEXT, PARTS
 from scrapeyard_sdk.extract.meta import Joiner
 
 URL = "https://shop.example/dir/page"

@@ -8,8 +8,8 @@ from msgspec import Struct
 from scrapeyard import __version__
 from scrapeyard.builtin import echo, page, product
 from scrapeyard.builtin.fetching import Fetch
-from scrapeyard.extract.port import Extractor
-from scrapeyard.extract.threaded import ThreadExtractor
+from scrapeyard.builtin.reading.port import Extractor
+from scrapeyard.builtin.reading.threaded import ThreadExtractor
 from scrapeyard.model import Scraper, ScraperRef
 
 __all__ = ["BUILTINS", "ECHO", "PAGE", "PRODUCT", "Builtin", "make_builtins"]

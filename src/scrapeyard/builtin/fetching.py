@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from scrapeyard.builtin.reading.port import Extractor, PageUnreadable, RawPage
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
-from scrapeyard.extract.port import Extractor, PageUnreadable, RawPage
 from scrapeyard.model import ExitReason
 
 Fetch = Callable[[FetchRequest], Awaitable[FetchResponse]]

@@ -6,10 +6,10 @@ An error status is data here, in `status`; only a page that cannot be fetched or
 from typing import Any
 
 from scrapeyard.builtin.fetching import URL, Fetch, envelope, header, is_html, media_type, read
+from scrapeyard.builtin.reading.parts import DEFAULT, FIELDS, MAX_TEXT, PARTS
+from scrapeyard.builtin.reading.port import Extractor
 from scrapeyard.builtin.schemas import ENVELOPE, PRODUCT, TABLE, TEXT, TEXTS, optional, told
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.extract.parts import DEFAULT, FIELDS, MAX_TEXT, PARTS
-from scrapeyard.extract.port import Extractor
 
 INPUT_SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -3,9 +3,9 @@
 from typing import Any
 
 from scrapeyard.builtin.fetching import URL, Fetch, envelope, is_html, read
+from scrapeyard.builtin.reading.port import Extractor
 from scrapeyard.builtin.schemas import ENVELOPE, PRODUCT, TEXT, told
 from scrapeyard.engines.port import FetchRequest
-from scrapeyard.extract.port import Extractor
 
 INPUT_SCHEMA: dict[str, Any] = {
     "type": "object",

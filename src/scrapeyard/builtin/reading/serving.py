@@ -1,4 +1,4 @@
-"""The parser process: `python -m scrapeyard.extract.serving MEMORY_MB`. Reads pages from stdin, answers on stdout.
+"""The parser process: `python -m scrapeyard.builtin.reading.serving MEMORY_MB`. Reads pages from stdin, answers on stdout.
 
 It lives until its pipe closes. Its worker kills it when a page takes too long, and it is killed by the kernel when its
 worker is gone. What it may allocate is limited, so that a page that makes the parser swell ends this process alone.
@@ -11,9 +11,9 @@ import signal
 import sys
 from typing import BinaryIO
 
-from scrapeyard.extract import frames
-from scrapeyard.extract.page import extract_page
-from scrapeyard.extract.port import RawPage
+from scrapeyard.builtin.reading import frames
+from scrapeyard.builtin.reading.page import extract_page
+from scrapeyard.builtin.reading.port import RawPage
 
 _DIE_WITH_PARENT = 1
 _NO_MEMORY = frames.encode(frames.Answer(error="it takes more memory than a page may"))

@@ -16,7 +16,7 @@ class RawPage(Struct, frozen=True, kw_only=True):
     encoding: str
     headers: tuple[tuple[str, str], ...] = ()
     include: tuple[str, ...] = ()
-    """Of `scrapeyard.extract.parts.PARTS`."""
+    """Of `scrapeyard.builtin.reading.parts.PARTS`."""
 
 
 class PageUnreadable(ScrapeyardError):

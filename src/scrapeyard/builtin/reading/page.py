@@ -9,9 +9,9 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
 
-from scrapeyard.extract.bounds import bounded
-from scrapeyard.extract.markdown import to_markdown
-from scrapeyard.extract.parts import DEFAULT, MAX_TEXT
+from scrapeyard.builtin.reading.bounds import bounded
+from scrapeyard.builtin.reading.markdown import to_markdown
+from scrapeyard.builtin.reading.parts import DEFAULT, MAX_TEXT
 from scrapeyard_sdk.extract.article import read_article
 from scrapeyard_sdk.extract.contents import (
     MAX_LINKS,

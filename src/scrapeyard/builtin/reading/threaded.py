@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from scrapeyard.extract.port import RawPage
+from scrapeyard.builtin.reading.port import RawPage
 
 
 class ThreadExtractor:
@@ -11,7 +11,7 @@ class ThreadExtractor:
 
     async def extract(self, page: RawPage) -> dict[str, Any]:
         """As `Extractor`. Never raises PageUnreadable."""
-        from scrapeyard.extract.page import extract_page  # noqa: PLC0415 - a run of a script here needs no parser
+        from scrapeyard.builtin.reading.page import extract_page  # noqa: PLC0415 - a run of a script here needs no parser
 
         return await asyncio.to_thread(
             extract_page, page.body, page.url, encoding=page.encoding, include=page.include, headers=page.headers

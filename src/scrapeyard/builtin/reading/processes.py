@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from scrapeyard.extract import frames
-from scrapeyard.extract.bounds import MAX_LIGHT, is_light
-from scrapeyard.extract.page import decode, read_page
-from scrapeyard.extract.port import PageUnreadable, RawPage
+from scrapeyard.builtin.reading import frames
+from scrapeyard.builtin.reading.bounds import MAX_LIGHT, is_light
+from scrapeyard.builtin.reading.page import decode, read_page
+from scrapeyard.builtin.reading.port import PageUnreadable, RawPage
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("extract")
@@ -114,7 +114,7 @@ class _Parser:
     @classmethod
     async def begin(cls, memory_mb: int) -> "_Parser":
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "scrapeyard.extract.serving", str(memory_mb)),
+            *(sys.executable, "-m", "scrapeyard.builtin.reading.serving", str(memory_mb)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from scrapeyard.extract.port import RawPage
+from scrapeyard.builtin.reading.port import RawPage
 
 HEAD = 4
 MAX_FRAME = 256 * 1024 * 1024
