@@ -40,11 +40,11 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
-from scrapeyard.worker.batches import Batches, BatchParts
-from scrapeyard.worker.execute import Executor
+from scrapeyard.worker.batches.batches import Batches, BatchParts
+from scrapeyard.worker.environments import Preparer
 from scrapeyard.worker.foresight import Foresight
 from scrapeyard.worker.loop import Worker
-from scrapeyard.worker.prepare import Preparer
+from scrapeyard.worker.runs.execute import Executor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -39,11 +39,11 @@ from scrapeyard.sandbox.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.worker.batches import Batches, BatchParts
-from scrapeyard.worker.execute import Executor
+from scrapeyard.worker.batches.batches import Batches, BatchParts
+from scrapeyard.worker.environments import Preparer
 from scrapeyard.worker.foresight import Foresight
 from scrapeyard.worker.loop import Worker
-from scrapeyard.worker.prepare import Preparer
+from scrapeyard.worker.runs.execute import Executor
 from tests.integration.mortal import Door, Hatch, Life, first_of, outlived
 from tests.services.job_yard import Clock
 from tests.services.sqlite import migrated

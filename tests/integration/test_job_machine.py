@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
-from scrapeyard.worker import batch_records
+from scrapeyard.worker.batches import records
 from tests.integration.job_machine_calls import DEATHS, WEIGHED, Calls, Death, action
 from tests.integration.job_machine_model import ModelJob
 from tests.integration.job_machine_yard import LEASE_SECONDS, Hand, open_ground
@@ -195,7 +195,7 @@ def play(folder: Path, monkeypatch: pytest.MonkeyPatch, examples: int, steps: in
     """Play stories; what was done in them."""
     clock = Clock()
     monkeypatch.setattr(time, "time", clock)
-    monkeypatch.setattr(batch_records, "PART", 2)  # so that a worker may die between two records of a small batch
+    monkeypatch.setattr(records, "PART", 2)  # so that a worker may die between two records of a small batch
     with asyncio.Runner() as runner:
         opened = open_ground(folder, clock)
         ground, client = runner.run(opened.__aenter__())

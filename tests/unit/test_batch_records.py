@@ -15,8 +15,8 @@ from scrapeyard.model import ExitReason, new_id
 from scrapeyard.model.job import Batch, BatchItem, ItemOutcome, ItemStatus, Job, JobStatus, NewItem
 from scrapeyard.store.ports.jobs import ItemFilter, Recorded
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.worker import batch_records
-from scrapeyard.worker.batch_records import MOST_WAITING, PART, BatchRecords
+from scrapeyard.worker.batches import records as batch_records
+from scrapeyard.worker.batches.records import MOST_WAITING, PART, BatchRecords
 from tests.leaks import PATIENCE
 from tests.services.sqlite import migrated
 

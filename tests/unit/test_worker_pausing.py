@@ -7,9 +7,9 @@ import pytest
 
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
-from scrapeyard.worker import pausing
-from scrapeyard.worker.pausing import Pausing
+from scrapeyard.worker import waiting
 from scrapeyard.worker.slots import Outside, Seat, Slots, share_out
+from scrapeyard.worker.waiting import Pausing
 
 
 class Sleepers:
@@ -38,7 +38,7 @@ class Sleepers:
 async def sleepers(monkeypatch: pytest.MonkeyPatch) -> Sleepers:
     sleepers = Sleepers()
     known = {"Lock": asyncio.Lock, "CancelledError": asyncio.CancelledError, "sleep": sleepers.sleep}
-    monkeypatch.setattr(pausing, "asyncio", SimpleNamespace(**known))
+    monkeypatch.setattr(waiting, "asyncio", SimpleNamespace(**known))
     return sleepers
 
 
@@ -143,7 +143,7 @@ async def test_too_many_that_wait_are_put_back(sleepers: Sleepers, share: Slots)
 
 
 async def test_a_short_wait_and_a_run_without_a_seat_wait_in_place(sleepers: Sleepers, share: Slots) -> None:
-    short = asyncio.create_task(fetch(pausing_of(share), pausing.IN_PLACE))
+    short = asyncio.create_task(fetch(pausing_of(share), waiting.IN_PLACE))
     await sleepers.until(1)
     assert share.held == 1
     sleepers.wake(0)

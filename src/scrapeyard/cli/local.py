@@ -27,8 +27,8 @@ from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.sandbox.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
-from scrapeyard.worker.execute import Executor
-from scrapeyard.worker.prepare import Preparer
+from scrapeyard.worker.environments import Preparer
+from scrapeyard.worker.runs.execute import Executor
 
 Hear = Callable[[LogLine], None]
 

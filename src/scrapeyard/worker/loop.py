@@ -36,10 +36,10 @@ from scrapeyard.store.ports.runs import Ending, Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
-from scrapeyard.worker.batches import Batches
-from scrapeyard.worker.execute import Executor
+from scrapeyard.worker.batches.batches import Batches
 from scrapeyard.worker.foresight import Foresight
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
+from scrapeyard.worker.runs.execute import Executor
 from scrapeyard.worker.slots import Outside, Seat, Slots, share_out
 
 log = get_log("worker")

@@ -17,9 +17,9 @@ from scrapeyard.model.job import BatchItem, ItemOutcome, Job
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.results import artifacts
 from scrapeyard.sandbox.port import Sandbox, Series, Verdict, Work
-from scrapeyard.worker.item_services import ItemServices, Surroundings
+from scrapeyard.worker.batches.item_services import ItemServices, Surroundings
 from scrapeyard.worker.retrying import LEAST_SECONDS, MOST_SECONDS, retry_seconds
-from scrapeyard.worker.steps import checked, refused, run_builtin, without_secrets
+from scrapeyard.worker.runs.steps import checked, refused, run_builtin, without_secrets
 
 INLINE_RESULT = 16 * 1024
 """A larger result of an item is an object of its own."""

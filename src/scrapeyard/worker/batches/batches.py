@@ -19,14 +19,14 @@ from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.sandbox.port import Sandbox, Verdict
 from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.batch_records import BatchRecords
-from scrapeyard.worker.execute import Executor
-from scrapeyard.worker.item_services import Surroundings
-from scrapeyard.worker.items import Items, refused_outcome
-from scrapeyard.worker.pausing import Pausing
+from scrapeyard.worker.batches.item_services import Surroundings
+from scrapeyard.worker.batches.items import Items, refused_outcome
+from scrapeyard.worker.batches.records import BatchRecords
+from scrapeyard.worker.batches.turns import Turns
+from scrapeyard.worker.runs.execute import Executor
+from scrapeyard.worker.runs.steps import limits_of, refused
 from scrapeyard.worker.slots import Seat, Slots
-from scrapeyard.worker.steps import limits_of, refused
-from scrapeyard.worker.turns import Turns
+from scrapeyard.worker.waiting import Pausing
 
 log = get_log("worker")
 

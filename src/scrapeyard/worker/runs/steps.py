@@ -14,7 +14,7 @@ from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.within import within
+from scrapeyard.worker.runs.within import within
 
 log = get_log("worker")
 _REFUSALS: dict[type[ScrapeyardError], ExitReason] = {

@@ -14,8 +14,8 @@ from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEng
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine
 from scrapeyard.repository.trust.secrets import redact
-from scrapeyard.worker.pausing import Pausing
-from scrapeyard.worker.prepare import Prepared
+from scrapeyard.worker.environments import Prepared
+from scrapeyard.worker.waiting import Pausing
 
 MAX_TRACES = 200
 MAX_TRIED = 20
