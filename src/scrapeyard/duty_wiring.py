@@ -3,9 +3,9 @@
 import time
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.dispatch.schedules import Schedules
-from scrapeyard.dispatch.webhook_sending import Sender
-from scrapeyard.dispatch.webhooks import Webhooks
+from scrapeyard.dispatch.schedules.schedules import Schedules
+from scrapeyard.dispatch.webhooks.sending import Sender
+from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engine_wiring import Up
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.intake.filling import Intake

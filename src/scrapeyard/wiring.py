@@ -14,7 +14,7 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import make_builtins
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.catalogue_wiring import make_catalogue
-from scrapeyard.dispatch.dispatcher import Dispatcher
+from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.duty_wiring import start_schedules, start_webhooks
 from scrapeyard.engine_wiring import WebParts, start_engine
 from scrapeyard.engines.pipeline import Engine

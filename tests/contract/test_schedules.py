@@ -8,8 +8,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.schedules import GRACE_SECONDS, LEASE_SECONDS, MOST_MISSED, Schedules
-from scrapeyard.dispatch.timetable import at, next_due
+from scrapeyard.dispatch.schedules.schedules import GRACE_SECONDS, LEASE_SECONDS, MOST_MISSED, Schedules
+from scrapeyard.dispatch.schedules.timetable import at, next_due
 from scrapeyard.errors import BadRequest, StoreUnavailable
 from scrapeyard.model import new_id
 from scrapeyard.model.job import Job, JobStatus

@@ -11,8 +11,8 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.webhook_sending import Sender
-from scrapeyard.dispatch.webhooks import EVENTS, Webhooks
+from scrapeyard.dispatch.webhooks.sending import Sender
+from scrapeyard.dispatch.webhooks.webhooks import EVENTS, Webhooks
 from scrapeyard.duty_wiring import make_webhook_engine
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import ExitReason

@@ -13,7 +13,7 @@ from tests.leaks import PATIENCE
 
 TIMEOUTS: dict[str, object] = {
     "scrapeyard.blobs.objects._PATIENCE": timedelta(seconds=PATIENCE),
-    "scrapeyard.dispatch.webhooks.ROUND_SECONDS": PATIENCE,
+    "scrapeyard.dispatch.webhooks.webhooks.ROUND_SECONDS": PATIENCE,
     "scrapeyard.engines.cache.redis.ANSWER_SECONDS": PATIENCE,
     "scrapeyard.engines.escalation.redis.ANSWER_SECONDS": PATIENCE,
     "scrapeyard.redis.link.CONNECT_SECONDS": PATIENCE,

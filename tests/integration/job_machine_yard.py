@@ -18,7 +18,7 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS, ECHO, Builtin
 from scrapeyard.builtin.echo import echo
 from scrapeyard.builtin.fetching import Fetch
-from scrapeyard.dispatch.dispatcher import Dispatcher
+from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import FetchFailed

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.dispatch.dispatcher import Dispatcher
-from scrapeyard.dispatch.job_rate import SLACK_SECONDS
+from scrapeyard.dispatch.feeding.job_rate import SLACK_SECONDS
+from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.model import Priority
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.queues.redis.queue import RedisQueue

@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from scrapeyard.dispatch.webhook_news import Outbox
+from scrapeyard.dispatch.webhooks.news import Outbox
 from scrapeyard.gateway.job_calls import EXPORT_ID, JOB_ID
 from scrapeyard.gateway.schedule_schemas import SCHEDULE_ID
 from scrapeyard.gateway.schemas import NAME, RUN_ID, VERSION

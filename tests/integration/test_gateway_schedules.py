@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from scrapeyard.dispatch.schedules import Schedules
-from scrapeyard.dispatch.webhook_sending import Sender
-from scrapeyard.dispatch.webhooks import Webhooks
+from scrapeyard.dispatch.schedules.schedules import Schedules
+from scrapeyard.dispatch.webhooks.sending import Sender
+from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.duty_wiring import make_webhook_engine
 from scrapeyard.gateway import schedule_desk
 from scrapeyard.gateway.app import application

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.dispatch.dispatcher import Dispatcher
-from scrapeyard.dispatch.finishing import Finish
+from scrapeyard.dispatch.leader import Dispatcher
+from scrapeyard.dispatch.upkeep.finishing import Finish
 from scrapeyard.model import ExitReason, Priority, Usage, new_id
 from scrapeyard.model.job import Batch, BatchItem, ItemOutcome, Job, JobPolicy, JobStatus, NewItem
 from scrapeyard.queues.memory import MemoryQueue

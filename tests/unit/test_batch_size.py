@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.batch_size import FIRST_ITEMS, Pace, batch_items
-from scrapeyard.dispatch.job_rate import SLACK_SECONDS, TokenBucket
+from scrapeyard.dispatch.feeding.job_rate import SLACK_SECONDS, TokenBucket
+from scrapeyard.dispatch.feeding.pace import FIRST_ITEMS, Pace, batch_items
 from scrapeyard.model import Usage
 from scrapeyard.model.job import Counts, Job, JobPolicy, JobStatus
 

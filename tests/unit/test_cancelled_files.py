@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.dispatch.dispatcher import LEAD_SECONDS
+from scrapeyard.dispatch.leader import LEAD_SECONDS
 from scrapeyard.errors import NotFound
 from scrapeyard.model.export import ExportState
 from scrapeyard.model.job import ExportWish, ItemStatus, Job, JobStatus
@@ -124,7 +124,7 @@ async def test_a_cancelled_job_is_final_at_once_and_its_files_follow(tmp_path: P
 async def test_another_leader_writes_the_files_of_a_cancelled_job(
     tmp_path: Path, yard: JobYard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scrapeyard.dispatch.dispatcher.STOP_SECONDS", 0.1)
+    monkeypatch.setattr("scrapeyard.dispatch.leader.STOP_SECONDS", 0.1)
     writing = Writing()
     job_id = await yard.job(3)
     await yard.store.cancel_job(job_id, False, yard.clock())

@@ -12,9 +12,9 @@ from msgspec import Raw
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.dispatch.deliveries import deliver
-from scrapeyard.dispatch.dispatcher import LEAD_SECONDS, Dispatcher
-from scrapeyard.dispatch.missing import GRACE_SECONDS
+from scrapeyard.dispatch.leader import LEAD_SECONDS, Dispatcher
 from scrapeyard.dispatch.submit import Order, build_runs
+from scrapeyard.dispatch.upkeep.missing import GRACE_SECONDS
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Outcome, Priority, Run, RunStatus, new_id
 from scrapeyard.queues import channels

@@ -8,8 +8,8 @@ import pytest
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.dispatch.dispatcher import LEAD_SECONDS, Dispatcher
-from scrapeyard.dispatch.missing import GRACE_SECONDS
+from scrapeyard.dispatch.leader import LEAD_SECONDS, Dispatcher
+from scrapeyard.dispatch.upkeep.missing import GRACE_SECONDS
 from scrapeyard.errors import BlobsUnavailable
 from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.job import Job, JobStatus
@@ -122,7 +122,7 @@ async def test_a_duty_that_takes_long_holds_up_neither_the_others_nor_the_lead(
         while (await yard.got(job_id)).status is not JobStatus.COMPLETED:
             await asyncio.sleep(0.01)
     assert dispatcher.leads
-    monkeypatch.setattr("scrapeyard.dispatch.dispatcher.STOP_SECONDS", 0.1)
+    monkeypatch.setattr("scrapeyard.dispatch.leader.STOP_SECONDS", 0.1)
     await dispatcher.stop()
     assert await yard.dispatcher.round()
 

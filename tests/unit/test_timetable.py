@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.timetable import at, coming, next_due, passed, read_cron, read_zone, times_after
+from scrapeyard.dispatch.schedules.timetable import at, coming, next_due, passed, read_cron, read_zone, times_after
 from scrapeyard.errors import BadRequest
 from scrapeyard.model.schedule import Schedule, jitter_of, subject_id
 

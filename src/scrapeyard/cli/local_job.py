@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import msgspec
 from pydantic import SecretStr, ValidationError
 
-from scrapeyard.dispatch.job_breaker import REASON as PAUSED_BY_BREAKER
+from scrapeyard.dispatch.feeding.breaker import REASON as PAUSED_BY_BREAKER
 from scrapeyard.errors import BadRequest, ScrapeyardError
 from scrapeyard.gateway.job_calls import JobOptions
 from scrapeyard.gateway.job_creation import Upload

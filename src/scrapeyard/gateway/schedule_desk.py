@@ -8,7 +8,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 from pydantic import BaseModel
 
-from scrapeyard.dispatch.timetable import at, next_due, read_cron, read_zone
+from scrapeyard.dispatch.schedules.timetable import at, next_due, read_cron, read_zone
 from scrapeyard.errors import BadRequest, NotFound
 from scrapeyard.gateway.calls import Asked
 from scrapeyard.gateway.job_calls import JobCall

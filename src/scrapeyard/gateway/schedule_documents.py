@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from scrapeyard.dispatch.timetable import coming
+from scrapeyard.dispatch.schedules.timetable import coming
 from scrapeyard.gateway.documents import instant
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, subject_id
 

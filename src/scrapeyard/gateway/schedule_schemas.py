@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from scrapeyard.dispatch.timetable import MAX_CRON
+from scrapeyard.dispatch.schedules.timetable import MAX_CRON
 from scrapeyard.gateway.job_calls import TEXT, JobCall
 from scrapeyard.gateway.policies import Policy
 from scrapeyard.gateway.schemas import NAME, SCRAPER_WANTED, RunWebhookCall, Url

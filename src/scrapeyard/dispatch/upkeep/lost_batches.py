@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from scrapeyard.dispatch.deliveries import deliver_batch
-from scrapeyard.dispatch.missing import GRACE_SECONDS, Page, missing
+from scrapeyard.dispatch.upkeep.missing import GRACE_SECONDS, Page, missing
 from scrapeyard.model import Delivery
 from scrapeyard.model.job import Batch, Job
 from scrapeyard.queues.port import Queue

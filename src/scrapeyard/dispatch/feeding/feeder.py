@@ -5,13 +5,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scrapeyard.dispatch.batch_size import Pace, batch_items
 from scrapeyard.dispatch.deliveries import deliver_batch
-from scrapeyard.dispatch.fair_share import Claim, FairShare
-from scrapeyard.dispatch.job_breaker import JobBreakers
-from scrapeyard.dispatch.job_budget import JobBudgets
-from scrapeyard.dispatch.job_rate import TokenBucket
-from scrapeyard.dispatch.lanes import Lanes
+from scrapeyard.dispatch.feeding.breaker import JobBreakers
+from scrapeyard.dispatch.feeding.budget import JobBudgets
+from scrapeyard.dispatch.feeding.fair_share import Claim, FairShare
+from scrapeyard.dispatch.feeding.job_rate import TokenBucket
+from scrapeyard.dispatch.feeding.pace import Pace, batch_items
+from scrapeyard.dispatch.feeding.shares import Lanes
 from scrapeyard.model import Priority, new_id
 from scrapeyard.model.job import Batch, Job
 from scrapeyard.queues.port import Queue

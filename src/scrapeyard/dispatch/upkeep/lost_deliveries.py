@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from scrapeyard.dispatch.deliveries import deliver
-from scrapeyard.dispatch.missing import GRACE_SECONDS, Page, missing
+from scrapeyard.dispatch.upkeep.missing import GRACE_SECONDS, Page, missing
 from scrapeyard.model import Run
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import RunStore

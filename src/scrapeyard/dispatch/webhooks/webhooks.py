@@ -15,8 +15,8 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.dispatch.webhook_news import Outbox
-from scrapeyard.dispatch.webhook_sending import Sender
+from scrapeyard.dispatch.webhooks.news import Outbox
+from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.settings import Settings

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.timetable import at, next_due, passed
+from scrapeyard.dispatch.schedules.timetable import at, next_due, passed
 from scrapeyard.errors import ScrapeyardError, Unavailable
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, Target, subject_id
 from scrapeyard.store.ports.schedules import ScheduleStore

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from scrapeyard.dispatch.feeder import Feeder
+from scrapeyard.dispatch.feeding.feeder import Feeder
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.queues import channels
 from scrapeyard.queues.port import Queue
