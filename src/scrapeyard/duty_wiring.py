@@ -8,7 +8,7 @@ from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engine_wiring import Up
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.intake.filling import Intake
+from scrapeyard.inputs.importer import Intake
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue

@@ -20,9 +20,9 @@ from scrapeyard.engine_wiring import WebParts, start_engine
 from scrapeyard.engines.pipeline import Engine
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
-from scrapeyard.intake.filling import Intake
-from scrapeyard.intake.following import Following
-from scrapeyard.intake.reading import Reading
+from scrapeyard.inputs.follower import Following
+from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.reading import Reading
 from scrapeyard.model import new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue

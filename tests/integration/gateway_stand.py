@@ -16,7 +16,7 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.gateway.app import GatewayServices, application
 from scrapeyard.gateway.services import Gateway
-from scrapeyard.intake.filling import Intake
+from scrapeyard.inputs.importer import Intake
 from scrapeyard.model import (
     Delivery,
     ExitReason,

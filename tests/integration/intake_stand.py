@@ -13,11 +13,11 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS, PAGE
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.intake.filling import Intake
-from scrapeyard.intake.following import Following
-from scrapeyard.intake.reading import Reading
-from scrapeyard.intake.sitemaps import SitemapBounds
-from scrapeyard.intake.source import Source, as_table, first_status
+from scrapeyard.inputs.follower import Following
+from scrapeyard.inputs.formats.sitemaps import SitemapBounds
+from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.reading import Reading
+from scrapeyard.inputs.source import Source, as_table, first_status
 from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, Item, ItemOutcome, Job
 from scrapeyard.repository.archive.loading import Terms

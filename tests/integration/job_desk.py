@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 from msgspec import Raw
 
-from scrapeyard.intake.filling import Intake
+from scrapeyard.inputs.importer import Intake
 from scrapeyard.model import ExitReason, RunError, new_id
 from scrapeyard.model.job import Batch, BatchItem, ItemOutcome, Job
 from scrapeyard.store.sql import SqlStore

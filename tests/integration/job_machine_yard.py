@@ -24,8 +24,8 @@ from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway.app import GatewayServices, application
 from scrapeyard.gateway.services import Gateway
-from scrapeyard.intake.filling import Intake
-from scrapeyard.intake.reading import Reading
+from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.reading import Reading
 from scrapeyard.model import Delivery, ExitReason, Scraper, ScraperRef, new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.archive.loading import Terms

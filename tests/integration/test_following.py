@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from scrapeyard.builtin import PAGE
 from scrapeyard.errors import StoreUnavailable
-from scrapeyard.intake.following import Following
-from scrapeyard.intake.source import Choice, FollowSource, Shape, source_of
+from scrapeyard.inputs.follower import Following
+from scrapeyard.inputs.source import Choice, FollowSource, Shape, source_of
 from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, ItemOutcome, Job, JobStatus
 from scrapeyard.repository.archive.loading import Terms
@@ -27,7 +27,7 @@ Web = dict[str, list[str]]
 @pytest.fixture
 async def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stand]:
     # rounds are counted here, so a slow machine must not cut them short
-    monkeypatch.setattr("scrapeyard.intake.following.SLICE_SECONDS", 60.0)
+    monkeypatch.setattr("scrapeyard.inputs.follower.SLICE_SECONDS", 60.0)
     async with a_stand(tmp_path) as stand:
         yield stand
 

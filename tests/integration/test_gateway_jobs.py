@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from scrapeyard.blobs import keys
-from scrapeyard.intake.source import source_of
+from scrapeyard.inputs.source import source_of
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import Batch, JobStatus
 from scrapeyard.queues import channels

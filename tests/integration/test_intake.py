@@ -11,10 +11,10 @@ import pytest
 
 from scrapeyard.blobs import keys
 from scrapeyard.errors import StoreUnavailable
-from scrapeyard.intake.filling import LIST_SECONDS
-from scrapeyard.intake.holding import LEASE_SECONDS
-from scrapeyard.intake.rows import ListRefused, ListUnreadable
-from scrapeyard.intake.source import ListSource, Shape, UrlSource
+from scrapeyard.inputs.formats.rows import ListRefused, ListUnreadable
+from scrapeyard.inputs.holding import LEASE_SECONDS
+from scrapeyard.inputs.importer import LIST_SECONDS
+from scrapeyard.inputs.source import ListSource, Shape, UrlSource
 from scrapeyard.model import new_id
 from scrapeyard.model.job import JobStatus
 from tests.integration.intake_stand import SCRAPER, Stand, a_stand
@@ -257,7 +257,7 @@ async def test_a_private_address_is_refused_as_for_any_fetch(tmp_path: Path, sit
 
 @pytest.mark.security
 async def test_a_bomb_at_an_address_is_cut_off(stand: Stand, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapeyard.intake.filling.MAX_LIST", 1_000_000)
+    monkeypatch.setattr("scrapeyard.inputs.importer.MAX_LIST", 1_000_000)
     site.routes["/bomb"] = page(gzip.compress(b"x" * 50_000_000))
     site.routes["/endless"] = chunks(b"https://a.example/\n" * 500, 1000)
     for path, words in (("/bomb", "larger than"), ("/endless", "more than")):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scrapeyard.intake.sitemaps import SitemapBounds
-from scrapeyard.intake.source import Choice, Shape, SitemapSource
+from scrapeyard.inputs.formats.sitemaps import SitemapBounds
+from scrapeyard.inputs.source import Choice, Shape, SitemapSource
 from scrapeyard.model.job import Job, JobStatus
 from tests.integration.intake_stand import Stand, a_stand
 from tests.sites.site import Asked, Site, chunks, page, reset

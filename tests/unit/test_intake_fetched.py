@@ -8,9 +8,9 @@ import pytest
 
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
-from scrapeyard.intake.fetched import FetchedAgain, stream_file
-from scrapeyard.intake.sitemaps import Sitemaps
-from scrapeyard.intake.source import SitemapSource
+from scrapeyard.inputs.fetched import FetchedAgain, stream_file
+from scrapeyard.inputs.formats.sitemaps import Sitemaps
+from scrapeyard.inputs.source import SitemapSource
 from scrapeyard.model import ExitReason
 
 URL = "https://shop.example/sitemap.txt"

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.intake.csv_rows import CsvParser
-from scrapeyard.intake.json_rows import JsonArrayParser, JsonlParser
-from scrapeyard.intake.lists import read_csv, read_json_array, read_jsonl, read_list, read_urls
-from scrapeyard.intake.rows import MAX_ROW, BadRow, ListUnreadable, Parser, Piece
-from scrapeyard.intake.source import Shape
-from scrapeyard.intake.url_rows import UrlParser
+from scrapeyard.inputs.formats.csv_rows import CsvParser
+from scrapeyard.inputs.formats.json_rows import JsonArrayParser, JsonlParser
+from scrapeyard.inputs.formats.lists import read_csv, read_json_array, read_jsonl, read_list, read_urls
+from scrapeyard.inputs.formats.rows import MAX_ROW, BadRow, ListUnreadable, Parser, Piece
+from scrapeyard.inputs.formats.url_rows import UrlParser
+from scrapeyard.inputs.source import Shape
 
 
 async def chunks(data: bytes, size: int = 7) -> AsyncIterator[bytes]:

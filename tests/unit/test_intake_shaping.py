@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scrapeyard.builtin import BUILTINS, PAGE
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import BadRequest
-from scrapeyard.intake.checking import check_source
-from scrapeyard.intake.keys import canonical, is_key, key_of, key_of_url
-from scrapeyard.intake.links import Links
-from scrapeyard.intake.patterns import Chooser
-from scrapeyard.intake.rows import BadRow, ListRefused, ListUnreadable, Piece
-from scrapeyard.intake.shaping import Shaped, Shaper
-from scrapeyard.intake.source import (
+from scrapeyard.inputs.checking import check_source
+from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable, Piece
+from scrapeyard.inputs.keys import canonical, is_key, key_of, key_of_url
+from scrapeyard.inputs.links import Links
+from scrapeyard.inputs.mapper import Shaped, Shaper
+from scrapeyard.inputs.patterns import Chooser
+from scrapeyard.inputs.source import (
     Choice,
     FollowSource,
     ListSource,
@@ -29,7 +29,7 @@ from scrapeyard.intake.source import (
     as_table,
     source_of,
 )
-from scrapeyard.intake.spool import KEPT, Summary, Tally, read_spool, write_spool
+from scrapeyard.inputs.spool import KEPT, Summary, Tally, read_spool, write_spool
 from scrapeyard.model import Scraper, ScraperRef
 from scrapeyard.model.job import MAX_ITEM_INPUT, Job, JobStatus, NewItem
 from scrapeyard.repository.manifest.json_schemas import InputChecker

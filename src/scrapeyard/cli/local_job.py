@@ -21,8 +21,8 @@ from scrapeyard.gateway.job_calls import JobOptions
 from scrapeyard.gateway.job_creation import Upload
 from scrapeyard.gateway.job_desk import JobDesk
 from scrapeyard.gateway.lanes import DEFAULT as LANE
-from scrapeyard.intake.lists import MAX_LIST
-from scrapeyard.intake.spool import Summary
+from scrapeyard.inputs.formats.lists import MAX_LIST
+from scrapeyard.inputs.spool import Summary
 from scrapeyard.model import Scraper, new_id
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, Item, ItemStatus, Job, JobStatus

@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from scrapeyard.gateway.job_policies import JobPolicyCall
 from scrapeyard.gateway.schemas import NAME, SCRAPER_WANTED, URL, Url, no_number
-from scrapeyard.intake.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START
+from scrapeyard.inputs.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START
 from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.job import ITEM_KEY, ExportWish, ItemStatus
 

@@ -15,8 +15,8 @@ from scrapeyard.gateway.job_creation import JobCreation, Upload, shape_of
 from scrapeyard.gateway.job_news import JobNews
 from scrapeyard.gateway.job_policies import policy_over
 from scrapeyard.gateway.problems import Refusal
-from scrapeyard.intake.filling import Intake
-from scrapeyard.intake.spool import Summary, read_spool
+from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.spool import Summary, read_spool
 from scrapeyard.model import new_id
 from scrapeyard.model.job import Job, JobStatus, NewItem
 from scrapeyard.repository.port import Catalogue

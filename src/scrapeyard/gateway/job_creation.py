@@ -24,9 +24,9 @@ from scrapeyard.gateway.job_policies import policy_of
 from scrapeyard.gateway.lanes import Lanes
 from scrapeyard.gateway.problems import Refusal
 from scrapeyard.gateway.receivers import Receivers
-from scrapeyard.intake.checking import check_source
-from scrapeyard.intake.filling import Intake
-from scrapeyard.intake.source import (
+from scrapeyard.inputs.checking import check_source
+from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.source import (
     BadRows,
     Choice,
     FollowSource,
@@ -38,7 +38,7 @@ from scrapeyard.intake.source import (
     as_table,
     first_status,
 )
-from scrapeyard.intake.spool import Summary
+from scrapeyard.inputs.spool import Summary
 from scrapeyard.model import Priority, Scraper, new_id
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.repository.manifest.json_schemas import InputChecker

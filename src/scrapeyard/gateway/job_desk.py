@@ -14,7 +14,7 @@ from scrapeyard.gateway.lanes import Lanes
 from scrapeyard.gateway.origins import Origins
 from scrapeyard.gateway.receivers import Receivers
 from scrapeyard.gateway.uploads import Uploads
-from scrapeyard.intake.filling import Intake
+from scrapeyard.inputs.importer import Intake
 from scrapeyard.model.job import Job
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue

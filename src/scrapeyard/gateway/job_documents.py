@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from scrapeyard.gateway.documents import instant
 from scrapeyard.gateway.job_rates import Pace
-from scrapeyard.intake.spool import Summary
+from scrapeyard.inputs.spool import Summary
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import Item, Job, JobStatus
 

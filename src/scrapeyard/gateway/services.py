@@ -26,7 +26,7 @@ from scrapeyard.gateway.schedule_desk import ScheduleDesk
 from scrapeyard.gateway.scraping import Scraping
 from scrapeyard.gateway.site_desk import MoreOfSites, SiteDesk
 from scrapeyard.gateway.waiting import Waiters
-from scrapeyard.intake.filling import Intake
+from scrapeyard.inputs.importer import Intake
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.moves import MovedChannels
 from scrapeyard.repository.port import Catalogue

@@ -16,7 +16,7 @@ from scrapeyard.gateway.job_creation import Upload
 from scrapeyard.gateway.multipart import FormFile, boundary_of
 from scrapeyard.gateway.origins import Origins
 from scrapeyard.gateway.problems import Refusal
-from scrapeyard.intake.lists import MAX_LIST
+from scrapeyard.inputs.formats.lists import MAX_LIST
 
 FORMATS = {
     "text/csv": "csv",

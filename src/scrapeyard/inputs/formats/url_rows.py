@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import FetchFailed
-from scrapeyard.intake.lines import LineParser
-from scrapeyard.intake.rows import MAX_REASON, BadRow, Piece
+from scrapeyard.inputs.formats.lines import LineParser
+from scrapeyard.inputs.formats.rows import MAX_REASON, BadRow, Piece
 
 
 class UrlParser(LineParser):

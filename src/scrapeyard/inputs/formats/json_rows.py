@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from scrapeyard.intake.lines import LineParser
-from scrapeyard.intake.rows import MAX_REASON, MAX_ROW, BadRow, ListUnreadable, Piece
+from scrapeyard.inputs.formats.lines import LineParser
+from scrapeyard.inputs.formats.rows import MAX_REASON, MAX_ROW, BadRow, ListUnreadable, Piece
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _WANTED = 'an array of objects such as [{"url": "https://…"}, …]'

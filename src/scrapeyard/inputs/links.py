@@ -11,11 +11,11 @@ from scrapeyard.engines.http.decompress import Corrupt, OverLimit, decompress
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import FetchFailed
-from scrapeyard.intake.keys import key_of
-from scrapeyard.intake.patterns import Chooser
-from scrapeyard.intake.rows import ListRefused
-from scrapeyard.intake.shaping import Shaper
-from scrapeyard.intake.source import FollowSource
+from scrapeyard.inputs.formats.rows import ListRefused
+from scrapeyard.inputs.keys import key_of
+from scrapeyard.inputs.mapper import Shaper
+from scrapeyard.inputs.patterns import Chooser
+from scrapeyard.inputs.source import FollowSource
 from scrapeyard.model.job import NewItem
 
 MAX_LINKS = 10_000

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.intake.keys import canonical, is_key, key_of
-from scrapeyard.intake.rows import MAX_REASON, BadRow, ListUnreadable, Piece
-from scrapeyard.intake.source import Shape
+from scrapeyard.inputs.formats.rows import MAX_REASON, BadRow, ListUnreadable, Piece
+from scrapeyard.inputs.keys import canonical, is_key, key_of
+from scrapeyard.inputs.source import Shape
 from scrapeyard.model import Scraper
 from scrapeyard.model.job import MAX_ITEM_INPUT, NewItem
 from scrapeyard.repository.manifest.json_schemas import InputChecker

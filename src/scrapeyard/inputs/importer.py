@@ -19,14 +19,14 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.port import Caller, HttpEngine
 from scrapeyard.errors import BadRequest, BlobsUnavailable, FetchFailed, NotFound, ScraperInvalid
-from scrapeyard.intake.fetched import keep_file
-from scrapeyard.intake.holding import Lease, Leases
-from scrapeyard.intake.lists import MAX_LIST, read_list
-from scrapeyard.intake.rows import Piece
-from scrapeyard.intake.shaping import Shaped, Shaper
-from scrapeyard.intake.sitemaps import SitemapBounds, Sitemaps
-from scrapeyard.intake.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of
-from scrapeyard.intake.spool import Summary, Tally, read_spool, write_spool
+from scrapeyard.inputs.fetched import keep_file
+from scrapeyard.inputs.formats.lists import MAX_LIST, read_list
+from scrapeyard.inputs.formats.rows import Piece
+from scrapeyard.inputs.formats.sitemaps import SitemapBounds, Sitemaps
+from scrapeyard.inputs.holding import Lease, Leases
+from scrapeyard.inputs.mapper import Shaped, Shaper
+from scrapeyard.inputs.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of
+from scrapeyard.inputs.spool import Summary, Tally, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.repository.manifest.json_schemas import InputChecker

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import NotFound, ScrapeyardError
-from scrapeyard.intake.links import Links, raw_bytes, unpacked_result
-from scrapeyard.intake.rows import ListRefused
-from scrapeyard.intake.shaping import Shaper
-from scrapeyard.intake.source import FOLLOWED, READ_IN, FollowSource, Progress, as_table, source_of
+from scrapeyard.inputs.formats.rows import ListRefused
+from scrapeyard.inputs.links import Links, raw_bytes, unpacked_result
+from scrapeyard.inputs.mapper import Shaper
+from scrapeyard.inputs.source import FOLLOWED, READ_IN, FollowSource, Progress, as_table, source_of
 from scrapeyard.model.job import Item, ItemStatus, Job, NewItem
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue

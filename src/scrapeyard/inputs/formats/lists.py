@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from msgspec import Struct
 
-from scrapeyard.intake.csv_rows import CsvParser
-from scrapeyard.intake.json_rows import JsonArrayParser, JsonlParser
-from scrapeyard.intake.rows import MAX_ROW, ListUnreadable, Parser, Piece
-from scrapeyard.intake.source import Format, Shape
-from scrapeyard.intake.text import read_text
-from scrapeyard.intake.url_rows import UrlParser
+from scrapeyard.inputs.formats.csv_rows import CsvParser
+from scrapeyard.inputs.formats.json_rows import JsonArrayParser, JsonlParser
+from scrapeyard.inputs.formats.rows import MAX_ROW, ListUnreadable, Parser, Piece
+from scrapeyard.inputs.formats.text import read_text
+from scrapeyard.inputs.formats.url_rows import UrlParser
+from scrapeyard.inputs.source import Format, Shape
 
 MAX_LIST = 20 * 1024**3
 """Bytes of one list, unpacked."""

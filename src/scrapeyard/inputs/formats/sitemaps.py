@@ -16,12 +16,12 @@ from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, HttpEngine
 from scrapeyard.engines.robots.rules import MAX_BYTES, tidy
 from scrapeyard.errors import FetchFailed
-from scrapeyard.intake.fetched import FetchedAgain, stream_file
-from scrapeyard.intake.patterns import Chooser
-from scrapeyard.intake.rows import MAX_REASON, BadRow, ListUnreadable, Piece
-from scrapeyard.intake.sitemap_files import Entries, Entry, SitemapBroken, SitemapFile
-from scrapeyard.intake.source import MAX_ITEMS, SitemapSource
-from scrapeyard.intake.text import unpacked
+from scrapeyard.inputs.fetched import FetchedAgain, stream_file
+from scrapeyard.inputs.formats.rows import MAX_REASON, BadRow, ListUnreadable, Piece
+from scrapeyard.inputs.formats.sitemap_parser import Entries, Entry, SitemapBroken, SitemapFile
+from scrapeyard.inputs.formats.text import unpacked
+from scrapeyard.inputs.patterns import Chooser
+from scrapeyard.inputs.source import MAX_ITEMS, SitemapSource
 from scrapeyard.model import may_help_later
 
 ATTEMPTS = 3

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from scrapeyard.intake.rows import MAX_ROW, Piece, too_long
+from scrapeyard.inputs.formats.rows import MAX_ROW, Piece, too_long
 
 
 class LineParser(ABC):

@@ -5,7 +5,7 @@ import codecs
 from collections.abc import AsyncIterator, Iterator
 
 from scrapeyard.engines.http.decompress import Corrupt, OverLimit, Unpacking
-from scrapeyard.intake.rows import ListUnreadable
+from scrapeyard.inputs.formats.rows import ListUnreadable
 
 PIECE = 32 * 1024
 """Bytes that are worked on before others have their turn: a few milliseconds."""

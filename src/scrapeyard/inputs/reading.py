@@ -6,8 +6,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from scrapeyard.errors import ScrapeyardError
-from scrapeyard.intake.filling import Intake
-from scrapeyard.intake.source import FOLLOWED, READ_IN
+from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.source import FOLLOWED, READ_IN
 from scrapeyard.model.job import Job
 from scrapeyard.store.ports.jobs import JobFilter, JobStore
 from scrapeyard.telemetry.events import get_log

@@ -13,9 +13,9 @@ from xml.parsers import expat
 from msgspec import Struct
 
 from scrapeyard.engines.http.url import MAX_URL
-from scrapeyard.intake.ampersands import Ampersands
-from scrapeyard.intake.rows import BadRow
-from scrapeyard.intake.url_rows import UrlParser
+from scrapeyard.inputs.formats.ampersands import Ampersands
+from scrapeyard.inputs.formats.rows import BadRow
+from scrapeyard.inputs.formats.url_rows import UrlParser
 
 MAX_TOKEN = 1024 * 1024
 """Bytes of one tag or comment."""

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import BadRequest, FetchFailed
-from scrapeyard.intake.patterns import Chooser
-from scrapeyard.intake.rows import Piece
-from scrapeyard.intake.shaping import Shaper
-from scrapeyard.intake.source import MAX_DEPTH, MAX_ITEMS, MAX_START, FollowSource, SitemapSource, Source, UrlSource
+from scrapeyard.inputs.formats.rows import Piece
+from scrapeyard.inputs.mapper import Shaper
+from scrapeyard.inputs.patterns import Chooser
+from scrapeyard.inputs.source import MAX_DEPTH, MAX_ITEMS, MAX_START, FollowSource, SitemapSource, Source, UrlSource
 from scrapeyard.model import Scraper
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from scrapeyard.intake.rows import MAX_ROW, BadRow, ListUnreadable, Piece, too_long
+from scrapeyard.inputs.formats.rows import MAX_ROW, BadRow, ListUnreadable, Piece, too_long
 
 DELIMITERS = (",", ";", "\t", "|")
 MAX_COLUMNS = 1000

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from scrapeyard.errors import BlobsUnavailable
-from scrapeyard.intake.rows import BadRow, ListRefused, ListUnreadable
-from scrapeyard.intake.shaping import Shaped
+from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable
+from scrapeyard.inputs.mapper import Shaped
 from scrapeyard.model.job import NewItem
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 

@@ -9,7 +9,7 @@ import jsonschema_rs
 
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import BadRequest
-from scrapeyard.intake.source import MAX_PATTERNS, Choice
+from scrapeyard.inputs.source import MAX_PATTERNS, Choice
 
 MAX_PATTERN = 500
 _EXPRESSION = "re:"
