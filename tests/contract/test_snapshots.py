@@ -17,7 +17,7 @@ from scrapeyard.model.job import ExportWish, Item, ItemStatus, Job, JobPolicy, J
 from scrapeyard.results import artifacts
 from scrapeyard.results.changes import compare, miss, see
 from scrapeyard.results.exports.columns import DIFF
-from scrapeyard.results.exports.lines import line_of
+from scrapeyard.results.exports.protocol import line_of
 from scrapeyard.results.snapshots import Snapshots, policy_of, scope_of
 from scrapeyard.store.ports.exports import Snapshot
 from scrapeyard.store.sql import SqlStore

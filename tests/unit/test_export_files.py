@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapeyard.model.job import ExportWish
-from scrapeyard.results.exports import lines, records
+from scrapeyard.results.exports import protocol, records
+from scrapeyard.results.exports.builder import Maker
 from scrapeyard.results.exports.cells import as_number, as_text, as_time, decode, joined
 from scrapeyard.results.exports.columns import Column
 from scrapeyard.results.exports.csv_file import CsvFile
 from scrapeyard.results.exports.files import Sink
 from scrapeyard.results.exports.formulas import neutral
 from scrapeyard.results.exports.json_file import JsonArray, JsonLines
-from scrapeyard.results.exports.lines import Line
-from scrapeyard.results.exports.making import Maker
 from scrapeyard.results.exports.parquet_file import GROUP_ROWS, ParquetFile
+from scrapeyard.results.exports.protocol import Line
 from scrapeyard.results.exports.records import MAX_COLUMNS, Fields, flatten
 from scrapeyard.results.exports.xlsx_file import MAX_CELL, XlsxFile
 
@@ -349,5 +349,5 @@ def test_cells() -> None:
 
 def test_frames_have_bounds() -> None:
     with pytest.raises(ValueError, match="allowed"):
-        lines.read_head((lines.MAX_FRAME + 1).to_bytes(4) + b"D")
-    assert lines.read_head(lines.frame(b"D", b"abc")[: lines.HEAD]) == (3, b"D")
+        protocol.read_head((protocol.MAX_FRAME + 1).to_bytes(4) + b"D")
+    assert protocol.read_head(protocol.frame(b"D", b"abc")[: protocol.HEAD]) == (3, b"D")

@@ -18,8 +18,8 @@ from scrapeyard.errors import ExportFailed, ScrapeyardError, Unavailable
 from scrapeyard.model import new_id
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
-from scrapeyard.results.exports.lines import Told, Written
 from scrapeyard.results.exports.process import file_process
+from scrapeyard.results.exports.protocol import Told, Written
 from scrapeyard.results.feeding import Counted, change_frames, counted_frames, item_blocks, item_frames
 from scrapeyard.results.sharing import Reader
 from scrapeyard.store.ports.exports import ExportStore

@@ -12,8 +12,8 @@ from scrapeyard.errors import ExportFailed, NotFound
 from scrapeyard.model.job import Item
 from scrapeyard.results import artifacts
 from scrapeyard.results.changes import ChangesMetadata
-from scrapeyard.results.exports import lines
-from scrapeyard.results.exports.lines import Line, line_of
+from scrapeyard.results.exports import protocol
+from scrapeyard.results.exports.protocol import Line, line_of
 from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
 
 _ITEMS: Final = 250
@@ -39,7 +39,7 @@ async def counted_frames(blocks: AsyncIterator[Block], blobs: Blobs) -> AsyncGen
     """Those items as a file gets them. Raises ExportFailed when an object is missing."""
     async for block in blocks:
         for group in _groups(block):
-            yield lines.frame(lines.LINES, lines.encode(await _lines(blobs, group))), len(group)
+            yield protocol.frame(protocol.LINES, protocol.encode(await _lines(blobs, group))), len(group)
 
 
 async def item_frames(counted: AsyncIterator[Counted], fed: Fed) -> AsyncIterator[bytes]:
@@ -60,7 +60,7 @@ async def change_frames(blobs: Blobs, job_id: str, fed: Fed) -> AsyncIterator[by
         ) from None
     for part in range(1, metadata.parts + 1):
         rows = msgspec.json.decode(await artifacts.read(blobs, keys.changes(job_id, part)), type=list[list[object]])
-        yield lines.frame(lines.ROWS, lines.encode(rows))
+        yield protocol.frame(protocol.ROWS, protocol.encode(rows))
         fed(len(rows))
 
 

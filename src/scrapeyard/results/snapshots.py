@@ -18,7 +18,7 @@ from scrapeyard.model.job import Item, Job, JobStatus, SnapshotPolicy
 from scrapeyard.results import artifacts
 from scrapeyard.results.changes import ChangesMetadata, Sight, compare, miss, see
 from scrapeyard.results.exports.columns import DIFF, Row
-from scrapeyard.results.exports.lines import line_of
+from scrapeyard.results.exports.protocol import line_of
 from scrapeyard.results.feeding import results_of
 from scrapeyard.store.ports.exports import Snapshot, SnapshotStore
 from scrapeyard.store.ports.jobs import ItemFilter, ItemStore

@@ -7,8 +7,8 @@ import signal
 import sys
 from typing import BinaryIO
 
-from scrapeyard.results.exports import lines
-from scrapeyard.results.exports.making import Maker
+from scrapeyard.results.exports import protocol
+from scrapeyard.results.exports.builder import Maker
 
 _DIE_WITH_PARENT = 1
 
@@ -26,35 +26,35 @@ def serve(source: BinaryIO, answers: BinaryIO) -> None:
     """Until the last frame, or until the parent closes its end: then nothing is finished."""
 
     def send(letter: bytes, body: bytes) -> None:
-        answers.write(lines.frame(letter, body))
+        answers.write(protocol.frame(letter, body))
         answers.flush()
 
     try:
         _make(source, send)
     except (MemoryError, OSError, ValueError) as error:
-        send(lines.FAULT, f"{type(error).__name__}: {error}".encode())
+        send(protocol.FAULT, f"{type(error).__name__}: {error}".encode())
 
 
 def _make(source: BinaryIO, send: "lines.Send") -> None:
     letter, body = _read(source)
-    maker = Maker(lines.decode_wish(body), lambda piece: send(lines.DATA, piece))
-    while letter != lines.END:
+    maker = Maker(protocol.decode_wish(body), lambda piece: send(protocol.DATA, piece))
+    while letter != protocol.END:
         letter, body = _read(source)
-        if letter == lines.LINES:
-            maker.add_lines(lines.decode_lines(body))
-        elif letter == lines.ROWS:
-            maker.add_rows(lines.decode_rows(body))
-        send(lines.TOLD, lines.encode(lines.Told(rows=maker.rows)))
+        if letter == protocol.LINES:
+            maker.add_lines(protocol.decode_lines(body))
+        elif letter == protocol.ROWS:
+            maker.add_rows(protocol.decode_rows(body))
+        send(protocol.TOLD, protocol.encode(protocol.Told(rows=maker.rows)))
     for rows, share in maker.finish():
-        send(lines.TOLD, lines.encode(lines.Told(rows=rows, share=share)))
-    send(lines.END, lines.encode(maker.written))
+        send(protocol.TOLD, protocol.encode(protocol.Told(rows=rows, share=share)))
+    send(protocol.END, protocol.encode(maker.written))
 
 
 def _read(source: BinaryIO) -> tuple[bytes, bytes]:
-    head = source.read(lines.HEAD)
-    if len(head) < lines.HEAD:
+    head = source.read(protocol.HEAD)
+    if len(head) < protocol.HEAD:
         raise EOFError("the parent is gone")
-    size, letter = lines.read_head(head)
+    size, letter = protocol.read_head(head)
     return letter, source.read(size)
 
 

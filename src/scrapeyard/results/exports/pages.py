@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from scrapeyard.results.exports.cells import as_integer, as_number, as_text, as_time, decode, each
 from scrapeyard.results.exports.columns import Row
-from scrapeyard.results.exports.lines import Line
+from scrapeyard.results.exports.protocol import Line
 
 _NOTHING: Final[dict[str, Any]] = {}
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from scrapeyard.errors import ExportFailed
 from scrapeyard.model.job import ExportWish
-from scrapeyard.results.exports import lines
-from scrapeyard.results.exports.lines import Told, Written
+from scrapeyard.results.exports import protocol
+from scrapeyard.results.exports.protocol import Told, Written
 
 _ENVIRONMENT: Final = frozenset({"PATH", "LANG", "LC_ALL", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "TMPDIR"})
 """What it needs of ours. Secrets are none of its business."""
@@ -56,11 +56,11 @@ class FileProcess:
 
     async def _feed(self, wish: ExportWish, frames: AsyncIterator[bytes]) -> None:
         try:
-            self._stdin.write(lines.frame(lines.BEGIN, lines.encode(wish)))
+            self._stdin.write(protocol.frame(protocol.BEGIN, protocol.encode(wish)))
             async for frame in frames:
                 self._stdin.write(frame)
                 await self._stdin.drain()
-            self._stdin.write(lines.frame(lines.END))
+            self._stdin.write(protocol.frame(protocol.END))
             await self._stdin.drain()
         except ConnectionError:
             return  # what it said last tells why
@@ -71,18 +71,18 @@ class FileProcess:
     async def _read(self) -> AsyncIterator[bytes]:
         while self.written is None:
             try:
-                size, letter = lines.read_head(await self._stdout.readexactly(lines.HEAD))
+                size, letter = protocol.read_head(await self._stdout.readexactly(protocol.HEAD))
                 body = await self._stdout.readexactly(size)
             except asyncio.IncompleteReadError:
                 raise ExportFailed(
                     "the process that wrote the file ended early; it may have run out of memory"
                 ) from None
-            if letter == lines.DATA:
+            if letter == protocol.DATA:
                 yield body
-            elif letter == lines.TOLD:
-                self._tell(lines.decode_told(body))
-            elif letter == lines.END:
-                self.written = lines.decode_written(body)
+            elif letter == protocol.TOLD:
+                self._tell(protocol.decode_told(body))
+            elif letter == protocol.END:
+                self.written = protocol.decode_written(body)
             else:
                 raise ExportFailed(f"the file could not be written: {body.decode(errors='replace')[:500]}")
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from scrapeyard.results.exports.cells import as_json, decode, plain
 from scrapeyard.results.exports.columns import Cell, Column, Kind, Row
-from scrapeyard.results.exports.lines import Line
+from scrapeyard.results.exports.protocol import Line
 
 ITEM: Final = "_item"
 MORE: Final = "_more"
