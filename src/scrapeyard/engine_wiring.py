@@ -23,7 +23,7 @@ from scrapeyard.engines.politeness.redis import RedisGate
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import KeptPools
-from scrapeyard.gateway import way_documents
+from scrapeyard.gateway.sites import way_documents
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.runs import Store

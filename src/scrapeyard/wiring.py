@@ -49,7 +49,7 @@ from scrapeyard.worker.runs.execute import Executor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scrapeyard.gateway.job_desk import JobDesk
+    from scrapeyard.gateway.jobs.service import JobDesk
     from scrapeyard.gateway.server import GatewayServer
 
 log = get_log("wiring")
@@ -112,7 +112,7 @@ class Platform:
 
     def job_desk(self) -> "JobDesk":
         """Jobs as a gateway serves them, for whoever has the platform in its own process; only after `start`."""
-        from scrapeyard.gateway.job_desk import JobDesk  # noqa: PLC0415 - a worker alone needs no web framework
+        from scrapeyard.gateway.jobs.service import JobDesk  # noqa: PLC0415 - a worker alone needs no web framework
 
         base = self._base
         if base is None:

@@ -12,7 +12,7 @@ from scrapeyard.engines.escalation.port import MOST_COUNTED, NOTHING, WayMemory
 from scrapeyard.engines.escalation.redis import RedisWays
 from scrapeyard.engines.route import Proxy
 from scrapeyard.engines.solver.clearance import Clearance, ClearedCookie
-from scrapeyard.gateway import way_documents
+from scrapeyard.gateway.sites import way_documents
 from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 

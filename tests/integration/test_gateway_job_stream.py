@@ -16,7 +16,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as websocket
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from scrapeyard.gateway.job_streams import LOOK_SECONDS, JobStreams
+from scrapeyard.gateway.jobs.streams import LOOK_SECONDS, JobStreams
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.model import ExitReason, new_id

@@ -26,12 +26,12 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from scrapeyard.dispatch.webhooks.news import Outbox
-from scrapeyard.gateway.job_calls import EXPORT_ID, JOB_ID
-from scrapeyard.gateway.schedule_schemas import SCHEDULE_ID
-from scrapeyard.gateway.schemas import NAME, RUN_ID, VERSION
+from scrapeyard.gateway.jobs.calls import EXPORT_ID, JOB_ID
+from scrapeyard.gateway.runs.schemas import NAME, RUN_ID, VERSION
+from scrapeyard.gateway.schedules.schemas import SCHEDULE_ID
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
-from scrapeyard.gateway.webhook_schemas import DELIVERY_ID
+from scrapeyard.gateway.webhooks.schemas import DELIVERY_ID
 from scrapeyard.model import Delivery, ExitReason, LogLine, Priority, RunError, RunStatus
 from scrapeyard.model.job import ITEM_KEY, ExportWish, JobStatus
 from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook

@@ -14,13 +14,13 @@ from scrapeyard.dispatch.schedules.schedules import Schedules
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.duty_wiring import make_webhook_engine
-from scrapeyard.gateway import schedule_desk
 from scrapeyard.gateway.app import application
-from scrapeyard.gateway.lanes import Lanes
-from scrapeyard.gateway.orders import Orders
-from scrapeyard.gateway.receivers import Receivers
-from scrapeyard.gateway.schedule_starting import TemplateStarter
+from scrapeyard.gateway.runs.admission import Orders
+from scrapeyard.gateway.runs.lanes import Lanes
+from scrapeyard.gateway.schedules import service
+from scrapeyard.gateway.schedules.starting import TemplateStarter
 from scrapeyard.gateway.services import Gateway
+from scrapeyard.gateway.webhooks.receivers import Receivers
 from scrapeyard.settings import Settings
 from tests.integration.gateway_stand import Stand, open_services
 from tests.leaks import PATIENCE
@@ -193,7 +193,7 @@ class TestKeeping:
         assert await desk.get(made["links"]["self"]) == made
 
     async def test_there_is_a_bound(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(schedule_desk, "MAX_SCHEDULES", 1)
+        monkeypatch.setattr(service, "MAX_SCHEDULES", 1)
         await desk.make(every_seconds=60, job=JOB)
         response = await desk.client.post("/api/schedule", json={"every_seconds": 60, "job": JOB})
         assert (response.status_code, response.json()["code"]) == (409, "conflict")

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from scrapeyard.gateway.waiting import Call, Wake
+from scrapeyard.gateway.runs.waiting import Call, Wake
 from scrapeyard.model import Cancel, ExitReason, Priority, RunError, RunStatus
 from scrapeyard.queues import channels
 from scrapeyard.settings import GatewaySettings, Settings

@@ -12,9 +12,9 @@ import pytest
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteLimits, Verdict
-from scrapeyard.gateway import site_desk
 from scrapeyard.gateway.app import application
 from scrapeyard.gateway.services import Gateway
+from scrapeyard.gateway.sites import service
 from scrapeyard.settings import Settings, SiteSettings
 from tests.integration.gateway_stand import open_services, open_stand
 from tests.leaks import PATIENCE
@@ -179,7 +179,7 @@ async def test_rules_that_make_no_sense_are_refused(stand: Stand) -> None:
 
 
 async def test_there_are_no_more_rules_than_can_be_kept(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site_desk, "MAX_RULES", 1)
+    monkeypatch.setattr(service, "MAX_RULES", 1)
     assert (await stand.client.put(SITE, json={})).status_code == 200
     assert (await stand.client.put(SITE, json={"rate": 1})).status_code == 200
     answer = await stand.client.put("/api/sites/other.example", json={})

@@ -29,7 +29,7 @@ from scrapeyard.engines.route import PLAIN, Way
 from scrapeyard.engines.solver.flaresolverr import FlareSolverr
 from scrapeyard.engines.solver.passage import Passage
 from scrapeyard.errors import FetchFailed
-from scrapeyard.gateway import way_documents
+from scrapeyard.gateway.sites import way_documents
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings, EscalationSettings, HttpSettings, ProxyPool
 from tests.leaks import PATIENCE

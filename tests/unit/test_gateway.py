@@ -8,14 +8,15 @@ import pytest
 from msgspec import Raw
 
 from scrapeyard.errors import InputInvalid, QueueUnavailable, ScraperInvalid
-from scrapeyard.gateway import documents, inputs, problems
-from scrapeyard.gateway.backlog import Backlog
-from scrapeyard.gateway.calls import _wait
-from scrapeyard.gateway.explain import explain
-from scrapeyard.gateway.inputs import InputChecks
-from scrapeyard.gateway.remedies import EXITS, PROBLEMS
-from scrapeyard.gateway.schemas import ScrapeCall
-from scrapeyard.gateway.tracing import traceparent
+from scrapeyard.gateway.http import problems
+from scrapeyard.gateway.http.remedies import EXITS, PROBLEMS
+from scrapeyard.gateway.runs import documents, inputs
+from scrapeyard.gateway.runs.backlog import Backlog
+from scrapeyard.gateway.runs.calls import _wait
+from scrapeyard.gateway.runs.explain import explain
+from scrapeyard.gateway.runs.inputs import InputChecks
+from scrapeyard.gateway.runs.schemas import ScrapeCall
+from scrapeyard.gateway.runs.tracing import traceparent
 from scrapeyard.model import ExitReason, Limits, Outcome, Run, RunStatus, Scraper, ScraperRef, Timing
 from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue

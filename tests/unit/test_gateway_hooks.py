@@ -5,8 +5,8 @@ import hmac
 
 import pytest
 
-from scrapeyard.gateway.hooks import event_of
-from scrapeyard.gateway.problems import Refusal
+from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.gateway.scrapers.hooks import event_of
 
 BODY = b'{"ref": "refs/heads/main"}'
 SECRET = "p\xe4ss"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scrapeyard.errors import QueueUnavailable, StoreUnavailable, Unavailable
-from scrapeyard.gateway.refreshing import Refreshing
+from scrapeyard.gateway.scrapers.refresh import Refreshing
 from scrapeyard.model import Refresh
 from scrapeyard.queues import channels
 from scrapeyard.queues.memory import MemoryQueue

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.gateway.downloads import takes_gzip
-from scrapeyard.gateway.job_policies import JobPolicyCall, policy_of, policy_over
-from scrapeyard.gateway.multipart import MAX_HEAD, FormFile, boundary_of
-from scrapeyard.gateway.problems import Refusal
-from scrapeyard.gateway.ranges import wanted_range
+from scrapeyard.gateway.http.downloads import takes_gzip
+from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.gateway.http.ranges import wanted_range
+from scrapeyard.gateway.jobs.multipart import MAX_HEAD, FormFile, boundary_of
+from scrapeyard.gateway.jobs.policies import JobPolicyCall, policy_of, policy_over
 from scrapeyard.model import Scraper, ScraperRef
 from scrapeyard.model.scraper import Defaults
 

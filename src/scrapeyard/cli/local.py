@@ -247,7 +247,7 @@ class _HeardServices:
 
 
 def _run_of(delivery: Delivery, outcome: Outcome) -> Run:
-    from scrapeyard.gateway.documents import settle
+    from scrapeyard.gateway.runs.documents import settle
 
     run = Run(
         id=delivery.run_id,

@@ -17,10 +17,10 @@ from pydantic import SecretStr, ValidationError
 
 from scrapeyard.dispatch.feeding.breaker import REASON as PAUSED_BY_BREAKER
 from scrapeyard.errors import BadRequest, ScrapeyardError
-from scrapeyard.gateway.job_calls import JobOptions
-from scrapeyard.gateway.job_creation import Upload
-from scrapeyard.gateway.job_desk import JobDesk
-from scrapeyard.gateway.lanes import DEFAULT as LANE
+from scrapeyard.gateway.jobs.calls import JobOptions
+from scrapeyard.gateway.jobs.create import Upload
+from scrapeyard.gateway.jobs.service import JobDesk
+from scrapeyard.gateway.runs.lanes import DEFAULT as LANE
 from scrapeyard.inputs.formats.lists import MAX_LIST
 from scrapeyard.inputs.spool import Summary
 from scrapeyard.model import Scraper, new_id

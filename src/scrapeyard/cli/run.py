@@ -260,8 +260,8 @@ def _tell_explanation(ended: "Run", allowed: "Limits") -> None:
     import json
 
     from scrapeyard.cli.endings import explanation
-    from scrapeyard.gateway.documents import encode
-    from scrapeyard.gateway.explain import explain
+    from scrapeyard.gateway.runs.documents import encode
+    from scrapeyard.gateway.runs.explain import explain
 
     document = explain(ended, allowed, time.time())
     typer.echo(explanation(json.loads(encode(document))), err=True)
@@ -295,7 +295,7 @@ def _document(ended: "Run", value: Any) -> dict[str, Any]:
     """As the server shows a run, without links: there is nobody to follow them to."""
     import json
 
-    from scrapeyard.gateway.documents import encode, summary
+    from scrapeyard.gateway.runs.documents import encode, summary
 
     shown: dict[str, Any] = json.loads(encode(summary(ended)))
     del shown["links"]

@@ -9,44 +9,33 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import Scope
 
 from scrapeyard import __version__
-from scrapeyard.gateway import openapi, problems
-from scrapeyard.gateway.body_limit import BodyLimit
-from scrapeyard.gateway.hot_path import HotPath
-from scrapeyard.gateway.last_resort import LastResort
-from scrapeyard.gateway.routes import (
-    artifacts,
-    cache,
-    channels,
-    dead_letters,
-    events,
-    exports,
-    health,
-    job_items,
-    job_results,
-    job_stream,
-    jobs,
-    metrics,
-    proxies,
-    runs,
-    schedule,
-    scrape,
-    scrapers,
-    sites,
-    stats,
-    webhooks,
-    workers,
-)
+from scrapeyard.gateway.cache import routes as cache
+from scrapeyard.gateway.http import openapi, problems
+from scrapeyard.gateway.http.body_limit import BodyLimit
+from scrapeyard.gateway.http.hot_path import HotPath
+from scrapeyard.gateway.http.last_resort import LastResort
+from scrapeyard.gateway.jobs import dead_letters, exports, items, results, stream_routes
+from scrapeyard.gateway.jobs import routes as jobs
+from scrapeyard.gateway.jobs.uploads import takes_upload
+from scrapeyard.gateway.operations import health_routes, metrics, stats, workers
+from scrapeyard.gateway.proxies import routes as proxies
+from scrapeyard.gateway.runs import artifacts, events, scrape
+from scrapeyard.gateway.runs import routes as runs
+from scrapeyard.gateway.schedules import routes as schedule
+from scrapeyard.gateway.scrapers import channels
+from scrapeyard.gateway.scrapers import routes as scrapers
 from scrapeyard.gateway.services import Gateway, GatewayServices
-from scrapeyard.gateway.uploads import takes_upload
+from scrapeyard.gateway.sites import routes as sites
+from scrapeyard.gateway.webhooks import routes as webhooks
 from scrapeyard.settings import GatewaySettings
 
 __all__ = ["GatewayServices", "create_app"]
 
 FAMILIES = (
     *(scrape, runs, events, artifacts),
-    *(jobs, job_items, job_results, job_stream, exports, dead_letters, stats),
+    *(jobs, items, results, stream_routes, exports, dead_letters, stats),
     *(schedule, webhooks),
-    *(workers, scrapers, channels, sites, proxies, cache, health, metrics),
+    *(workers, scrapers, channels, sites, proxies, cache, health_routes, metrics),
 )
 """Of routes, in the order in which they are described."""
 EXPOSED = (

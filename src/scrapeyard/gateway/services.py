@@ -12,20 +12,20 @@ from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import KeptPools
-from scrapeyard.gateway.caching import Caching
-from scrapeyard.gateway.cancelling import Cancelling
-from scrapeyard.gateway.health import Health
-from scrapeyard.gateway.job_desk import DeskStore, JobDesk
-from scrapeyard.gateway.lanes import Lanes
-from scrapeyard.gateway.lookup import Lookup
-from scrapeyard.gateway.orders import Orders
-from scrapeyard.gateway.proxy_documents import UseOfSites
-from scrapeyard.gateway.receivers import Receivers
-from scrapeyard.gateway.refreshing import Refreshing
-from scrapeyard.gateway.schedule_desk import ScheduleDesk
-from scrapeyard.gateway.scraping import Scraping
-from scrapeyard.gateway.site_desk import MoreOfSites, SiteDesk
-from scrapeyard.gateway.waiting import Waiters
+from scrapeyard.gateway.cache.service import Caching
+from scrapeyard.gateway.jobs.service import DeskStore, JobDesk
+from scrapeyard.gateway.operations.health import Health
+from scrapeyard.gateway.proxies.documents import UseOfSites
+from scrapeyard.gateway.runs.admission import Orders
+from scrapeyard.gateway.runs.cancelling import Cancelling
+from scrapeyard.gateway.runs.lanes import Lanes
+from scrapeyard.gateway.runs.lookup import Lookup
+from scrapeyard.gateway.runs.submit import Scraping
+from scrapeyard.gateway.runs.waiting import Waiters
+from scrapeyard.gateway.schedules.service import ScheduleDesk
+from scrapeyard.gateway.scrapers.refresh import Refreshing
+from scrapeyard.gateway.sites.service import MoreOfSites, SiteDesk
+from scrapeyard.gateway.webhooks.receivers import Receivers
 from scrapeyard.inputs.importer import Intake
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.moves import MovedChannels

@@ -1,0 +1,78 @@
+"""The parts of the OpenAPI document that routes share."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from scrapeyard.gateway.http import problems
+from scrapeyard.gateway.jobs import calls
+from scrapeyard.gateway.runs import schemas
+from scrapeyard.settings import GatewaySettings
+
+Responses = dict[int | str, dict[str, Any]]
+
+_MEANINGS = {
+    400: "The request cannot be taken as it is; `detail` names the part.",
+    401: "A Git host's hook that does not know the secret.",
+    403: "A web page from elsewhere; gateway.cors_origins names those that may call.",
+    404: "There is no such thing.",
+    409: "What is there does not allow it; `detail` says why.",
+    413: "The body is too large.",
+    415: "The body is not declared as something that is taken here.",
+    416: "The range is not within the file.",
+    422: "Some part is not valid; `errors` lists each place.",
+    429: "Too many calls wait already; try again after Retry-After.",
+    500: "A fault of ours.",
+    503: "Too many runs wait, or a dependency is away; nothing was accepted. Try again after Retry-After.",
+}
+_RETRY_AFTER = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
+HEADERS: dict[str, Any] = {
+    "traceparent": {"description": "The caller's, or a new one.", "schema": {"type": "string"}},
+    "Preference-Applied": {"description": "What of Prefer was followed.", "schema": {"type": "string"}},
+    "Idempotency-Replayed": {"description": "`true` on a replay.", "schema": {"type": "string"}},
+}
+LOCATION = {"Location": {"description": "Where to look the run up.", "schema": {"type": "string"}}}
+
+
+def refusals(*statuses: int) -> Responses:
+    """The problem answers of an operation, 500 included."""
+    return {status: _problem(_MEANINGS[status], status in (429, 503)) for status in (*statuses, 500)}
+
+
+def bad_ends() -> Responses:
+    """What a waiting call answers when its run ended badly."""
+    return {
+        502: _problem("The run ended badly; `exit_reason` says how.", schema="RunProblem"),
+        504: _problem("A time limit ended the run, or the wait was over and it was cancelled.", schema="RunProblem"),
+    }
+
+
+def _problem(description: str, retry: bool = False, schema: str = "Problem") -> dict[str, Any]:
+    content = {problems.MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    return {"description": description, "content": content, **({"headers": _RETRY_AFTER} if retry else {})}
+
+
+def parameter(name: str, place: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter that a route reads by itself."""
+    return {"name": name, "in": place, "required": False, "description": description, "schema": schema}
+
+
+def describe(app: FastAPI, settings: GatewaySettings) -> dict[str, Any]:
+    """The whole document, with this gateway's own bounds written into it."""
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    components = document.setdefault("components", {}).setdefault("schemas", {})
+    for model in (schemas.Problem, schemas.RunProblem, schemas.ScrapeCall, calls.JobCall, calls.AppendCall):
+        whole = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        components.update(whole.pop("$defs", {}))
+        components[model.__name__] = whole
+    call = components["ScrapeCall"]["properties"]
+    _bound(call["wait"], "number", "maximum", settings.max_wait_seconds)
+    _bound(call["urls"], "array", "maxItems", settings.max_urls)
+    return document
+
+
+def _bound(schema: dict[str, Any], kind: str, keyword: str, value: float) -> None:
+    for part in schema["anyOf"]:
+        if part["type"] == kind:
+            part[keyword] = value

@@ -1,0 +1,243 @@
+"""What calls about jobs ask for: the models that their bodies are validated with."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from scrapeyard.gateway.jobs.policies import JobPolicyCall
+from scrapeyard.gateway.runs.schemas import NAME, SCRAPER_WANTED, URL, Url, no_number
+from scrapeyard.inputs.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START
+from scrapeyard.model import ExitReason, Priority
+from scrapeyard.model.job import ITEM_KEY, ExportWish, ItemStatus
+
+JOB_ID = r"^job_[0-9a-f]{32}$"
+EXPORT_ID = r"^export_[0-9a-f]{32}(-[a-z]{2,10}-[a-z]{2,10})?$"
+TEXT = r"^[^\x00-\x1f\x7f]*$"
+EXAMPLE_JOB = "job_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
+MAX_EXPORTS = 20
+MAX_KEYS = 1000
+_FORBID = ConfigDict(extra="forbid", frozen=True)
+_FIELD = Annotated[str, Field(min_length=1, max_length=200)]
+
+Format = Literal["auto", "csv", "jsonl", "json", "urls"]
+Pattern = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+WebhookEvent = Literal[
+    "job.completed",
+    "job.failed",
+    "job.cancelled",
+    "job.paused",
+    "job.resumed",
+    "breaker",
+    "export.ready",
+    "item.failed",
+]
+DEFAULT_EVENTS: tuple[WebhookEvent, ...] = ("job.completed", "job.failed", "job.cancelled")
+
+
+class ExportCall(BaseModel):
+    """A file to be made of a job."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"examples": [{"type": "full", "format": "xlsx"}]}
+    )
+
+    type: Literal["full", "seo", "diff", "records"] = Field(description="Which columns; `records`: the scraper's own.")
+    format: Literal["csv", "xlsx", "json", "jsonl", "parquet"] = Field(description="Of the file.")
+    bom: bool = Field(True, strict=True, description="CSV alone: begin with the mark by which Excel knows UTF-8.")
+
+    def wish(self) -> ExportWish:
+        """The same as the model's noun."""
+        return ExportWish(type=self.type, format=self.format, bom=self.bom)
+
+
+class Choice(BaseModel):
+    """Which addresses are taken: globs over the whole address (`*` stops at a slash, `**` does not), over path and
+    query when they begin with a slash, or regular expressions after `re:`."""
+
+    model_config = _FORBID
+
+    include: list[Pattern] = Field(default_factory=list, max_length=MAX_PATTERNS, description="One must fit, if any.")
+    exclude: list[Pattern] = Field(default_factory=list, max_length=MAX_PATTERNS, description="None may fit.")
+
+
+class SitemapChoice(Choice):
+    """What is taken of a sitemap."""
+
+    modified_since: Annotated[datetime, BeforeValidator(no_number)] | None = Field(
+        None, description="Pages that say they are older are left out. ISO 8601; UTC when it names no zone."
+    )
+    limit: int | None = Field(None, ge=1, le=MAX_ITEMS, strict=True, description="Addresses taken at most.")
+
+
+class Follow(Choice):
+    """How the links of pages are followed."""
+
+    depth: int = Field(1, ge=0, le=MAX_DEPTH, strict=True, description="Links from a start to the farthest page.")
+    same_site: bool = Field(True, strict=True, description="Whether links to other sites are left.")
+    limit: int = Field(10_000, ge=1, le=MAX_ITEMS, strict=True, description="Items at most, the starts among them.")
+    links: str = Field("links", pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="Field of the results with the links.")
+
+
+class WebhookCall(BaseModel):
+    """Who is told of what happens to a job."""
+
+    model_config = _FORBID
+
+    url: Url = Field(description="Where to; private addresses are refused unless the operator allows them.")
+    events: list[WebhookEvent] = Field(
+        default_factory=lambda: list(DEFAULT_EVENTS), min_length=1, max_length=20, description="What is told."
+    )
+    secret: str | None = Field(
+        None, min_length=16, max_length=200, pattern=r"^[\x21-\x7e]+$", description="Signs what is sent; never shown."
+    )
+
+
+class ShapeOptions(BaseModel):
+    """How rows of a list become items."""
+
+    model_config = _FORBID
+
+    format: Format = Field("auto", description="Of a list; `auto`: as it looks.")
+    delimiter: Literal["", ",", ";", "\t", "|"] = Field("", description="Of CSV; empty: told from its first line.")
+    names: list[_FIELD] = Field(default_factory=list, max_length=1000, description="Columns of CSV without a header.")
+    columns: dict[_FIELD, _FIELD] = Field(
+        default_factory=dict, max_length=1000, description="Column → field of the input; other columns are left out."
+    )
+    input: dict[str, Any] = Field(default_factory=dict, description="Fields that every item has, unless its row says.")
+    bad_rows: Literal["reject", "skip"] | None = Field(
+        None,
+        description="Whether a row that cannot be used refuses the whole list, or is left out and counted. Default: "
+        "`reject`; of sitemaps and links, which nobody wrote for this job, `skip`.",
+    )
+
+
+class JobOptions(ShapeOptions):
+    """A job, but for where its items come from."""
+
+    scraper: str | None = Field(
+        None, pattern=SCRAPER_WANTED, description="`site/task` or `site/task@version`; pinned to one version now."
+    )
+    name: str = Field("", max_length=200, pattern=TEXT, description="For people.")
+    owner: str = Field("", max_length=100, pattern=TEXT, description="Whose share of the workers it uses.")
+    priority: Priority | None = Field(None, description="Default: the scraper's, else `normal`.")
+    lane: str | None = Field(None, pattern=NAME, description="Which workers take it; default: the scraper's lane.")
+    paused: bool = Field(False, description="Whether it waits for /resume before its first item is handed out.")
+    policy: JobPolicyCall = JobPolicyCall()
+    exports: list[ExportCall] = Field(
+        default_factory=list, max_length=MAX_EXPORTS, description="Files to be made when it has ended."
+    )
+    webhook: WebhookCall | None = Field(None, description="Who is told of what happens to it.")
+
+
+_URL = {"type": "string", "pattern": URL, "maxLength": 8192}
+_Starts = Annotated[
+    list[Url],
+    Field(min_length=1, max_length=MAX_START),
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+    WithJsonSchema({"anyOf": [_URL, {"type": "array", "items": _URL, "minItems": 1, "maxItems": MAX_START}]}),
+]
+
+
+class JobCall(JobOptions):
+    """A job to do. Give exactly one of `items`, `items_url`, `sitemap_url` and `start_url`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"scraper": "shop/product", "items": ["https://shop.example/p/1", {"url": "https://shop.example/p/2"}]},
+                {
+                    "sitemap_url": "https://shop.example/sitemap.xml",
+                    "sitemap": {"include": ["/p/**"]},
+                    "policy": {"rate": 10},
+                    "exports": [{"type": "full", "format": "xlsx"}],
+                },
+                {"start_url": "https://shop.example/", "follow": {"depth": 2}},
+            ]
+        }
+    )
+
+    items: list[Any] | None = Field(
+        None,
+        min_length=1,
+        description='Inputs: objects, or addresses. `{"item_id": …, "input": {…}}` names an item; `item_id` may also '
+        "stand beside the input's fields.",
+    )
+    items_url: Url | None = Field(None, description="A list at an address: CSV, JSONL, JSON or plain addresses.")
+    sitemap_url: Url | None = Field(
+        None, description="A sitemap, an index of them, a robots.txt, or a site whose robots.txt names them."
+    )
+    sitemap: SitemapChoice = Field(SitemapChoice(), description="What is taken of the sitemap.")
+    start_url: _Starts | None = Field(None, description="Where to begin to follow links: an address, or several.")
+    follow: Follow = Field(Follow(), description="How the links of `start_url` are followed.")
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> "JobCall":
+        sources = ("items", "items_url", "sitemap_url", "start_url")
+        given = [name for name in sources if getattr(self, name) is not None]
+        if len(given) != 1:
+            said = f"not {' and '.join(given)}" if given else "or upload a list"
+            raise ValueError(f"give exactly one of items, items_url, sitemap_url and start_url, {said}")
+        for option, source in (("sitemap", "sitemap_url"), ("follow", "start_url")):
+            if option in self.model_fields_set and given != [source]:
+                raise ValueError(f"{option} goes with {source}, which is not given")
+        return self
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """Where to begin to follow links; empty when that is not asked for."""
+        return tuple(self.start_url or ())
+
+
+class AppendOptions(ShapeOptions):
+    """How more items are read."""
+
+
+class AppendCall(AppendOptions):
+    """More items for a job that runs."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"items": ["https://shop.example/p/3"]}]})
+
+    items: list[Any] = Field(min_length=1, description="As when a job is created.")
+
+
+class ChangeCall(BaseModel):
+    """What of a job is changed."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"examples": [{"policy": {"budget": {"megabytes": 2000}}}]}
+    )
+
+    policy: JobPolicyCall = Field(description="Changes of the job's policy; the rest stays as it is.")
+
+
+class RedriveCall(BaseModel):
+    """Which items are run again, and how. An item must fit every filter that is given."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={"examples": [{"exit_reasons": ["fetch_timeout"], "policy": {"retries": 5}}]},
+    )
+
+    statuses: list[Literal["success", "error", "cancelled"]] | None = Field(
+        None, min_length=1, max_length=3, description="Default: errors, and whatever was cancelled."
+    )
+    exit_reasons: list[ExitReason] | None = Field(None, min_length=1, max_length=60, description="Any of these.")
+    sites: list[Annotated[str, Field(pattern=r"^[^\s/\x00-\x1f]{1,253}$")]] | None = Field(
+        None, min_length=1, max_length=100, description="Registrable domains, any of these."
+    )
+    keys: list[Annotated[str, Field(pattern=ITEM_KEY)]] | None = Field(
+        None, min_length=1, max_length=MAX_KEYS, description="Items by their ids, any of these."
+    )
+    scraper: str | None = Field(
+        None, pattern=SCRAPER_WANTED, description="Run them by this version from now on; pinned to one version now."
+    )
+    policy: JobPolicyCall | None = Field(None, description="Changes of the job's policy; the rest stays as it is.")
+
+    @property
+    def wanted(self) -> tuple[ItemStatus, ...] | None:
+        """The statuses as the model's; None: the store's own choice."""
+        return None if self.statuses is None else tuple(ItemStatus(status) for status in self.statuses)

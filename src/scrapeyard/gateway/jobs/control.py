@@ -1,0 +1,195 @@
+"""Steering jobs: pause, resume, cancel, redrive, append, delete."""
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.errors import NotFound
+from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.gateway.jobs.calls import AppendCall, ChangeCall, RedriveCall, ShapeOptions
+from scrapeyard.gateway.jobs.create import JobCreation, Upload, shape_of
+from scrapeyard.gateway.jobs.news import JobNews
+from scrapeyard.gateway.jobs.policies import policy_over
+from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.spool import Summary, read_spool
+from scrapeyard.model import new_id
+from scrapeyard.model.job import Job, JobStatus, NewItem
+from scrapeyard.repository.port import Catalogue
+from scrapeyard.store.ports.jobs import ItemFilter
+from scrapeyard.store.ports.runs import Store
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("jobs")
+BY_HAND = "paused by a call"
+_PAUSABLE = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED})
+
+
+class Appended(Struct, frozen=True, kw_only=True):
+    """What became of more items."""
+
+    added: int
+    twice: int
+    """Rows whose item the job has already."""
+    summary: Summary
+
+
+class JobControl:
+    """Does what calls ask of a job. Raises NotFound where there is none, Refusal (409) where its state forbids it."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        blobs: Blobs,
+        catalogue: Catalogue,
+        intake: Intake,
+        creation: JobCreation,
+        news: JobNews,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._catalogue = catalogue
+        self._intake = intake
+        self._creation = creation
+        self._news = news
+        self._clock = clock
+
+    async def get(self, job_id: str) -> Job:
+        """As it stands."""
+        return _there(await self._store.job(job_id), job_id)
+
+    async def pause(self, job_id: str, reason: str = BY_HAND) -> Job:
+        """Nothing more is handed out; what is out ends. May be repeated."""
+        before = await self.get(job_id)
+        if before.status not in _PAUSABLE:
+            raise _forbidden(before, "be paused")
+        return await self._told(before, await self._store.set_paused(job_id, True, reason, self._clock()))
+
+    async def resume(self, job_id: str) -> Job:
+        """Go on, with a breaker that begins anew. A job that goes on already is left as it is."""
+        before = await self.get(job_id)
+        if before.status not in _PAUSABLE:
+            raise _forbidden(before, "be resumed")
+        job = await self._store.set_paused(job_id, False, "", self._clock())
+        await self._news.wake()
+        return await self._told(before, job)
+
+    async def change(self, job_id: str, call: ChangeCall) -> Job:
+        """Another policy for what is handed out from now on."""
+        before = await self.get(job_id)
+        job = _there(await self._store.set_policy(job_id, policy_over(call.policy, before.policy)), job_id)
+        if job.status.is_final:
+            raise _forbidden(job, "be changed; redrive takes a policy, too")
+        log.info("jobs.changed", job=job_id)
+        await self._news.wake()
+        return job
+
+    async def cancel(self, job_id: str, *, kill: bool) -> Job:
+        """End it: what is out ends by itself, or is killed. A final job is left as it is. May be repeated."""
+        before = await self.get(job_id)
+        job = _there(await self._store.cancel_job(job_id, kill, self._clock()), job_id)
+        if kill and job.status is JobStatus.CANCELLING:
+            await self._news.kill(job_id)
+        return await self._told(before, job)
+
+    async def redrive(self, job_id: str, call: RedriveCall) -> tuple[int, Job]:
+        """Run items again; how many. Raises also what finding another scraper raises."""
+        before = await self.get(job_id)
+        where = ItemFilter(
+            statuses=call.wanted, exit_reasons=_some(call.exit_reasons), sites=_some(call.sites), keys=_some(call.keys)
+        )
+        count = await self._store.redrive(job_id, where, await self._changed(before, call), self._clock())
+        if count is None:
+            raise _forbidden(await self.get(job_id), "be run again")
+        job = await self.get(job_id)
+        if count:
+            log.info("jobs.redriven", job=job_id, items=count)
+            await self._news.status(job, redriven=count)
+            await self._news.wake()
+        return count, job
+
+    async def append(
+        self, job_id: str, call: AppendCall | ShapeOptions, *, upload: Upload | None = None, source: str = ""
+    ) -> Appended:
+        """More items for a job that runs. They are checked, all of them, before the first is added. `source` names the
+        call, so that the same one adds nothing twice; empty: it is not named."""
+        job = await self.get(job_id)
+        scraper = await self._catalogue.obtain(job.pinned)
+        part = new_id("part")
+        place = f"{job_id}/appended/{part}"
+        if isinstance(call, AppendCall):
+            summary = await self._intake.keep_values(place, scraper, call.items, shape_of(call))
+        elif upload is not None:
+            summary = await self._intake.keep_list(place, scraper, upload.chunks, shape_of(call), upload.limit)
+        else:
+            raise ValueError("neither items nor an upload to append")
+        try:
+            added = await self._add(job, place, f"append {source or part}")
+        finally:
+            await self._blobs.delete([keys.job_list(place)])
+        await self._news.wake()
+        return Appended(added=added, twice=summary.rows - added, summary=summary)
+
+    async def delete(self, job_id: str) -> None:
+        """Remove a final job with all it left. It is marked, then objects go before the rows that lead to them, as
+        retention does it, and would end it after a crash."""
+        if not await self._store.begin_delete(job_id):
+            job = await self.get(job_id)
+            raise Refusal("conflict", 409, f"the job is {job.status}; cancel it first, and delete it when it has ended")
+        await self._blobs.delete_prefix([keys.job_prefix(job_id)])
+        await self._store.delete_job(job_id)
+        log.info("jobs.deleted", job=job_id)
+
+    async def _add(self, job: Job, place: str, source: str) -> int:
+        added = block = 0
+        async with aclosing(read_spool(self._blobs.stream(keys.job_list(place)))) as found:
+            async for some in found:
+                if isinstance(some, Summary):
+                    break
+                added += await self._add_block(job, some, block, source)
+                block += 1
+        return added
+
+    async def _add_block(self, job: Job, items: Sequence[NewItem], block: int, source: str) -> int:
+        new = await self._store.add_items(job.id, items, block, self._clock(), source=source)
+        if new is None:
+            raise _forbidden(await self.get(job.id), "take more items")
+        return new
+
+    async def _changed(self, job: Job, call: RedriveCall) -> Job | None:
+        """The job with another version or policy; None when both stay."""
+        if call.scraper is None and call.policy is None:
+            return None
+        changes: dict[str, Any] = {}
+        if call.scraper is not None:
+            scraper = await self._creation.find(call.scraper)
+            changes = {"scraper": call.scraper, "pinned": self._creation.pinned(call.scraper, scraper)}
+        if call.policy is not None:
+            changes["policy"] = policy_over(call.policy, job.policy)
+        return replace(job, **changes)
+
+    async def _told(self, before: Job, after: Job | None) -> Job:
+        job = _there(after, before.id)
+        if job.status is not before.status or job.pause_reason != before.pause_reason:
+            await self._news.status(job)
+        return job
+
+
+def _there(job: Job | None, job_id: str) -> Job:
+    if job is None:
+        raise NotFound(f"no job {job_id}")
+    return job
+
+
+def _forbidden(job: Job, what: str) -> Refusal:
+    return Refusal("conflict", 409, f"the job is {job.status}, so it cannot {what}")
+
+
+def _some(given: list[Any] | None) -> tuple[Any, ...] | None:
+    return None if given is None else tuple(given)

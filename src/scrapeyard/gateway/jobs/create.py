@@ -1,0 +1,272 @@
+"""From a call, or a template, to a job in the store.
+
+    list in the call   its items are checked and lie as a file under the job's id, then the key is claimed, then the
+                       job is written; whoever is killed in between leaves a file that nothing names, and no job
+    any other source   the key is claimed, the job is written; whoever reads jobs reads its source
+
+A call with an Idempotency-Key that was killed between key and job is finished by the same call when it comes again.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from scrapeyard.blobs import keys
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.errors import BadRequest, IdempotencyConflict, NotFound, SourceUnavailable, Unavailable
+from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
+from scrapeyard.gateway.jobs.news import JobNews
+from scrapeyard.gateway.jobs.policies import policy_of
+from scrapeyard.gateway.runs.lanes import Lanes
+from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.inputs.checking import check_source
+from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.source import (
+    BadRows,
+    Choice,
+    FollowSource,
+    ListSource,
+    Shape,
+    SitemapSource,
+    Source,
+    UrlSource,
+    as_table,
+    first_status,
+)
+from scrapeyard.inputs.spool import Summary
+from scrapeyard.model import Priority, Scraper, new_id
+from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.repository.manifest.json_schemas import InputChecker
+from scrapeyard.repository.port import Catalogue
+from scrapeyard.store.ports.jobs import ITEM_BLOCK
+from scrapeyard.store.ports.runs import KeyedAnswer, Store
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("jobs")
+PAUSED_AT_START = "created paused"
+KEY_SECONDS = 600.0
+"""How long a call that was broken off may come again to finish its job."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """A list that comes with a call."""
+
+    chunks: AsyncIterator[bytes]
+    digest: Callable[[], str]
+    """Of all that was read, once it was read."""
+    name: str = ""
+    limit: int
+    """Bytes, once unpacked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """An Idempotency-Key and the digest of what it came with."""
+
+    key: str
+    digest: Callable[[], str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Created:
+    """A job that was made."""
+
+    job: Job
+    summary: Summary | None = None
+    """Of a list that came with the call; None: the source is not read yet."""
+    replayed: bool = False
+    """Whether an earlier call with the same key made it."""
+
+
+class JobCreation:
+    """Makes jobs. A refusal leaves nothing behind."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        blobs: Blobs,
+        catalogue: Catalogue,
+        intake: Intake,
+        lanes: Lanes,
+        news: JobNews,
+        receivers: Receivers,
+        default_scraper: str,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._catalogue = catalogue
+        self._intake = intake
+        self._lanes = lanes
+        self._news = news
+        self._receivers = receivers
+        self._default = default_scraper
+        self._checker = InputChecker()
+        self._clock = clock
+
+    async def create_job(
+        self, template: JobCall, *, job_id: str = "", key: Key | None = None, schedule_id: str = ""
+    ) -> Created:
+        """Make the job of a template, as `POST /api/jobs` takes it. With an id of the caller's it is made once, however
+        often it is asked for. Raises BadRequest, ScraperNotFound, ScraperInvalid, Refusal or Unavailable."""
+        job_id = job_id or new_id("job")
+        if (job := await self._store.job(job_id)) is not None:
+            return Created(job=job, replayed=True)
+        scraper = await self.find(template.scraper)
+        source = _source(template)
+        check_source(source, scraper, self._checker)
+        job = await self._drafted(template, scraper, source, job_id)
+        job = msgspec.structs.replace(job, schedule_id=schedule_id)
+        if template.items is None:
+            return await self._written(job, None, key)
+        summary = await self._intake.keep_values(job_id, scraper, template.items, shape_of(template))
+        return await self._written(job, summary, key)
+
+    async def create_from_list(self, options: JobOptions, upload: Upload, *, key: Key | None = None) -> Created:
+        """Make a job of an uploaded list. Raises as `create_job`, and whatever reading the upload raises."""
+        job_id, scraper = new_id("job"), await self.find(options.scraper)
+        shape = shape_of(options)
+        job = await self._drafted(options, scraper, ListSource(shape=shape, name=upload.name), job_id)
+        summary = await self._intake.keep_list(job_id, scraper, upload.chunks, shape, upload.limit)
+        return await self._written(job, summary, key)
+
+    async def find(self, wanted: str | None) -> Scraper:
+        """The scraper that a call names, in the version that it gets now."""
+        try:
+            return self._catalogue.resolve(wanted or self._default)
+        except SourceUnavailable as error:
+            if not error.details.get("obtainable"):
+                raise
+            return await self._catalogue.obtain(wanted or self._default)
+
+    def pinned(self, wanted: str | None, scraper: Scraper) -> str:
+        """How the version is written down. A built-in is the worker's own, of its version."""
+        return (wanted or self._default) if scraper.is_builtin else str(scraper.ref)
+
+    async def _drafted(self, options: JobOptions, scraper: Scraper, source: Source, job_id: str) -> Job:
+        preferred = scraper.policy.priority
+        webhook = options.webhook
+        if webhook is not None:
+            self._receivers.check(webhook)
+        return Job(
+            id=job_id,
+            status=JobStatus.PAUSED if options.paused else first_status(source),
+            pause_reason=PAUSED_AT_START if options.paused else "",
+            name=options.name,
+            owner=options.owner,
+            scraper=options.scraper or self._default,
+            pinned=self.pinned(options.scraper, scraper),
+            lane=await self._lanes.choose(options.lane, scraper),
+            priority=options.priority or (Priority(preferred) if preferred else Priority.NORMAL),
+            policy=policy_of(options.policy, scraper),
+            exports=tuple(dict.fromkeys(export.wish() for export in options.exports)),
+            webhook=None if webhook is None else Raw(msgspec.json.encode(webhook.model_dump())),
+            source=as_table(source),
+            reading=True,
+            created_at=self._clock(),
+        )
+
+    async def _written(self, job: Job, summary: Summary | None, key: Key | None) -> Created:
+        held = await self._claimed(job, key)
+        if held is not None and held != job.id:
+            return await self._again(job, held)
+        return await self._begun(job, summary)
+
+    async def _begun(self, job: Job, summary: Summary | None) -> Created:
+        """The row, and the items of a short list at once; those of others are read by whoever reads jobs."""
+        if not await self._store.create_job(job):
+            return Created(job=await self._standing(job.id), replayed=True)
+        log.info("jobs.created", job=job.id, scraper=job.pinned, source=str(job.source.get("kind")))
+        if summary is not None and summary.rows <= ITEM_BLOCK:
+            await self._fill(job)
+        await self._news.wake()
+        return Created(job=await self._standing(job.id), summary=summary)
+
+    async def _fill(self, job: Job) -> None:
+        try:
+            await self._intake.fill(job)
+        except Unavailable as error:  # the job is durable: whoever reads jobs goes on
+            log.warning("intake.later", job=job.id, error=error.message)
+
+    async def _claimed(self, job: Job, key: Key | None) -> str | None:
+        """The id of the job that the key stands for; None without a key. Raises IdempotencyConflict."""
+        if key is None:
+            return None
+        ours = KeyedAnswer(key=key.key, body_digest=key.digest(), run_ids=(job.id,), created_at=self._clock())
+        held = await self._store.remember(ours, ())
+        if held.body_digest != ours.body_digest:
+            await self._blobs.delete([keys.job_list(job.id)])
+            raise IdempotencyConflict("this Idempotency-Key was used with another body")
+        return held.run_ids[0]
+
+    async def _again(self, job: Job, held: str) -> Created:
+        """Another call had the key first. If it never wrote its job, this one does; its list lies ready."""
+        await self._blobs.delete([keys.job_list(job.id)])
+        found = await self._store.job(held)
+        if found is not None:
+            return Created(job=found, replayed=True)
+        is_list = job.source.get("kind") == "list"
+        if is_list and await self._blobs.size(keys.job_list(held)) is None:
+            raise Refusal("conflict", 409, "the job that this Idempotency-Key made was deleted; use a new key")
+        created = await self._begun(msgspec.structs.replace(job, id=held), None)
+        return Created(job=created.job, replayed=True)
+
+    async def _standing(self, job_id: str) -> Job:
+        job = await self._store.job(job_id)
+        if job is None:
+            raise NotFound(f"no job {job_id}; it was deleted this moment")
+        return job
+
+
+def shape_of(options: ShapeOptions, bad_rows: BadRows = "reject") -> Shape:
+    """How rows become inputs, as intake takes it. `bad_rows` is what holds unless the call says."""
+    return Shape(
+        format=options.format,
+        delimiter=options.delimiter,
+        names=tuple(options.names),
+        columns=dict(options.columns),
+        input=dict(options.input),
+        bad_rows=options.bad_rows or bad_rows,
+    )
+
+
+def _source(call: JobCall) -> Source:
+    """Where the items come from. A site's own lists have bad rows that no caller can correct: they are left out, unless
+    the call says otherwise. Raises BadRequest for a time that cannot be used."""
+    if call.items_url is not None:
+        return UrlSource(url=call.items_url, shape=shape_of(call))
+    found = shape_of(call, "skip")
+    if call.sitemap_url is not None:
+        return SitemapSource(
+            url=call.sitemap_url,
+            shape=found,
+            choice=_choice(call.sitemap.include, call.sitemap.exclude),
+            modified_since=_seconds(call.sitemap.modified_since),
+            limit=call.sitemap.limit,
+        )
+    if call.starts:
+        follow: dict[str, Any] = call.follow.model_dump(exclude={"include", "exclude"})
+        return FollowSource(
+            start=call.starts, shape=found, choice=_choice(call.follow.include, call.follow.exclude), **follow
+        )
+    return ListSource(shape=shape_of(call))
+
+
+def _seconds(given: datetime | None) -> float | None:
+    if given is None:
+        return None
+    try:
+        return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
+    except (OverflowError, ValueError) as error:
+        raise BadRequest(f"modified_since: a time that cannot be used: {error}") from None
+
+
+def _choice(include: list[str], exclude: list[str]) -> Choice:
+    return Choice(include=tuple(include), exclude=tuple(exclude))

@@ -1,0 +1,171 @@
+"""Jobs, items and exports as the API shows them."""
+
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Raw
+
+from scrapeyard.gateway.jobs.rates import Pace
+from scrapeyard.gateway.runs.documents import instant
+from scrapeyard.inputs.spool import Summary
+from scrapeyard.model.export import Export, ExportState
+from scrapeyard.model.job import Item, Job, JobStatus
+
+_NULL = Raw(b"null")
+
+
+def job_document(job: Job, pace: Pace) -> dict[str, Any]:
+    """A job, with how quickly it goes."""
+    scraper_id, _, version = job.pinned.partition("@")
+    return {
+        "id": job.id,
+        "status": job.status,
+        "name": job.name,
+        "owner": job.owner,
+        "scraper": scraper_id,
+        "version": version or None,
+        "asked_for": job.scraper,
+        "lane": job.lane,
+        "priority": job.priority,
+        "counts": job.counts,
+        "progress": _share(job),
+        "items_per_second": pace.items_per_second,
+        "eta_seconds": pace.eta_seconds,
+        "reading": job.reading,
+        "skipped_rows": job.skipped_rows,
+        "source": job.source,
+        "policy": job.policy,
+        "breaker": _breaker(job),
+        "pause_reason": job.pause_reason,
+        "error": job.error,
+        "usage": job.use,
+        "exports": job.exports,
+        "files_pending": job.files_pending or job.status is JobStatus.FINISHING,
+        "webhook": _webhook(job),
+        "schedule_id": job.schedule_id or None,
+        "created_at": instant(job.created_at),
+        "started_at": instant(job.started_at),
+        "finished_at": instant(job.finished_at),
+        "links": job_links(job.id),
+    }
+
+
+def created_document(job: Job, pace: Pace, summary: Summary | None) -> dict[str, Any]:
+    """A job just made; `rows` tells what became of the list that came with it."""
+    rows = None
+    if summary is not None:
+        rows = {"taken": summary.rows, "bad": summary.bad, "first_bad": bad_rows(summary)}
+    return {**job_document(job, pace), "rows": rows}
+
+
+def bad_rows(summary: Summary) -> list[dict[str, Any]]:
+    """The first rows of a list that could not be used."""
+    return [{"line": row.line, "reason": row.reason, "file": row.file} for row in summary.first]
+
+
+def job_links(job_id: str) -> dict[str, str]:
+    """Where the rest of a job is found."""
+    here = f"/api/jobs/{job_id}"
+    return {"self": here, **{name: f"{here}/{name}" for name in ("items", "results", "exports", "stream", "ws")}}
+
+
+def item_document(job_id: str, item: Item, *, whole: bool = True) -> dict[str, Any]:
+    """An item; with `whole` its logs too."""
+    shown = {
+        "id": item.key,
+        "number": item.seq,
+        "status": item.status,
+        "input": item.input,
+        "attempt": item.attempt,
+        "not_before": instant(item.not_before),
+        "exit_reason": item.exit_reason,
+        "error": item.error,
+        "site": item.site or None,
+        "usage": item.usage,
+        "started_at": instant(item.started_at),
+        "finished_at": instant(item.finished_at),
+        "result": item.result if item.result is not None else _NULL,
+        "result_bytes": item.result_bytes,
+        "artifacts": [artifact_document(job_id, item.key, name, kind, size) for name, kind, size in artifacts_of(item)],
+        "links": {"self": item_place(job_id, item.key), "job": f"/api/jobs/{job_id}"},
+    }
+    return shown | {"logs": item.logs} if whole else shown
+
+
+def artifacts_of(item: Item) -> list[tuple[str, str, int]]:
+    """Name, content type and size of everything that can be downloaded of an item."""
+    found = [(kept.name, kept.content_type, kept.size) for kept in item.artifacts]
+    has_data = item.result is not None or bool(item.result_key)
+    if has_data and not any(name == "data.json" for name, _, _ in found):
+        found.insert(0, ("data.json", "application/json", item.result_bytes or _size(item.result)))
+    return found
+
+
+def artifact_document(job_id: str, key: str, name: str, content_type: str, size: int) -> dict[str, Any]:
+    """One thing that an item left, without where the blob store holds it."""
+    href = f"{item_place(job_id, key)}/download?artifact={quote(name, safe='')}"
+    return {"name": name, "content_type": content_type, "size": size, "href": href}
+
+
+def item_place(job_id: str, key: str) -> str:
+    """Where an item is found."""
+    return f"/api/jobs/{job_id}/items/{quote(key, safe='')}"
+
+
+def export_document(export: Export) -> dict[str, Any]:
+    """An export, without where the blob store holds it."""
+    here = f"/api/exports/{export.id}"
+    download = f"{here}/download" if export.state is ExportState.DONE else None
+    return {
+        "id": export.id,
+        "job_id": export.job_id,
+        "type": export.wish.type,
+        "format": export.wish.format,
+        "bom": export.wish.bom,
+        "state": export.state,
+        "progress": round(export.progress, 4),
+        "rows": export.rows,
+        "bytes": export.bytes,
+        "sha256": export.digest or None,
+        "filename": export.name,
+        "error": export.error or None,
+        "created_at": instant(export.created_at),
+        "started_at": instant(export.started_at),
+        "finished_at": instant(export.finished_at),
+        "links": {"self": here, "job": f"/api/jobs/{export.job_id}", "download": download},
+    }
+
+
+def _share(job: Job) -> float:
+    """Of the items known so far that have ended."""
+    return round(job.counts.done / job.counts.total, 4) if job.counts.total else 0.0
+
+
+def _breaker(job: Job) -> dict[str, Any]:
+    state = job.breaker
+    until = None
+    if state.state == "open" and state.opened_at is not None:
+        until = instant(state.opened_at + job.policy.breaker.cooldown_seconds)
+    return {
+        "state": state.state,
+        "reason": state.reason,
+        "in_a_row": state.in_a_row,
+        "recent_failures": state.recent.count("e"),
+        "recent": len(state.recent),
+        "trips": state.trips,
+        "opened_at": instant(state.opened_at),
+        "probes_at": until,
+    }
+
+
+def _webhook(job: Job) -> dict[str, Any] | None:
+    """Without its secret."""
+    if job.webhook is None:
+        return None
+    kept: dict[str, Any] = msgspec.json.decode(job.webhook)
+    return {"url": kept.get("url"), "events": kept.get("events"), "signed": bool(kept.get("secret"))}
+
+
+def _size(raw: Raw | None) -> int:
+    return 0 if raw is None else len(bytes(raw))

@@ -1,0 +1,119 @@
+"""Exports: wish for a file, see how far it is, download it."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response, StreamingResponse
+
+from scrapeyard.errors import NotFound
+from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun
+from scrapeyard.gateway.http.job_parameters import ExportId, JobId
+from scrapeyard.gateway.http.openapi import LOCATION, refusals
+from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.gateway.http.ranges import wanted_range
+from scrapeyard.gateway.jobs.answers import ExportDocument, ExportsDocument
+from scrapeyard.gateway.jobs.calls import ExportCall
+from scrapeyard.gateway.jobs.documents import export_document
+from scrapeyard.gateway.jobs.service import JobDesk
+from scrapeyard.gateway.runs import documents
+from scrapeyard.gateway.services import Gateway
+from scrapeyard.model import new_id
+from scrapeyard.model.export import Export, ExportState
+from scrapeyard.results.exporter import CONTENT_TYPES
+
+_WHOLE = {"description": "The file, as an attachment.", "content": BYTES}
+_SOME = {"description": "The range that was asked for.", "content": BYTES}
+
+
+def routes(gateway: Gateway) -> APIRouter:
+    """The routes."""
+    router = APIRouter(tags=["exports"])
+    desk = gateway.jobs
+    _wishing(router, desk)
+
+    @router.get(
+        "/api/exports/{export_id}",
+        summary="Look an export up",
+        description="How far it is; its size, rows and digest when it is done.",
+        operation_id="get_export",
+        response_model=ExportDocument,
+        responses=refusals(404, 422, 503),
+    )
+    async def get_export(export_id: ExportId) -> Response:
+        return Response(documents.encode(export_document(await _export(desk, export_id))), media_type=documents.JSON)
+
+    @router.get(
+        "/api/exports/{export_id}/download",
+        summary="Download an export",
+        description="Streamed. `Range` continues a download that broke off; `ETag` is the file's digest.",
+        operation_id="download_export",
+        response_class=AnyResponse,
+        response_model=None,
+        responses={200: _WHOLE, 206: _SOME, **refusals(404, 409, 416, 422, 503)},
+    )
+    async def download_export(request: Request, export_id: ExportId) -> Response:
+        export = await _export(desk, export_id)
+        if export.state is not ExportState.DONE:
+            raise Refusal("conflict", 409, f"the export is {export.state}: {export.error or 'it is not made yet'}")
+        return await _download(desk, export, _range(request, export))
+
+    return router
+
+
+def _wishing(router: APIRouter, desk: JobDesk) -> None:
+    @router.post(
+        "/api/jobs/{job_id}/exports",
+        status_code=202,
+        summary="Wish for an export",
+        description="Makes a file of the job's items as they are then. `diff` needs a job whose pages are remembered.",
+        operation_id="create_export",
+        response_model=ExportDocument,
+        responses={202: {"headers": LOCATION}, **refusals(400, 404, 413, 422, 503)},
+    )
+    async def create_export(job_id: JobId, call: ExportCall) -> Response:
+        export = Export(id=new_id("export"), job_id=job_id, wish=call.wish(), created_at=desk.clock())
+        if not await desk.store.add_export(export):
+            raise NotFound(f"no job {job_id}")
+        headers = {"Location": f"/api/exports/{export.id}"}
+        return Response(documents.encode(export_document(export)), 202, headers, documents.JSON)
+
+    @router.get(
+        "/api/jobs/{job_id}/exports",
+        summary="List a job's exports",
+        description="The oldest first, those that the job was created with among them once it has ended.",
+        operation_id="list_exports",
+        response_model=ExportsDocument,
+        responses=refusals(404, 422, 503),
+    )
+    async def list_exports(job_id: JobId) -> Response:
+        await desk.control.get(job_id)
+        found = [export_document(export) for export in await desk.store.exports(job_id)]
+        return Response(documents.encode({"exports": found}), media_type=documents.JSON)
+
+
+async def _export(desk: JobDesk, export_id: str) -> Export:
+    export = await desk.store.export(export_id)
+    if export is None:
+        raise NotFound(f"no export {export_id}")
+    return export
+
+
+def _range(request: Request, export: Export) -> tuple[int, int] | None:
+    """With `If-Range`, only of the file that the caller has begun with."""
+    begun_with = request.headers.get("if-range")
+    if begun_with is not None and begun_with != _tag(export):
+        return None
+    return wanted_range(request.headers.get("range"), export.bytes)
+
+
+async def _download(desk: JobDesk, export: Export, part: tuple[int, int] | None) -> Response:
+    headers = attachment(export.name) | {"Accept-Ranges": "bytes", "ETag": _tag(export)}
+    first, end = part or (0, export.bytes)
+    headers["Content-Length"] = str(end - first)
+    if part is not None:
+        headers["Content-Range"] = f"bytes {first}-{end - 1}/{export.bytes}"
+    pieces = desk.blobs.stream(export.key) if part is None else desk.blobs.stream(export.key, first, end)
+    kind = CONTENT_TYPES[export.wish.format]
+    return StreamingResponse(await begun(pieces), 200 if part is None else 206, headers, media_type=kind)
+
+
+def _tag(export: Export) -> str:
+    return f'"{export.digest}"'

@@ -1,0 +1,120 @@
+"""`policy` of a job: how hard to try, how fast, how its pages are fetched, and when to stop."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+from pydantic import BaseModel, ConfigDict, Field
+
+from scrapeyard.gateway.runs.policies import Budget, Policy, fetching_of
+from scrapeyard.model import Scraper
+from scrapeyard.model.fetching import Backoff, BudgetLimits
+from scrapeyard.model.job import BreakerPolicy, JobPolicy, SnapshotPolicy
+
+FIELD = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}(\.[A-Za-z0-9_*][A-Za-z0-9_-]{0,63}){0,7}$"
+RETRIES = 2
+"""Further attempts of an item when neither the call nor the scraper says."""
+_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Breaker(BaseModel):
+    """When a job is halted because its items fail, and for how long."""
+
+    model_config = _STRICT
+
+    enabled: bool = Field(True, description="Whether the job is ever halted by itself.")
+    failures: int = Field(20, ge=1, le=100_000, description="So many errors in a row halt it.")
+    ratio: float = Field(0.5, gt=0, le=1, description="Or this share of the last `window` outcomes.")
+    window: int = Field(50, ge=1, le=10_000, description="Outcomes that `ratio` looks at.")
+    cooldown_seconds: float = Field(300, gt=0, le=86_400, description="How long it is halted before items probe.")
+    probes: int = Field(3, ge=1, le=1000, description="Items let through then; one success closes the breaker.")
+
+
+class Snapshots(BaseModel):
+    """What of the job's pages is remembered, so that the next crawl can tell what changed."""
+
+    model_config = _STRICT
+
+    scope: str = Field("", max_length=200, description="Crawls of one scope are compared; empty: by name or scraper.")
+    ignore: list[Annotated[str, Field(pattern=FIELD)]] = Field(
+        default_factory=list, max_length=100, description="Fields whose change is no news; `meta.*` for all below."
+    )
+    confirm: int = Field(1, ge=1, le=100, description="Crawls in a row that must agree before a change is told.")
+
+
+class JobPolicyCall(Policy):
+    """How a job's items are run. What is not given is as the scraper's manifest says, then as the operator set it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"rate": 20, "retries": 2, "budget": {"megabytes": 500}, "breaker": {"failures": 10}}]
+        }
+    )
+
+    retries: int = Field(RETRIES, ge=0, le=10, description="Further attempts of an item after its first.")
+    rate: float | None = Field(None, gt=0, le=100_000, description="Items begun a second; null: as workers take them.")
+    burst: int = Field(1, ge=1, le=10_000, description="Items that may begin at once after a rest.")
+    concurrency: int | None = Field(
+        None, ge=1, le=100_000, description="Items out at once; null: as workers take them."
+    )
+    breaker: Breaker = Breaker()
+    budget: Budget = Field(Budget(), description="What the whole job may use up; then it is paused.")
+    item_budget: Budget = Field(Budget(), description="What one item may use up; then it ends as `fetch_budget`.")
+    isolation: Literal["run", "job"] = Field(
+        "run", description="`run`: a child for every item; `job`: a child serves many items of the job, much quicker."
+    )
+    results: Literal["rows", "objects"] = Field(
+        "rows", description="`objects`: every item's data is an object of its own, by the key layout."
+    )
+    keep_html: bool = Field(False, description="Whether the page that an item fetched last is kept.")
+    snapshots: Snapshots | None = Field(None, description="Null: pages are remembered if a diff export is wished for.")
+
+
+def policy_of(call: JobPolicyCall, scraper: Scraper) -> JobPolicy:
+    """The policy of a new job. Fetching is left as the call says: workers lay it over the manifest's."""
+    retries = call.retries
+    if "retries" not in call.model_fields_set and scraper.policy.retries is not None:
+        retries = scraper.policy.retries
+    timeout = scraper.policy.timeout_seconds if call.timeout_seconds is None else call.timeout_seconds
+    return replace(_stated(call), max_attempts=1 + retries, timeout_seconds=timeout)
+
+
+def policy_over(call: JobPolicyCall, before: JobPolicy) -> JobPolicy:
+    """The policy of a job that is run again: what the call says, and the rest as it was."""
+    given, stated = call.model_fields_set, _stated(call)
+    changes = {name: getattr(stated, name) for name in _PLAIN & given}
+    if "retries" in given:
+        changes["max_attempts"] = stated.max_attempts
+    if given & _FETCHING:
+        changes["fetching"] = stated.fetching.over(before.fetching)
+    return replace(before, **changes)
+
+
+def _stated(call: JobPolicyCall) -> JobPolicy:
+    fetching = fetching_of(call)
+    snapshots = call.snapshots
+    return JobPolicy(
+        timeout_seconds=call.timeout_seconds,
+        max_attempts=1 + call.retries,
+        backoff=msgspec.convert(_given(call.backoff), Backoff),
+        rate=call.rate,
+        burst=call.burst,
+        concurrency=call.concurrency,
+        breaker=BreakerPolicy(**call.breaker.model_dump()),
+        budget=msgspec.convert(_given(call.budget), BudgetLimits),
+        isolation=call.isolation,
+        results=call.results,
+        keep_html=call.keep_html,
+        snapshots=None if snapshots is None else msgspec.convert(snapshots.model_dump(), SnapshotPolicy),
+        fetching=replace(fetching, budget=msgspec.convert(_given(call.item_budget), BudgetLimits), backoff=Backoff()),
+    )
+
+
+def _given(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(exclude_none=True)
+
+
+_PLAIN = frozenset(JobPolicy.__struct_fields__) - {"max_attempts", "fetching"}
+_FETCHING = frozenset(
+    {"robots", "cache", "max_age_seconds", "profile", "proxy", "country", "state", "city", "escalate", "item_budget"}
+)

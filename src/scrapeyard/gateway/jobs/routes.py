@@ -1,0 +1,234 @@
+"""Jobs: make, look up, list, steer, delete."""
+
+import hashlib
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from scrapeyard.errors import BadRequest
+from scrapeyard.gateway.http.job_openapi import APPEND, CREATE, CREATED
+from scrapeyard.gateway.http.job_parameters import Cursor, JobId, Limit
+from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.jobs.answers import (
+    AppendedDocument,
+    CreatedJobDocument,
+    JobDocument,
+    JobPageDocument,
+    RedrivenDocument,
+)
+from scrapeyard.gateway.jobs.calls import AppendCall, AppendOptions, ChangeCall, JobCall, JobOptions, RedriveCall
+from scrapeyard.gateway.jobs.create import Created, Key
+from scrapeyard.gateway.jobs.documents import bad_rows, created_document
+from scrapeyard.gateway.jobs.service import JobDesk
+from scrapeyard.gateway.jobs.uploads import media_type, options_of
+from scrapeyard.gateway.runs import documents
+from scrapeyard.gateway.runs.calls import decode_body, digest_of, idempotency_key, is_json
+from scrapeyard.gateway.runs.schemas import SCRAPER_ID
+from scrapeyard.gateway.services import Gateway
+from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.store.ports.jobs import JobFilter
+
+_Statuses = Annotated[list[JobStatus] | None, Query(max_length=8, description="Any of these; may be repeated.")]
+_Mode = Annotated[
+    Literal["drain", "kill"], Query(description="`drain`: items that run end by themselves; `kill`: they are ended.")
+]
+_CREATE = """Makes a job of a list of inputs, each an item that the scraper is run on.
+
+The items come as JSON (`items`), from an address (`items_url`), a sitemap (`sitemap_url`) or the links of pages
+(`start_url`), or as the body itself: CSV, one JSON value on each line, or plain addresses, streamed, with every other
+field of the JSON body as a parameter of the query, objects and lists among them written as JSON; `exports` also as
+`full:csv,seo:xlsx`. As a form, the list is the file called `file`.
+
+A row that cannot be used refuses the whole list, unless `bad_rows` is `skip`; of a sitemap or links it is left out,
+unless `bad_rows` is `reject`.
+
+The scraper's version is pinned now. The same `Idempotency-Key` with the same body makes one job."""
+
+
+def routes(gateway: Gateway) -> APIRouter:
+    """The routes."""
+    router = APIRouter(tags=["jobs"])
+    desk = gateway.jobs
+    _making(router, desk)
+    _looking(router, desk)
+    _steering(router, desk)
+    return router
+
+
+def _making(router: APIRouter, desk: JobDesk) -> None:
+    @router.post(
+        "/api/jobs",
+        status_code=201,
+        summary="Create a job",
+        description=_CREATE,
+        operation_id="create_job",
+        response_model=CreatedJobDocument,
+        responses={**CREATED, **refusals(400, 403, 404, 409, 413, 415, 422, 503)},
+        openapi_extra=CREATE,
+    )
+    async def create_job(request: Request) -> Response:
+        created = await _created(request, desk)
+        headers = {"Location": f"/api/jobs/{created.job.id}"}
+        if created.replayed:
+            headers["Idempotency-Replayed"] = "true"
+        document = created_document(created.job, desk.rates.pace(created.job), created.summary)
+        return Response(documents.encode(document), 201, headers, documents.JSON)
+
+    @router.post(
+        "/api/jobs/{job_id}/items",
+        summary="Append items",
+        description="More items for a job that is running or paused, as JSON or as an upload. Those it has already "
+        "are left out.",
+        operation_id="append_items",
+        response_model=AppendedDocument,
+        responses=refusals(400, 403, 404, 409, 413, 415, 422, 503),
+        openapi_extra=APPEND,
+    )
+    async def append_items(request: Request, job_id: JobId) -> Response:
+        key = idempotency_key(request.headers.get("idempotency-key"))
+        source = hashlib.sha256(key.encode()).hexdigest()[:32] if key else ""
+        if is_json(request.headers.get("content-type", "")):
+            call = AppendCall.model_validate(await _body(request))
+            done = await desk.control.append(job_id, call, source=source)
+        else:
+            media = media_type(request)
+            upload = await desk.uploads.open(request, media)
+            options = options_of(request.query_params, AppendOptions, media)
+            done = await desk.control.append(job_id, options, upload=upload, source=source)
+        summary = done.summary
+        return _json({"added": done.added, "twice": done.twice, "bad": summary.bad, "first_bad": bad_rows(summary)})
+
+
+async def _created(request: Request, desk: JobDesk) -> Created:
+    given = idempotency_key(request.headers.get("idempotency-key"))
+    if is_json(request.headers.get("content-type", "")):
+        body = await _body(request)
+        key = None if given is None else Key(key=given, digest=lambda: "jobs:" + digest_of(body))
+        return await desk.creation.create_job(JobCall.model_validate(body), key=key)
+    media = media_type(request)
+    upload = await desk.uploads.open(request, media)
+    key = None if given is None else Key(key=given, digest=lambda: "jobs:" + upload.digest())
+    options = options_of(request.query_params, JobOptions, media)
+    return await desk.creation.create_from_list(options, upload, key=key)
+
+
+async def _body(request: Request) -> Any:
+    if request.query_params:
+        raise BadRequest("with a JSON body every parameter stands in the body; leave the query empty")
+    return decode_body(await request.body())
+
+
+def _looking(router: APIRouter, desk: JobDesk) -> None:
+    @router.get(
+        "/api/jobs",
+        summary="List jobs",
+        description="Newest first. Follow `next_cursor` for more.",
+        operation_id="list_jobs",
+        response_model=JobPageDocument,
+        responses=refusals(400, 422, 503),
+    )
+    async def list_jobs(
+        *,
+        status: _Statuses = None,
+        scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
+        schedule_id: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Its schedule.")] = None,
+        cursor: Cursor = None,
+        limit: Limit = 50,
+    ) -> Response:
+        where = JobFilter(statuses=tuple(status) if status else None, scraper=scraper, schedule_id=schedule_id)
+        page = await desk.store.jobs(where, cursor, limit)
+        return _json({"jobs": [desk.document(job) for job in page.jobs], "next_cursor": page.next_cursor})
+
+    @router.get(
+        "/api/jobs/{job_id}",
+        summary="Look a job up",
+        description="Counts, rate, time left, breaker, policy and what it has used.",
+        operation_id="get_job",
+        response_model=JobDocument,
+        responses=refusals(404, 422, 503),
+    )
+    async def get_job(job_id: JobId) -> Response:
+        return _json(desk.document(await desk.control.get(job_id)))
+
+    @router.patch(
+        "/api/jobs/{job_id}",
+        summary="Change a job's policy",
+        description="For items that are handed out from now on: another rate, a larger budget. What the body does not "
+        "name stays as it is.",
+        operation_id="change_job",
+        response_model=JobDocument,
+        responses=refusals(400, 404, 409, 413, 422, 503),
+    )
+    async def change_job(job_id: JobId, call: ChangeCall) -> Response:
+        return _shown(desk, await desk.control.change(job_id, call))
+
+    @router.delete(
+        "/api/jobs/{job_id}",
+        status_code=204,
+        summary="Delete a job",
+        description="With its items, results, artifacts and exports. Only a job that has ended can be deleted.",
+        operation_id="delete_job",
+        response_model=None,
+        responses=refusals(404, 409, 422, 503),
+    )
+    async def delete_job(job_id: JobId) -> Response:
+        await desk.control.delete(job_id)
+        return Response(status_code=204)
+
+
+def _steering(router: APIRouter, desk: JobDesk) -> None:
+    @router.post(
+        "/api/jobs/{job_id}/pause",
+        summary="Pause a job",
+        description="Nothing more is handed out; items that run end by themselves. May be repeated.",
+        operation_id="pause_job",
+        response_model=JobDocument,
+        responses=refusals(404, 409, 422, 503),
+    )
+    async def pause_job(job_id: JobId) -> Response:
+        return _shown(desk, await desk.control.pause(job_id))
+
+    @router.post(
+        "/api/jobs/{job_id}/resume",
+        summary="Resume a job",
+        description="Goes on where it was paused, by a call, its breaker or its budget. May be repeated.",
+        operation_id="resume_job",
+        response_model=JobDocument,
+        responses=refusals(404, 409, 422, 503),
+    )
+    async def resume_job(job_id: JobId) -> Response:
+        return _shown(desk, await desk.control.resume(job_id))
+
+    @router.post(
+        "/api/jobs/{job_id}/cancel",
+        summary="Cancel a job",
+        description="Items that were not handed out are cancelled at once. A job that has ended stays as it is. May be "
+        "repeated, and a drain may become a kill.",
+        operation_id="cancel_job",
+        response_model=JobDocument,
+        responses=refusals(404, 422, 503),
+    )
+    async def cancel_job(job_id: JobId, mode: _Mode = "drain") -> Response:
+        return _shown(desk, await desk.control.cancel(job_id, kill=mode == "kill"))
+
+    @router.post(
+        "/api/jobs/{job_id}/redrive",
+        summary="Run items again",
+        description="Items that ended are run again from their first attempt: errors, unless the body says otherwise; "
+        "items that were cancelled with their job come with them. Perhaps by another version, or by another policy.",
+        operation_id="redrive_job",
+        response_model=RedrivenDocument,
+        responses=refusals(400, 404, 409, 413, 422, 503),
+    )
+    async def redrive_job(job_id: JobId, call: RedriveCall) -> Response:
+        count, job = await desk.control.redrive(job_id, call)
+        return _json({"items": count, "job": desk.document(job)})
+
+
+def _shown(desk: JobDesk, job: Job) -> Response:
+    return _json(desk.document(job))
+
+
+def _json(document: object) -> Response:
+    return Response(documents.encode(document), media_type=documents.JSON)

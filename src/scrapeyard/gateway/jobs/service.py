@@ -1,0 +1,79 @@
+"""Everything the routes of jobs need, made once."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.gateway.http.origins import Origins
+from scrapeyard.gateway.jobs.control import JobControl
+from scrapeyard.gateway.jobs.create import JobCreation
+from scrapeyard.gateway.jobs.documents import job_document
+from scrapeyard.gateway.jobs.news import JobNews
+from scrapeyard.gateway.jobs.rates import JobRates
+from scrapeyard.gateway.jobs.streams import JobStreams
+from scrapeyard.gateway.jobs.uploads import Uploads
+from scrapeyard.gateway.runs.lanes import Lanes
+from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.inputs.importer import Intake
+from scrapeyard.model.job import Job
+from scrapeyard.queues.port import Queue
+from scrapeyard.repository.port import Catalogue
+from scrapeyard.settings import Settings
+from scrapeyard.store.ports.exports import ExportStore
+from scrapeyard.store.ports.runs import Store
+
+
+class DeskStore(Store, ExportStore, Protocol):
+    """What is needed of the store."""
+
+
+class JobDesk:
+    """Jobs, as the gateway serves them."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        store: DeskStore,
+        queue: Queue,
+        blobs: Blobs,
+        catalogue: Catalogue,
+        intake: Intake,
+        clock: Callable[[], float],
+    ) -> None:
+        self.store = store
+        self.blobs = blobs
+        self.clock = clock
+        self.news = JobNews(queue, store, clock)
+        self.rates = JobRates(clock)
+        self.creation = JobCreation(
+            store=store,
+            blobs=blobs,
+            catalogue=catalogue,
+            intake=intake,
+            lanes=Lanes(store, 10 * settings.worker.lease_seconds),
+            news=self.news,
+            receivers=Receivers(settings.webhooks),
+            default_scraper=settings.repository.default,
+            clock=clock,
+        )
+        self.control = JobControl(
+            store=store,
+            blobs=blobs,
+            catalogue=catalogue,
+            intake=intake,
+            creation=self.creation,
+            news=self.news,
+            clock=clock,
+        )
+        self.origins = Origins(settings.gateway.cors_origins)
+        self.uploads = Uploads(self.origins)
+        self.streams = JobStreams(store, self.rates, clock, settings.gateway.max_streams)
+
+    def document(self, job: Job) -> dict[str, Any]:
+        """A job as it is shown."""
+        return job_document(job, self.rates.pace(job))
+
+    def close(self) -> None:
+        """Whoever watches is sent away. May be called twice."""
+        self.streams.close()

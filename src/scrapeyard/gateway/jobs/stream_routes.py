@@ -1,0 +1,125 @@
+"""`/stream` and `/ws`: a job's life as it happens, by server-sent events or by a WebSocket."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, WebSocket
+from starlette.responses import Response, StreamingResponse
+from starlette.websockets import WebSocketDisconnect
+
+from scrapeyard.errors import NotFound, ScrapeyardError
+from scrapeyard.gateway.http.job_parameters import JobId
+from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.problems import from_error
+from scrapeyard.gateway.jobs.calls import JOB_ID
+from scrapeyard.gateway.jobs.streams import Told, as_message, as_sse
+from scrapeyard.gateway.runs.events import EventStreamResponse
+from scrapeyard.gateway.services import Gateway
+
+KINDS = ("progress", "status", "item_failed", "breaker", "budget", "export", "rows_skipped", "rows_refused", "end")
+_EVENT = {
+    "type": "object",
+    "description": "One event of the stream.",
+    "properties": {
+        "event": {"type": "string", "description": f"One of {', '.join(KINDS)}."},
+        "id": {"type": "string", "description": "Of events that are told again to whoever comes again."},
+        "data": {"type": "string", "description": "A JSON object."},
+    },
+    "required": ["event", "data"],
+}
+_STREAM = {
+    "description": "What has happened and happens, `progress` at most twice a second, then one `end`.",
+    "content": {"text/event-stream": {"schema": _EVENT}},
+}
+_Last = Annotated[int | None, Header(ge=0, le=2**53, description="The last id that the caller had.")]
+_After = Annotated[int, Query(ge=0, le=2**53, description="The same, for callers that cannot set the header.")]
+_LAST = 2**53
+_NORMAL, _GOING_AWAY = 1000, 1001
+
+
+def routes(gateway: Gateway) -> APIRouter:
+    """The routes."""
+    router = APIRouter(tags=["jobs"])
+    desk = gateway.jobs
+
+    @router.get(
+        "/api/jobs/{job_id}/stream",
+        summary="Follow a job",
+        description="Server-sent events until the job has ended. Whoever comes again with the `Last-Event-ID` it had "
+        "misses nothing but `progress`. `/ws` tells the same by a WebSocket.",
+        operation_id="follow_job",
+        response_class=EventStreamResponse,
+        response_model=None,
+        responses={200: _STREAM, **refusals(404, 422, 429, 503)},
+    )
+    async def follow_job(job_id: JobId, last_event_id: _Last = None, after: _After = 0) -> Response:
+        events = desk.streams.follow(job_id, last_event_id if last_event_id is not None else after)
+        first = await anext(events)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(_pieces(first, events), headers=headers, media_type="text/event-stream")
+
+    @router.websocket("/api/jobs/{job_id}/ws")
+    async def watch_job(websocket: WebSocket, job_id: str) -> None:
+        try:
+            desk.origins.check(websocket)
+            events = desk.streams.follow(_checked(job_id), _after(websocket))
+            first = await anext(events)
+        except ScrapeyardError as error:
+            await websocket.send_denial_response(from_error(error))
+            return
+        await websocket.accept()
+        await _converse(websocket, first, events)
+
+    return router
+
+
+async def _pieces(first: Told | None, rest: AsyncGenerator[Told | None]) -> AsyncIterator[bytes]:
+    async with aclosing(rest) as events:
+        yield as_sse(first)
+        async for told in events:
+            yield as_sse(told)
+
+
+async def _converse(websocket: WebSocket, first: Told | None, rest: AsyncGenerator[Told | None]) -> None:
+    """Send until the job's end, or until the caller goes; what the caller says is not listened to."""
+    tasks = [asyncio.create_task(_send(websocket, first, rest)), asyncio.create_task(_until_gone(websocket))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _send(websocket: WebSocket, first: Told | None, rest: AsyncGenerator[Told | None]) -> None:
+    ended = False
+    async with aclosing(rest) as events:
+        if first is not None:
+            await websocket.send_text(as_message(first))
+        async for told in events:
+            if told is not None:  # the server's own pings keep it alive
+                await websocket.send_text(as_message(told))
+                ended = told.kind == "end"
+    await websocket.close(_NORMAL if ended else _GOING_AWAY)
+
+
+async def _until_gone(websocket: WebSocket) -> None:
+    try:
+        while (await websocket.receive())["type"] != "websocket.disconnect":
+            pass
+    except (WebSocketDisconnect, RuntimeError):
+        return
+
+
+def _checked(job_id: str) -> str:
+    if not re.fullmatch(JOB_ID, job_id):
+        raise NotFound(f"no job {job_id[:64]}")
+    return job_id
+
+
+def _after(websocket: WebSocket) -> int:
+    given = websocket.headers.get("last-event-id") or websocket.query_params.get("after") or "0"
+    return min(int(given), _LAST) if given.isascii() and given.isdigit() and len(given) < 20 else 0

@@ -1,0 +1,112 @@
+"""Reading what a caller asks for: body, Prefer, Idempotency-Key, traceparent."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from pydantic import ValidationError
+from starlette.requests import Request
+
+from scrapeyard.errors import BadRequest
+from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.gateway.runs.schemas import ScrapeCall
+from scrapeyard.gateway.runs.tracing import traceparent
+from scrapeyard.settings import GatewaySettings
+
+KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
+_KEY = re.compile(KEY_PATTERN)
+_JSON = re.compile(r"^application/(?:[a-z0-9.+-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
+_PREFER_WAIT = re.compile(r"^wait\s*=\s*\"?(\d{1,9})\"?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A call, understood."""
+
+    call: ScrapeCall
+    wait: float
+    """Seconds; 0 means answer at once."""
+    preference: str
+    """What of the Prefer header was followed; empty: nothing."""
+    key: str | None
+    """The Idempotency-Key; None means none was given."""
+    digest: str
+    """Of the body, whatever the order of its keys; empty without a key."""
+    traceparent: str
+
+    @property
+    def many(self) -> bool:
+        """Whether the answer is a list."""
+        return self.call.urls is not None
+
+
+async def read_call(request: Request, settings: GatewaySettings) -> Asked:
+    """Understand a call. Raises BadRequest, Refusal (415) or pydantic's ValidationError."""
+    headers = request.headers
+    if not is_json(headers.get("content-type", "")):
+        raise Refusal("not_json", 415, "the body's Content-Type is not application/json")
+    body = decode_body(await request.body())
+    call = ScrapeCall.model_validate(body)
+    _bounded(call, settings)
+    wait, preference = _wait(call, headers.getlist("prefer"), settings)
+    key = idempotency_key(headers.get("idempotency-key"))
+    return Asked(
+        call=call,
+        wait=wait,
+        preference=preference,
+        key=key,
+        digest=digest_of(body) if key else "",
+        traceparent=traceparent(headers.get("traceparent")),
+    )
+
+
+def is_json(content_type: str) -> bool:
+    """Whether a body says that it is JSON."""
+    return _JSON.match(content_type) is not None
+
+
+def decode_body(body: bytes) -> Any:
+    """JSON. Raises Refusal (400)."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Refusal("bad_json", 400, f"the body is not JSON: {error}") from None
+
+
+def _bounded(call: ScrapeCall, settings: GatewaySettings) -> None:
+    if call.wait is not None and call.wait > settings.max_wait_seconds:
+        raise _fault("wait", f"at most {settings.max_wait_seconds:g} seconds", call.wait)
+    if call.urls is not None and len(call.urls) > settings.max_urls:
+        raise _fault("urls", f"at most {settings.max_urls} in one call", len(call.urls))
+
+
+def _fault(field: str, message: str, given: Any) -> ValidationError:
+    error = {"type": "value_error", "loc": (field,), "input": given, "ctx": {"error": message}}
+    return ValidationError.from_exception_data("ScrapeCall", [error])  # type: ignore[list-item]
+
+
+def _wait(call: ScrapeCall, prefers: list[str], settings: GatewaySettings) -> tuple[float, str]:
+    if call.wait is not None:
+        return call.wait, ""
+    tokens = [token.partition(";")[0].strip() for line in prefers for token in line.split(",")]
+    for token in tokens:
+        if found := _PREFER_WAIT.match(token):
+            seconds = min(float(found[1]), settings.max_wait_seconds)
+            return seconds, f"wait={seconds:g}"
+    if any(token.lower() == "respond-async" for token in tokens):
+        return 0.0, "respond-async"
+    return min(settings.wait_seconds, settings.max_wait_seconds), ""
+
+
+def idempotency_key(given: str | None) -> str | None:
+    """The header, checked. Raises BadRequest."""
+    if given is not None and not _KEY.match(given):
+        raise BadRequest("Idempotency-Key must be 1 to 255 visible ASCII characters")
+    return given
+
+
+def digest_of(body: Any) -> str:
+    """Of a body, whatever the order of its keys."""
+    return hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()

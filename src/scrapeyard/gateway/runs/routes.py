@@ -1,0 +1,177 @@
+"""Looking runs up, listing, cancelling, logs, explain."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BeforeValidator
+from starlette.responses import PlainTextResponse, Response
+
+from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError
+from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.parameters import RunId, Wait
+from scrapeyard.gateway.runs import answers, documents
+from scrapeyard.gateway.runs.explain import explain
+from scrapeyard.gateway.runs.schemas import (
+    SCRAPER_ID,
+    Explanation,
+    LogsDocument,
+    RunDocument,
+    RunPageDocument,
+    no_number,
+)
+from scrapeyard.gateway.services import Gateway
+from scrapeyard.model import ExitReason, Limits, LogLine, Run, RunStatus
+from scrapeyard.store.ports.runs import RunFilter
+
+_Statuses = Annotated[list[RunStatus] | None, Query(max_length=5, description="Any of these; may be repeated.")]
+_Reasons = Annotated[list[ExitReason] | None, Query(max_length=40, description="Any of these; may be repeated.")]
+
+
+_Instant = Annotated[
+    datetime | None, BeforeValidator(no_number), Query(description="ISO 8601; UTC when it names no zone.")
+]
+
+
+def routes(gateway: Gateway) -> APIRouter:
+    """The routes."""
+    router = APIRouter(tags=["runs"])
+    services = gateway.services
+
+    @router.get(
+        "/api/scrape",
+        summary="List runs",
+        description="Newest first, without results. Follow `next_cursor` for more.",
+        operation_id="list_runs",
+        response_model=RunPageDocument,
+        responses=refusals(400, 422, 503),
+    )
+    async def list_runs(
+        *,
+        status: _Statuses = None,
+        exit_reason: _Reasons = None,
+        scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
+        created_after: _Instant = None,
+        created_before: _Instant = None,
+        cursor: Annotated[
+            str | None, Query(pattern=r"^[A-Za-z0-9_=.:-]{1,256}$", description="From the page before.")
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=200, description="Runs on one page.")] = 50,
+    ) -> Response:
+        where = RunFilter(
+            statuses=tuple(status) if status else None,
+            exit_reasons=tuple(exit_reason) if exit_reason else None,
+            scraper=scraper,
+            created_after=_seconds(created_after),
+            created_before=_seconds(created_before),
+        )
+        page = await services.store.page(where, cursor, limit)
+        shown = [documents.summary(run) for run in page.runs]
+        return _json({"runs": shown, "next_cursor": page.next_cursor})
+
+    @router.get(
+        "/api/scrape/{run_id}",
+        summary="Look a run up",
+        description="Always 200 for a run there is, however it ended. With `wait`, answers when it has ended or the "
+        "wait is over, whichever is first.",
+        operation_id="get_run",
+        response_model=RunDocument,
+        responses=refusals(404, 422, 429, 503),
+    )
+    async def get_run(request: Request, run_id: RunId, wait: Wait = 0) -> Response:
+        run = await gateway.lookup.get(run_id)
+        if wait and not run.status.is_final:
+            run = await _follow(gateway, request, run, min(wait, services.settings.gateway.max_wait_seconds))
+        return await answers.answer(run, services.blobs)
+
+    @router.delete(
+        "/api/scrape/{run_id}",
+        summary="Cancel a run",
+        description="A queued run is cancelled at once; a running one is told to stop; one that has ended stays as it "
+        "is. May be repeated.",
+        operation_id="cancel_run",
+        response_model=RunDocument,
+        responses=refusals(404, 422, 503),
+    )
+    async def cancel_run(run_id: RunId) -> Response:
+        run = await gateway.cancelling.cancel(run_id, services.clock())
+        if run is None:
+            raise NotFound(f"no run {run_id}")
+        return await answers.answer(run, services.blobs)
+
+    @router.get(
+        "/api/scrape/{run_id}/logs",
+        summary="Read a run's logs",
+        description="What the last recorded attempt wrote to stdout, stderr and its log. As lines of text with "
+        "`Accept: text/plain`.",
+        operation_id="get_logs",
+        response_model=LogsDocument,
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            **refusals(404, 422, 503),
+        },
+    )
+    async def get_logs(request: Request, run_id: RunId) -> Response:
+        run = await gateway.lookup.get(run_id)
+        lines, cut = await services.store.logs(run.id)
+        if _wants_text(request):
+            text = "".join(map(_line, lines)) + ("(cut)\n" if cut else "")
+            return PlainTextResponse(text, headers={"X-Content-Type-Options": "nosniff"})
+        return _json({"id": run.id, "lines": lines, "cut": cut})
+
+    @router.get(
+        "/api/scrape/{run_id}/explain",
+        summary="Explain a run",
+        description="Where the time went, each fetch, limits used against limits allowed, and what to do.",
+        operation_id="explain_run",
+        response_model=Explanation,
+        responses=refusals(404, 422, 503),
+    )
+    async def explain_run(run_id: RunId) -> Response:
+        run = await gateway.lookup.get(run_id)
+        return _json(explain(run, _allowed(gateway, run), services.clock()))
+
+    return router
+
+
+async def _follow(gateway: Gateway, request: Request, run: Run, seconds: float) -> Run:
+    with gateway.waiters.join([run]) as call:
+        await call.wait(seconds, request.receive)
+        if not call.open:
+            return call.runs[0]
+    return await gateway.lookup.get(run.id)
+
+
+def _allowed(gateway: Gateway, run: Run) -> Limits:
+    """The scraper's limits as it is now, under the ceiling; the ceiling alone for one that is gone."""
+    ceiling = gateway.services.settings.limits.as_limits()
+    try:
+        limits = gateway.services.catalogue.resolve(run.scraper).limits.within(ceiling)
+    except ScrapeyardError:
+        limits = ceiling
+    return limits if run.timeout_seconds is None else limits.within(_shortened(limits, run.timeout_seconds))
+
+
+def _shortened(limits: Limits, wall_seconds: float) -> Limits:
+    return Limits(**{name: getattr(limits, name) for name in Limits.__struct_fields__} | {"wall_seconds": wall_seconds})
+
+
+def _seconds(given: datetime | None) -> float | None:
+    if given is None:
+        return None
+    try:
+        return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
+    except (OverflowError, ValueError) as error:
+        raise BadRequest(f"a time that cannot be used: {error}") from None
+
+
+def _wants_text(request: Request) -> bool:
+    return request.headers.get("accept", "").strip().lower().startswith("text/plain")
+
+
+def _line(line: LogLine) -> str:
+    return f"{line.at_ms:10.1f} {line.stream} {line.level} {line.text}\n"
+
+
+def _json(document: object) -> Response:
+    return Response(documents.encode(document), media_type=documents.JSON)

@@ -1,0 +1,233 @@
+"""The main road: a call becomes runs, the runs go to the queue, their ends come back as the answer.
+
+A waiting call touches no disk on its way: it is published first and its row follows in the recorder's next batch. A
+call that is answered with a handle is durable before that answer.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive
+
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.dispatch.deliveries import deliver
+from scrapeyard.dispatch.submit import build_runs
+from scrapeyard.errors import (
+    IdempotencyConflict,
+    QueueUnavailable,
+    ScrapeyardError,
+    StoreUnavailable,
+)
+from scrapeyard.gateway.http import problems
+from scrapeyard.gateway.http.remedies import EXITS
+from scrapeyard.gateway.runs import answers, documents
+from scrapeyard.gateway.runs.admission import Orders
+from scrapeyard.gateway.runs.backlog import Backlog
+from scrapeyard.gateway.runs.calls import Asked
+from scrapeyard.gateway.runs.cancelling import Cancelling
+from scrapeyard.gateway.runs.lanes import Lanes
+from scrapeyard.gateway.runs.lookup import Lookup
+from scrapeyard.gateway.runs.waiting import Call, Waiters, Wake
+from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.model import Run, RunStatus, may_help_later
+from scrapeyard.queues.port import Queue
+from scrapeyard.repository.port import Catalogue
+from scrapeyard.settings import Settings
+from scrapeyard.store.ports.runs import KeyedAnswer, Store
+from scrapeyard.store.recorder import Recorder
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("gateway")
+
+
+class Scraping:
+    """Takes calls. Every refusal leaves nothing behind; every acceptance ends in a recorded outcome."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        queue: Queue,
+        store: Store,
+        recorder: Recorder,
+        blobs: Blobs,
+        catalogue: Catalogue,
+        gateway_id: str,
+        clock: Callable[[], float],
+        waiters: Waiters,
+        lookup: Lookup,
+        cancelling: Cancelling,
+    ) -> None:
+        self._queue = queue
+        self._store = store
+        self._recorder = recorder
+        self._blobs = blobs
+        self._gateway_id = gateway_id
+        self._clock = clock
+        self._waiters = waiters
+        self._lookup = lookup
+        self._cancelling = cancelling
+        self._receivers = Receivers(settings.webhooks)
+        lanes = Lanes(store, 10 * settings.worker.lease_seconds)
+        self._orders = Orders(catalogue, lanes, settings.repository.default)
+        self._backlog = Backlog(queue, settings.gateway.max_backlog)
+
+    async def answer(self, asked: Asked, receive: Receive) -> Response:
+        """Do what a call asks for. `receive` is the request's, its body read: it tells when the caller hangs up."""
+        order = await self._orders.place(asked, self._gateway_id if asked.wait else "")
+        await self._backlog.admit(order.lane, len(order.inputs))
+        runs = build_runs(order, self._clock())
+        await self._watch(asked, runs)
+        if asked.key is not None:
+            return await self._keyed(asked, asked.key, runs, receive)
+        if asked.wait == 0:
+            return await self._at_once(asked, runs)
+        return await self._waited(asked, runs, receive)
+
+    async def _watch(self, asked: Asked, runs: Sequence[Run]) -> None:
+        """Written before the runs are, so that no end is ever missed; a watch of runs that never came is dropped."""
+        if asked.call.webhook is not None:
+            webhook = self._receivers.of_run(asked.call.webhook)
+            await self._store.watch_runs([run.id for run in runs], webhook, self._clock())
+
+    async def _waited(self, asked: Asked, runs: Sequence[Run], receive: Receive) -> Response:
+        with self._waiters.join(runs) as call:
+            await self._publish(runs)
+            await self._record(runs)
+            return await self._conclude(asked, call, await call.wait(asked.wait, receive))
+
+    async def _at_once(self, asked: Asked, runs: Sequence[Run]) -> Response:
+        """Once they are in the store the runs are durable, so a queue that is away only delays them."""
+        await self._store.add(runs)
+        await self._publish_durable(runs)
+        return self._accepted(asked, runs)
+
+    async def _keyed(self, asked: Asked, key: str, runs: Sequence[Run], receive: Receive) -> Response:
+        """Claim the key first. Once it is claimed the runs are durable, so a queue that is away only delays them."""
+        ours = KeyedAnswer(
+            key=key, body_digest=asked.digest, run_ids=tuple(run.id for run in runs), created_at=self._clock()
+        )
+        if asked.wait:
+            await self._queue.ping()  # who waits would wait in vain; refused, the key stays free
+        with self._waiters.join(runs if asked.wait else ()) as call:
+            held = await self._store.remember(ours, runs)
+            if held.run_ids == ours.run_ids:
+                await self._publish_durable(runs)
+                if not asked.wait:
+                    return self._accepted(asked, runs)
+                return await self._conclude(asked, call, await call.wait(asked.wait, receive))
+        return await self._replay(asked, held, receive)
+
+    async def _replay(self, asked: Asked, held: KeyedAnswer, receive: Receive) -> Response:
+        if held.body_digest != asked.digest:
+            raise IdempotencyConflict("this Idempotency-Key was used with another body")
+        runs = [await self._lookup.get(run_id) for run_id in held.run_ids]
+        if not asked.wait:
+            return self._accepted(asked, runs, replayed=True)
+        with self._waiters.join(runs) as call:
+            return await self._conclude(asked, call, await call.wait(asked.wait, receive), replayed=True)
+
+    async def _publish(self, runs: Sequence[Run]) -> None:
+        waiting = await self._queue.publish([deliver(run) for run in runs])
+        self._backlog.note(runs[0].lane, waiting)
+
+    async def _publish_durable(self, runs: Sequence[Run]) -> None:
+        try:
+            await self._publish(runs)
+        except QueueUnavailable as error:
+            self._backlog.defer(runs[0].lane, len(runs))
+            log.warning("gateway.publish_deferred", count=len(runs), error=error.message)
+
+    async def _record(self, runs: Sequence[Run]) -> None:
+        """Rows follow the deliveries. When no more can be buffered the call is refused, so its runs must stop."""
+        try:
+            for run in runs:
+                self._recorder.accept(run)
+        except StoreUnavailable:
+            for run in runs:
+                await self._cancelling.signal(run.id)
+            raise
+
+    async def _conclude(self, asked: Asked, call: Call, wake: Wake, replayed: bool = False) -> Response:
+        if wake is Wake.ENDED:
+            return await self._ended(asked, call.runs, replayed)
+        if wake is Wake.GONE and asked.call.on_disconnect == "cancel":
+            return self._cancelled(asked, await self._cancel(call), replayed)
+        if wake is Wake.TIMEOUT and asked.call.on_timeout == "cancel":
+            runs = await self._cancel(call)
+            if all(run.status.is_final and run.status is not RunStatus.CANCELLED for run in runs):
+                return await self._ended(asked, runs, replayed)
+            return self._cancelled(asked, runs, replayed)
+        await self._make_durable(call)
+        return self._accepted(asked, await self._standing(asked, call), replayed)
+
+    async def _standing(self, asked: Asked, call: Call) -> Sequence[Run]:
+        """A single run as it stands now; of several, only their ends are known here."""
+        return call.runs if asked.many else [await self._lookup.get(run.id) for run in call.runs]
+
+    async def _make_durable(self, call: Call) -> None:
+        try:
+            await self._recorder.flush()
+        except ScrapeyardError:
+            for run in call.open:
+                await self._cancelling.signal(run.id)
+            raise
+
+    async def _cancel(self, call: Call) -> tuple[Run, ...]:
+        now = self._clock()
+        for run in call.open:
+            stands = await self._cancelling.cancel(run.id, now)
+            if stands is not None and stands.status.is_final:
+                call.settle(stands)
+        return call.runs
+
+    async def _ended(self, asked: Asked, runs: Sequence[Run], replayed: bool) -> Response:
+        headers = _headers(asked, replayed)
+        if asked.many:
+            return await answers.answer_all(runs, self._blobs, headers)
+        if documents.ended_badly(runs[0]):
+            return problems.respond(_bad_end(runs[0]), headers)
+        return await answers.answer(runs[0], self._blobs, headers)
+
+    def _accepted(self, asked: Asked, runs: Sequence[Run], replayed: bool = False) -> Response:
+        headers = _headers(asked, replayed)
+        handles = [documents.handle(run) for run in runs]
+        if asked.many:
+            return Response(documents.encode({"runs": handles}), 202, headers, documents.JSON)
+        headers["Location"] = handles[0]["links"]["self"]
+        return Response(documents.encode(handles[0]), 202, headers, documents.JSON)
+
+    def _cancelled(self, asked: Asked, runs: Sequence[Run], replayed: bool) -> Response:
+        handles = [documents.handle(run) for run in runs]
+        more: dict[str, Any] = {"runs": handles} if asked.many else handles[0] | {"exit_reason": "cancelled"}
+        more.pop("status", None)
+        detail = f"not finished within {asked.wait:g} s, and cancelled as asked"
+        document = problems.problem("wait_timeout", 504, detail, retryable=True, **more)
+        return problems.respond(document, _headers(asked, replayed))
+
+
+def _bad_end(run: Run) -> dict[str, Any]:
+    reason = documents.exit_reason(run)
+    return problems.problem(
+        reason.value,
+        504 if reason.is_time_limit else 502,
+        run.error.message if run.error else f"the run ended: {reason.value}",
+        retryable=may_help_later(reason, run.error.site_status if run.error else None),
+        title=f"The run ended badly: {reason.value}",
+        remedy=EXITS[reason],
+        id=run.id,
+        **documents.what_ran(run),
+        exit_reason=reason,
+        error=run.error,
+        links=documents.links(run.id),
+    )
+
+
+def _headers(asked: Asked, replayed: bool) -> dict[str, str]:
+    headers = {"traceparent": asked.traceparent}
+    if asked.preference:
+        headers["Preference-Applied"] = asked.preference
+    if replayed:
+        headers["Idempotency-Replayed"] = "true"
+    return headers

@@ -1,0 +1,254 @@
+"""Callers that wait for runs to end, in this process and for runs that end in another.
+
+Outcomes come on this gateway's reply channel. A reply can be lost (a broker restarts, a run was accepted by another
+gateway), so a sweep also asks the store about runs that have been waited for a while.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from enum import Enum, auto
+
+from msgspec import Struct
+from starlette.types import Receive
+
+from scrapeyard.errors import ScrapeyardError
+from scrapeyard.gateway.hearing import hear_forever
+from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.gateway.runs.documents import settle
+from scrapeyard.model import ExitReason, Run
+from scrapeyard.queues import channels
+from scrapeyard.queues.port import Queue
+from scrapeyard.store.ports.runs import RunStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("gateway")
+OWN_SECONDS = 1.0
+"""Between looks in the store for a run whose reply comes to us."""
+OTHERS_SECONDS = 0.25
+"""The same for a run whose reply goes elsewhere or nowhere."""
+WATCH_SECONDS = 0.05
+"""A caller that hangs up earlier is not noticed before then."""
+SWEEP_BATCH = 500
+LATELY = 4096
+"""How many ended runs are remembered by id."""
+
+
+class Wake(Enum):
+    """Why a call no longer waits."""
+
+    ENDED = auto()
+    TIMEOUT = auto()
+    GONE = auto()
+    """The caller hung up."""
+    STOPPING = auto()
+
+
+class Call:
+    """One caller and the runs it waits for."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = {run.id: run for run in runs}
+        self._open = {run.id for run in runs if not run.status.is_final}
+        self._woken: asyncio.Future[Wake] = asyncio.get_running_loop().create_future()
+        if not self._open:
+            self.wake(Wake.ENDED)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All of them as last known, in the order given."""
+        return tuple(self._runs.values())
+
+    @property
+    def open(self) -> tuple[Run, ...]:
+        """Those that have not ended."""
+        return tuple(run for run in self._runs.values() if run.id in self._open)
+
+    def accepted(self, run_id: str) -> Run:
+        """One of them as last known."""
+        return self._runs[run_id]
+
+    def settle(self, run: Run) -> None:
+        """One of them has ended."""
+        self._runs[run.id] = run
+        self._open.discard(run.id)
+        if not self._open:
+            self.wake(Wake.ENDED)
+
+    def wake(self, why: Wake) -> None:
+        """Stop waiting; the first reason counts."""
+        if not self._woken.done():
+            self._woken.set_result(why)
+
+    async def wait(self, seconds: float, receive: Receive | None = None) -> Wake:
+        """Wait for all to end. `receive` is the request's, whole body read: a caller that hangs up is then noticed."""
+        if self._woken.done():
+            return self._woken.result()
+        timer = asyncio.get_running_loop().call_later(seconds, self.wake, Wake.TIMEOUT)
+        watch = _LateTask(lambda: self._watch(receive)) if receive is not None else None
+        try:
+            return await self._woken
+        finally:
+            timer.cancel()
+            if watch is not None:
+                watch.cancel()
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.wake(Wake.GONE)
+
+
+class _LateTask:
+    """A task that begins a moment later, and never when it is cancelled before: most calls are answered by then."""
+
+    def __init__(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._begin)
+
+    def cancel(self) -> None:
+        """May be called twice."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._work())
+
+
+class _Awaited(Struct):
+    calls: list[Call]
+    every: float
+    next_look: float
+
+
+class Waiters:
+    """Everyone who waits in this gateway. At most `max_calls` at once; more are refused with 429."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        store: RunStore,
+        gateway_id: str,
+        max_calls: int = 2000,
+        on_end: Callable[[ExitReason], None] = lambda _: None,
+    ) -> None:
+        self._queue = queue
+        self._store = store
+        self._gateway_id = gateway_id
+        self._max_calls = max_calls
+        self._on_end = on_end
+        self._calls: set[Call] = set()
+        self._awaited: dict[str, _Awaited] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._closing = False
+
+    @property
+    def count(self) -> int:
+        """How many calls wait now."""
+        return len(self._calls)
+
+    async def start(self) -> None:
+        """Listen and sweep in the background. Returns when replies are heard, or after two seconds without a broker."""
+        if self._tasks:
+            return
+        self._closing = False
+        heard, replies = asyncio.Event(), channels.replies(self._gateway_id)
+        self._tasks = [
+            asyncio.create_task(hear_forever(self._queue, replies, self._hear, heard), name="gateway-replies"),
+            asyncio.create_task(self._sweep(), name="gateway-sweep"),
+        ]
+        with suppress(TimeoutError):
+            await asyncio.wait_for(heard.wait(), 2.0)
+
+    def close(self) -> None:
+        """Let every call answer at once with what is known; calls that come later do not wait either."""
+        self._closing = True
+        for call in self._calls:
+            call.wake(Wake.STOPPING)
+
+    async def stop(self) -> None:
+        """Close, and end the background tasks. May be called twice."""
+        self.close()
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @contextmanager
+    def join(self, runs: Sequence[Run]) -> Iterator[Call]:
+        """Wait for these runs while the context lasts. Enter before they are published. Raises Refusal (429)."""
+        if len(self._calls) >= self._max_calls:
+            raise Refusal("too_many_waiting", 429, f"{self._max_calls} calls wait already", retry_after=1)
+        call = Call(runs)
+        self._enter(call)
+        try:
+            yield call
+        finally:
+            self._leave(call)
+
+    def ended_lately(self, run_id: str) -> bool:
+        """Whether a reply told that this run ended; its row may not say so yet."""
+        return run_id in self._ended
+
+    def _enter(self, call: Call) -> None:
+        self._calls.add(call)
+        now = asyncio.get_running_loop().time()
+        for run in call.open:
+            every = OWN_SECONDS if run.reply_to == self._gateway_id else OTHERS_SECONDS
+            awaited = self._awaited.setdefault(run.id, _Awaited(calls=[], every=every, next_look=now + every))
+            awaited.calls.append(call)
+        if self._closing:
+            call.wake(Wake.STOPPING)
+
+    def _leave(self, call: Call) -> None:
+        self._calls.discard(call)
+        for run in call.runs:
+            awaited = self._awaited.get(run.id)
+            if awaited is not None and call in awaited.calls:
+                awaited.calls.remove(call)
+                if not awaited.calls:
+                    del self._awaited[run.id]
+
+    def _hear(self, message: bytes) -> None:
+        outcome = channels.decode_outcome(message)
+        if outcome.retry_after is not None:
+            return
+        self._on_end(outcome.exit_reason)
+        self._remember(outcome.run_id)
+        awaited = self._awaited.pop(outcome.run_id, None)
+        for call in awaited.calls if awaited else ():
+            call.settle(settle(call.accepted(outcome.run_id), outcome))
+
+    def _remember(self, run_id: str) -> None:
+        self._ended[run_id] = None
+        if len(self._ended) > LATELY:
+            self._ended.popitem(last=False)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(OTHERS_SECONDS)
+            try:
+                await self._look(self._due())
+            except ScrapeyardError as error:
+                log.warning("gateway.sweep_failed", error=error.message)
+
+    def _due(self) -> list[str]:
+        now = asyncio.get_running_loop().time()
+        due = [run_id for run_id, awaited in self._awaited.items() if awaited.next_look <= now]
+        for run_id in due:
+            self._awaited[run_id].next_look = now + self._awaited[run_id].every
+        return due
+
+    async def _look(self, run_ids: Sequence[str]) -> None:
+        for start in range(0, len(run_ids), SWEEP_BATCH):
+            self._settle(await self._store.finals(run_ids[start : start + SWEEP_BATCH]))
+
+    def _settle(self, runs: Iterable[Run]) -> None:
+        for run in runs:
+            awaited = self._awaited.pop(run.id, None)
+            for call in awaited.calls if awaited else ():
+                call.settle(run)

@@ -1,0 +1,172 @@
+"""What the API takes and answers about schedules."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from scrapeyard.dispatch.schedules.timetable import MAX_CRON
+from scrapeyard.gateway.jobs.calls import TEXT, JobCall
+from scrapeyard.gateway.runs.policies import Policy
+from scrapeyard.gateway.runs.schemas import NAME, SCRAPER_WANTED, RunWebhookCall, Url
+from scrapeyard.model import Priority
+from scrapeyard.model.schedule import FiringState, Missed, Overlap, Target
+
+SCHEDULE_ID = r"^schedule_[0-9a-f]{32}$"
+EXAMPLE_SCHEDULE = "schedule_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
+_NAME_OF_ZONE = r"^[A-Za-z0-9_+/-]{1,64}$"
+_FORBID = ConfigDict(extra="forbid", frozen=True)
+
+
+class ScheduledScrape(BaseModel):
+    """A single run, as `POST /api/scrape` takes it."""
+
+    model_config = _FORBID
+
+    url: Url | None = Field(None, description="The page. Alone it runs `builtin/page`; else it becomes `input.url`.")
+    scraper: str | None = Field(None, pattern=SCRAPER_WANTED, description="`site/task` or `site/task@version`.")
+    input: dict[str, Any] = Field(default_factory=dict, description="Fits the scraper's input schema.")
+    priority: Priority | None = Field(None, description="Default: the scraper's, else `normal`.")
+    lane: str | None = Field(None, pattern=NAME, description="Which workers take it; default: the scraper's lane.")
+    policy: Policy = Policy()
+    webhook: RunWebhookCall | None = Field(None, description="Who is told when a run ends.")
+
+    @model_validator(mode="after")
+    def _names_something(self) -> "ScheduledScrape":
+        if self.url is None and self.scraper is None:
+            raise ValueError("give at least one of url and scraper")
+        if "url" in self.input and self.url not in (None, self.input["url"]):
+            raise ValueError("input.url and url say different things; give one of them")
+        return self
+
+
+_Cron = Annotated[str, Field(min_length=1, max_length=MAX_CRON)]
+_Every = Annotated[float, Field(ge=10, le=366 * 86_400, allow_inf_nan=False)]
+_Zone = Annotated[str, Field(pattern=_NAME_OF_ZONE)]
+_Jitter = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+_Title = Annotated[str, Field(max_length=200, pattern=TEXT)]
+_CRON = "Minute, hour, day, month, weekday, in the time zone; names and `@daily`, `@hourly`, … are understood."
+_EVERY = "Seconds from one start to the next; instead of `cron`."
+_JITTER = "Each start is late by up to so many seconds, always the same for the same time."
+_OVERLAP = "What is done when the last one still goes on: `skip`, `queue` until it has ended, or `cancel_previous`."
+_MISSED = "What is done about times when no dispatcher worked: `skip` them, `run_once`, or `run_all` (the last 100)."
+
+
+class ScheduleCall(BaseModel):
+    """What is to be started when. Give one of `cron` and `every_seconds`, and one of `job` and `scrape`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "nightly",
+                    "cron": "30 3 * * *",
+                    "time_zone": "Europe/Berlin",
+                    "job": {"sitemap_url": "https://shop.example/sitemap.xml"},
+                },
+                {"every_seconds": 600, "scrape": {"url": "https://shop.example/"}},
+            ]
+        },
+    )
+
+    name: _Title = Field("", description="For people.")
+    cron: _Cron | None = Field(None, description=_CRON)
+    every_seconds: _Every | None = Field(None, strict=True, description=_EVERY)
+    time_zone: _Zone = Field("UTC", description="For `cron`: a name such as `Europe/Berlin`.")
+    jitter_seconds: _Jitter = Field(0.0, strict=True, description=_JITTER)
+    overlap: Overlap = Field("skip", description=_OVERLAP)
+    missed: Missed = Field("run_once", description=_MISSED)
+    paused: bool = Field(False, strict=True, description="Whether it waits for /resume.")
+    job: JobCall | None = Field(None, description="As `POST /api/jobs` takes it.")
+    scrape: ScheduledScrape | None = Field(None, description="As `POST /api/scrape` takes it.")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> "ScheduleCall":
+        if (self.cron is None) == (self.every_seconds is None):
+            raise ValueError("give one of cron and every_seconds")
+        if (self.job is None) == (self.scrape is None):
+            raise ValueError("give one of job and scrape")
+        return self
+
+
+class ScheduleChange(BaseModel):
+    """What is to be different; the rest stays. A schedule of jobs stays one of jobs."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"examples": [{"cron": "0 4 * * *"}, {"overlap": "queue"}]}
+    )
+
+    name: _Title | None = Field(None, description="For people.")
+    cron: _Cron | None = Field(None, description=_CRON)
+    every_seconds: _Every | None = Field(None, strict=True, description=_EVERY)
+    time_zone: _Zone | None = Field(None, description="For `cron`.")
+    jitter_seconds: _Jitter | None = Field(None, strict=True, description=_JITTER)
+    overlap: Overlap | None = Field(None, description=_OVERLAP)
+    missed: Missed | None = Field(None, description=_MISSED)
+    paused: bool | None = Field(None, strict=True, description="As /pause and /resume.")
+    job: JobCall | None = Field(None, description="Whole.")
+    scrape: ScheduledScrape | None = Field(None, description="Whole.")
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "ScheduleChange":
+        if self.cron is not None and self.every_seconds is not None:
+            raise ValueError("give one of cron and every_seconds")
+        return self
+
+
+class ScheduleLinks(BaseModel):
+    """Where to go from here."""
+
+    self: str
+    history: str
+    last: str | None = Field(description="The job or run that was started last; it may have been removed since.")
+
+
+class ScheduleDocument(BaseModel):
+    """A schedule."""
+
+    id: str = Field(pattern=SCHEDULE_ID, examples=[EXAMPLE_SCHEDULE])
+    name: str
+    target: Target
+    job: dict[str, Any] | None = Field(description="What is started, without secrets; null: a scrape.")
+    scrape: dict[str, Any] | None = Field(description="What is started, without secrets; null: a job.")
+    cron: str | None
+    every_seconds: float | None
+    time_zone: str
+    jitter_seconds: float
+    overlap: Overlap
+    missed: Missed
+    paused: bool
+    next_run_at: str | None = Field(description="With its jitter, in UTC; null: paused, or there is none.")
+    next_runs: list[str] = Field(description="The next five times by its own clock, without jitter; none when paused.")
+    last_due_at: str | None
+    last_id: str | None = Field(description="The job or run that was started last.")
+    created_at: str
+    updated_at: str
+    links: ScheduleLinks
+
+
+class SchedulePageDocument(BaseModel):
+    """One page of the listing, newest first."""
+
+    schedules: list[ScheduleDocument]
+    next_cursor: str | None = Field(description="Give it as `cursor` for the next page; null on the last.")
+
+
+class FiringDocument(BaseModel):
+    """A time that came, and what became of it."""
+
+    due_at: str
+    kind: Literal["scheduled", "manual"]
+    state: FiringState
+    id: str | None = Field(description="The job or run that it started; of one that waits, that it will start.")
+    reason: str | None = Field(description="Why it waits, was skipped, failed or was missed.")
+    settled_at: str | None
+
+
+class HistoryDocument(BaseModel):
+    """The last times of a schedule, newest first."""
+
+    schedule_id: str
+    firings: list[FiringDocument]

@@ -1,0 +1,175 @@
+"""Schedules as people make and change them."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+from pydantic import BaseModel
+
+from scrapeyard.dispatch.schedules.timetable import at, next_due, read_cron, read_zone
+from scrapeyard.errors import BadRequest, NotFound
+from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.gateway.jobs.calls import JobCall
+from scrapeyard.gateway.jobs.create import JobCreation
+from scrapeyard.gateway.runs.admission import Orders
+from scrapeyard.gateway.runs.calls import Asked
+from scrapeyard.gateway.runs.schemas import ScrapeCall
+from scrapeyard.gateway.schedules.documents import firing_document, schedule_document
+from scrapeyard.gateway.schedules.schemas import ScheduleCall, ScheduleChange, ScheduledScrape
+from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.model import new_id
+from scrapeyard.model.schedule import Firing, Schedule
+from scrapeyard.store.ports.schedules import HISTORY, ScheduleStore
+
+MAX_SCHEDULES: Final = 10_000
+MAX_TEMPLATE: Final = 2**20
+"""Bytes of what a schedule starts. Longer lists lie at an address, or in a sitemap."""
+_TRIES: Final = 5
+_TIMING: Final = ("cron", "every_seconds", "time_zone", "jitter_seconds", "paused")
+_PLAIN: Final = ("name", "time_zone", "jitter_seconds", "overlap", "missed", "paused")
+
+
+class ScheduleDesk:
+    """Raises NotFound for a schedule there is not; what a template names is looked up when it is given, too, so that
+    most faults show then and not at night."""
+
+    def __init__(
+        self,
+        *,
+        store: ScheduleStore,
+        creation: JobCreation,
+        orders: Orders,
+        receivers: Receivers,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._creation = creation
+        self._orders = orders
+        self._receivers = receivers
+        self._clock = clock
+
+    async def create(self, call: ScheduleCall) -> dict[str, Any]:
+        """Raises BadRequest, ScraperNotFound, Refusal (409) when there are too many."""
+        now = self._clock()
+        schedule = Schedule(
+            id=new_id("schedule"),
+            target="job" if call.job is not None else "scrape",
+            template=await self._template(_started(call)),
+            cron="" if call.cron is None else read_cron(call.cron),
+            every_seconds=call.every_seconds,
+            created_at=now,
+            updated_at=now,
+            anchor=now,
+            **{name: getattr(call, name) for name in _PLAIN},
+        )
+        read_zone(schedule.time_zone)
+        schedule = _timed(schedule, now)
+        if not await self._store.add_schedule(schedule, MAX_SCHEDULES):
+            raise Refusal("conflict", 409, f"there are {MAX_SCHEDULES} schedules already; delete some first")
+        return schedule_document(schedule, now)
+
+    async def page(self, cursor: str | None, limit: int) -> dict[str, Any]:
+        """Newest first."""
+        page, now = await self._store.schedules(cursor, limit), self._clock()
+        shown = [schedule_document(schedule, now) for schedule in page.schedules]
+        return {"schedules": shown, "next_cursor": page.next_cursor}
+
+    async def get(self, schedule_id: str) -> dict[str, Any]:
+        """One."""
+        return schedule_document(await self._found(schedule_id), self._clock())
+
+    async def change(self, schedule_id: str, call: ScheduleChange) -> dict[str, Any]:
+        """Another time is counted from now on; what is not given stays. Raises as `create`."""
+        template = await self._template(_started(call)) if call.job or call.scrape else None
+        for _ in range(_TRIES):
+            before, now = await self._found(schedule_id), self._clock()
+            changed = _changed(before, call, template, now)
+            if any(getattr(changed, name) != getattr(before, name) for name in _TIMING):
+                changed = _timed(changed, now)
+            after = await self._store.change_schedule(before, changed)
+            if after is not None:
+                return schedule_document(after, now)
+        raise Refusal("conflict", 409, "others change it at the same time; try again")
+
+    async def delete(self, schedule_id: str) -> None:
+        """What it started goes on."""
+        if not await self._store.delete_schedule(schedule_id):
+            raise _none(schedule_id)
+
+    async def run_now(self, schedule_id: str) -> dict[str, Any]:
+        """Have it started in a moment, paused or not, as the overlap policy allows."""
+        schedule = await self._found(schedule_id)
+        now = round(self._clock(), 3)
+        firing = Firing(schedule_id=schedule_id, due_at=now, kind="manual", created_at=now)
+        if not await self._store.add_firing(firing):
+            await self._found(schedule_id)
+            raise Refusal("conflict", 409, f"{HISTORY} starts of it wait already; look at its history")
+        return firing_document(schedule, firing)
+
+    async def history(self, schedule_id: str) -> dict[str, Any]:
+        """The last times that came."""
+        schedule = await self._found(schedule_id)
+        found = await self._store.firings(schedule_id, 2 * HISTORY)
+        return {"schedule_id": schedule_id, "firings": [firing_document(schedule, firing) for firing in found]}
+
+    async def _found(self, schedule_id: str) -> Schedule:
+        schedule = await self._store.schedule(schedule_id)
+        if schedule is None:
+            raise _none(schedule_id)
+        return schedule
+
+    async def _template(self, given: JobCall | ScheduledScrape) -> Raw:
+        """As the store keeps it."""
+        if given.webhook is not None:
+            self._receivers.check(given.webhook)
+        if isinstance(given, JobCall):
+            await self._creation.find(given.scraper)
+        else:
+            await self._orders.place(_asked(given), "")
+        packed = _packed(given)
+        if len(packed) > MAX_TEMPLATE:
+            raise BadRequest(f"what is started has {len(packed)} bytes, more than {MAX_TEMPLATE}; use items_url")
+        return Raw(packed)
+
+
+def _changed(before: Schedule, call: ScheduleChange, template: Raw | None, now: float) -> Schedule:
+    given = call.model_dump(exclude_none=True, include=set(_PLAIN))
+    if template is not None:
+        if (call.job is not None) != (before.target == "job"):
+            raise BadRequest(f"the schedule starts a {before.target}; give {before.target}, or make another schedule")
+        given["template"] = template
+    if call.cron is not None:
+        given |= {"cron": read_cron(call.cron), "every_seconds": None}
+    if call.every_seconds not in (None, before.every_seconds):
+        given |= {"cron": "", "every_seconds": call.every_seconds, "anchor": now}
+    changed = replace(before, **given, updated_at=now)
+    read_zone(changed.time_zone)
+    return changed
+
+
+def _timed(schedule: Schedule, now: float) -> Schedule:
+    """With its next time, counted from now; none while it is paused."""
+    due = None if schedule.paused else next_due(schedule, now)
+    return replace(schedule, next_due=due, next_at=None if due is None else at(schedule, due))
+
+
+def _started(call: ScheduleCall | ScheduleChange) -> JobCall | ScheduledScrape:
+    given = call.job or call.scrape
+    if given is None or (call.job and call.scrape):
+        raise BadRequest("give one of job and scrape")
+    return given
+
+
+def _asked(scrape: ScheduledScrape) -> Asked:
+    call = ScrapeCall.model_validate(msgspec.json.decode(_packed(scrape)))
+    return Asked(call=call, wait=0, preference="", key=None, digest="", traceparent="")
+
+
+def _packed(given: BaseModel) -> bytes:
+    return msgspec.json.encode(given.model_dump(mode="json", exclude_unset=True))
+
+
+def _none(schedule_id: str) -> NotFound:
+    return NotFound(f"no schedule {schedule_id}")

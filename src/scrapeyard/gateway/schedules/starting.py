@@ -1,0 +1,98 @@
+"""What a schedule starts, made as a call would make it."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+from pydantic import BaseModel, ValidationError
+
+from scrapeyard.dispatch.deliveries import deliver
+from scrapeyard.dispatch.submit import build_runs
+from scrapeyard.errors import BadRequest, QueueUnavailable
+from scrapeyard.gateway.jobs.calls import JobCall
+from scrapeyard.gateway.jobs.control import JobControl
+from scrapeyard.gateway.jobs.create import JobCreation
+from scrapeyard.gateway.runs.admission import Orders
+from scrapeyard.gateway.runs.calls import Asked
+from scrapeyard.gateway.runs.cancelling import Cancelling
+from scrapeyard.gateway.runs.schemas import ScrapeCall
+from scrapeyard.gateway.runs.tracing import traceparent
+from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.model.schedule import Schedule, Target
+from scrapeyard.queues.port import Queue
+from scrapeyard.store.ports.runs import Store
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("schedules")
+Call = TypeVar("Call", bound=BaseModel)
+
+
+class TemplateStarter:
+    """The Starter of the dispatcher's schedules: jobs and runs by the same steps as the API's."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        queue: Queue,
+        creation: JobCreation,
+        control: JobControl,
+        orders: Orders,
+        receivers: Receivers,
+        cancelling: Cancelling,
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._creation = creation
+        self._control = control
+        self._orders = orders
+        self._receivers = receivers
+        self._cancelling = cancelling
+        self._clock = clock
+
+    async def start(self, schedule: Schedule, subject: str) -> None:
+        """Make what the template says, under this id, durably; nothing if it is there already."""
+        if schedule.target == "job":
+            template = _read(JobCall, schedule)
+            await self._creation.create_job(template, job_id=subject, schedule_id=schedule.id)
+        else:
+            await self._scrape(_read(ScrapeCall, schedule), subject)
+
+    async def going(self, target: Target, subject: str) -> bool | None:
+        """Whether it has not ended yet. None means no such job or run."""
+        stands = await (self._store.job(subject) if target == "job" else self._store.get(subject))
+        return None if stands is None else not stands.status.is_final
+
+    async def cancel(self, target: Target, subject: str) -> None:
+        """Ask it to end: the batches of a job are killed. May be repeated."""
+        if target == "job":
+            await self._control.cancel(subject, kill=True)
+        else:
+            await self._cancelling.cancel(subject, self._clock())
+
+    async def _scrape(self, call: ScrapeCall, run_id: str) -> None:
+        """Durable first; a queue that is away only delays it. Of two copies delivered the store refuses the second."""
+        asked = Asked(call=call, wait=0, preference="", key=None, digest="", traceparent=traceparent(None))
+        (run,) = build_runs(await self._orders.place(asked, ""), self._clock())
+        run = replace(run, id=run_id)
+        if call.webhook is not None:
+            await self._store.watch_runs([run_id], self._receivers.of_run(call.webhook), self._clock())
+        await self._store.add([run])
+        try:
+            await self._queue.publish([deliver(run, redelivered=True)])
+        except QueueUnavailable as error:
+            log.warning("gateway.publish_deferred", count=1, error=error.message)
+
+
+def _read(model: type[Call], schedule: Schedule) -> Call:
+    """A template that an older version took may not fit any more."""
+    try:
+        return model.model_validate(msgspec.json.decode(schedule.template))
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = "/".join(str(part) for part in fault["loc"])
+        raise BadRequest(
+            f"the template cannot be used any more: {place}: {fault['msg']}; change the schedule"
+        ) from None

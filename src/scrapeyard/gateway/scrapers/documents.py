@@ -1,0 +1,90 @@
+"""Scrapers and sources as the API shows them."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable
+from scrapeyard.gateway.runs import documents
+from scrapeyard.gateway.scrapers.environments import environment_of
+from scrapeyard.gateway.services import Gateway
+from scrapeyard.model import Scraper
+from scrapeyard.repository.catalogue.listings import Listings, sources
+from scrapeyard.repository.port import Catalogue, Listing
+
+_PLAIN = (
+    "entry",
+    "lane",
+    "network",
+    "allowed_hosts",
+    "requirements",
+    "capabilities",
+    "input_schema",
+    "output_schema",
+    "policy",
+)
+"""Fields of a scraper that are shown as they are."""
+
+
+def listed(catalogue: Catalogue, site: str | None = None, words: str | None = None) -> Response:
+    """Every version that fits, and every source."""
+    found = Listings(catalogue).all(site, words)
+    return answer({"scrapers": found, "sources": [source_document(state) for state in sources(catalogue)]})
+
+
+async def described(gateway: Gateway, scraper_id: str, version: str | None) -> Response:
+    """One scraper at the version that a call would get, with all its versions. Raises ScraperNotFound, BadRequest."""
+    services = gateway.services
+    known = Listings(services.catalogue)
+    versions = known.of(scraper_id)
+    listing = _chosen(services.catalogue, scraper_id, version, versions)
+    document = known.brief(listing) | _whole(listing.scraper)
+    if listing.scraper is not None:
+        document["limits"] = listing.scraper.limits.within(services.settings.limits.as_limits())
+        seen_after = services.clock() - services.settings.worker.lease_seconds
+        document["environment"] = await environment_of(listing.scraper, services.store, seen_after)
+    return answer(
+        {
+            **document,
+            "place": listing.place,
+            "freshness": _freshness(services.catalogue, listing.source),
+            "versions": [known.version(each) for each in reversed(versions)],
+            "all_channels": dict(services.catalogue.channels(scraper_id)),
+        }
+    )
+
+
+def source_document(state: dict[str, Any]) -> dict[str, Any]:
+    """A source, its times spelled out."""
+    return state | {name: documents.instant(state[name]) for name in ("checked_at", "changed_at")}
+
+
+def answer(document: dict[str, Any], status: int = 200) -> Response:
+    """As JSON."""
+    return Response(documents.encode(document), status, media_type=documents.JSON)
+
+
+def _chosen(catalogue: Catalogue, scraper_id: str, version: str | None, versions: tuple[Listing, ...]) -> Listing:
+    """The listing that a call with this version, range or channel means, also when it cannot run."""
+    try:
+        wanted = catalogue.resolve(f"{scraper_id}@{version}" if version else scraper_id).ref
+    except (ScraperInvalid, SourceUnavailable) as error:
+        broken = [each for each in versions if each.scraper is None]
+        meant = [each for each in broken if each.problem == error.message or each.version == version]
+        if not broken:
+            raise
+        return (meant or broken)[-1]
+    found = [each for each in versions if each.version == wanted.version and each.scraper is not None]
+    if not found:
+        raise ScraperNotFound(f"no version {wanted.version} of {scraper_id} is listed any more")
+    return found[-1]
+
+
+def _whole(scraper: Scraper | None) -> dict[str, Any]:
+    """How it is called; null where it is invalid."""
+    shown: dict[str, Any] = {name: getattr(scraper, name, None) for name in _PLAIN}
+    return {**shown, "digest": scraper.ref.digest if scraper else "", "limits": None, "environment": None}
+
+
+def _freshness(catalogue: Catalogue, source: str) -> dict[str, Any] | None:
+    return next((source_document(state) for state in sources(catalogue) if state["name"] == source), None)

@@ -1,0 +1,93 @@
+"""Which scrapers there are and how they are called."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from scrapeyard.gateway.http.openapi import parameter, refusals
+from scrapeyard.gateway.operations.schemas import HookDocument, ScraperDocument, ScrapersDocument
+from scrapeyard.gateway.runs.schemas import NAME, VERSION_WANTED
+from scrapeyard.gateway.scrapers import documents, hooks
+from scrapeyard.gateway.services import Gateway
+
+Site = Annotated[str, Path(pattern=NAME, description="The part of the id before the slash.", examples=["builtin"])]
+Task = Annotated[str, Path(pattern=NAME, description="The part after it.", examples=["page"])]
+_OfSite = Annotated[str | None, Query(pattern=NAME, description="Only of this site.", examples=["shop"])]
+_Words = Annotated[
+    str | None, Query(max_length=100, description="Only where this is in the id, the name or the description.")
+]
+_Version = Annotated[
+    str | None,
+    Query(pattern=VERSION_WANTED, description="A version, a range (`^1.4`) or a channel; default: what a call gets."),
+]
+_REFRESH = """Looks at every repository here and tells every process to look; answers when this gateway has looked.
+
+A Git host may call it after a push (GitHub, GitLab, Gitea, Forgejo): it is then answered at once. Where
+`repository.hook_secret` is set, such a call must prove that it knows it. A `ping` is answered and does nothing."""
+_HOOK = {
+    "parameters": [
+        parameter(name, "header", "Sent by Git hosts.", {"type": "string"})
+        for name in ("X-GitHub-Event", "X-Hub-Signature-256", "X-Gitlab-Token", "X-Gitea-Signature")
+    ],
+    "requestBody": {
+        "required": False,
+        "description": "A Git host's own words; only its signature is looked at.",
+        "content": {"application/json": {"schema": {}}},
+    },
+}
+
+
+def routes(gateway: Gateway) -> APIRouter:
+    """The routes."""
+    router = APIRouter(tags=["scrapers"])
+    services = gateway.services
+    secret = services.settings.repository.hook_secret.get_secret_value()
+
+    @router.get(
+        "/api/scrapers",
+        summary="List scrapers",
+        description="Every version, by id; an invalid one says why it cannot run. And every repository, with how fresh "
+        "it is.",
+        operation_id="list_scrapers",
+        response_model=ScrapersDocument,
+        responses=refusals(422),
+    )
+    async def list_scrapers(site: _OfSite = None, q: _Words = None) -> Response:
+        return documents.listed(services.catalogue, site, q)
+
+    @router.post(
+        "/api/scrapers/refresh",
+        summary="Look for new scrapers now",
+        description=_REFRESH,
+        operation_id="refresh_scrapers",
+        response_model=ScrapersDocument | HookDocument,
+        responses={
+            202: {"model": HookDocument, "description": "A Git host's hook: the look has begun."},
+            **refusals(401, 413, 503),
+        },
+        openapi_extra=_HOOK,
+    )
+    async def refresh_scrapers(request: Request) -> Response:
+        event = hooks.event_of(request.headers, await request.body(), secret)
+        if event is None:
+            await gateway.refreshing.refresh()
+            return documents.listed(services.catalogue)
+        if event == "ping":
+            return documents.answer({"event": event, "refreshing": False})
+        gateway.refreshing.begin(tell=True)
+        return documents.answer({"event": event, "refreshing": True}, 202)
+
+    @router.get(
+        "/api/scrapers/{site}/{task}",
+        summary="Describe a scraper",
+        description="How it is called: schemas, limits with the platform's ceiling applied, hosts it may reach; where "
+        "it comes from, how fresh that is, and all its versions.",
+        operation_id="get_scraper",
+        response_model=ScraperDocument,
+        responses=refusals(400, 404, 422, 503),
+    )
+    async def get_scraper(site: Site, task: Task, version: _Version = None) -> Response:
+        return await documents.described(gateway, f"{site}/{task}", version)
+
+    return router
