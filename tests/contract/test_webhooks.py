@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import EVENTS, Webhooks
-from scrapeyard.duty_wiring import make_webhook_engine
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import Job, JobStatus
@@ -21,6 +20,7 @@ from scrapeyard.model.webhook import JOB_EVENTS, DeliveryState, Webhook, Webhook
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.webhooks import DeliveryFilter
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.wiring.duties import make_webhook_engine
 from tests.contract.job_nouns import a_batch, a_job, an_error, new_items
 from tests.contract.nouns import a_run, an_ending, begun
 from tests.leaks import PATIENCE

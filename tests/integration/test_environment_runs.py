@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from scrapeyard.settings import Settings
-from scrapeyard.wiring import Platform
+from scrapeyard.wiring.platform import Platform
 from tests.contract.sandboxes import Traces
 from tests.leaks import PATIENCE
 from tests.services.package_index import PackageIndex, serve_packages

@@ -13,7 +13,6 @@ import pytest
 from scrapeyard.dispatch.schedules.schedules import Schedules
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
-from scrapeyard.duty_wiring import make_webhook_engine
 from scrapeyard.gateway.app import application
 from scrapeyard.gateway.runs.admission import Orders
 from scrapeyard.gateway.runs.lanes import Lanes
@@ -22,6 +21,7 @@ from scrapeyard.gateway.schedules.starting import TemplateStarter
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.gateway.webhooks.receivers import Receivers
 from scrapeyard.settings import Settings
+from scrapeyard.wiring.duties import make_webhook_engine
 from tests.integration.gateway_stand import Stand, open_services
 from tests.leaks import PATIENCE
 from tests.services.job_yard import Clock

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.settings import Settings, load
+from scrapeyard.wiring.catalogue import make_catalogue
 from tests.contract.source_stands import HttpStand, PlainStand, S3Stand, write_scraper
 from tests.leaks import PATIENCE
 from tests.services.seaweed import ACCESS_KEY, SECRET_KEY, SeaweedServer

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from scrapeyard.settings import Settings
-from scrapeyard.wiring import Platform
+from scrapeyard.wiring.platform import Platform
 from tests.leaks import PATIENCE
 from tests.sites.site import Asked, Site, page
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from scrapeyard.settings import Settings
-from scrapeyard.wiring import Platform
+from scrapeyard.wiring.platform import Platform
 from tests.leaks import PATIENCE
 
 SCRIPT = """

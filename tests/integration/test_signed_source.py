@@ -9,7 +9,6 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from scrapeyard import settings
-from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import Limits
 from scrapeyard.repository.archive.loading import Terms, identify
@@ -17,6 +16,7 @@ from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.copies import SIGNATURE
 from scrapeyard.repository.sources.installed.source import InstalledSource
 from scrapeyard.repository.trust.signing import public_key_of, sign
+from scrapeyard.wiring.catalogue import make_catalogue
 from tests.leaks import PATIENCE
 from tests.services.packages import MODULE, install
 

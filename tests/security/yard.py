@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from scrapeyard.sandbox.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
-from scrapeyard.wiring import Platform
+from scrapeyard.wiring.platform import Platform
 from tests.contract.sandboxes import SMALL, Traces, descendants, eventually
 from tests.leaks import PATIENCE
 

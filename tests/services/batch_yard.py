@@ -17,7 +17,7 @@ from scrapeyard.model.job import Item, Job, JobPolicy, JobStatus, NewItem
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.wiring import Platform
+from scrapeyard.wiring.platform import Platform
 from tests.leaks import PATIENCE
 
 ECHO = f"builtin/echo@{__version__}"

@@ -221,7 +221,7 @@ def _load() -> None:
     import scrapeyard.cli.screen
     import scrapeyard.cli.server
     import scrapeyard.settings
-    import scrapeyard.wiring  # noqa: F401
+    import scrapeyard.wiring.platform  # noqa: F401
 
     gc.collect()
     gc.freeze()

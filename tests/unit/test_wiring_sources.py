@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.catalogue_wiring import make_catalogue, make_sources
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.settings import load
+from scrapeyard.wiring.catalogue import make_catalogue, make_sources
 
 
 def sources(tmp_path: Path, environ: dict[str, str] | None = None, **repository: Any) -> list[tuple[str, str]]:

@@ -172,7 +172,7 @@ def catalogue_of(settings: Settings, cache: Path) -> SourcedCatalogue:
     `cache` is a folder for copies, unless there is a repository to download from: what a server here has got of it, and
     what is got now, lies in the data directory.
     """
-    from scrapeyard.catalogue_wiring import make_catalogue
+    from scrapeyard.wiring.catalogue import make_catalogue
 
     return make_catalogue(settings, None if is_remote(settings) else cache)
 

@@ -28,7 +28,7 @@ from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, Item, ItemStatus, Job, JobStatus
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import ItemFilter
-from scrapeyard.wiring import LOCAL_ROLES, Platform
+from scrapeyard.wiring.platform import LOCAL_ROLES, Platform
 
 LOOK_SECONDS = 0.2
 _PIECE = 256 * 1024

@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from scrapeyard.settings import Settings
-    from scrapeyard.wiring import Role
+    from scrapeyard.wiring.platform import Role
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
@@ -92,7 +92,7 @@ def runner() -> Any:
 async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", next_step: bool) -> None:
     import asyncio
 
-    from scrapeyard.wiring import ALL_ROLES, Platform
+    from scrapeyard.wiring.platform import ALL_ROLES, Platform
 
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()

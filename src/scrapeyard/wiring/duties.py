@@ -6,7 +6,6 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.dispatch.schedules.schedules import Schedules
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
-from scrapeyard.engine_wiring import Up
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.inputs.importer import Intake
 from scrapeyard.model import new_id
@@ -15,6 +14,7 @@ from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.wiring.engine import Up
 
 
 async def start_schedules(

@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import make_builtins
 from scrapeyard.builtin.reading.processes import ProcessExtractor
-from scrapeyard.catalogue_wiring import make_catalogue
 from scrapeyard.dispatch.leader import Dispatcher
-from scrapeyard.duty_wiring import start_schedules, start_webhooks
-from scrapeyard.engine_wiring import WebParts, start_engine
 from scrapeyard.engines.pipeline import Engine
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
@@ -40,6 +37,9 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
+from scrapeyard.wiring.catalogue import make_catalogue
+from scrapeyard.wiring.duties import start_schedules, start_webhooks
+from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.environments import Preparer
 from scrapeyard.worker.foresight import Foresight
