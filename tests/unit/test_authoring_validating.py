@@ -6,7 +6,7 @@ import pytest
 
 from scrapeyard.authoring.certifying import TIGHT, headroom
 from scrapeyard.authoring.findings import Finding, is_good
-from scrapeyard.authoring.places import scraper_folder, scraper_folders
+from scrapeyard.authoring.scraper_paths import scraper_folder, scraper_folders
 from scrapeyard.authoring.testing import CaseReport, offline
 from scrapeyard.authoring.validating import check_files
 from scrapeyard.errors import BadRequest

@@ -22,7 +22,7 @@ def certify(paths: Paths, as_json: AsJson = False) -> None:
     """Validate, replay every case twice, and check inputs, output schema and limits. Exits 1 unless all is good."""
     import asyncio
 
-    from scrapeyard.authoring.places import scraper_folders
+    from scrapeyard.authoring.scraper_paths import scraper_folders
     from scrapeyard.cli.authors import author_settings
     from scrapeyard.cli.run import until_done
     from scrapeyard.cli.screen import show_json

@@ -39,8 +39,8 @@ def record(
     """Run a scraper once, with the walls and limits of a server, and keep the pages it fetched and its result."""
     import asyncio
 
-    from scrapeyard.authoring.places import scraper_folder
     from scrapeyard.authoring.recorder import case_folder, keep_case
+    from scrapeyard.authoring.scraper_paths import scraper_folder
     from scrapeyard.cli.authors import author_settings
     from scrapeyard.cli.inputs import read_input
     from scrapeyard.cli.run import until_done

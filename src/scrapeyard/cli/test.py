@@ -33,7 +33,7 @@ def replay(
     """Replay recorded cases and compare. Exits 1 when a case fails, or when there is none."""
     import asyncio
 
-    from scrapeyard.authoring.places import scraper_folders
+    from scrapeyard.authoring.scraper_paths import scraper_folders
     from scrapeyard.cli.authors import author_settings
     from scrapeyard.cli.run import until_done
     from scrapeyard.cli.screen import show_json

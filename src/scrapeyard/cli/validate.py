@@ -30,7 +30,7 @@ def validate(
     import asyncio
 
     from scrapeyard.authoring.findings import is_good
-    from scrapeyard.authoring.places import scraper_folders
+    from scrapeyard.authoring.scraper_paths import scraper_folders
     from scrapeyard.cli.authors import author_settings
     from scrapeyard.cli.screen import show_json
 
