@@ -6,7 +6,7 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.peers.crawl import Clock, Errand, errand
-from scrapeyard.cli.local import open_yard
+from scrapeyard.cli.runs.local import open_yard
 from scrapeyard.settings import HttpSettings, LimitSettings, LogSettings, Settings
 from scrapeyard.telemetry.events import configure
 

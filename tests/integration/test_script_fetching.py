@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.cli.local import LocalYard, open_yard
+from scrapeyard.cli.runs.local import LocalYard, open_yard
 from scrapeyard.model import ExitReason, Outcome
 from scrapeyard.settings import Settings
 from tests.sites.site import Site, chunks, page, redirect

@@ -215,11 +215,11 @@ def _load() -> None:
     import scrapeyard.authoring.certifying
     import scrapeyard.authoring.recorder
     import scrapeyard.authoring.validating
-    import scrapeyard.cli.job_call
-    import scrapeyard.cli.local
+    import scrapeyard.cli.client
+    import scrapeyard.cli.jobs.calls
     import scrapeyard.cli.main
-    import scrapeyard.cli.screen
-    import scrapeyard.cli.server
+    import scrapeyard.cli.output
+    import scrapeyard.cli.runs.local
     import scrapeyard.settings
     import scrapeyard.wiring.platform  # noqa: F401
 

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from scrapeyard.cli.runs import logs
-from scrapeyard.cli.server import Refused, RefusedCall, Server, ServerUnreachable
+from scrapeyard.cli.client import Refused, RefusedCall, Server, ServerUnreachable
+from scrapeyard.cli.runs.runs import logs
 from scrapeyard.errors import BadRequest
 
 RUN = "run_" + "0" * 32

@@ -9,28 +9,11 @@ import sys
 import typer
 
 from scrapeyard import __version__
-from scrapeyard.cli import (
-    cache,
-    certify,
-    config,
-    demo,
-    doctor,
-    jobs,
-    new,
-    publish,
-    record,
-    run,
-    runs,
-    schedule,
-    scrape,
-    scrapers,
-    serve,
-    signing,
-    sites,
-    test,
-    validate,
-    workers,
-)
+from scrapeyard.cli.authoring import certify, new, publish, record, scrapers, signing, test, validate
+from scrapeyard.cli.doctor import command
+from scrapeyard.cli.jobs import commands
+from scrapeyard.cli.operations import cache, config, demo, schedule, serve, sites, workers
+from scrapeyard.cli.runs import run, runs, scrape
 
 app = typer.Typer(
     name="scrapeyard",
@@ -45,7 +28,7 @@ for group in (
     run,
     scrape,
     runs,
-    jobs,
+    commands,
     schedule,
     scrapers,
     workers,
@@ -58,7 +41,7 @@ for group in (
     certify,
     publish,
     signing,
-    doctor,
+    command,
     config,
     demo,
 ):
@@ -84,7 +67,7 @@ def main() -> None:
 
 def _tell(error: Exception) -> int:
     """Say what is wrong and return the exit code; raises it again when it is not one of ours."""
-    from scrapeyard.cli.server import ServerUnreachable
+    from scrapeyard.cli.client import ServerUnreachable
     from scrapeyard.cli.text import plain
     from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError, SettingsInvalid
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import typer
 
 from scrapeyard.cli.options import FORMATS
-from scrapeyard.cli.screen import encode
+from scrapeyard.cli.output import encode
 from scrapeyard.errors import BadRequest
 
 

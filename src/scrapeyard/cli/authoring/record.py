@@ -1,0 +1,114 @@
+"""`record`: one real run, kept as a case that can be replayed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from scrapeyard.cli.options import AllowPrivate, Input, Pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapeyard.authoring.recording import RecordingEngine
+    from scrapeyard.authoring.redaction import Veil
+    from scrapeyard.model import Outcome, Scraper
+    from scrapeyard.settings import Settings
+
+    Prepare = Callable[[dict[str, Any]], tuple[dict[str, Any], Path]]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(record)
+
+
+def record(
+    scraper: Annotated[Path, typer.Argument(metavar="FOLDER", help="The scraper's folder.")],
+    *,
+    pairs: Pairs = None,
+    given: Input = None,
+    url: Annotated[str | None, typer.Option(help="The input's url.")] = None,
+    name: Annotated[str | None, typer.Option(help="The case's name; default: after the input's url.")] = None,
+    ends: Annotated[
+        str | None, typer.Option(help="Record a run that ends so, e.g. failed or blocked; default: a good end.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Record a case again that is already there.")] = False,
+    allow_private: AllowPrivate = False,
+) -> None:
+    """Run a scraper once, with the walls and limits of a server, and keep the pages it fetched and its result."""
+    import asyncio
+
+    from scrapeyard.authoring.recorder import case_folder, keep_case
+    from scrapeyard.authoring.scraper_paths import scraper_folder
+    from scrapeyard.cli.authoring.common import author_settings
+    from scrapeyard.cli.inputs import read_input
+    from scrapeyard.cli.runs.run import until_done
+
+    folder = scraper_folder(scraper)
+    settings = author_settings(http={"allow_private": allow_private or None})
+
+    def prepare(schema: dict[str, Any]) -> tuple[dict[str, Any], Path]:
+        value = read_input(given, pairs or [], lambda: schema, url)
+        return value, case_folder(folder, name, value, force=force)
+
+    done: _Recorded = asyncio.run(until_done(_run(folder, settings, prepare)))
+    _check_end(done.outcome, ends)
+    keep_case(done.target, done.input, done.outcome, done.result, done.engine.pages())
+    _tell(done)
+
+
+class _Recorded(NamedTuple):
+    """A run that is over, and where it goes."""
+
+    target: Path
+    input: dict[str, Any]
+    outcome: "Outcome"
+    result: bytes
+    engine: "RecordingEngine"
+
+
+async def _run(folder: Path, settings: "Settings", prepare: "Prepare") -> _Recorded:
+    from scrapeyard.authoring.recording import RecordingEngine
+    from scrapeyard.cli.runs.local import open_yard
+    from scrapeyard.cli.runs.run import say
+
+    async with open_yard(settings) as yard:
+        scraper = yard.load(folder)
+        value, target = prepare(scraper.input_schema)
+        yard.check(scraper, value)
+        veil = _veil(scraper, settings)
+        engine = RecordingEngine(yard.engine, veil)
+        _, outcome = await yard.run(scraper, value, hear=say, engine=engine)
+        return _Recorded(target, value, outcome, veil.data(await yard.result(outcome)), engine)
+
+
+def _check_end(outcome: "Outcome", ends: str | None) -> None:
+    from scrapeyard.authoring.recorder import check_end
+    from scrapeyard.cli.runs.summary import tell_local_end
+    from scrapeyard.errors import BadRequest
+
+    try:
+        check_end(outcome, ends)
+    except BadRequest as error:
+        tell_local_end(outcome.exit_reason, outcome.error)
+        typer.echo(f"scrapeyard: {error.message}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _tell(done: _Recorded) -> None:
+    for path in sorted(each for each in done.target.rglob("*") if each.is_file()):
+        typer.echo(str(path))
+    pages = len(done.engine.pages())
+    typer.echo(f"recorded {done.target.name}: {done.outcome.exit_reason}, {pages} page{'s' * (pages != 1)}", err=True)
+
+
+def _veil(scraper: "Scraper", settings: "Settings") -> "Veil":
+    """Hides the values of the secrets that the scraper is granted here. Raises ScraperInvalid when one is missing."""
+    from msgspec.structs import replace
+
+    from scrapeyard.authoring.redaction import Veil
+    from scrapeyard.repository.trust.secrets import Secrets, secret_names
+
+    named = {name: {"secret": name} for name in secret_names(scraper.config)}
+    return Veil(Secrets(settings.repository.secrets_file).fill(replace(scraper, config=named)))

@@ -1,0 +1,95 @@
+"""`doctor`: does this machine have what is needed, and what to do where it has not."""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from scrapeyard.cli.options import DEFAULT_URL, AsJson
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from scrapeyard.cli.doctor.findings import Finding
+    from scrapeyard.settings import Settings
+
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(doctor)
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Check this machine, the sandbox's walls and everything the settings name. Exits 1 when a check fails."""
+    import asyncio
+
+    from scrapeyard.cli.output import show_json
+
+    found = asyncio.run(_examine(None if as_json else _print))
+    if as_json:
+        show_json([finding.document() for finding in found])
+    failed = sum(finding.state == "fail" for finding in found)
+    warned = sum(finding.state == "warn" for finding in found)
+    if not as_json:
+        typer.echo(f"\n{len(found)} checks: {failed} failed, {warned} warnings", err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+async def _examine(tell: "Callable[[Finding], None] | None") -> "list[Finding]":
+    found = []
+    async for finding in _findings():
+        found.append(finding)
+        if tell is not None:
+            tell(finding)
+    return found
+
+
+async def _findings() -> "AsyncIterator[Finding]":
+    from scrapeyard.cli.doctor.findings import fail, ok
+    from scrapeyard.cli.doctor.machine_checks import check_machine
+    from scrapeyard.errors import SettingsInvalid
+    from scrapeyard.settings import load
+
+    for finding in check_machine():
+        yield finding
+    try:
+        settings = load()
+    except SettingsInvalid as error:
+        yield fail("settings", error.message, "`scrapeyard config --describe` lists every key")
+        return
+    yield ok("settings", "readable; `scrapeyard config` shows them")
+    async for finding in _with_settings(settings):
+        yield finding
+
+
+async def _with_settings(settings: "Settings") -> "AsyncIterator[Finding]":
+    import asyncio
+
+    from scrapeyard.cli.doctor import backend_checks
+    from scrapeyard.cli.doctor.machine_checks import check_data_dir
+    from scrapeyard.cli.doctor.sandbox_checks import check_sandbox
+    from scrapeyard.settings import LogSettings
+    from scrapeyard.telemetry.events import configure
+
+    configure(LogSettings(level="error", format="human", lang=settings.log.lang))
+    yield check_data_dir(settings.data_dir.resolve())
+    async for finding in check_sandbox(settings):
+        yield finding
+    for check in (backend_checks.check_store, backend_checks.check_queue, backend_checks.check_blobs):
+        yield await check(settings)
+    url = os.environ.get("SCRAPEYARD_URL")
+    yield await asyncio.to_thread(backend_checks.check_server, url or DEFAULT_URL, asked_for=bool(url))
+
+
+def _print(finding: "Finding") -> None:
+    from scrapeyard.cli.text import plain
+
+    mark = typer.style(f"{finding.state:<5}", fg=_COLOURS[finding.state]) if sys.stdout.isatty() else finding.state
+    lead = f"{mark} {finding.check:<16}" if sys.stdout.isatty() else f"{mark:<5} {finding.check:<16}"
+    typer.echo(f"{lead} {plain(finding.detail)}")
+    if finding.remedy:
+        typer.echo(f"{'':<22} → {plain(finding.remedy)}")

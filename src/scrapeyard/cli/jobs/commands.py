@@ -1,0 +1,127 @@
+"""`jobs`: many inputs for one scraper, on a server. Looking at them; the neighbours make, watch, steer and fetch."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scrapeyard.cli.groups import add_group
+from scrapeyard.cli.jobs import append, create, results, steer, watch
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Limit = Annotated[int, typer.Option(help="At most so many.", min=1, max=100_000)]
+group = typer.Typer(
+    help="Jobs of many items: create, append, watch, steer, results, exports, dead letters.", rich_markup_mode=None
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    for part in (create, append, watch, steer, results):
+        part.add_to(group)
+    add_group(app, "jobs", group, lambda url: list_jobs(url=url))
+
+
+@group.command("list")
+def list_jobs(
+    *,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(help="creating, running, paused, finishing, completed, cancelled …; may be repeated."),
+    ] = None,
+    scraper: Annotated[str | None, typer.Option(help="Of this scraper (site/task).")] = None,
+    schedule: Annotated[str | None, typer.Option(help="Of this schedule, by its id.")] = None,
+    limit: Limit = 20,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """The newest jobs first."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import JOB_HEADERS, job_row, pages
+    from scrapeyard.cli.output import show_list
+
+    where = {"status": status or None, "scraper": scraper, "schedule_id": schedule}
+    found = list(pages(Server(url), "/api/jobs", "jobs", limit, **where))
+    show_list(found, as_json, JOB_HEADERS, job_row, empty="no jobs")
+
+
+@group.command()
+def status(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """How a job stands: counts, rate, time left, breaker, what it used."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import path_of
+    from scrapeyard.cli.output import show_json
+
+    job = Server(url).get(path_of(job_id))
+    if as_json:
+        show_json(job)
+    else:
+        typer.echo("\n".join(f"{name:<10} {value}" for name, value in _facts(job) if value))
+
+
+@group.command()
+def items(
+    job_id: JobId,
+    *,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(help="pending, queued, in_progress, success, error, cancelled; may be repeated."),
+    ] = None,
+    exit_reason: Annotated[list[str] | None, typer.Option(help="As fetch_timeout; may be repeated.")] = None,
+    site: Annotated[list[str] | None, typer.Option(help="A registrable domain; may be repeated.")] = None,
+    item: Annotated[list[str] | None, typer.Option(help="An item by its id; may be repeated.")] = None,
+    limit: Limit = 50,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Items in the order of the list, with their results as JSON."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import ITEM_HEADERS, item_row, pages, path_of
+    from scrapeyard.cli.output import show_list
+
+    where = {"status": status, "exit_reason": exit_reason, "site": site, "key": item}
+    given = {name: value for name, value in where.items() if value}
+    found = list(pages(Server(url), f"{path_of(job_id)}/items", "items", limit, **given))
+    show_list(found, as_json, ITEM_HEADERS, item_row, empty="no such items")
+
+
+@group.command("dead-letters")
+def dead_letters(limit: Limit = 50, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Items that ended as errors, of every job; `jobs redrive` runs them again."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import ITEM_HEADERS, item_row, pages
+    from scrapeyard.cli.output import show_list
+
+    def row(item: dict[str, Any]) -> tuple[str, ...]:
+        return item["job_id"], *item_row(item)
+
+    found = list(pages(Server(url), "/api/dead-letters", "items", limit))
+    show_list(found, as_json, ("JOB", *ITEM_HEADERS), row, empty="no dead letters")
+
+
+def _facts(job: "Mapping[str, Any]") -> "list[tuple[str, str]]":
+    from scrapeyard.cli.jobs.documents import FINAL
+    from scrapeyard.cli.progress import facts
+    from scrapeyard.cli.text import plain, size
+
+    counts, breaker, used = job["counts"], job["breaker"], job["usage"]
+    version = f"@{job['version']}" if job["version"] else ""
+    found = (
+        ("id", job["id"]),
+        ("name", job["name"]),
+        ("scraper", job["scraper"] + version),
+        ("status", job["status"] + (f": {job['pause_reason']}" if job["pause_reason"] else "")),
+        ("error", (job["error"] or {}).get("message", "")),
+        ("items", ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "total")),
+        ("skipped", f"{job['skipped_rows']:,} rows" if job["skipped_rows"] else ""),
+        ("progress", "" if job["status"] in FINAL else f"{job['progress']:.1%}, {facts(job)}"),
+        ("files", "are being written" if job["files_pending"] else ""),
+        ("breaker", "" if breaker["state"] == "closed" else f"{breaker['state']}: {breaker['reason']}"),
+        ("used", f"{used['requests']:,} requests, {size(used['bytes_received'])}"),
+        ("created", job["created_at"]),
+        ("started", job["started_at"] or ""),
+        ("finished", job["finished_at"] or ""),
+    )
+    return [(name, plain(str(value))) for name, value in found]

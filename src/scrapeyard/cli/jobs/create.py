@@ -1,0 +1,176 @@
+"""`jobs create`: from a list, addresses, a sitemap or links to a job on a server."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from scrapeyard.cli.job_options import (
+    AreUrls,
+    BadRows,
+    Columns,
+    Delimiter,
+    Given,
+    ListFormat,
+    ListWords,
+    Names,
+    Policy,
+    Rate,
+    Strict,
+)
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
+
+if TYPE_CHECKING:
+    from scrapeyard.cli.jobs.calls import Origin, Terms
+
+_ROWS_SHOWN = 10
+Scraper = Annotated[
+    str | None, typer.Option(help="site/task or site/task@version; default: the server's, builtin/page.")
+]
+Exports = Annotated[
+    list[str] | None,
+    typer.Option("--export", metavar="TYPE:FORMAT", help="A file to be made at the end, as full:csv; may be repeated."),
+]
+
+
+def add_to(group: typer.Typer) -> None:
+    """Add the command."""
+    group.command()(create)
+
+
+def create(
+    source: ListWords = None,
+    *,
+    urls: AreUrls = False,
+    items_url: Annotated[str | None, typer.Option(help="A list at an address.")] = None,
+    sitemap: Annotated[str | None, typer.Option(help="A sitemap, an index of them, or a site that has one.")] = None,
+    start_url: Annotated[list[str] | None, typer.Option(help="Follow links from here; may be repeated.")] = None,
+    include: Annotated[list[str] | None, typer.Option(help="Addresses like /p/**; may be repeated.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="None of these; may be repeated.")] = None,
+    modified_since: Annotated[str | None, typer.Option(help="Pages of the sitemap not older, ISO 8601.")] = None,
+    depth: Annotated[int | None, typer.Option(help="Links from a start to the farthest page; default 1.")] = None,
+    any_site: Annotated[bool, typer.Option("--any-site", help="Follow links to other sites, too.")] = False,
+    links: Annotated[str | None, typer.Option(help="Field of the results that has the links.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Addresses taken at most.", min=1)] = None,
+    scraper: Scraper = None,
+    name: Annotated[str, typer.Option(help="For people.")] = "",
+    owner: Annotated[str, typer.Option(help="Whose share of the workers it uses.")] = "",
+    priority: Annotated[Literal["high", "normal", "low"] | None, typer.Option(help="Against other jobs.")] = None,
+    lane: Annotated[str | None, typer.Option(help="Which workers take it.")] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Begin only with `jobs resume`.")] = False,
+    policy: Policy = None,
+    rate: Rate = None,
+    export: Exports = None,
+    webhook: Annotated[str | None, typer.Option(help="Who is told: an address, a JSON object or @file.")] = None,
+    list_format: ListFormat = None,
+    delimiter: Delimiter = None,
+    names: Names = None,
+    column: Columns = None,
+    given: Given = None,
+    bad_rows: BadRows = None,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="The same key and call make one job.", show_default=False)
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show its progress until it ends.")] = False,
+    strict: Strict = False,
+    show: Annotated[bool, typer.Option("--print", help="Print the call as JSON instead of making it.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Make a job and print its id: FILE.csv, FILE.jsonl, - (stdin), --urls, --items-url, --sitemap or --start-url."""
+    from scrapeyard.cli.jobs.calls import Origin, Terms
+    from scrapeyard.errors import BadRequest
+
+    origin = Origin(
+        words=source or (),
+        urls=urls,
+        items_url=items_url,
+        sitemap=sitemap,
+        start_urls=start_url or (),
+        include=include or (),
+        exclude=exclude or (),
+        modified_since=modified_since,
+        depth=depth,
+        any_site=any_site,
+        links=links,
+        limit=limit,
+    )
+    terms = Terms(
+        scraper=scraper,
+        name=name,
+        owner=owner,
+        priority=priority,
+        lane=lane,
+        paused=paused,
+        policy=policy,
+        rate=rate,
+        exports=export or (),
+        webhook=webhook,
+        format=list_format,
+        delimiter=delimiter,
+        names=names,
+        columns=column or (),
+        given=given,
+        bad_rows=bad_rows,
+    )
+    origin.check()
+    if strict and not watch:
+        raise BadRequest("--strict goes with --watch")
+    if show:
+        _print_call(origin, terms)
+        return
+    _create(url, origin, terms, key, watch=watch, strict=strict, as_json=as_json)
+
+
+def _print_call(origin: "Origin", terms: "Terms") -> None:
+    from scrapeyard.cli.output import show_json
+    from scrapeyard.errors import BadRequest
+
+    if origin.file is not None:
+        raise BadRequest("--print shows calls that are all JSON; a list is sent as it is")
+    show_json({**terms.table(), **origin.table()})
+
+
+def _create(
+    url: str, origin: "Origin", terms: "Terms", key: str | None, *, watch: bool, strict: bool, as_json: bool
+) -> None:
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import end
+    from scrapeyard.cli.jobs.transfers import send_list
+    from scrapeyard.cli.jobs.watch import watched
+    from scrapeyard.cli.output import show_json
+
+    server = Server(url)
+    headers = {"Idempotency-Key": key} if key is not None else {}
+    if origin.file is not None:
+        doubt = "`scrapeyard jobs` tells whether the job was made"
+        job = send_list(server, "/api/jobs", origin.file, terms.table(), headers, doubt=doubt)
+    else:
+        _, job = server.call("POST", "/api/jobs", body={**terms.table(), **origin.table()}, headers=headers)
+    if rows := job.get("rows"):
+        tell_rows(rows["bad"], [(row["line"], row["reason"]) for row in rows["first_bad"]])
+    if not as_json:
+        typer.echo(job["id"])
+    if not watch:
+        if as_json:
+            show_json(job)
+        return
+    sys.stdout.flush()
+    ended = watched(server, job["id"])
+    if as_json:
+        show_json(ended)
+    end(ended, strict=strict)
+
+
+def tell_rows(bad: int, first: Sequence[tuple[int, str]]) -> None:
+    """On stderr, rows of a list that were left out: how many, and line and reason of the first."""
+    from scrapeyard.cli.text import plain
+
+    if not bad:
+        return
+    typer.echo(f"scrapeyard: {bad:,} rows cannot be used and were left out:", err=True)
+    for line, reason in first[:_ROWS_SHOWN]:
+        typer.echo(f"  line {line}: {plain(reason)}", err=True)
+    if bad > _ROWS_SHOWN:
+        typer.echo("  …", err=True)

@@ -1,0 +1,186 @@
+"""`jobs results | export | exports`: files made of a job."""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from scrapeyard.cli.job_options import ExportType
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
+
+if TYPE_CHECKING:
+    from scrapeyard.cli.client import Server
+
+_LOOK_SECONDS = 0.3
+_BINARY = ("xlsx", "parquet")
+ExportFormat = Annotated[
+    Literal["csv", "xlsx", "json", "jsonl", "parquet"] | None,
+    typer.Option("--format", help="Of the file. Default: as -o says, else jsonl."),
+]
+NoBom = Annotated[bool, typer.Option("--no-bom", help="CSV without the mark by which Excel knows UTF-8.")]
+ExportFile = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write it to this file (.csv, .xlsx, .json, .jsonl or .parquet)."),
+]
+
+
+def add_to(group: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (results, export, exports):
+        group.command()(command)
+
+
+def results(
+    job_id: JobId,
+    *,
+    output: ExportFile = None,
+    kind: ExportType = None,
+    form: ExportFormat = None,
+    no_bom: NoBom = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the job to end first, and show its progress.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """What the items came to, as one file or on stdout. Of a job that still runs: what has ended so far. With --json
+    the export's document goes to stdout, which then needs -o."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import FINAL, path_of
+    from scrapeyard.cli.jobs.watch import watched
+    from scrapeyard.cli.output import show_json
+
+    form = chosen_format(output, form)
+    check_stdout(output, form, as_json)
+    server, path = Server(url), path_of(job_id)
+    job = watched(server, job_id) if wait else server.get(path)
+    if job["status"] not in FINAL:
+        typer.echo(f"scrapeyard: the job is {job['status']}: these are the items that have ended so far", err=True)
+    wish = {"type": kind or default_type(job["scraper"]), "format": form, "bom": not no_bom}
+    made = _awaited(server, _existing(server, job, wish) or _wished(server, path, wish))
+    _fetch(server, made, output)
+    if as_json:
+        show_json(made)
+
+
+def export(
+    job_id: JobId,
+    *,
+    kind: ExportType = None,
+    form: Annotated[
+        Literal["csv", "xlsx", "json", "jsonl", "parquet"], typer.Option("--format", help="Of the file.")
+    ] = "csv",
+    no_bom: NoBom = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Until it is made.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Have a file made of a job and kept on the server. Prints the export's id."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import path_of
+    from scrapeyard.cli.output import show_json
+
+    server, path = Server(url), path_of(job_id)
+    columns = kind or default_type(server.get(path)["scraper"])
+    made = _wished(server, path, {"type": columns, "format": form, "bom": not no_bom})
+    made = _awaited(server, made) if wait else made
+    if as_json:
+        show_json(made)
+    else:
+        typer.echo(made["id"])
+
+
+def exports(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Files that were made of a job, the oldest first."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import path_of
+    from scrapeyard.cli.output import show_list
+
+    found = Server(url).get(f"{path_of(job_id)}/exports")["exports"]
+    show_list(found, as_json, ("ID", "STATE", "TYPE", "FORMAT", "ROWS", "SIZE", "SHA256"), _row, empty="no exports")
+
+
+def chosen_format(output: Path | None, form: str | None) -> Any:
+    """The format of what is written; by the file's name unless it is said. Raises BadRequest."""
+    from scrapeyard.cli.jobs.calls import EXPORT_FORMATS
+    from scrapeyard.errors import BadRequest
+
+    if output is None:
+        return form or "jsonl"
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise BadRequest(f"{output}: {'this is a folder' if output.is_dir() else 'there is no such folder'}")
+    named = output.suffix.lower().removeprefix(".")
+    if form is None and named not in EXPORT_FORMATS:
+        raise BadRequest(f"{output}: results can be written as .{', .'.join(EXPORT_FORMATS)}; or give --format")
+    return form or named
+
+
+def default_type(scraper: str) -> str:
+    """Pages have columns that are agreed upon; any other scraper's records have their own."""
+    return "full" if scraper.partition("@")[0] in ("builtin/page", "builtin/product") else "records"
+
+
+def check_stdout(output: Path | None, form: str, as_json: bool) -> None:
+    """Before any work is done. Raises BadRequest when results that go to no file cannot go to stdout."""
+    from scrapeyard.errors import BadRequest
+
+    if output is not None:
+        return
+    if as_json:
+        raise BadRequest("--json needs -o FILE: results and document cannot both go to stdout")
+    if form in _BINARY and sys.stdout.isatty():
+        raise BadRequest(f"{form} is not for a terminal; give -o FILE, or send it into a pipe")
+
+
+def _existing(server: "Server", job: dict[str, Any], wish: dict[str, Any]) -> dict[str, Any] | None:
+    """An export that holds the job as it stands: one it was created with, or one made since it ended."""
+    from scrapeyard.cli.jobs.documents import FINAL, path_of
+
+    if job["status"] not in FINAL:
+        return None
+    for made in reversed(server.get(f"{path_of(job['id'])}/exports")["exports"]):
+        is_same = all(made[name] == wish[name] for name in wish)
+        is_whole = made["id"].endswith(f"-{wish['type']}-{wish['format']}") or made["created_at"] > job["finished_at"]
+        if is_same and is_whole and made["state"] != "failed":
+            return dict(made)
+    return None
+
+
+def _wished(server: "Server", path: str, wish: dict[str, Any]) -> dict[str, Any]:
+    return dict(server.call("POST", f"{path}/exports", body=wish)[1])
+
+
+def _awaited(server: "Server", made: dict[str, Any]) -> dict[str, Any]:
+    """The export when it is done. Raises ExportFailed."""
+    from scrapeyard.cli.jobs.transfers import ExportFailed
+    from scrapeyard.cli.progress import share_bar
+
+    with share_bar(f"making {made['type']} {made['format']}") as show:
+        while made["state"] not in ("done", "failed"):
+            show(made["progress"])
+            time.sleep(_LOOK_SECONDS)
+            made = server.get(f"/api/exports/{made['id']}")
+    if made["state"] == "failed":
+        raise ExportFailed(f"the export failed: {made['error']}")
+    return made
+
+
+def _fetch(server: "Server", made: dict[str, Any], output: Path | None) -> None:
+    from scrapeyard.cli.jobs.transfers import fetch_into, fetch_to_stdout
+    from scrapeyard.cli.outputs import whole_file
+    from scrapeyard.cli.text import size
+
+    if output is None:
+        fetch_to_stdout(server, made)
+        return
+    with whole_file(output) as stream:
+        fetch_into(server, made, stream)
+    typer.echo(f"wrote {output}: {made['rows']:,} rows, {size(made['bytes'])}", err=True)
+
+
+def _row(made: dict[str, Any]) -> tuple[str, ...]:
+    from scrapeyard.cli.text import size
+
+    state = f"{made['state']}: {made['error']}" if made["error"] else made["state"]
+    sha = (made["sha256"] or "")[:16]
+    return made["id"], state, made["type"], made["format"], str(made["rows"]), size(made["bytes"]), sha

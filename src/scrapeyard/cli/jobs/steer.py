@@ -1,0 +1,96 @@
+"""`jobs pause | resume | cancel | redrive | delete`: what is asked of a job that there is."""
+
+from typing import Annotated, Any
+
+import typer
+
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
+
+
+def add_to(group: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (pause, resume, cancel, redrive, delete):
+        group.command()(command)
+
+
+def pause(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Hand nothing more out; items that run end by themselves."""
+    _show(_asked(url, job_id, "pause"), as_json)
+
+
+def resume(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Go on with a job that was paused, by hand, its breaker or its budget."""
+    _show(_asked(url, job_id, "resume"), as_json)
+
+
+def cancel(
+    job_id: JobId,
+    kill: Annotated[bool, typer.Option("--kill", help="End items that run, too.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """End a job: what was not handed out is cancelled, what runs ends by itself, or with --kill at once."""
+    _show(_asked(url, job_id, "cancel", mode="kill" if kill else "drain"), as_json)
+
+
+def redrive(
+    job_id: JobId,
+    *,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(help="success, error, cancelled; may be repeated. Default: errors, and whatever was cancelled."),
+    ] = None,
+    exit_reason: Annotated[list[str] | None, typer.Option(help="As fetch_timeout; may be repeated.")] = None,
+    site: Annotated[list[str] | None, typer.Option(help="A registrable domain; may be repeated.")] = None,
+    item: Annotated[list[str] | None, typer.Option(help="An item by its id; may be repeated.")] = None,
+    scraper: Annotated[str | None, typer.Option(help="Run them by this version from now on.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Changes of the policy, as a JSON object or @file.")] = None,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Run items again that ended: those that fit every filter."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.inputs import read_object
+    from scrapeyard.cli.jobs.documents import path_of
+    from scrapeyard.cli.output import show_json
+
+    asked = {"statuses": status, "exit_reasons": exit_reason, "sites": site, "keys": item, "scraper": scraper}
+    body: dict[str, Any] = {name: value for name, value in asked.items() if value}
+    if policy is not None:
+        body["policy"] = read_object(policy, "--policy")
+    _, answer = Server(url).call("POST", f"{path_of(job_id)}/redrive", body=body)
+    if as_json:
+        show_json(answer)
+    else:
+        typer.echo(f"{answer['job']['id']}: {answer['items']:,} items run again; the job is {answer['job']['status']}")
+
+
+def delete(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Remove a job that has ended, with its items, results and exports."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import path_of
+    from scrapeyard.cli.output import show_json
+
+    Server(url).call("DELETE", path_of(job_id))
+    if as_json:
+        show_json({"id": job_id, "deleted": True})
+    else:
+        typer.echo(f"{job_id}: deleted")
+
+
+def _asked(url: str, job_id: str, what: str, **query: Any) -> dict[str, Any]:
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import path_of
+
+    _, job = Server(url).call("POST", f"{path_of(job_id)}/{what}", **query)
+    return dict(job)
+
+
+def _show(job: dict[str, Any], as_json: bool) -> None:
+    from scrapeyard.cli.jobs.documents import summary
+    from scrapeyard.cli.output import show_json
+
+    if as_json:
+        show_json(job)
+    else:
+        typer.echo(f"{job['id']}: {summary(job)}")

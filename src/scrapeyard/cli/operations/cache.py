@@ -1,0 +1,110 @@
+"""`cache`: pages that a server keeps."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scrapeyard.cli.groups import add_group
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
+
+BATCH = 1000
+MAX_URLS_FILE = 64 * 1024 * 1024
+group = typer.Typer(help="Kept pages: stats, invalidate, warm.", rich_markup_mode=None)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    add_group(app, "cache", group, lambda url: stats(url=url))
+
+
+@group.command()
+def stats(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """How pages are kept, and how many there are."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_json, show_table
+
+    document = Server(url).get("/api/cache")
+    if as_json:
+        show_json(document)
+        return
+    found = [document["shared"]] if document["shared"] else []
+    headers = ("SHARED", "PAGES", "SIZE", "LIMIT", "HITS", "MISSES", "EVICTED")
+    show_table(headers, [_row(each) for each in found], empty="no shared tier")
+    if document["mode"] == "off" or not document["max_age_seconds"]:
+        typer.echo("a kept page serves only calls and scrapers whose policy says max_age_seconds", err=True)
+
+
+@group.command()
+def invalidate(
+    what: Annotated[str | None, typer.Argument(metavar="[URL|SITE]", help="A page's URL, or a site's name.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every page.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Forget kept pages, here and in every worker."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_json
+    from scrapeyard.errors import BadRequest
+
+    if (what is None) != everything:
+        raise BadRequest("give a URL or a site, or --all")
+    body: dict[str, Any] = {"all": True} if what is None else {"url" if "://" in what else "site": what}
+    _, document = Server(url).call("POST", "/api/cache/invalidate", body=body)
+    if as_json:
+        show_json(document)
+    else:
+        pages = "1 page" if document["dropped"] == 1 else f"{document['dropped']} pages"
+        typer.echo(f"{pages} dropped")
+
+
+@group.command()
+def warm(
+    urls: Annotated[list[str] | None, typer.Argument(metavar="[URL]...", help="Pages to have ready.")] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="A file with a URL on each line.", dir_okay=False, exists=True)
+    ] = None,
+    *,
+    scraper: Annotated[str | None, typer.Option(help="Whose requests to make; it must take `url`.")] = None,
+    max_age: Annotated[float | None, typer.Option(help="Leave pages alone that are not older; seconds.")] = None,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Have pages fetched and kept, in the background. Prints the id of each run."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_list
+    from scrapeyard.errors import BadRequest
+
+    wanted = [*(urls or ()), *(_read(source) if source else ())]
+    if not wanted:
+        raise BadRequest("give URLs, or --from a file")
+    more = {name: value for name, value in (("scraper", scraper), ("max_age_seconds", max_age)) if value is not None}
+    runs: list[dict[str, Any]] = []
+    for batch in _batches(wanted):
+        _, document = Server(url).call("POST", "/api/cache/warm", body={"urls": batch, **more})
+        runs += document["runs"]
+    show_list(runs, as_json, ("ID", "STATUS"), lambda each: (each["id"], each["status"]), empty="no runs")
+
+
+def _read(source: Path) -> list[str]:
+    from scrapeyard.errors import BadRequest
+
+    if source.stat().st_size > MAX_URLS_FILE:
+        raise BadRequest(f"{source} is larger than {MAX_URLS_FILE // 2**20} MB; cut it up")
+    try:
+        lines = source.read_text("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise BadRequest(f"{source} is not UTF-8 text") from None
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _batches(urls: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(urls), BATCH):
+        yield urls[start : start + BATCH]
+
+
+def _row(each: dict[str, Any]) -> tuple[str, ...]:
+    size, limit = (f"{each[name] / 2**20:.1f} MB" for name in ("bytes", "limit_bytes"))
+    counts = (str(each[name]) for name in ("hits", "misses", "evicted"))
+    return each["kind"], str(each["pages"]), size, limit, *counts

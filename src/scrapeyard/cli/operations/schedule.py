@@ -1,0 +1,215 @@
+"""`schedule`: jobs and runs that a server starts by the clock."""
+
+import re
+from typing import Annotated, Any, Literal
+
+import typer
+
+from scrapeyard.cli.groups import add_group
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+_HEADERS = ("ID", "NAME", "WHEN", "STARTS", "NEXT", "LAST")
+group = typer.Typer(help="Schedules: create, list, show, pause, resume, run, history, delete.", rich_markup_mode=None)
+_Id = Annotated[str, typer.Argument(metavar="ID", help="The schedule, as `scrapeyard schedule` lists it.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    add_group(app, "schedule", group, lambda url: list_schedules(url=url))
+
+
+@group.command()
+def create(
+    *,
+    job: Annotated[
+        str | None,
+        typer.Option(help="The job to start: JSON, @file or @-, as `jobs create … --print` prints it."),
+    ] = None,
+    scrape: Annotated[
+        str | None, typer.Option(help='The single run to start: a URL, JSON, @file or @-: {"scraper": …, "input": …}.')
+    ] = None,
+    cron: Annotated[str | None, typer.Option(help='As "30 3 * * *" or @daily.')] = None,
+    every: Annotated[str | None, typer.Option(help="Instead of --cron: 90s, 10m, 6h, 1d.")] = None,
+    time_zone: Annotated[str | None, typer.Option(help="For --cron, as Europe/Berlin; default UTC.")] = None,
+    jitter: Annotated[str | None, typer.Option(help="Each start is late by up to so much: 30s, 5m.")] = None,
+    overlap: Annotated[
+        Literal["skip", "queue", "cancel_previous"] | None,
+        typer.Option(help="When the last one still goes on; default skip."),
+    ] = None,
+    missed: Annotated[
+        Literal["skip", "run_once", "run_all"] | None,
+        typer.Option(help="Times that came while nobody dispatched; default run_once."),
+    ] = None,
+    name: Annotated[str, typer.Option(help="For people.")] = "",
+    paused: Annotated[bool, typer.Option("--paused", help="Begin only with `schedule resume`.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Start a job or a run by cron or at intervals. Prints the schedule's id."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_json
+
+    body = {
+        **_target(job, scrape),
+        "name": name or None,
+        "cron": cron,
+        "every_seconds": None if every is None else seconds(every, "--every"),
+        "time_zone": time_zone,
+        "jitter_seconds": None if jitter is None else seconds(jitter, "--jitter"),
+        "overlap": overlap,
+        "missed": missed,
+        "paused": paused or None,
+    }
+    _check_when(cron, every)
+    given = {key: value for key, value in body.items() if value is not None}
+    _, made = Server(url).call("POST", "/api/schedule", body=given)
+    if as_json:
+        show_json(made)
+    else:
+        typer.echo(made["id"])
+
+
+@group.command("list")
+def list_schedules(
+    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=100_000)] = 200,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """The newest first."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import pages
+    from scrapeyard.cli.output import show_list
+
+    found = list(pages(Server(url), "/api/schedule", "schedules", limit))
+    show_list(found, as_json, _HEADERS, _row, empty="no schedules")
+
+
+@group.command()
+def show(
+    schedule_id: _Id,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,  # noqa: ARG001  there is no other form, but every command takes it
+) -> None:
+    """A schedule with its next five times, as JSON."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_json
+
+    show_json(Server(url).get(_path(schedule_id)))
+
+
+@group.command()
+def pause(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Start nothing until `schedule resume`."""
+    _tell(_asked(url, schedule_id, "pause"), as_json)
+
+
+@group.command()
+def resume(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Go on from its next time."""
+    _tell(_asked(url, schedule_id, "resume"), as_json)
+
+
+@group.command()
+def run(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Start it now. Prints the id of the job or run."""
+    from scrapeyard.cli.output import show_json
+
+    firing = _asked(url, schedule_id, "run")
+    if as_json:
+        show_json(firing)
+    else:
+        typer.echo(firing["id"] or f"{firing['state']}: {firing['reason']}")
+
+
+@group.command()
+def history(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """What became of its times, the newest first."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_list
+
+    def row(firing: dict[str, Any]) -> tuple[str, ...]:
+        return firing["due_at"], firing["kind"], firing["state"], firing["id"] or "", firing["reason"] or ""
+
+    found = Server(url).get(f"{_path(schedule_id)}/history")["firings"]
+    show_list(found, as_json, ("DUE", "KIND", "STATE", "STARTED", "REASON"), row, empty="no time of it has come yet")
+
+
+@group.command()
+def delete(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Remove a schedule with its history; what it started goes on."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_json
+
+    Server(url).call("DELETE", _path(schedule_id))
+    if as_json:
+        show_json({"id": schedule_id, "deleted": True})
+    else:
+        typer.echo(f"{schedule_id}: deleted")
+
+
+def seconds(text: str, option: str) -> float:
+    """A length of time: `90`, `90s`, `1.5h`. Raises BadRequest that names the option."""
+    from scrapeyard.errors import BadRequest
+
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([smhd]?)", text.strip())
+    if found is None:
+        raise BadRequest(f"{option}: {text[:50]!r} is no length of time; write 90s, 10m, 6h or 1d")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _check_when(cron: str | None, every: str | None) -> None:
+    from scrapeyard.errors import BadRequest
+
+    if (cron is None) == (every is None):
+        raise BadRequest('say when: --cron "30 3 * * *" or --every 6h')
+
+
+def _target(job: str | None, scrape: str | None) -> dict[str, Any]:
+    from scrapeyard.cli.inputs import is_url, read_object
+    from scrapeyard.errors import BadRequest
+
+    if (job is None) == (scrape is None):
+        raise BadRequest("say what to start: --job or --scrape; `scrapeyard jobs create … --print` prints a job")
+    if job is not None:
+        return {"job": read_object(job, "--job")}
+    given = str(scrape)
+    return {"scrape": {"url": given} if is_url(given) else read_object(given, "--scrape")}
+
+
+def _path(schedule_id: str) -> str:
+    from scrapeyard.errors import BadRequest
+
+    if re.fullmatch(r"schedule_[0-9a-f]{32}", schedule_id) is None:
+        raise BadRequest(f"{schedule_id[:100]!r} is not a schedule's id; `scrapeyard schedule` lists them")
+    return f"/api/schedule/{schedule_id}"
+
+
+def _asked(url: str, schedule_id: str, what: str) -> dict[str, Any]:
+    from scrapeyard.cli.client import Server
+
+    return dict(Server(url).call("POST", f"{_path(schedule_id)}/{what}")[1])
+
+
+def _tell(schedule: dict[str, Any], as_json: bool) -> None:
+    from scrapeyard.cli.output import show_json
+
+    if as_json:
+        show_json(schedule)
+    else:
+        typer.echo(f"{schedule['id']}: {_next(schedule)}")
+
+
+def _row(schedule: dict[str, Any]) -> tuple[str, ...]:
+    zone = "" if schedule["time_zone"] == "UTC" else f" {schedule['time_zone']}"
+    when = f"{schedule['cron']}{zone}" if schedule["cron"] else f"every {schedule['every_seconds']:g} s"
+    return schedule["id"], schedule["name"], when, _starts(schedule), _next(schedule), schedule["last_id"] or ""
+
+
+def _starts(schedule: dict[str, Any]) -> str:
+    what = schedule[schedule["target"]] or {}
+    return f"{schedule['target']} {what.get('scraper') or 'builtin/page'}"
+
+
+def _next(schedule: dict[str, Any]) -> str:
+    return "paused" if schedule["paused"] else schedule["next_run_at"] or "never again"

@@ -1,0 +1,151 @@
+"""`sites`: how a server treats each site, and how they are doing."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from scrapeyard.cli.groups import add_group
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
+
+_PAGE = 200
+_HEADERS = ("SITE", "RATE", "IN FORCE", "WAITING", "BREAKER", "SUCCESS", "LATENCY", "ROBOTS", "NOTE")
+group = typer.Typer(help="Sites: list, show, set, unset, reset.", rich_markup_mode=None)
+_Site = Annotated[str, typer.Argument(metavar="SITE", help="A registrable domain, such as shop.example.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    add_group(app, "sites", group, lambda url: list_sites(url=url))
+
+
+@group.command("list")
+def list_sites(
+    most: Annotated[int, typer.Option("--limit", min=1, help="Sites shown.")] = 200,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Sites with rules of their own, and those asked for within a day."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_list
+
+    server, cursor = Server(url), None
+    found: list[dict[str, Any]] = []
+    while len(found) < most:
+        page = server.get("/api/sites", cursor=cursor, limit=min(_PAGE, most - len(found)))
+        found += page["sites"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    show_list(found, as_json, _HEADERS, _row, empty="no sites")
+
+
+@group.command()
+def show(
+    site: _Site,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,  # noqa: ARG001  there is no other form, but every command takes it
+) -> None:
+    """How a site is treated and how it is doing, as JSON."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_json
+
+    show_json(Server(url).get(_path(site)))
+
+
+@group.command("set")
+def set_rules(
+    site: _Site,
+    *,
+    rate: Annotated[float | None, typer.Option(help="Requests a second of all workers; 0: no limit.")] = None,
+    burst: Annotated[int | None, typer.Option(help="Requests that may come at once after a rest.")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Requests in flight; 0: any number.")] = None,
+    min_rate: Annotated[float | None, typer.Option(help="Slowed down no further than this.")] = None,
+    adapt: Annotated[
+        bool | None, typer.Option("--adapt/--no-adapt", help="Whether 429, 503 and latency slow it down.")
+    ] = None,
+    breaker_failures: Annotated[int | None, typer.Option(help="Failures in a row; then it is left alone.")] = None,
+    breaker_ratio: Annotated[float | None, typer.Option(help="Share of failures that does, too.")] = None,
+    breaker_seconds: Annotated[float | None, typer.Option(help="For how long.")] = None,
+    robots: Annotated[Literal["obey", "ignore"] | None, typer.Option(help="What its robots.txt means.")] = None,
+    note: Annotated[str | None, typer.Option(help="For people.")] = None,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Change a site's rules; what is not named stays. In force in every worker within a second."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.errors import BadRequest
+
+    given = {
+        "rate": rate,
+        "burst": burst,
+        "concurrency": concurrency,
+        "min_rate": min_rate,
+        "adapt": adapt,
+        "breaker_failures": breaker_failures,
+        "breaker_ratio": breaker_ratio,
+        "breaker_seconds": breaker_seconds,
+        "robots": robots,
+        "note": note,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise BadRequest("say what to change, e.g. --rate 2; `scrapeyard sites set --help` lists it all")
+    server = Server(url)
+    rules = server.get(_path(site))["rules"] or {}
+    rules.pop("updated_at", None)
+    _show(server.call("PUT", _path(site), body={**rules, **changes})[1], as_json)
+
+
+@group.command()
+def unset(site: _Site, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Delete a site's rules: the settings decide again."""
+    from scrapeyard.cli.client import Server
+
+    _show(Server(url).call("DELETE", _path(site))[1], as_json)
+
+
+@group.command()
+def reset(site: _Site, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Close a site's breaker and forget what slowed it down; its rules stay."""
+    from scrapeyard.cli.client import Server
+
+    _show(Server(url).call("POST", f"{_path(site)}/reset")[1], as_json)
+
+
+def _path(site: str) -> str:
+    from urllib.parse import quote
+
+    return f"/api/sites/{quote(site, safe=':')}"
+
+
+def _show(document: dict[str, Any], as_json: bool) -> None:
+    from scrapeyard.cli.output import show_json, show_table
+
+    if as_json:
+        show_json(document)
+        return
+    show_table(_HEADERS, [_row(document)], empty="no site")
+
+
+def _row(each: dict[str, Any]) -> tuple[str, ...]:
+    limits, state, rules = each["limits"], each["state"] or {}, each["rules"] or {}
+    return (
+        each["site"],
+        _rate(limits["rate"]),
+        _rate(state.get("rate")) + (" (slowed)" if state.get("slowed") else ""),
+        str(state.get("waiting", 0)),
+        _breaker(state),
+        "" if state.get("success_share") is None else f"{state['success_share']:.0%}",
+        "" if state.get("latency_ms") is None else f"{state['latency_ms']:.0f} ms",
+        limits["robots"],
+        rules.get("note", ""),
+    )
+
+
+def _rate(rate: float | None) -> str:
+    return f"{rate:g}/s" if rate else "any"
+
+
+def _breaker(state: dict[str, Any]) -> str:
+    breaker = str(state.get("breaker", "closed"))
+    return f"{breaker}, {state['breaker_seconds']:.0f} s" if state.get("breaker_seconds") else breaker

@@ -1,0 +1,168 @@
+"""A whole job without a server: the real store, dispatcher, worker and walls in this process, its files in a temporary
+folder that is gone at the end."""
+
+import asyncio
+import contextlib
+import functools
+import os
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+from pydantic import SecretStr, ValidationError
+
+from scrapeyard.dispatch.feeding.breaker import REASON as PAUSED_BY_BREAKER
+from scrapeyard.errors import BadRequest, ScrapeyardError
+from scrapeyard.gateway.jobs.calls import JobOptions
+from scrapeyard.gateway.jobs.create import Upload
+from scrapeyard.gateway.jobs.service import JobDesk
+from scrapeyard.gateway.runs.lanes import DEFAULT as LANE
+from scrapeyard.inputs.formats.lists import MAX_LIST
+from scrapeyard.inputs.spool import Summary
+from scrapeyard.model import Scraper, new_id
+from scrapeyard.model.export import Export, ExportState
+from scrapeyard.model.job import ExportWish, Item, ItemStatus, Job, JobStatus
+from scrapeyard.settings import Settings
+from scrapeyard.store.ports.jobs import ItemFilter
+from scrapeyard.wiring.platform import LOCAL_ROLES, Platform
+
+LOOK_SECONDS = 0.2
+_PIECE = 256 * 1024
+
+Show = Callable[[dict[str, Any]], None]
+
+
+class LocalJobs:
+    """Runs jobs here. Use it through `open_jobs`."""
+
+    def __init__(self, desk: JobDesk) -> None:
+        self._desk = desk
+
+    async def find(self, wanted: str) -> Scraper:
+        """A scraper by name. Raises as a catalogue's `resolve`."""
+        return await self._desk.creation.find(wanted)
+
+    async def start(self, table: dict[str, Any], stream: BinaryIO) -> tuple[Job, Summary | None]:
+        """Make a job of a list, with what the API would be told. Raises BadRequest, ScraperNotFound, ScraperInvalid."""
+        options = _checked({**table, "lane": LANE})
+        upload = Upload(chunks=_pieces(stream), digest=str, limit=MAX_LIST)
+        created = await self._desk.creation.create_from_list(options, upload)
+        return created.job, created.summary
+
+    async def until_end(self, job: Job, show: Show) -> Job:
+        """The job when it has ended; `show` gets its document now and then. One that is paused for good, by its budget,
+        is cancelled: nobody is there to resume it. A breaker is waited for."""
+        while True:
+            job = await self._desk.control.get(job.id)
+            show(self.document(job))
+            if job.status.is_final:
+                return job
+            if job.status is JobStatus.PAUSED and job.pause_reason != PAUSED_BY_BREAKER:
+                await self._desk.control.cancel(job.id, kill=False)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def document(self, job: Job) -> dict[str, Any]:
+        """A job as the server shows it, without links: there is nobody to follow them to."""
+        shown: dict[str, Any] = msgspec.to_builtins(self._desk.document(job))
+        del shown["links"]
+        return shown
+
+    async def file(self, job: Job, wish: ExportWish, show: Callable[[float], None]) -> Export:
+        """Make a file of the items that have ended. Raises ScrapeyardError when that cannot be."""
+        made = Export(id=new_id("export"), job_id=job.id, wish=wish, created_at=time.time())
+        await self._desk.store.add_export(made)
+        while not made.state.is_final:
+            await asyncio.sleep(LOOK_SECONDS)
+            made = await self._desk.store.export(made.id) or made
+            show(made.progress)
+        if made.state is ExportState.FAILED:
+            raise ScrapeyardError(f"the results could not be written: {made.error}")
+        return made
+
+    def bytes_of(self, export: Export) -> AsyncIterator[bytes]:
+        """A finished export in pieces."""
+        return self._desk.blobs.stream(export.key)
+
+    async def failures(self, job: Job, limit: int) -> tuple[Item, ...]:
+        """The first items that ended as errors."""
+        where = ItemFilter(statuses=(ItemStatus.ERROR,))
+        return (await self._desk.store.items(job.id, where, None, limit)).items
+
+
+@contextlib.asynccontextmanager
+async def open_jobs(settings: Settings) -> AsyncIterator[LocalJobs]:
+    """Everything up; everything down and every file gone at the end. Packages that scrapers require, and what was
+    downloaded of a repository, stay where a server keeps them, if there is one."""
+    from scrapeyard.cli.runs.local import is_remote
+
+    with tempfile.TemporaryDirectory(prefix="scrapeyard-job-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # noqa: ASYNC240  nothing else runs yet
+        kept = settings.data_dir.resolve()
+        is_kept = kept.is_dir() and os.access(kept, os.W_OK)
+        platform = Platform(
+            embedded(settings, folder),
+            LOCAL_ROLES,
+            cache=kept / "cache" if is_kept and is_remote(settings) else None,
+            environments=kept / "environments" if is_kept else None,
+        )
+        await platform.start()
+        desk = platform.job_desk()
+        try:
+            yield LocalJobs(desk)
+        finally:
+            desk.close()
+            await platform.stop()
+
+
+def embedded(settings: Settings, folder: Path) -> Settings:
+    """The same settings with every backend in this process and its files in the folder."""
+    nowhere = SecretStr("")
+    blobs = settings.blobs.model_copy(update={"url": ""})
+    worker = settings.worker.model_copy(update={"lanes": (LANE,), "reserved_slots": 0, "drain_seconds": 0.0})
+    changes = {"data_dir": folder, "redis_url": nowhere, "database_url": nowhere, "blobs": blobs, "worker": worker}
+    return settings.model_copy(update=changes)
+
+
+def _checked(table: dict[str, Any]) -> JobOptions:
+    try:
+        return JobOptions.model_validate(table)
+    except ValidationError as error:
+        places = (f"  {'/'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in error.errors())
+        raise BadRequest("\n".join(["the job cannot be made:", *places])) from None
+
+
+async def _pieces(stream: BinaryIO) -> AsyncIterator[bytes]:
+    while piece := await _piece(stream.fileno()):
+        yield piece
+
+
+async def _piece(number: int) -> bytes:
+    """The next bytes of a file or pipe; empty at its end. The thread is one that nobody waits for: Ctrl-C must end a
+    read of stdin to which nothing comes, and Python's own reader would be locked then."""
+    loop = asyncio.get_running_loop()
+    come: asyncio.Future[bytes] = loop.create_future()
+
+    def read() -> None:
+        try:
+            told = functools.partial(_tell, come, os.read(number, _PIECE))
+        except OSError as error:
+            told = functools.partial(_tell, come, BadRequest(f"the list cannot be read: {error.strerror}"))
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(told)
+
+    threading.Thread(target=read, name="reading-list", daemon=True).start()
+    return await come
+
+
+def _tell(come: "asyncio.Future[bytes]", what: bytes | BadRequest) -> None:
+    if come.cancelled():
+        return
+    if isinstance(what, BadRequest):
+        come.set_exception(what)
+    else:
+        come.set_result(what)

@@ -1,0 +1,311 @@
+"""`run`: a scraper here and now, with the same walls and limits as on the server, and no server.
+
+With `--file` a whole job: `run_file.py`.
+"""
+
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scrapeyard.cli.job_options import (
+    BadRows,
+    Columns,
+    Delimiter,
+    ExportType,
+    ListFormat,
+    Names,
+    Policy,
+    Rate,
+    Strict,
+)
+from scrapeyard.cli.options import AllowPrivate, Input, Pairs, ScrapersFolder, WholeRun
+
+if TYPE_CHECKING:
+    from scrapeyard.cli.jobs.calls import Terms
+    from scrapeyard.cli.runs.local import LocalYard
+    from scrapeyard.model import Limits, LogLine, Outcome, Run, Scraper
+    from scrapeyard.settings import LogSettings, Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(run)
+
+
+def run(
+    target: Annotated[str, typer.Argument(help="A scraper's folder, its id (site/task), or a URL.")],
+    *,
+    pairs: Pairs = None,
+    given: Input = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds; shortens the scraper's own limit.", min=0.001)] = None,
+    allow_private: AllowPrivate = False,
+    scrapers: ScrapersFolder = None,
+    artifacts: Annotated[
+        Path | None, typer.Option(help="Copy what the run kept into this folder.", file_okay=False)
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Tell on stderr where the time went.")] = False,
+    as_json: WholeRun = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="A file instead of stdout: .json, .jsonl, .csv; with --file .xlsx, .parquet, too."
+        ),
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="A list of inputs, or - for stdin: a whole job, no server.")
+    ] = None,
+    policy: Policy = None,
+    rate: Rate = None,
+    kind: ExportType = None,
+    list_format: ListFormat = None,
+    delimiter: Delimiter = None,
+    names: Names = None,
+    column: Columns = None,
+    bad_rows: BadRows = None,
+    strict: Strict = False,
+) -> None:
+    """Run a scraper here, with the same walls and limits as on the server, and no server. With --file, on every input
+    of a list; the options from --policy on go with it."""
+    import asyncio
+
+    from scrapeyard.cli.jobs.calls import Terms
+    from scrapeyard.cli.jobs.results import check_stdout, chosen_format
+    from scrapeyard.cli.outputs import check_output
+    from scrapeyard.cli.runs.run_file import FileRun, run_file
+    from scrapeyard.settings import load
+
+    overrides = {"repository": {"scrapers": scrapers}, "http": {"allow_private": allow_private or None}}
+    terms = Terms(
+        policy=policy,
+        rate=rate,
+        format=list_format,
+        delimiter=delimiter,
+        names=names,
+        columns=column or (),
+        given=given,
+        bad_rows=bad_rows,
+    )
+    if file is not None:
+        _check_list(target, artifacts, explain)
+        check_stdout(output, chosen_format(output, None), as_json)
+        asked = FileRun(
+            target=target,
+            file=file,
+            terms=terms,
+            pairs=pairs or [],
+            timeout=timeout,
+            output=output,
+            kind=kind,
+            form=chosen_format(output, None),
+        )
+        settings = load(overrides)
+        quiet(settings.log)
+        run_file(asked, settings, strict=strict, as_json=as_json)
+        return
+    _check_single(terms, kind, strict)
+    check_output(output)
+    settings = load(overrides)
+    quiet(settings.log)
+    job = _Local(target, pairs or [], given, timeout, artifacts)
+    ended, outcome, result = asyncio.run(until_done(job.run(settings)))
+    if explain:
+        _tell_explanation(ended, job.allowed())
+    _finish(ended, outcome, result, as_json, output)
+
+
+def _check_list(target: str, artifacts: Path | None, explain: bool) -> None:
+    from scrapeyard.cli.inputs import is_url
+    from scrapeyard.errors import BadRequest
+
+    if is_url(target):
+        raise BadRequest("with --file the target is a scraper, such as builtin/page; the addresses stand in the list")
+    if artifacts is not None or explain:
+        raise BadRequest("--artifacts and --explain go with a single run, not with --file")
+
+
+def _check_single(terms: "Terms", kind: str | None, strict: bool) -> None:
+    from dataclasses import replace
+
+    from scrapeyard.cli.jobs.calls import Terms
+    from scrapeyard.errors import BadRequest
+
+    if replace(terms, given=None) != Terms() or kind is not None or strict:
+        raise BadRequest("--policy, --rate, --type, --strict and the options of lists go with --file")
+
+
+class _Local:
+    """What was asked for, and the way through it."""
+
+    def __init__(
+        self, target: str, pairs: list[str], given: str | None, timeout: float | None, artifacts: Path | None
+    ) -> None:
+        self._target = target
+        self._pairs = pairs
+        self._given = given
+        self._timeout = timeout
+        self._artifacts = artifacts
+        self._limits: Limits | None = None
+
+    def allowed(self) -> "Limits":
+        """The limits that were in force; only after `run`."""
+        from msgspec.structs import replace
+
+        from scrapeyard.model import Limits
+
+        limits = self._limits or Limits()
+        return (
+            limits if self._timeout is None else replace(limits, wall_seconds=min(limits.wall_seconds, self._timeout))
+        )
+
+    async def run(self, settings: "Settings") -> "tuple[Run, Outcome, bytes]":
+        from scrapeyard.cli.inputs import is_url, read_input
+        from scrapeyard.cli.runs.local import open_yard
+
+        async with open_yard(settings) as yard:
+            scraper = await self._scraper(yard)
+            self._limits = scraper.limits
+            url = self._target if is_url(self._target) else None
+            value = read_input(self._given, self._pairs, lambda: scraper.input_schema, url)
+            yard.check(scraper, value)
+            ended, outcome = await yard.run(scraper, value, timeout=self._timeout, hear=say)
+            if self._artifacts is not None:
+                await _copy_artifacts(yard, outcome, self._artifacts)
+            return ended, outcome, await yard.result(outcome)
+
+    async def _scraper(self, yard: "LocalYard") -> "Scraper":
+        from scrapeyard.builtin import PAGE
+        from scrapeyard.cli.inputs import is_url
+
+        if is_url(self._target):
+            return await yard.find(PAGE)
+        folder = folder_of(self._target)
+        return await yard.find(self._target) if folder is None else yard.load(folder)
+
+
+def folder_of(target: str) -> Path | None:
+    """The scraper's folder that a target means; None when it means an id."""
+    folder = Path(target)
+    if folder.name == "scraper.toml" and folder.is_file():
+        return folder.parent
+    is_scraper = (folder / "scraper.toml").exists() or not _looks_like_id(target)
+    return folder if folder.is_dir() and is_scraper else None
+
+
+async def until_done(work: Any) -> Any:
+    """SIGTERM ends the run as Ctrl-C does: the child is killed and nothing stays behind."""
+    import asyncio
+
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    stopped = False
+
+    def stop() -> None:
+        nonlocal stopped
+        stopped = True
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        if stopped:
+            raise typer.Exit(128 + signal.SIGTERM) from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+def _looks_like_id(target: str) -> bool:
+    from scrapeyard.model import SCRAPER_ID
+
+    return SCRAPER_ID.fullmatch(target.partition("@")[0]) is not None
+
+
+def quiet(log: "LogSettings") -> None:
+    """Our own notes are not part of the script's output: only warnings, in words."""
+    from scrapeyard.telemetry.events import configure
+
+    level = "warning" if log.level == "info" else log.level
+    configure(log.model_copy(update={"level": level, "format": "human" if log.format == "auto" else log.format}))
+
+
+def say(line: "LogLine") -> None:
+    """One line of the script, on stderr."""
+    from msgspec.structs import asdict
+
+    from scrapeyard.cli.text import log_line
+
+    typer.echo(log_line(asdict(line)), err=True)
+
+
+async def _copy_artifacts(yard: "LocalYard", outcome: "Outcome", folder: Path) -> None:
+    from scrapeyard.cli.outputs import whole_file
+    from scrapeyard.errors import BadRequest
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  the run is over
+    except OSError as error:
+        raise BadRequest(f"{folder}: cannot be made: {error.strerror}") from None
+    for artifact in outcome.artifacts:
+        with whole_file(folder / artifact.name) as stream:
+            async for piece in yard.blobs.stream(artifact.key):
+                stream.write(piece)
+        typer.echo(f"kept {folder / artifact.name}", err=True)
+
+
+def _tell_explanation(ended: "Run", allowed: "Limits") -> None:
+    import json
+
+    from scrapeyard.cli.runs.summary import explanation
+    from scrapeyard.gateway.runs.documents import encode
+    from scrapeyard.gateway.runs.explain import explain
+
+    document = explain(ended, allowed, time.time())
+    typer.echo(explanation(json.loads(encode(document))), err=True)
+
+
+def _finish(ended: "Run", outcome: "Outcome", result: bytes, as_json: bool, output: Path | None) -> None:
+    import json
+
+    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.outputs import write_result
+    from scrapeyard.model import RunStatus
+
+    good = ended.status is RunStatus.SUCCEEDED
+    value = json.loads(result)
+    if good and output is not None:
+        write_result(output, value)
+    if as_json:
+        show_json(_document(ended, value))
+    elif good and output is None:
+        show_json(value)
+    if outcome.logs_cut:
+        typer.echo("scrapeyard: the script wrote more than its log limit; the rest was cut", err=True)
+    if not good:
+        _tell_bad_end(ended)
+        raise typer.Exit(1)
+    if ended.error is not None:
+        typer.echo(f"scrapeyard: {ended.exit_reason}: {ended.error.message}", err=True)
+
+
+def _document(ended: "Run", value: Any) -> dict[str, Any]:
+    """As the server shows a run, without links: there is nobody to follow them to."""
+    import json
+
+    from scrapeyard.gateway.runs.documents import encode, summary
+
+    shown: dict[str, Any] = json.loads(encode(summary(ended)))
+    del shown["links"]
+    for artifact in shown["artifacts"]:
+        del artifact["href"]
+    return {**shown, "result": value}
+
+
+def _tell_bad_end(ended: "Run") -> None:
+    from scrapeyard.cli.runs.summary import tell_local_end
+    from scrapeyard.model import ExitReason
+
+    tell_local_end(ended.exit_reason or ExitReason.INTERNAL_ERROR, ended.error)

@@ -1,0 +1,142 @@
+"""`run --file`: a whole job here and now, with no server."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import typer
+
+if TYPE_CHECKING:
+    from scrapeyard.cli.jobs.calls import Terms
+    from scrapeyard.cli.runs.local_job import LocalJobs
+    from scrapeyard.model.export import Export
+    from scrapeyard.model.job import Job
+    from scrapeyard.settings import Settings
+
+_FAILURES_SHOWN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRun:
+    """What was asked for."""
+
+    target: str
+    file: str
+    terms: "Terms"
+    pairs: list[str]
+    timeout: float | None
+    """Seconds for each item; None: the scraper's own limit."""
+    output: Path | None
+    kind: str | None
+    """Which columns; None: as fits the scraper."""
+    form: str
+    """Of the file that is written."""
+
+
+def run_file(asked: FileRun, settings: "Settings", *, strict: bool, as_json: bool) -> None:
+    """Run the job, write what it came to, tell how it ended; exits 1 when that was badly."""
+    from scrapeyard.cli.jobs.documents import is_bad, summary
+    from scrapeyard.cli.jobs.transfers import open_list
+    from scrapeyard.cli.operations.serve import runner
+    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.runs.run import until_done
+
+    with open_list(asked.file) as (stream, _):
+        job = runner()(until_done(_run(asked, settings, stream)))
+    if as_json:
+        show_json(job)
+    typer.echo(f"scrapeyard: {summary(job)}", err=True)
+    if is_bad(job, strict=strict):
+        raise typer.Exit(1)
+
+
+async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[str, Any]:
+    from scrapeyard.cli.jobs.create import tell_rows
+    from scrapeyard.cli.progress import JobBar
+    from scrapeyard.cli.runs.local_job import open_jobs
+
+    wanted, settings = _wanted(asked.target, settings)
+    async with open_jobs(settings) as jobs:
+        job, rows = await jobs.start(await _table(asked, wanted, jobs), stream)
+        if rows is not None:
+            tell_rows(rows.bad, [(row.line, row.reason) for row in rows.first])
+        with JobBar(asked.file) as bar:
+            job = await jobs.until_end(job, bar.show)
+        await _tell_failures(jobs, job)
+        await _write(asked, jobs, job)
+        return jobs.document(job)
+
+
+def _wanted(target: str, settings: "Settings") -> "tuple[str, Settings]":
+    """The scraper's name, and settings by which it is found: a folder is a repository of one. Raises ScraperInvalid."""
+    from scrapeyard.cli.runs.run import folder_of
+    from scrapeyard.repository.manifest.manifest import FILE_NAME, read_identity, read_manifest
+
+    folder = folder_of(target)
+    if folder is None:
+        return target, settings
+    text = _read(folder / FILE_NAME)
+    scraper_id, version = read_identity(text)
+    if not scraper_id or not version:
+        read_manifest(text, str(folder / FILE_NAME))  # says what is wrong
+    repository = settings.repository.model_copy(update={"scrapers": folder})
+    return f"{scraper_id}@{version}", settings.model_copy(update={"repository": repository})
+
+
+def _read(manifest: Path) -> bytes:
+    from scrapeyard.errors import BadRequest
+    from scrapeyard.repository.manifest.manifest import MAX_BYTES
+
+    try:
+        with manifest.open("rb") as stream:
+            return stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise BadRequest(f"{manifest}: cannot be read: {error.strerror}") from None
+
+
+async def _table(asked: FileRun, wanted: str, jobs: "LocalJobs") -> dict[str, Any]:
+    """The job as the API takes it; pairs are fields of every item."""
+    from scrapeyard.cli.inputs import read_input
+    from scrapeyard.cli.jobs.calls import list_format
+
+    table = {**asked.terms.table(), "scraper": wanted}
+    if asked.pairs or asked.terms.given is not None:
+        scraper = await jobs.find(wanted)
+        table["input"] = read_input(asked.terms.given, asked.pairs, lambda: scraper.input_schema)
+    if asked.timeout is not None:
+        table["policy"] = {**table.get("policy", {}), "timeout_seconds": asked.timeout}
+    return {"format": list_format(asked.file) or "auto", **table}
+
+
+async def _tell_failures(jobs: "LocalJobs", job: "Job") -> None:
+    from scrapeyard.cli.text import plain, shortened
+
+    for item in await jobs.failures(job, _FAILURES_SHOWN) if job.counts.error else ():
+        said = f"{item.exit_reason}: {item.error.message}" if item.error else str(item.exit_reason)
+        given = shortened(bytes(item.input).decode("utf-8", "replace"), 120)
+        typer.echo(f"scrapeyard: failed: {plain(given)}: {plain(shortened(said, 300))}", err=True)
+    if job.counts.error > _FAILURES_SHOWN:
+        typer.echo(f"  … and {job.counts.error - _FAILURES_SHOWN:,} more", err=True)
+
+
+async def _write(asked: FileRun, jobs: "LocalJobs", job: "Job") -> None:
+    from scrapeyard.cli.jobs.results import default_type
+    from scrapeyard.cli.output import write
+    from scrapeyard.cli.outputs import whole_file
+    from scrapeyard.cli.progress import share_bar
+    from scrapeyard.cli.text import size
+    from scrapeyard.model.job import ExportWish
+
+    kind: Any = asked.kind or default_type(job.pinned)
+    form: Any = asked.form
+    with share_bar("writing") as show:
+        made: Export = await jobs.file(job, ExportWish(type=kind, format=form), show)
+    if asked.output is None:
+        async for piece in jobs.bytes_of(made):
+            write(piece)
+        return
+    with whole_file(asked.output) as stream:
+        async for piece in jobs.bytes_of(made):
+            await asyncio.to_thread(stream.write, piece)
+    typer.echo(f"wrote {asked.output}: {made.rows:,} rows, {size(made.bytes)}", err=True)

@@ -1,0 +1,230 @@
+"""`runs`: what ran on a server, how it went and what it left."""
+
+import re
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scrapeyard.cli.groups import add_group
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, Output, RunId, ServerUrl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scrapeyard.cli.client import Server
+
+_PAGE = 200
+_PAUSE_SECONDS = 0.5
+group = typer.Typer(help="Runs on a server: list, show, logs, cancel, explain, artifacts.", rich_markup_mode=None)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    add_group(app, "runs", group, lambda url: list_runs(url=url))
+
+
+@group.command("list")
+def list_runs(
+    status: Annotated[
+        list[str] | None, typer.Option(help="queued, running, succeeded, failed, cancelled; may be repeated.")
+    ] = None,
+    scraper: Annotated[str | None, typer.Option(help="Of this scraper (site/task).")] = None,
+    limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=100_000)] = 20,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """The newest runs first."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_list
+
+    found = list(_newest(Server(url), limit, status=status or None, scraper=scraper))
+    show_list(found, as_json, ("ID", "STATUS", "SCRAPER", "AGE", "TOOK"), _row, empty="no runs")
+
+
+@group.command()
+def show(
+    run_id: RunId,
+    result: Annotated[bool, typer.Option("--result", help="The result alone.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    output: Output = None,
+) -> None:
+    """A run as JSON, or its result. With -o the result goes to a file."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.outputs import check_output, write_result
+
+    check_output(output)
+    run = Server(url).get(_path(run_id))
+    if output is not None:
+        write_result(output, run["result"])
+    else:
+        show_json(run["result"] if result else run)
+
+
+@group.command()
+def logs(
+    run_id: RunId,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show lines as they come, until the run ends.")
+    ] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """What the script wrote. With --follow, what it writes from now on; one that has ended shows all of it."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_json
+
+    server = Server(url)
+    if follow:
+        _follow(server, run_id, as_json)
+        return
+    document = server.get(f"{_path(run_id)}/logs")
+    if as_json:
+        show_json(document)
+        return
+    for line in document["lines"]:
+        _print(line)
+    if document["cut"]:
+        typer.echo("scrapeyard: the script wrote more than its log limit; the rest was cut", err=True)
+
+
+@group.command()
+def cancel(run_id: RunId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Stop a run. One that has ended stays as it is."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_json
+
+    _, run = Server(url).call("DELETE", _path(run_id))
+    if as_json:
+        show_json(run)
+        return
+    told = {"running": "told to stop", "cancelled": "cancelled"}
+    typer.echo(f"{run['id']}: {told.get(run['status'], 'had ended already: ' + run['status'])}")
+
+
+@group.command()
+def explain(run_id: RunId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Where the time went, each fetch, limits used against limits allowed, and what to do."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.runs.summary import explanation
+
+    document = Server(url).get(f"{_path(run_id)}/explain")
+    if as_json:
+        show_json(document)
+    else:
+        typer.echo(explanation(document))
+
+
+@group.command()
+def artifacts(
+    run_id: RunId,
+    name: Annotated[str | None, typer.Argument(help="Download this one.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file.")] = None,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """What a run kept: a list, or the bytes of one to stdout or a file."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.output import show_list
+    from scrapeyard.errors import BadRequest
+
+    server = Server(url)
+    if name is not None:
+        _download(server, run_id, name, output)
+        return
+    if output is not None:
+        raise BadRequest("-o needs the name of an artifact; leave it out to list them")
+    kept = server.get(f"{_path(run_id)}/artifacts")["artifacts"]
+    show_list(kept, as_json, ("NAME", "TYPE", "SIZE"), _artifact_row, empty="this run kept nothing")
+
+
+def _path(run_id: str) -> str:
+    from scrapeyard.errors import BadRequest
+
+    if re.fullmatch(r"run_[0-9a-f]{32}", run_id) is None:
+        raise BadRequest(f"{run_id[:100]!r} is not a run's id; `scrapeyard runs` lists them")
+    return f"/api/scrape/{run_id}"
+
+
+def _newest(server: "Server", limit: int, **where: Any) -> "Iterator[dict[str, Any]]":
+    cursor = None
+    while limit > 0:
+        page = server.get("/api/scrape", **where, cursor=cursor, limit=min(limit, _PAGE))
+        yield from page["runs"][:limit]
+        limit -= len(page["runs"])
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return
+
+
+def _row(run: dict[str, Any]) -> tuple[str, ...]:
+    from scrapeyard.cli.text import age, duration
+
+    version = f"@{run['version']}" if run["version"] else ""
+    took = duration(run["usage"]["wall_ms"]) if run["usage"] else ""
+    return run["id"], _ending(run), run["scraper"] + version, age(run["created_at"]), took
+
+
+def _artifact_row(kept: dict[str, Any]) -> tuple[str, ...]:
+    from scrapeyard.cli.text import size
+
+    return kept["name"], kept["content_type"], size(kept["size"])
+
+
+def _ending(run: dict[str, Any]) -> str:
+    """The status, and why where that says more."""
+    status, reason = str(run["status"]), run["exit_reason"]
+    return status if reason in (None, status) else f"{status}: {reason}"
+
+
+def _follow(server: "Server", run_id: str, as_json: bool) -> None:
+    """A gateway that stops ends the stream early; the next one is asked, and lines that were shown are passed over."""
+    shown: set[tuple[float, str]] = set()
+    while True:
+        with server.events(f"{_path(run_id)}/events") as events:
+            for name, event, _ in events:
+                if name == "log" and (line := (event["at_ms"], event["text"])) not in shown:
+                    shown.add(line)
+                    _print(event, as_json)
+                elif name == "end":
+                    _tell_end(event)
+                    return
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _tell_end(event: dict[str, Any]) -> None:
+    from scrapeyard.cli.text import plain
+
+    error = f": {event['error']['message']}" if event.get("error") else ""
+    typer.echo(f"scrapeyard: {plain(_ending(event) + error)}", err=True)
+
+
+def _print(line: dict[str, Any], as_json: bool = False) -> None:
+    from scrapeyard.cli.output import encode
+    from scrapeyard.cli.text import log_line
+
+    typer.echo(encode(line, pretty=False) if as_json else log_line(line))
+
+
+def _download(server: "Server", run_id: str, name: str, output: Path | None) -> None:
+    from urllib.parse import quote
+
+    from scrapeyard.cli.output import write
+    from scrapeyard.cli.outputs import whole_file
+    from scrapeyard.errors import BadRequest
+
+    if output is None and sys.stdout.isatty():
+        raise BadRequest("an artifact may hold anything; give -o FILE, or send it into a pipe")
+    with server.download(f"{_path(run_id)}/artifacts/{quote(name, safe='')}") as pieces:
+        if output is None:
+            for piece in pieces:
+                write(piece)
+            return
+        with whole_file(output) as stream:
+            for piece in pieces:
+                stream.write(piece)
+    typer.echo(f"wrote {output}", err=True)

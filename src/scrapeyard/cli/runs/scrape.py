@@ -1,0 +1,164 @@
+"""`scrape`: call a running server and wait for the answer."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scrapeyard.cli.options import DEFAULT_URL, Input, Output, Pairs, ServerUrl, WholeRun
+
+if TYPE_CHECKING:
+    from scrapeyard.cli.client import Server
+
+_LONGEST_WAIT = 30.0
+"""One request; a longer wait is made of several, so that no server's limit stands in its way."""
+_FINAL = ("succeeded", "failed", "cancelled")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(scrape)
+
+
+def scrape(
+    target: Annotated[str, typer.Argument(help="A URL, or a scraper (site/task or site/task@version).")],
+    *,
+    pairs: Pairs = None,
+    given: Input = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help='How to fetch, as a JSON object or @file: {"max_age_seconds": 600, "proxy": "home"}.'),
+    ] = None,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for the end.", min=0.001, max=86_400)] = 300,
+    in_background: Annotated[
+        bool, typer.Option("--async", help="Do not wait: print the run's id, and the run goes on.")
+    ] = False,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="The same key and call run once.", show_default=False)
+    ] = None,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: WholeRun = False,
+    output: Output = None,
+) -> None:
+    """Run a scraper, or read a page, on a running server. Ctrl-C while it waits cancels the run."""
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.outputs import check_output
+
+    check_output(output)
+    server = Server(url)
+    body = _call(server, target, given, pairs or []) | _policy(policy)
+    headers = {"Idempotency-Key": key} if key is not None else {}
+    if in_background:
+        _submit(server, body, headers, as_json)
+        return
+    run = _Waiting(server, time.monotonic() + wait).answer(body, headers, target)
+    _finish(run, as_json, output)
+
+
+def _call(server: "Server", target: str, given: str | None, pairs: list[str]) -> dict[str, Any]:
+    from scrapeyard.cli.inputs import is_url, read_input
+
+    if is_url(target):
+        return {"url": target, "input": read_input(given, pairs, lambda: _schema(server, "builtin/page"))}
+    return {"scraper": target, "input": read_input(given, pairs, lambda: _schema(server, target))}
+
+
+def _policy(given: str | None) -> dict[str, Any]:
+    from scrapeyard.cli.inputs import read_object
+
+    return {} if given is None else {"policy": read_object(given, "--policy")}
+
+
+def _schema(server: "Server", target: str) -> dict[str, Any]:
+    from scrapeyard.cli.authoring.scrapers import path_of
+
+    return server.get(path_of(target.partition("@")[0])).get("input_schema") or {}
+
+
+def _submit(server: "Server", body: dict[str, Any], headers: dict[str, str], as_json: bool) -> None:
+    from scrapeyard.cli.output import show_json
+
+    _, handle = server.call("POST", "/api/scrape", body={**body, "wait": 0}, headers=headers)
+    if as_json:
+        show_json(handle)
+    else:
+        typer.echo(handle["id"])
+
+
+class _Waiting:
+    """One run, until it ends or the time is over."""
+
+    def __init__(self, server: "Server", until: float) -> None:
+        self._server = server
+        self._until = until
+
+    def answer(self, body: dict[str, Any], headers: dict[str, str], target: str) -> dict[str, Any]:
+        """The run as it stands at the end of the wait. Raises Refused or ServerUnreachable."""
+        from scrapeyard.cli.output import spinner
+
+        with spinner(f"scraping {target}"):
+            run = self._start(body, headers)
+            while run["status"] not in _FINAL and self._left() > 0:
+                run = self._look(run["id"])
+        return run
+
+    def _start(self, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+        from scrapeyard.cli.client import Refused
+
+        wait = min(self._left(), _LONGEST_WAIT)
+        call = {**body, "wait": wait, "on_disconnect": "cancel"}
+        try:
+            _, run = self._server.call("POST", "/api/scrape", body=call, headers=headers, patience=wait + 30)
+        except Refused as refusal:
+            if not refusal.document.get("exit_reason"):
+                raise
+            run = self._server.get(f"/api/scrape/{refusal.document['id']}")
+            run["remedy"] = refusal.document.get("remedy")
+        return dict(run)
+
+    def _look(self, run_id: str) -> dict[str, Any]:
+        from scrapeyard.cli.client import ServerUnreachable
+
+        wait = max(0.0, min(self._left(), _LONGEST_WAIT))
+        try:
+            return dict(self._server.get(f"/api/scrape/{run_id}", wait=wait, patience=wait + 30))
+        except ServerUnreachable as error:
+            raise ServerUnreachable(f"{error.message}; the run was accepted as {run_id}") from None
+        except KeyboardInterrupt:
+            self._server.call("DELETE", f"/api/scrape/{run_id}")
+            raise
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+
+def _finish(run: dict[str, Any], as_json: bool, output: Path | None) -> None:
+    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.outputs import write_result
+
+    remedy = str(run.pop("remedy", "") or "")
+    good = run["status"] == "succeeded"
+    if good and output is not None:
+        write_result(output, run["result"])
+    if as_json:
+        show_json(run)
+    elif good and output is None:
+        show_json(run["result"])
+    if not good:
+        _tell(run, remedy)
+        raise typer.Exit(1)
+    if run.get("error"):
+        from scrapeyard.cli.text import plain
+
+        typer.echo(f"scrapeyard: {plain(str(run['exit_reason']))}: {plain(str(run['error']['message']))}", err=True)
+
+
+def _tell(run: dict[str, Any], remedy: str) -> None:
+    from scrapeyard.cli.runs.summary import tell_bad_end
+
+    if run["status"] in _FINAL:
+        tell_bad_end(str(run["exit_reason"]), run["error"], remedy)
+        typer.echo(f"  more: scrapeyard runs explain {run['id']}", err=True)
+    else:
+        typer.echo(f"scrapeyard: not finished in time; it goes on: scrapeyard runs show {run['id']}", err=True)
