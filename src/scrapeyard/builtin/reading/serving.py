@@ -1,4 +1,5 @@
-"""The parser process: `python -m scrapeyard.builtin.reading.serving MEMORY_MB`. Reads pages from stdin, answers on stdout.
+"""The parser process: `python -m scrapeyard.builtin.reading.serving MEMORY_MB`. Pages come on stdin, answers leave by
+stdout.
 
 It lives until its pipe closes. Its worker kills it when a page takes too long, and it is killed by the kernel when its
 worker is gone. What it may allocate is limited, so that a page that makes the parser swell ends this process alone.

@@ -35,7 +35,7 @@ def serve(source: BinaryIO, answers: BinaryIO) -> None:
         send(protocol.FAULT, f"{type(error).__name__}: {error}".encode())
 
 
-def _make(source: BinaryIO, send: "lines.Send") -> None:
+def _make(source: BinaryIO, send: "protocol.Send") -> None:
     letter, body = _read(source)
     maker = Maker(protocol.decode_wish(body), lambda piece: send(protocol.DATA, piece))
     while letter != protocol.END:
