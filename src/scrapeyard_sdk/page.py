@@ -191,7 +191,7 @@ class Page:
 
     def meta(self) -> dict[str, Any]:
         """What the head and the headers say: title, description, robots, Open Graph, canonical, languages, …"""
-        from scrapeyard_sdk.extract.meta import read_meta
+        from scrapeyard_sdk.extract.page import read_meta
 
         headers = [("x-robots-tag", value) for value in self.headers.get_all("x-robots-tag")]
         return read_meta(self._parsed(), self.url, headers)

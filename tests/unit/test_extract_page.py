@@ -14,7 +14,7 @@ from scrapeyard.builtin.reading.bounds import MAX_HTML, MAX_LIGHT, bounded, is_l
 from scrapeyard.builtin.reading.page import MAX_FIELD, MAX_LINKS, extract_page
 from scrapeyard.builtin.reading.parts import FIELDS, MAX_TEXT, PARTS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard_sdk.extract.meta import Joiner
+from scrapeyard_sdk.extract.page import Joiner
 
 URL = "https://shop.example/dir/page"
 HTML = """<!doctype html>

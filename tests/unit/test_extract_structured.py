@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from scrapeyard_sdk.extract.lenient_json import MAX_DEPTH, MAX_SOURCE, read_json
-from scrapeyard_sdk.extract.scopes import read_microdata, read_rdfa
-from scrapeyard_sdk.extract.structured import read_structured
+from scrapeyard_sdk.extract.structured import read_microdata, read_rdfa, read_structured
 
 URL = "https://shop.example/p/1"
 MICRODATA = """

@@ -13,15 +13,17 @@ from scrapeyard.builtin.reading.bounds import bounded
 from scrapeyard.builtin.reading.markdown import to_markdown
 from scrapeyard.builtin.reading.parts import DEFAULT, MAX_TEXT
 from scrapeyard_sdk.extract.article import read_article
-from scrapeyard_sdk.extract.contents import (
+from scrapeyard_sdk.extract.page import (
+    MAX_FIELD,
     MAX_LINKS,
+    base_of,
     read_anchors,
     read_headings,
     read_images,
     read_links,
+    read_meta,
     read_text_facts,
 )
-from scrapeyard_sdk.extract.meta import MAX_FIELD, base_of, read_meta
 from scrapeyard_sdk.extract.structured import read_structured
 from scrapeyard_sdk.text import lines
 

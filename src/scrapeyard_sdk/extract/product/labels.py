@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from scrapeyard_sdk.extract.meta import folded
+from scrapeyard_sdk.extract.page import folded
 from scrapeyard_sdk.extract.product import words
-from scrapeyard_sdk.extract.product.findings import Finding
 from scrapeyard_sdk.extract.product.layout import ASIDE, Layout
-from scrapeyard_sdk.extract.product.values import gtin_of
+from scrapeyard_sdk.extract.product.values import Finding, gtin_of
 from scrapeyard_sdk.text import lines
 
 if TYPE_CHECKING:

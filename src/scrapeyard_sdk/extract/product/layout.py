@@ -1,15 +1,51 @@
-"""Where things stand on a page, from one walk over it: order, and what the names of the boxes around say."""
+"""Where things stand on a page: the heading that names it, the order of its boxes, breadcrumbs."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scrapeyard_sdk.extract.lenient_json import clean
+from scrapeyard_sdk.extract.page import folded
 from scrapeyard_sdk.extract.product import words
+from scrapeyard_sdk.extract.product.values import likeness, unique
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+_KINDS = (
+    (1.0, "h1"),
+    (0.5, "h2, [itemprop=name]"),
+    (0.3, "h3, h4, [class*=title i], [id*=title i], [class*=name i]"),
+)
+"""Selectors, the likeliest first, with what they weigh before their text is looked at."""
+_MAX_NODES = 200
+_LONGEST = 300
+_SURE = 2.0
+_ENOUGH = 0.8
+
+
+def find_heading(tree: "LexborHTMLParser", titles: Sequence[str]) -> "LexborNode | None":
+    """The heading most like the page's titles, or its first; None when nothing is a heading or like one."""
+    best: LexborNode | None = None
+    weight = _ENOUGH
+    for bonus, selector in _KINDS:
+        for node in tree.css(selector)[:_MAX_NODES]:
+            if (own := _weight(node, titles, bonus)) > weight:
+                best, weight = node, own
+        if weight > _SURE:
+            break
+    return best
+
+
+def _weight(node: "LexborNode", titles: Sequence[str], bonus: float) -> float:
+    text = folded(node.text()[: _LONGEST * 4])
+    if not text or len(text) > _LONGEST:
+        return 0.0
+    # A short text is in every title by chance.
+    trust = min(1.0, len(text) / 12)
+    return max((likeness(text, title) for title in titles), default=0.0) * trust * 2 + bonus
+
 
 MAX_NODES = 100_000
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
@@ -141,3 +177,27 @@ def _named(tag: str, names: str) -> int | None:
     if words.PRODUCT_AREA.search(names):
         flags |= AREA
     return flags
+
+
+# ruff: noqa: RUF001 - the letters of other scripts are meant
+
+
+_PLACES = '[aria-label*="breadcrumb" i], [class*="breadcrumb" i], [id*="breadcrumb" i], [class*="crumbs" i]'
+_MAX_PLACES = 20
+_MAX_CRUMBS = 20
+_MAX_CRUMB = 120
+
+
+def trail_seen(tree: "LexborHTMLParser") -> list[str]:
+    """Names, outermost first; empty when the page shows none."""
+    for place in tree.css(_PLACES)[:_MAX_PLACES]:
+        crumbs = _crumbs(place)
+        if len(crumbs) > 1:
+            return crumbs
+    return []
+
+
+def _crumbs(place: "LexborNode") -> list[str]:
+    nodes = place.css("li") or place.css("a, span")
+    texts = (folded(node.text(separator=" ")).strip(" />»›|·→") for node in nodes[: _MAX_CRUMBS * 3])
+    return unique((text for text in texts if 0 < len(text) <= _MAX_CRUMB), _MAX_CRUMBS)

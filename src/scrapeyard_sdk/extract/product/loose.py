@@ -5,9 +5,8 @@ A page full of products has many of them; one counts only where all that are not
 
 from typing import TYPE_CHECKING
 
-from scrapeyard_sdk.extract.product.findings import Finding
 from scrapeyard_sdk.extract.product.layout import ASIDE, Layout
-from scrapeyard_sdk.extract.product.values import amount_of, availability_of, gtin_of, text_of
+from scrapeyard_sdk.extract.product.values import Finding, amount_of, availability_of, gtin_of, text_of
 from scrapeyard_sdk.text import lines
 
 if TYPE_CHECKING:

@@ -11,21 +11,26 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapeyard_sdk.extract.currencies import iso_code
-from scrapeyard_sdk.extract.headings import find_heading
-from scrapeyard_sdk.extract.json_ld import read_json_ld
-from scrapeyard_sdk.extract.meta import absolute, base_of, folded, read_meta
-from scrapeyard_sdk.extract.product.address import code_in
-from scrapeyard_sdk.extract.product.findings import Finding, Subject
+from scrapeyard_sdk.extract.page import absolute, base_of, folded, read_meta
 from scrapeyard_sdk.extract.product.labels import labelled_in
-from scrapeyard_sdk.extract.product.layout import Layout
+from scrapeyard_sdk.extract.product.layout import Layout, find_heading, trail_seen
 from scrapeyard_sdk.extract.product.loose import loose_in
 from scrapeyard_sdk.extract.product.schema_org import product_in, trail_in
 from scrapeyard_sdk.extract.product.states import state_in
-from scrapeyard_sdk.extract.product.trail import trail_seen
-from scrapeyard_sdk.extract.product.values import amount_of, availability_of, first, in_or_out, text_of, unique
+from scrapeyard_sdk.extract.product.values import (
+    Finding,
+    Subject,
+    amount_of,
+    availability_of,
+    code_in,
+    first,
+    in_or_out,
+    text_of,
+    unique,
+)
 from scrapeyard_sdk.extract.product.visible import seen_in
 from scrapeyard_sdk.extract.product.words import BRAND
-from scrapeyard_sdk.extract.scopes import read_microdata, read_rdfa
+from scrapeyard_sdk.extract.structured import read_json_ld, read_microdata, read_rdfa
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from scrapeyard_sdk.extract.json_ld import items, kinds
-from scrapeyard_sdk.extract.product.findings import Finding, Subject
 from scrapeyard_sdk.extract.product.values import (
+    Finding,
+    Subject,
     amount_of,
     availability_of,
     first,
@@ -16,6 +16,7 @@ from scrapeyard_sdk.extract.product.values import (
     text_of,
     unique,
 )
+from scrapeyard_sdk.extract.structured import items, kinds
 
 Item = dict[str, Any]
 _PRODUCTS = frozenset(

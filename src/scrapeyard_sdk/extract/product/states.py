@@ -7,8 +7,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk.extract.lenient_json import Budget, plain
-from scrapeyard_sdk.extract.product.findings import Finding, Subject
-from scrapeyard_sdk.extract.product.values import amount_of, availability_of, first, gtin_of, likeness, text_of
+from scrapeyard_sdk.extract.product.values import (
+    Finding,
+    Subject,
+    amount_of,
+    availability_of,
+    first,
+    gtin_of,
+    likeness,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from scrapeyard_sdk.extract.lenient_json import clean
 from scrapeyard_sdk.extract.prices import parse_number, parse_price
@@ -146,3 +147,62 @@ def unique(values: Iterable[str | None], most: int) -> list[str]:
 
 def _some(values: Iterable[str | None]) -> Iterator[str]:
     return (value for value in values if value)
+
+
+@dataclass(kw_only=True)
+class Finding:
+    """One source's answer; None and empty for what it does not tell."""
+
+    source: str
+    name: str | None = None
+    price: Decimal | None = None
+    list_price: Decimal | None = None
+    high_price: Decimal | None = None
+    currency: str | None = None
+    availability: str | None = None
+    """In schema.org's words."""
+    sku: str | None = None
+    codes: list[str] = field(default_factory=list)
+    """Everything that stands under a label for `sku`."""
+    gtin: str | None = None
+    mpn: str | None = None
+    brand: str | None = None
+    category: str | None = None
+    description: str | None = None
+    condition: str | None = None
+    images: list[str] = field(default_factory=list)
+    rating: dict[str, Any] | None = None
+    attributes: dict[str, str] = field(default_factory=dict)
+    variants: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What the page itself says it is about; sources are held against it."""
+
+    url: str
+    names: tuple[str, ...]
+    """Heading, Open Graph title, title: the likeliest first."""
+    place: str
+    """Country, as in the domain; empty when unknown."""
+
+
+_TOKEN = re.compile(r"(?:[a-z]\d{1,6}[a-z])?([A-Za-z]{0,4}\d{5,20}|(?=[A-Z0-9]*\d)(?=[A-Z0-9]*[A-Z])[A-Z0-9]{8,14})")
+_KEYS = frozenset(
+    {"sku", "pid", "id", "productid", "product_id", "itemid", "item_id", "item", "p", "asin", "goodsno", "code"}
+)
+
+
+def code_in(url: str) -> str | None:
+    """The last token like an item's number: five digits or more, or capitals mixed with digits; None without one."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    asked = [value for name, value in parse_qsl(parts.query)[:50] if name.lower() in _KEYS]
+    segments = [segment for segment in unquote(parts.path).split("/") if segment]
+    for text in (*asked, *reversed(segments)):
+        tokens = [token for piece in re.split(r"[^A-Za-z0-9]+", text[:300]) if (token := _TOKEN.fullmatch(piece))]
+        if tokens:
+            return tokens[-1].group(1)
+    return None

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from scrapeyard_sdk.extract import currencies
 from scrapeyard_sdk.extract.prices import parse_price
 from scrapeyard_sdk.extract.product import words
-from scrapeyard_sdk.extract.product.findings import Finding
 from scrapeyard_sdk.extract.product.layout import AREA, ASIDE, NOW, OLD, OTHER, PRICE, Layout, Place
+from scrapeyard_sdk.extract.product.values import Finding
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
