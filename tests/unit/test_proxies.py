@@ -15,7 +15,7 @@ from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.route import Proxy
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
-from scrapeyard.model.proxies import read_proxy_url
+from scrapeyard.model.fetching import read_proxy_url
 from scrapeyard.settings import ProxyPool, ProxySettings
 
 

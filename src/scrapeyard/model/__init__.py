@@ -3,25 +3,30 @@
 from scrapeyard.model.environment import Environment, EnvironmentState, EnvironmentStatus
 from scrapeyard.model.exit_reasons import ExitReason, may_help_later
 from scrapeyard.model.fetching import Backoff, BudgetLimits, FetchPolicy
-from scrapeyard.model.ids import new_id
 from scrapeyard.model.run import (
     FINAL,
     Artifact,
+    Cancel,
+    CancelJob,
     Delivery,
     FetchTrace,
+    Invalidate,
     LogLine,
     Outcome,
     Priority,
+    Refresh,
     Run,
     RunError,
     RunStatus,
+    Signal,
+    SitesChanged,
     Timing,
     Usage,
     WorkerInfo,
+    new_id,
     status_of,
 )
 from scrapeyard.model.scraper import SCRAPER_ID, Defaults, Limits, Scraper, ScraperRef
-from scrapeyard.model.signals import Cancel, CancelJob, Invalidate, Refresh, Signal, SitesChanged
 
 __all__ = [
     "FINAL",

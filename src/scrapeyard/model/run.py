@@ -1,15 +1,7 @@
-"""A run: one execution of one scraper on one input.
+"""A run: one execution of one scraper on one input; and the signals that every process hears."""
 
-    queued ──► running ──► succeeded | failed | cancelled
-       ▲          │
-       └──────────┘  another attempt (the script asked, or its worker was lost)
-
-    queued ──► cancelled | failed      (cancelled before it started; scraper not found; attempts used up)
-
-`status` says where the run stands, `exit_reason` why it ended. Only a final status has an exit reason. The database
-enforces both with CHECK constraints, and every change of status is an UPDATE that names the states it may leave.
-"""
-
+import secrets
+import time
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +11,51 @@ from scrapeyard.model.environment import EnvironmentState
 from scrapeyard.model.exit_reasons import ExitReason
 from scrapeyard.model.fetching import FetchPolicy
 from scrapeyard.model.scraper import ScraperRef
+
+
+def new_id(prefix: str) -> str:
+    """A unique id such as `run_0199f0c2…`: 48 bits of milliseconds, then 80 random bits, in hex.
+
+    Ids made later sort later (to the millisecond), so the store pages by id alone.
+    """
+    return f"{prefix}_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
+
+
+class Cancel(Struct, frozen=True, kw_only=True, tag="cancel"):
+    """End this run wherever it is."""
+
+    run_id: str
+
+
+class CancelJob(Struct, frozen=True, kw_only=True, tag="cancel_job"):
+    """Kill what runs of this job, wherever it is; what has no outcome yet goes back to the store."""
+
+    job_id: str
+
+
+class Refresh(Struct, frozen=True, kw_only=True, tag="refresh"):
+    """Look at the scraper repository and at moved channels now; an empty id means all of it."""
+
+    scraper: str = ""
+    sender: str = ""
+    """The gateway that has looked already, and need not do so again."""
+
+
+class Invalidate(Struct, frozen=True, kw_only=True, tag="invalidate"):
+    """Forget kept pages: those of a URL (in its one spelling), those of a site, or with neither all of them."""
+
+    url: str = ""
+    site: str = ""
+
+
+class SitesChanged(Struct, frozen=True, kw_only=True, tag="sites"):
+    """Operators want a site treated in another way: read the store now."""
+
+    sender: str = ""
+    """The process that knows it already."""
+
+
+Signal = Cancel | CancelJob | Refresh | Invalidate | SitesChanged
 
 
 class RunStatus(StrEnum):

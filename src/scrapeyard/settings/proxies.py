@@ -6,8 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
-from scrapeyard.model.fetching import POOL
-from scrapeyard.model.proxies import read_endpoint, read_proxy_url
+from scrapeyard.model.fetching import POOL, read_endpoint, read_proxy_url
 from scrapeyard.settings.section import Section
 
 

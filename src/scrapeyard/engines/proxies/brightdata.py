@@ -8,7 +8,7 @@ authority, which the unlocker and, until an account is verified, residential zon
 """
 
 from scrapeyard.engines.proxies.place import Place
-from scrapeyard.model.proxies import ProxyAddress, read_endpoint
+from scrapeyard.model.fetching import ProxyAddress, read_endpoint
 from scrapeyard.settings import ProxyPool
 
 ENDPOINT = "brd.superproxy.io:33335"

@@ -15,7 +15,7 @@ from scrapeyard.engines.proxies import brightdata
 from scrapeyard.engines.proxies.health import Health
 from scrapeyard.engines.proxies.place import Place
 from scrapeyard.engines.route import Proxy
-from scrapeyard.model.proxies import read_proxy_url
+from scrapeyard.model.fetching import read_proxy_url
 from scrapeyard.settings import ProxyPool
 
 _MOST_RENEWALS = 1000

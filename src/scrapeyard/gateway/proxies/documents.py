@@ -7,7 +7,7 @@ from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.engines.proxies import brightdata
 from scrapeyard.engines.proxies.stored import KeptPools
 from scrapeyard.gateway.runs.documents import instant
-from scrapeyard.model.proxies import read_proxy_url
+from scrapeyard.model.fetching import read_proxy_url
 from scrapeyard.settings import ProxyPool
 from scrapeyard.store.ports.runs import PoolStanding, Store, Use
 
