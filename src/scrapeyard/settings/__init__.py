@@ -7,18 +7,30 @@ two underscores: `SCRAPEYARD_WORKER__SLOTS=8`. Well-known names (`DATABASE_URL`,
 ours; ours win. Unknown keys are refused.
 """
 
-from scrapeyard.settings.blobs import BlobSettings
-from scrapeyard.settings.dispatching import JobSettings, RetentionSettings, WebhookSettings
-from scrapeyard.settings.display import describe
-from scrapeyard.settings.engine import BudgetSettings, CacheSettings, EscalationSettings, HttpSettings, SiteSettings
-from scrapeyard.settings.gateway import GatewaySettings
-from scrapeyard.settings.hiding import hide_password, hide_user, redacted
+from scrapeyard.settings.display import describe, hide_password, hide_user, redacted
+from scrapeyard.settings.engine import (
+    BudgetSettings,
+    CacheSettings,
+    EscalationSettings,
+    HttpSettings,
+    ProxyPool,
+    ProxySettings,
+    SiteSettings,
+)
 from scrapeyard.settings.loading import ALIASES, CONFIG_FILE, PREFIX, load
-from scrapeyard.settings.proxies import ProxyPool, ProxySettings
-from scrapeyard.settings.repository import EnvironmentSettings, RepositorySettings, SourceSettings
+from scrapeyard.settings.repository import BlobSettings, EnvironmentSettings, RepositorySettings, SourceSettings
 from scrapeyard.settings.section import Section
-from scrapeyard.settings.server import LimitSettings, SandboxSettings, WorkerSettings
-from scrapeyard.settings.telemetry import LogSettings, TelemetrySettings
+from scrapeyard.settings.server import (
+    GatewaySettings,
+    JobSettings,
+    LimitSettings,
+    LogSettings,
+    RetentionSettings,
+    SandboxSettings,
+    TelemetrySettings,
+    WebhookSettings,
+    WorkerSettings,
+)
 from scrapeyard.settings.tree import Settings
 
 __all__ = [

@@ -1,11 +1,27 @@
-"""Settings of workers: what they take, the walls around children, and what a run may use."""
+"""Settings of the roles: gateway, worker, dispatcher; and of logs and traces."""
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, SecretStr, field_validator
 
 from scrapeyard.model import Limits
 from scrapeyard.settings.section import Section
+
+
+class GatewaySettings(Section):
+    """The HTTP API."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    wait_seconds: float = Field(30, gt=0, le=300, description="How long a call waits when it does not say.")
+    max_wait_seconds: float = Field(300, gt=0, le=3600, description="The longest a call may wait.")
+    max_body_mb: float = Field(10, gt=0, le=1024, description="Larger request bodies are refused before they are read.")
+    max_upload_mb: float = Field(2048, gt=0, le=20_480, description="The same for lists of items that are uploaded.")
+    max_urls: int = Field(1000, ge=1, le=100_000, description="URLs in one call.")
+    max_backlog: int = Field(10_000, ge=1, description="Runs that may wait in one lane; beyond it calls get 503.")
+    max_waiting: int = Field(2000, ge=1, description="Calls that may wait for an answer at once; beyond it 429.")
+    max_streams: int = Field(500, ge=1, description="Jobs that may be watched live at once; beyond it 429.")
+    cors_origins: tuple[str, ...] = Field((), description="Origins that browsers may call from; `*` for any.")
 
 
 class WorkerSettings(Section):
@@ -52,3 +68,59 @@ class LimitSettings(Section):
     def as_limits(self) -> Limits:
         """The same as the model's noun."""
         return Limits(**self.model_dump())
+
+
+class JobSettings(Section):
+    """How the items of jobs reach workers."""
+
+    tick_seconds: float = Field(0.05, ge=0.01, le=1, description="Between looks at what may be handed out.")
+    batch_seconds: float = Field(1, gt=0, le=60, description="Of one slot's time that items handed out together take.")
+    batch_items: int = Field(1000, ge=1, le=1000, description="Items handed out together at most.")
+    window: float = Field(0.5, gt=0, le=100, description="Batches that wait in a lane for each slot of its workers.")
+
+
+class WebhookSettings(Section):
+    """Telling receivers what happened to jobs and runs."""
+
+    secret: SecretStr = Field(
+        SecretStr(""), description="Signs what is sent for calls that bring no secret of their own; empty: they must."
+    )
+    timeout_seconds: float = Field(10, gt=0, le=120, description="For one attempt, from connecting to the answer.")
+    first_seconds: float = Field(10, gt=0, le=3600, description="Before the second attempt; doubles with each.")
+    cap_seconds: float = Field(3600, gt=0, le=86_400, description="No wait between attempts is longer.")
+    give_up_hours: float = Field(24, ge=0, le=720, description="How long a message is tried.")
+    concurrency: int = Field(16, ge=1, le=256, description="Messages on their way at once, to all receivers.")
+    allow_hosts: tuple[str, ...] = Field(
+        (), description="Hosts or networks (CIDR) that may be told though private, beside http.allow_hosts."
+    )
+
+    @field_validator("secret")
+    @classmethod
+    def _is_long(cls, secret: SecretStr) -> SecretStr:
+        if 0 < len(secret.get_secret_value()) < 16:
+            raise ValueError("shorter than 16 characters can be guessed; take a longer one")
+        return secret
+
+
+class RetentionSettings(Section):
+    """How long things are kept."""
+
+    runs_days: float = Field(7, gt=0, description="Final runs with their logs, results and artifacts.")
+    keys_hours: float = Field(24, gt=0, description="Idempotency keys.")
+    jobs_days: float = Field(30, gt=0, description="Final jobs with their items, results, artifacts and exports.")
+    webhooks_days: float = Field(7, gt=0, description="Messages to receivers of webhooks, once taken or given up.")
+    usage_days: float = Field(90, ge=31, description="What was received from sites and through proxies, by day.")
+
+
+class LogSettings(Section):
+    """Logs, on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level shown.")
+    format: Literal["auto", "human", "json"] = Field("auto", description="auto: human on a terminal, JSON otherwise.")
+    lang: Literal["en", "ko"] = Field("en", description="Language of the messages.")
+
+
+class TelemetrySettings(Section):
+    """Traces."""
+
+    otlp_endpoint: str = Field("", description="OTLP over HTTP, e.g. http://127.0.0.1:4318; empty: no traces.")

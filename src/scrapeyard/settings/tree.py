@@ -4,15 +4,27 @@ from pathlib import Path
 
 from pydantic import Field, SecretStr
 
-from scrapeyard.settings.blobs import BlobSettings
-from scrapeyard.settings.dispatching import JobSettings, RetentionSettings, WebhookSettings
-from scrapeyard.settings.engine import BudgetSettings, CacheSettings, EscalationSettings, HttpSettings, SiteSettings
-from scrapeyard.settings.gateway import GatewaySettings
-from scrapeyard.settings.proxies import ProxySettings
-from scrapeyard.settings.repository import EnvironmentSettings, RepositorySettings
+from scrapeyard.settings.engine import (
+    BudgetSettings,
+    CacheSettings,
+    EscalationSettings,
+    HttpSettings,
+    ProxySettings,
+    SiteSettings,
+)
+from scrapeyard.settings.repository import BlobSettings, EnvironmentSettings, RepositorySettings
 from scrapeyard.settings.section import Section
-from scrapeyard.settings.server import LimitSettings, SandboxSettings, WorkerSettings
-from scrapeyard.settings.telemetry import LogSettings, TelemetrySettings
+from scrapeyard.settings.server import (
+    GatewaySettings,
+    JobSettings,
+    LimitSettings,
+    LogSettings,
+    RetentionSettings,
+    SandboxSettings,
+    TelemetrySettings,
+    WebhookSettings,
+    WorkerSettings,
+)
 
 
 class Settings(Section):
