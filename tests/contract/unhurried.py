@@ -16,7 +16,7 @@ TIMEOUTS: dict[str, object] = {
     "scrapeyard.dispatch.webhooks.webhooks.ROUND_SECONDS": PATIENCE,
     "scrapeyard.engines.cache.redis.ANSWER_SECONDS": PATIENCE,
     "scrapeyard.engines.escalation.redis.ANSWER_SECONDS": PATIENCE,
-    "scrapeyard.redis.link.CONNECT_SECONDS": PATIENCE,
+    "scrapeyard.redis.connection.CONNECT_SECONDS": PATIENCE,
     "scrapeyard.sandbox.handles.parent._FORK_PATIENCE": PATIENCE,
     "scrapeyard.sandbox.handles.session._EXIT_PATIENCE": PATIENCE,
     "scrapeyard.sandbox.handles.zygote._HELLO_PATIENCE": PATIENCE,

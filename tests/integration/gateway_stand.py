@@ -30,7 +30,7 @@ from scrapeyard.model import (
     Usage,
     WorkerInfo,
 )
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.archive.loading import Terms
@@ -92,7 +92,7 @@ class Stand:
     async def reply(self, delivery: Delivery, outcome: Outcome) -> None:
         """Tell the gateway that waits, if one does."""
         if delivery.reply_to:
-            await self.queue.send(channels.replies(delivery.reply_to), channels.encode(outcome))
+            await self.queue.send(messages.replies(delivery.reply_to), messages.encode(outcome))
 
 
 def outcome_of(delivery: Delivery, reason: ExitReason = ExitReason.SUCCEEDED, **more: Any) -> Outcome:

@@ -14,7 +14,7 @@ import pytest_asyncio
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.model import Backoff, BudgetLimits, CancelJob, ExitReason, RunError
 from scrapeyard.model.job import BreakerPolicy, Item, ItemStatus, JobStatus
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.results import artifacts
 from scrapeyard.sandbox.handles import parent, zygote
 from tests.contract.sandboxes import descendants, eventually
@@ -204,7 +204,7 @@ async def test_a_killed_job_leaves_no_child_and_loses_no_item(yard: BatchYard) -
     worker = yard.platform.worker
     assert worker is not None
     await yard.store.cancel_job(job_id, True, time.time())
-    await worker._queue.send(channels.SIGNALS, channels.encode(CancelJob(job_id=job_id)))
+    await worker._queue.send(messages.SIGNALS, messages.encode(CancelJob(job_id=job_id)))
     job = await soon(lambda: yard.store.job(job_id), lambda job: job.status is JobStatus.CANCELLED)
     assert job.counts.success + job.counts.cancelled == 4, "none came to its own end, which would be an error"
     assert job.counts.success <= 1

@@ -21,7 +21,7 @@ from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, FetchPolicy, Invalidate, Scraper, ScraperRef
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import CacheSettings, HttpSettings
 from tests.leaks import PATIENCE
@@ -564,7 +564,7 @@ class TestWorkers:
                 "all": Invalidate(),
             }[what]
             async with asyncio.timeout(PATIENCE):  # it is told, and nobody would find out by itself later
-                await queue.send(channels.SIGNALS, channels.encode(signal))
+                await queue.send(messages.SIGNALS, messages.encode(signal))
                 assert [await forgot.get(), await forgot.get()] == [signal, signal]
             assert [(await worker(stand.get("/count"), HOUR)).body for worker in workers] == [b"2", b"2"]
 

@@ -16,7 +16,7 @@ from scrapeyard.engines.cache.port import KeptPage, PageKey, PageStore
 from scrapeyard.engines.cache.redis import RedisPages
 from scrapeyard.gateway.app import create_app
 from scrapeyard.model import Invalidate, Priority
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import CacheSettings, GatewaySettings, Settings
 from tests.integration.gateway_stand import open_services

@@ -13,7 +13,7 @@ import pytest
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.model import ExitReason, LogLine, Priority
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import GatewaySettings, Settings
 from scrapeyard.store.ports.runs import Ending
@@ -66,8 +66,8 @@ async def test_a_run_is_followed_to_its_end_over_a_socket(tmp_path: Path) -> Non
             lines = stream.aiter_text()
             received = await anext(lines)
             assert parse(received)[0][0] == "status"
-            await queue.send(channels.events(delivery.run_id), b'{"type":"log","text":"hi"}')
-            await queue.send(channels.events(delivery.run_id), b"nonsense")
+            await queue.send(messages.events(delivery.run_id), b'{"type":"log","text":"hi"}')
+            await queue.send(messages.events(delivery.run_id), b"nonsense")
             await services.store.finish([Ending(run=run_of(delivery), outcome=outcome_of(delivery))])
             received += "".join([piece async for piece in lines])
     assert [name for name, _ in parse(received)] == ["status", "log", "end"]
@@ -80,10 +80,10 @@ async def test_a_reader_that_hangs_up_leaves_nothing_behind(tmp_path: Path) -> N
         run_id = (await client.post("/api/scrape", json={"url": URL, "wait": 0})).json()["id"]
         async with client.stream("GET", f"/api/scrape/{run_id}/events") as stream:
             await anext(stream.aiter_text())
-            assert channels.events(run_id) in queue._listeners.channels()
+            assert messages.events(run_id) in queue._listeners.channels()
         await client.aclose()
         async with asyncio.timeout(PATIENCE):
-            while channels.events(run_id) in queue._listeners.channels():
+            while messages.events(run_id) in queue._listeners.channels():
                 await asyncio.sleep(0.01)
             while server._gateway.waiters.count:
                 await asyncio.sleep(0.01)

@@ -15,7 +15,7 @@ from scrapeyard.blobs import keys
 from scrapeyard.inputs.source import source_of
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import Batch, JobStatus
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.settings import GatewaySettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand, worker, write_scraper
 from tests.integration.job_desk import get, outcome_of, post, read, urls, work
@@ -343,7 +343,7 @@ async def test_a_job_is_paused_and_goes_on(stand: Stand) -> None:
     place = f"/api/jobs/{job['id']}"
     assert (job["status"], job["counts"]["total"], job["reading"]) == ("paused", 3, False)
     assert await work(stand.store, job["id"]) == 0
-    async with stand.queue.listen(channels.FEED) as heard:
+    async with stand.queue.listen(messages.FEED) as heard:
         assert (await post(stand.client, f"{place}/resume"))["status"] == "running"
         await asyncio.wait_for(anext(heard), PATIENCE)
     for _ in range(2):
@@ -382,10 +382,10 @@ async def test_killing_tells_the_workers(stand: Stand) -> None:
     job = await post(stand.client, items=urls(1))
     await stand.store.cut(Batch(id="batch_1", job_id=job["id"], left=1, queued_at=1.0), 1.0)
     await stand.store.take_batch("batch_1", "w1", 1.0, 9e9)
-    async with stand.queue.listen(channels.SIGNALS) as heard:
+    async with stand.queue.listen(messages.SIGNALS) as heard:
         stopping = await post(stand.client, f"/api/jobs/{job['id']}/cancel?mode=kill")
         assert stopping["status"] == "cancelling"
-        signal = channels.decode_signal(await asyncio.wait_for(anext(heard), PATIENCE))
+        signal = messages.decode_signal(await asyncio.wait_for(anext(heard), PATIENCE))
     assert (type(signal).__name__, signal.job_id) == ("CancelJob", job["id"])  # type: ignore[union-attr]
 
 

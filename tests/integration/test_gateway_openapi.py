@@ -35,7 +35,7 @@ from scrapeyard.gateway.webhooks.schemas import DELIVERY_ID
 from scrapeyard.model import Delivery, ExitReason, LogLine, Priority, RunError, RunStatus
 from scrapeyard.model.job import ITEM_KEY, ExportWish, JobStatus
 from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
 from scrapeyard.settings import GatewaySettings, Settings
@@ -143,7 +143,7 @@ class Yard:
         outcome = outcome_of(delivery, reason, error=error, logs=lines)
         await services.store.finish([Ending(run=run_of(delivery), outcome=outcome)])
         if delivery.reply_to:
-            await services.queue.send(channels.replies(delivery.reply_to), channels.encode(outcome))
+            await services.queue.send(messages.replies(delivery.reply_to), messages.encode(outcome))
         self.run_ids.append(delivery.run_id)
 
 

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from scrapeyard.model import Refresh
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from tests.integration.gateway_stand import Stand, open_stand, worker
 
 
@@ -68,9 +68,9 @@ async def test_refresh_finds_new_scrapers_and_tells_the_workers(stand: Stand, tm
     home.mkdir()
     (home / "scraper.toml").write_text('id = "shop/list"\nversion = "1.0.0"\n')
     (home / "scraper.py").write_text("def run(ctx):\n    return 1\n")
-    async with stand.queue.listen(channels.SIGNALS) as signals:
+    async with stand.queue.listen(messages.SIGNALS) as signals:
         response = await stand.client.post("/api/scrapers/refresh")
-        assert channels.decode_signal(await anext(signals)) == Refresh(sender="gw1")
+        assert messages.decode_signal(await anext(signals)) == Refresh(sender="gw1")
     assert "shop/list" in [one["id"] for one in response.json()["scrapers"]]
 
 

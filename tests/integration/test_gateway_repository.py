@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scrapeyard.model import EnvironmentState, EnvironmentStatus, Refresh
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import RepositorySettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand, worker, write_scraper
@@ -141,10 +141,10 @@ def signed(body: bytes, event: str = "push", secret: str = SECRET) -> dict[str, 
 async def test_a_hook_is_answered_at_once_and_makes_everyone_look(stand: Stand, tmp_path: Path) -> None:
     write_scraper(tmp_path, "1.7.0", "shop/pushed")
     body = b'{"ref": "refs/heads/main"}'
-    async with stand.queue.listen(channels.SIGNALS) as signals:
+    async with stand.queue.listen(messages.SIGNALS) as signals:
         answered = await stand.client.post("/api/scrapers/refresh", content=body, headers=signed(body))
         assert (answered.status_code, answered.json()) == (202, {"event": "push", "refreshing": True})
-        assert channels.decode_signal(await anext(signals)) == Refresh(sender="gw1")
+        assert messages.decode_signal(await anext(signals)) == Refresh(sender="gw1")
     async with asyncio.timeout(PATIENCE):
         while (await get(stand, HERE))["version"] != "1.7.0":
             await asyncio.sleep(0.02)

@@ -19,7 +19,7 @@ from scrapeyard.model import (
     Usage,
     new_id,
 )
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from tests.integration.gateway_stand import Stand, open_stand, outcome_of, run_of
 from tests.leaks import PATIENCE
 
@@ -129,9 +129,9 @@ async def test_odd_queries_are_4xx(stand: Stand, query: str) -> None:
 
 async def test_deleting_a_queued_run_cancels_it_and_may_be_repeated(stand: Stand) -> None:
     delivery = await submit(stand)
-    async with stand.queue.listen(channels.SIGNALS) as signals:
+    async with stand.queue.listen(messages.SIGNALS) as signals:
         response = await stand.client.delete(f"/api/scrape/{delivery.run_id}")
-        assert channels.decode_signal(await anext(signals)) == Cancel(run_id=delivery.run_id)
+        assert messages.decode_signal(await anext(signals)) == Cancel(run_id=delivery.run_id)
     assert (response.status_code, response.json()["status"]) == (200, "cancelled")
     again = await stand.client.delete(f"/api/scrape/{delivery.run_id}")
     assert again.json() == response.json()

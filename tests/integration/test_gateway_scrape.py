@@ -10,7 +10,7 @@ import pytest
 
 from scrapeyard.gateway.runs.waiting import Call, Wake
 from scrapeyard.model import Cancel, ExitReason, Priority, RunError, RunStatus
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.settings import GatewaySettings, Settings
 from tests.integration.gateway_stand import Stand, open_stand, outcome_of, raw, worker
 from tests.leaks import PATIENCE
@@ -109,11 +109,11 @@ async def test_a_wait_that_is_over_answers_202_with_a_durable_handle_and_the_run
 
 
 async def test_on_timeout_cancel_cancels_and_answers_504(stand: Stand) -> None:
-    async with stand.queue.listen(channels.SIGNALS) as signals:
+    async with stand.queue.listen(messages.SIGNALS) as signals:
         response = await post(stand, {"url": URL, "wait": 0.05, "on_timeout": "cancel"})
         assert (response.status_code, response.json()["code"]) == (504, "wait_timeout")
         run_id = response.json()["id"]
-        assert channels.decode_signal(await anext(signals)) == Cancel(run_id=run_id)
+        assert messages.decode_signal(await anext(signals)) == Cancel(run_id=run_id)
     kept = await stand.store.get(run_id)
     assert kept is not None
     assert kept.status is RunStatus.CANCELLED
@@ -314,6 +314,6 @@ async def test_stopping_answers_those_who_wait_with_durable_handles(stand: Stand
 async def test_a_reply_that_is_nonsense_harms_nobody(stand: Stand) -> None:
     call = post(stand, {"url": URL})
     delivery = await stand.take()
-    await stand.queue.send(channels.replies("gw1"), b"\xff{")
+    await stand.queue.send(messages.replies("gw1"), b"\xff{")
     await stand.reply(delivery, outcome_of(delivery))
     assert (await call).status_code == 200

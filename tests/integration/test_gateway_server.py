@@ -12,7 +12,7 @@ from scrapeyard.errors import SettingsInvalid
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.model import Cancel, Delivery, Priority, RunStatus
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.settings import GatewaySettings, Settings
 from tests.integration.gateway_stand import open_services, outcome_of
 from tests.leaks import PATIENCE
@@ -58,10 +58,10 @@ async def hang_up(server: GatewayServer, body: bytes, services: GatewayServices)
 
 
 async def test_a_caller_that_hangs_up_cancels_its_run_if_it_asked_so(tmp_path: Path) -> None:
-    async with serving(tmp_path) as (server, services), services.queue.listen(channels.SIGNALS) as signals:
+    async with serving(tmp_path) as (server, services), services.queue.listen(messages.SIGNALS) as signals:
         delivery = await hang_up(server, b'{"url":"https://a.example","on_disconnect":"cancel"}', services)
         async with asyncio.timeout(PATIENCE):
-            assert channels.decode_signal(await anext(signals)) == Cancel(run_id=delivery.run_id)
+            assert messages.decode_signal(await anext(signals)) == Cancel(run_id=delivery.run_id)
         run = await services.store.get(delivery.run_id)
         assert run is not None
         assert run.status is RunStatus.CANCELLED
@@ -133,7 +133,7 @@ async def test_many_callers_each_get_their_own_answer(tmp_path: Path) -> None:
             for _ in range(50):
                 delivery = await take(services)
                 outcome = outcome_of(delivery, result=delivery.input)
-                await services.queue.send(channels.replies(delivery.reply_to), channels.encode(outcome))
+                await services.queue.send(messages.replies(delivery.reply_to), messages.encode(outcome))
 
         worker = asyncio.create_task(work())
         calls = [client.post(f"{server.url}/api/scrape", json={"url": f"{URL}?{n}"}) for n in range(50)]

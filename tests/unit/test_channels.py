@@ -18,14 +18,14 @@ from scrapeyard.model import (
     Signal,
     SitesChanged,
 )
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 
 
 @pytest.mark.parametrize(
     "signal", [Cancel(run_id="run_1"), Refresh(), Refresh(scraper="shop/product"), SitesChanged(sender="sites_1")]
 )
 def test_a_signal_comes_out_as_it_went_in(signal: Signal) -> None:
-    assert channels.decode_signal(channels.encode(signal)) == signal
+    assert messages.decode_signal(messages.encode(signal)) == signal
 
 
 def test_an_outcome_comes_out_as_it_went_in() -> None:
@@ -40,14 +40,14 @@ def test_an_outcome_comes_out_as_it_went_in() -> None:
         logs=(LogLine(at_ms=1.0, stream="log", text="line\n\x00", fields={"k": [1, None]}),),
         retry_after=0.0,
     )
-    got = channels.decode_outcome(channels.encode(outcome))
+    got = messages.decode_outcome(messages.encode(outcome))
     assert got == outcome
     assert got.result is not None
     assert bytes(got.result) == b'{"b" : 1.0, "a":[ ]}'
 
 
 def test_channels_of_different_receivers_are_apart() -> None:
-    names = {channels.SIGNALS, channels.replies("a"), channels.replies("b"), channels.events("a"), channels.events("b")}
+    names = {messages.SIGNALS, messages.replies("a"), messages.replies("b"), messages.events("a"), messages.events("b")}
     assert len(names) == 5
 
 
@@ -67,7 +67,7 @@ def test_channels_of_different_receivers_are_apart() -> None:
 )
 def test_what_is_no_signal_is_refused(message: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
-        channels.decode_signal(message)
+        messages.decode_signal(message)
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_what_is_no_signal_is_refused(message: bytes) -> None:
 )
 def test_what_is_no_outcome_is_refused(message: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
-        channels.decode_outcome(message)
+        messages.decode_outcome(message)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_survived(message: bytes) -> None:
-    for decode in (channels.decode_signal, channels.decode_outcome):
+    for decode in (messages.decode_signal, messages.decode_outcome):
         try:
             decode(message)
         except msgspec.MsgspecError:

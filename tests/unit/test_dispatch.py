@@ -17,7 +17,7 @@ from scrapeyard.dispatch.submit import Order, build_runs
 from scrapeyard.dispatch.upkeep.missing import GRACE_SECONDS
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Outcome, Priority, Run, RunStatus, new_id
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.runs import Ending, KeyedAnswer, Meter
@@ -109,9 +109,9 @@ async def test_an_expired_lease_goes_to_another_attempt(yard: Yard) -> None:
 async def test_a_lost_worker_without_attempts_left_ends_the_run_and_tells_the_caller(yard: Yard) -> None:
     run = await begin(yard, max_attempts=1, reply_to="gw1")
     yard.clock.now += 16
-    async with yard.queue.listen(channels.replies("gw1")) as replies:
+    async with yard.queue.listen(messages.replies("gw1")) as replies:
         await yard.dispatcher.round()
-        outcome = channels.decode_outcome(await anext(replies))
+        outcome = messages.decode_outcome(await anext(replies))
     assert (outcome.run_id, outcome.exit_reason, outcome.retry_after) == (run.id, ExitReason.LOST_WORKER, None)
     ended = await got(yard, run)
     assert (ended.status, ended.exit_reason) == (RunStatus.FAILED, ExitReason.LOST_WORKER)

@@ -18,7 +18,7 @@ from scrapeyard.gateway.runs.inputs import InputChecks
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.runs.tracing import traceparent
 from scrapeyard.model import ExitReason, Limits, Outcome, Run, RunStatus, Scraper, ScraperRef, Timing
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import GatewaySettings
 
@@ -103,10 +103,10 @@ def test_an_input_without_a_schema_is_still_bounded(monkeypatch: pytest.MonkeyPa
 
 def test_an_outcome_survives_the_wire_with_its_result_byte_for_byte() -> None:
     sent = Outcome(run_id="r", attempt=1, exit_reason=ExitReason.SUCCEEDED, result=Raw(b'{"a" : 1.0}'))
-    heard = channels.decode_outcome(channels.encode(sent))
+    heard = messages.decode_outcome(messages.encode(sent))
     assert heard.result is not None
     assert bytes(heard.result) == b'{"a" : 1.0}'
-    without = channels.decode_outcome(channels.encode(Outcome(run_id="r", attempt=1, exit_reason=ExitReason.FAILED)))
+    without = messages.decode_outcome(messages.encode(Outcome(run_id="r", attempt=1, exit_reason=ExitReason.FAILED)))
     assert (without.result, type(without)) == (None, Outcome)
 
 

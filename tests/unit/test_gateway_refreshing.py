@@ -10,7 +10,7 @@ import pytest
 from scrapeyard.errors import QueueUnavailable, StoreUnavailable, Unavailable
 from scrapeyard.gateway.scrapers.refresh import Refreshing
 from scrapeyard.model import Refresh
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue import moves
 from scrapeyard.repository.catalogue.moves import MovedChannels
@@ -85,14 +85,14 @@ async def test_a_storm_is_one_look_under_way_and_one_that_waits(
 ) -> None:
     refreshing = refreshing_of(moved_of(store, queue, catalogue), queue, catalogue)
     catalogue.may_end.clear()
-    async with queue.listen(channels.SIGNALS) as signals:
+    async with queue.listen(messages.SIGNALS) as signals:
         first = asyncio.create_task(refreshing.refresh())
         await catalogue.until(lambda: catalogue.begun == 1)
         rest = [asyncio.create_task(refreshing.refresh()) for _ in range(100)]
         catalogue.may_end.set()
         await asyncio.gather(first, *rest)
         assert catalogue.begun == 2
-        told = [channels.decode_signal(await anext(signals)) for _ in range(2)]
+        told = [messages.decode_signal(await anext(signals)) for _ in range(2)]
         assert told == [Refresh(sender="gw1")] * 2
     await refreshing.stop()
 
@@ -168,11 +168,11 @@ async def test_what_others_say_is_heard_and_not_said_again(
 ) -> None:
     refreshing = refreshing_of(moved_of(store, queue, catalogue), queue, catalogue)
     await refreshing.start()
-    async with queue.listen(channels.SIGNALS) as signals:
-        for message in (b"nonsense", channels.encode(Refresh(sender="gw1")), channels.encode(Refresh(sender="gw2"))):
-            await queue.send(channels.SIGNALS, message)
+    async with queue.listen(messages.SIGNALS) as signals:
+        for message in (b"nonsense", messages.encode(Refresh(sender="gw1")), messages.encode(Refresh(sender="gw2"))):
+            await queue.send(messages.SIGNALS, message)
         await catalogue.until(lambda: catalogue.begun == 1)
-        await queue.send(channels.SIGNALS, b"last")
+        await queue.send(messages.SIGNALS, b"last")
         assert [await anext(signals) for _ in range(4)][-1] == b"last"
     assert catalogue.begun == 1
     await refreshing.stop()

@@ -4,7 +4,7 @@ import msgspec
 
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import ExitReason, Outcome, Run
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.telemetry.events import get_log
 
@@ -18,8 +18,8 @@ async def announce(queue: Queue, run: Run) -> None:
     """
     try:
         if run.reply_to:
-            await queue.send(channels.replies(run.reply_to), channels.encode(_outcome(run)))
-        await queue.send(channels.events(run.id), _status(run))
+            await queue.send(messages.replies(run.reply_to), messages.encode(_outcome(run)))
+        await queue.send(messages.events(run.id), _status(run))
     except QueueUnavailable as error:
         log.warning("dispatch.announce_failed", run=run.id, error=error.message)
 

@@ -1,14 +1,18 @@
-"""Getting at a Redis server: connections by URL, and what is said in the log when it is away."""
+"""Connections to Redis: by URL, shared by many callers, and restored after an outage."""
 
 import asyncio
+import math
 import random
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from hiredis import pack_command
+from msgspec import Struct
 from redis.asyncio.connection import AbstractConnection, Connection, parse_url
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.telemetry.events import Log
@@ -83,3 +87,182 @@ def pauses() -> Iterator[float]:
     while True:
         yield round(longest * random.uniform(0.5, 1.0), 3)  # noqa: S311 - spreads load, hides nothing
         longest = min(longest * 2, LONGEST_PAUSE_SECONDS)
+
+
+CONNECT_SECONDS = 5.0
+
+Command = tuple[str | bytes | int, ...]
+_UNHEARD: Command = ("CLIENT", "REPLY", "SKIP")
+
+
+class LinkLost(Exception):
+    """The connection is not there, or went before the answer came. Whether the command was done is not known."""
+
+
+class Link:
+    """Keeps one connection alive in a task of its own. What is said on it is left to the classes below it."""
+
+    def __init__(self, dial: Callable[[], AbstractConnection], outage: Outage) -> None:
+        self._dial = dial
+        self._outage = outage
+        self._connection: AbstractConnection | None = None
+        self._ready = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._why = "not connected yet"
+
+    def start(self) -> None:
+        """Begin to connect; returns at once."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._stay())
+
+    async def stop(self) -> None:
+        """Close the connection."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
+            self._outage.forget(self)
+
+    async def ready(self, until: float) -> None:
+        """Wait for the connection. Raises LinkLost when there is none at `until`, in the loop's time."""
+        if self._ready.is_set():
+            return
+        try:
+            async with asyncio.timeout_at(until):
+                await self._ready.wait()
+        except TimeoutError:
+            raise LinkLost(self._why) from None
+
+    @property
+    def is_up(self) -> bool:
+        """Whether there is a connection now, as far as is known."""
+        return self._ready.is_set()
+
+    def drop(self) -> None:
+        """Give up this connection, which does not answer, and make a new one."""
+        self._ready.clear()
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            closing = asyncio.ensure_future(connection.disconnect(nowait=True))
+            closing.add_done_callback(lambda done: done.exception())
+
+    async def _greet(self, connection: AbstractConnection) -> None:
+        """Say what must be said first on a new connection."""
+
+    def _hear(self, reply: Any) -> None:
+        """Something came; an error reply comes as an exception object."""
+
+    def _lose(self) -> None:
+        """The connection is gone."""
+
+    async def _stay(self) -> None:
+        tries = pauses()
+        while True:
+            try:
+                connection = await self._connect()
+                tries = pauses()
+                await self._listen(connection)
+            except (RedisError, OSError, TimeoutError) as error:
+                pause = next(tries)
+                self._why = str(error) or type(error).__name__
+                self._outage.down(self, error, pause)
+                await self._outage.pause(pause)
+
+    async def _connect(self) -> AbstractConnection:
+        connection = self._dial()
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await connection.connect()  # type: ignore[no-untyped-call]
+                await self._greet(connection)
+        except BaseException:
+            self._connection = None
+            await connection.disconnect(nowait=True)
+            raise
+        return connection
+
+    async def _listen(self, connection: AbstractConnection) -> None:
+        self._connection = connection
+        self._ready.set()
+        self._outage.up(self)
+        try:
+            while True:
+                self._hear(await _reply(connection))
+        finally:
+            self._ready.clear()
+            self._connection = None
+            self._lose()
+            with suppress(RedisError, OSError):
+                await connection.disconnect(nowait=True)
+
+
+async def _reply(connection: AbstractConnection) -> Any:
+    try:
+        return await connection.read_response(timeout=math.inf, disconnect_on_error=False)
+    except ResponseError as error:
+        return error
+
+
+class _Exchange(Struct, eq=False):
+    """Commands sent together, and the replies that have come so far."""
+
+    missing: int
+    replies: list[Any]
+    done: asyncio.Future[list[Any]]
+
+
+class CommandLink(Link):
+    """Commands and their replies, for any number of callers at once."""
+
+    def __init__(self, dial: Callable[[], AbstractConnection], outage: Outage) -> None:
+        super().__init__(dial, outage)
+        self._exchanges: deque[_Exchange] = deque()
+        self.client_id = 0
+        """The server's number for this connection."""
+
+    async def ask(self, *commands: Command, within: float, unheard: Sequence[Command] = ()) -> list[Any]:
+        """Send the commands together and wait for all replies; an error reply stands in its place as an exception.
+
+        `unheard` are done before them, and the server does not say how they went. Raises LinkLost when the connection
+        goes, or when not all came `within` so many seconds; it is then given up.
+        """
+        connection = self._connection
+        if connection is None or not connection.is_connected:
+            self.drop()
+            raise LinkLost(self._why)
+        said = [*(each for command in unheard for each in (_UNHEARD, command)), *commands]
+        packed = b"".join([pack_command(command) for command in said])  # type: ignore[arg-type] # its stub means a tuple of one
+        exchange = _Exchange(len(commands), [], asyncio.get_running_loop().create_future())
+        try:
+            async with asyncio.timeout(within):
+                # nothing is awaited between these two: replies come in the order in which commands are written
+                self._exchanges.append(exchange)
+                await connection.send_packed_command(packed, check_health=False)
+                return await exchange.done
+        except TimeoutError:
+            self.drop()
+            raise LinkLost(f"no answer within {within:.1f} s") from None
+        except RedisError as error:
+            raise LinkLost(str(error)) from None
+        finally:
+            exchange.done.cancel()
+
+    async def _greet(self, connection: AbstractConnection) -> None:
+        await connection.send_command("CLIENT", "ID", check_health=False)
+        self.client_id = int(await connection.read_response())
+
+    def _hear(self, reply: Any) -> None:
+        if not self._exchanges:
+            raise RedisError("the server answered what was not asked")
+        exchange = self._exchanges[0]
+        exchange.replies.append(reply)
+        exchange.missing -= 1
+        if exchange.missing == 0:
+            self._exchanges.popleft()
+            if not exchange.done.done():
+                exchange.done.set_result(exchange.replies)
+
+    def _lose(self) -> None:
+        for exchange in self._exchanges:
+            if not exchange.done.done():
+                exchange.done.set_exception(LinkLost("the connection was lost"))
+        self._exchanges.clear()

@@ -26,7 +26,7 @@ from scrapeyard.model import (
     Signal,
     WorkerInfo,
 )
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.refresh import Looks
 from scrapeyard.repository.port import Catalogue

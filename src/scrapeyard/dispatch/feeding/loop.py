@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from scrapeyard.dispatch.feeding.feeder import Feeder
 from scrapeyard.errors import ScrapeyardError
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.telemetry.events import get_log
 

@@ -14,9 +14,8 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from scrapeyard.engines.budget.ledger import Spent
 from scrapeyard.model import new_id
-from scrapeyard.redis.connection import Dialer, Outage
+from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
 from scrapeyard.redis.keys import Keys
-from scrapeyard.redis.link import Command, CommandLink, LinkLost
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("budget")

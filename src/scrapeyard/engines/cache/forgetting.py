@@ -9,7 +9,7 @@ import msgspec
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.model import Invalidate
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.telemetry.events import get_log
 

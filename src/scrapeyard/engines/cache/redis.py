@@ -19,8 +19,7 @@ from scrapeyard.engines.cache.coding import Unreadable, decode, encode
 from scrapeyard.engines.cache.identity import url_digest
 from scrapeyard.engines.cache.port import KeptPage, PageKey, StoreStats
 from scrapeyard.errors import Unavailable
-from scrapeyard.redis.connection import Dialer, Outage
-from scrapeyard.redis.link import Command, CommandLink, LinkLost
+from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("cache")

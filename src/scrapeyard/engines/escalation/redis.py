@@ -20,9 +20,8 @@ from redis.exceptions import NoScriptError, ResponseError
 from scrapeyard.engines.escalation.memory import FADES, MAX_CLEARANCES, MAX_WAYS, MemoryWays
 from scrapeyard.engines.escalation.port import MOST_COUNTED, Remembered, Tried
 from scrapeyard.engines.solver.clearance import Clearance
-from scrapeyard.redis.connection import Dialer, Outage
+from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
 from scrapeyard.redis.keys import Keys
-from scrapeyard.redis.link import Command, CommandLink, LinkLost
 from scrapeyard.telemetry.events import get_log
 
 FRESH_SECONDS = 2.0

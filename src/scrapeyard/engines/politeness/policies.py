@@ -16,7 +16,7 @@ from scrapeyard.engines.politeness.port import SiteLimits
 from scrapeyard.errors import QueueUnavailable, ScrapeyardError
 from scrapeyard.model import SitesChanged, new_id
 from scrapeyard.model.fetching import RobotsMode
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import SiteSettings
 from scrapeyard.store.ports.runs import SiteRules, SiteStore

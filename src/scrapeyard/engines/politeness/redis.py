@@ -37,8 +37,7 @@ from scrapeyard.engines.politeness.redis_scripts import (
     report_arguments,
 )
 from scrapeyard.engines.politeness.report import Report
-from scrapeyard.redis.connection import Dialer
-from scrapeyard.redis.link import CommandLink, LinkLost
+from scrapeyard.redis.connection import CommandLink, Dialer, LinkLost
 from scrapeyard.telemetry.events import get_log
 
 REPORT_SECONDS = 0.2

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from scrapeyard.engines.politeness.port import SiteLimits, SiteState, Turn
 from scrapeyard.engines.politeness.report import Report
+from scrapeyard.redis.connection import Command
 from scrapeyard.redis.keys import Keys
-from scrapeyard.redis.link import Command
 
 _FOLDER = files("scrapeyard.engines.politeness").joinpath("lua")
 _SHARED = _FOLDER.joinpath("site.lua").read_text("utf-8")

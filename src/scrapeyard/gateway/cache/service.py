@@ -18,7 +18,7 @@ from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.runs.submit import Scraping
 from scrapeyard.model import Invalidate, Priority
 from scrapeyard.model.fetching import CacheMode
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 
@@ -48,7 +48,7 @@ class Caching:
         tier held. Raises BadRequest or Unavailable; it may then be repeated."""
         signal = self._signal(call)
         dropped = 0 if self._pages is None else await forget(self._pages, signal)
-        await self._queue.send(channels.SIGNALS, channels.encode(signal))
+        await self._queue.send(messages.SIGNALS, messages.encode(signal))
         return dropped
 
     async def warm(self, call: WarmCall, traceparent: str, receive: Receive) -> Response:

@@ -9,7 +9,7 @@ from msgspec import Raw
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import CancelJob
 from scrapeyard.model.job import Job
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.jobs import ItemStore
 from scrapeyard.telemetry.events import get_log
@@ -27,11 +27,11 @@ class JobNews:
 
     async def wake(self) -> None:
         """A job may have something to hand out."""
-        await self._send(channels.FEED, b"job")
+        await self._send(messages.FEED, b"job")
 
     async def kill(self, job_id: str) -> None:
         """Workers must end what they run of it."""
-        await self._send(channels.SIGNALS, channels.encode(CancelJob(job_id=job_id)))
+        await self._send(messages.SIGNALS, messages.encode(CancelJob(job_id=job_id)))
 
     async def status(self, job: Job, **more: Any) -> None:
         """Watchers hear that it stands elsewhere."""

@@ -3,7 +3,7 @@
 from scrapeyard.dispatch.announce import announce
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Cancel, Run, RunStatus
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.store.recorder import Recorder
@@ -39,6 +39,6 @@ class Cancelling:
     async def signal(self, run_id: str) -> None:
         """Tell every worker."""
         try:
-            await self._queue.send(channels.SIGNALS, channels.encode(Cancel(run_id=run_id)))
+            await self._queue.send(messages.SIGNALS, messages.encode(Cancel(run_id=run_id)))
         except QueueUnavailable as error:
             log.warning("gateway.signal_lost", run=run_id, error=error.message)

@@ -12,7 +12,7 @@ from scrapeyard.gateway.runs.documents import encode
 from scrapeyard.gateway.runs.lookup import Lookup
 from scrapeyard.gateway.runs.waiting import Call, Waiters
 from scrapeyard.model import Run
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import RunStore
 

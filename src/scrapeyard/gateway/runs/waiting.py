@@ -14,11 +14,11 @@ from msgspec import Struct
 from starlette.types import Receive
 
 from scrapeyard.errors import ScrapeyardError
-from scrapeyard.gateway.hearing import hear_forever
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.documents import settle
 from scrapeyard.model import ExitReason, Run
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
+from scrapeyard.queues.listeners import hear_forever
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
@@ -156,7 +156,7 @@ class Waiters:
         if self._tasks:
             return
         self._closing = False
-        heard, replies = asyncio.Event(), channels.replies(self._gateway_id)
+        heard, replies = asyncio.Event(), messages.replies(self._gateway_id)
         self._tasks = [
             asyncio.create_task(hear_forever(self._queue, replies, self._hear, heard), name="gateway-replies"),
             asyncio.create_task(self._sweep(), name="gateway-sweep"),
@@ -214,7 +214,7 @@ class Waiters:
                     del self._awaited[run.id]
 
     def _hear(self, message: bytes) -> None:
-        outcome = channels.decode_outcome(message)
+        outcome = messages.decode_outcome(message)
         if outcome.retry_after is not None:
             return
         self._on_end(outcome.exit_reason)

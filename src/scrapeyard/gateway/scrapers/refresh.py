@@ -3,9 +3,9 @@
 import asyncio
 
 from scrapeyard.errors import Unavailable
-from scrapeyard.gateway.hearing import hear_forever
 from scrapeyard.model import Refresh
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
+from scrapeyard.queues.listeners import hear_forever
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.moves import MovedChannels
 from scrapeyard.repository.catalogue.refresh import Looks
@@ -38,7 +38,7 @@ class Refreshing:
             return
         self._looks = Looks(self._look, self._ended)
         heard = asyncio.Event()
-        hearing = hear_forever(self._queue, channels.SIGNALS, self._hear, heard)
+        hearing = hear_forever(self._queue, messages.SIGNALS, self._hear, heard)
         self._ear = asyncio.create_task(hearing, name="gateway-signals")
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -82,7 +82,7 @@ class Refreshing:
                 raise outcome
 
     async def _signal(self) -> None:
-        await self._queue.send(channels.SIGNALS, channels.encode(Refresh(sender=self._gateway_id)))
+        await self._queue.send(messages.SIGNALS, messages.encode(Refresh(sender=self._gateway_id)))
 
     def _ended(self, error: BaseException | None) -> None:
         self._metrics.refreshed(well=error is None)
@@ -90,7 +90,7 @@ class Refreshing:
             log.warning("gateway.refresh_failed", error=str(error) or repr(error))
 
     def _hear(self, message: bytes) -> None:
-        signal = channels.decode_signal(message)
+        signal = messages.decode_signal(message)
         if isinstance(signal, Refresh) and signal.sender != self._gateway_id:
             self._moved.look_soon()
             self.begin(tell=False)

@@ -11,9 +11,8 @@ from redis.exceptions import RedisError
 
 from scrapeyard.queues.listeners import Listener, Listeners
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES
-from scrapeyard.redis.connection import Outage
+from scrapeyard.redis.connection import Link, Outage
 from scrapeyard.redis.keys import Keys
-from scrapeyard.redis.link import Link
 from scrapeyard.telemetry.events import Log
 
 

@@ -19,9 +19,8 @@ from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.messages import LANE, Unreadable, check_lanes, check_size, decode_delivery, encode_delivery
 from scrapeyard.queues.redis.pubsub import Ear
 from scrapeyard.queues.redis.take import Entry, Takers, read_entries, removals
-from scrapeyard.redis.connection import Dialer, Outage
+from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
 from scrapeyard.redis.keys import CONSUMER, FIELD, GROUP, Keys
-from scrapeyard.redis.link import Command, CommandLink, LinkLost
 from scrapeyard.telemetry.events import get_log
 
 BATCH = 500

@@ -13,8 +13,8 @@ from redis.exceptions import NoScriptError, ResponseError
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Delivery
 from scrapeyard.queues.messages import Unreadable, decode_delivery
+from scrapeyard.redis.connection import Command, CommandLink, LinkLost
 from scrapeyard.redis.keys import CONSUMER, FIELD, GROUP
-from scrapeyard.redis.link import Command, CommandLink, LinkLost
 from scrapeyard.telemetry.events import Log, get_log
 
 MAX_COUNT = 1000

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from scrapeyard.errors import QueueUnavailable, ScrapeyardError
 from scrapeyard.model import Refresh
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.store.ports.runs import ChannelMove, ChannelStore
@@ -107,7 +107,7 @@ class MovedChannels:
         """The other processes. One that does not hear it looks by itself within EVERY_SECONDS."""
         try:
             signal = Refresh(scraper=scraper_id, sender=self._sender)
-            await self._queue.send(channels.SIGNALS, channels.encode(signal))
+            await self._queue.send(messages.SIGNALS, messages.encode(signal))
         except QueueUnavailable as error:
             log.warning("repository.move_untold", scraper=scraper_id, error=error.message)
 

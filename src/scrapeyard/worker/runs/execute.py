@@ -15,7 +15,7 @@ from scrapeyard.errors import (
     Unavailable,
 )
 from scrapeyard.model import Delivery, ExitReason, Limits, Outcome, RunError, Scraper, Timing, Usage
-from scrapeyard.queues import channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
@@ -155,7 +155,7 @@ class Executor:
     async def _tell(self, run_id: str, message: dict[str, Any]) -> None:
         """Live events are a courtesy: when the queue is away nobody hears them, and `/logs` has them later."""
         try:
-            await self._queue.send(channels.events(run_id), msgspec.json.encode(message))
+            await self._queue.send(messages.events(run_id), msgspec.json.encode(message))
         except Unavailable as error:
             log.debug("worker.event_lost", run=run_id, error=error.message)
 
