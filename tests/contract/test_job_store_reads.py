@@ -11,7 +11,7 @@ from scrapeyard.model.job import (
     ItemStatus,
     JobStatus,
 )
-from scrapeyard.store.jobs import item_pages
+from scrapeyard.store.jobs import item_queries
 from scrapeyard.store.ports.jobs import ItemFilter, JobFilter
 from scrapeyard.store.ports.runs import Store
 from tests.contract.job_nouns import a_batch, a_job, a_retry, an_error, successes
@@ -91,7 +91,7 @@ class TestReads:
     async def test_items_that_are_far_apart_are_found(
         self, store: Store, monkeypatch: pytest.MonkeyPatch, every: int
     ) -> None:
-        monkeypatch.setattr(item_pages, "_STRETCH", 2)
+        monkeypatch.setattr(item_queries, "_STRETCH", 2)
         job = await a_running_job(store, 40)
         batch, items = await taken(store, job)
         ends = [an_error(item) if item.seq % every == every - 1 else successes([item])[0] for item in items]

@@ -1,4 +1,4 @@
-"""Settings of fetching: the HTTP engine, sites, cached pages, budgets, proxies, and what is tried when a site blocks us."""
+"""Settings of fetching: HTTP engine, sites, cached pages, budgets, proxies, and what is tried when a site blocks us."""
 
 import re
 from pathlib import Path

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.schedule import Firing, FiringState, Schedule
 from scrapeyard.store.database import Database
-from scrapeyard.store.jobs.cursors import as_cursor, from_cursor
+from scrapeyard.store.jobs.rows import as_cursor, from_cursor
 from scrapeyard.store.ports.schedules import HISTORY, SchedulePage
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.schedules import FIRINGS, SCHEDULES

@@ -10,20 +10,16 @@ from scrapeyard.store.jobs.items import SqlJobItems
 from scrapeyard.store.jobs.reads import SqlJobReads
 from scrapeyard.store.jobs.records import SqlJobRecords
 from scrapeyard.store.jobs.snapshots import SqlSnapshots
-from scrapeyard.store.operations.channels import SqlChannels
 from scrapeyard.store.operations.keys import SqlKeys
-from scrapeyard.store.operations.leaders import SqlLeaders
 from scrapeyard.store.operations.meters import SqlMeters
-from scrapeyard.store.operations.proxies import SqlProxies
+from scrapeyard.store.operations.overrides import SqlChannels, SqlProxies, SqlSites
+from scrapeyard.store.operations.processes import SqlLeaders, SqlWorkers
 from scrapeyard.store.operations.sessions import SqlSessions
-from scrapeyard.store.operations.sites import SqlSites
-from scrapeyard.store.operations.workers import SqlWorkers
 from scrapeyard.store.runs.reads import SqlRunReads
-from scrapeyard.store.runs.statements import run_statements
+from scrapeyard.store.runs.rows import run_statements
 from scrapeyard.store.runs.writes import SqlRunWrites
 from scrapeyard.store.schedules import SqlSchedules
-from scrapeyard.store.webhook_deliveries import SqlWebhookDeliveries
-from scrapeyard.store.webhooks import SqlWebhooks
+from scrapeyard.store.webhooks import SqlWebhookDeliveries, SqlWebhooks
 
 
 class SqlStore(

@@ -8,17 +8,27 @@ from sqlalchemy import bindparam, delete, select, update
 
 from scrapeyard.model.job import Batch, BatchItem, Counts, Job, JobStatus
 from scrapeyard.store.database import Database
-from scrapeyard.store.jobs import batch_rows
-from scrapeyard.store.jobs.batch_rows import Held, as_fields, batch_row, items_of, to_batch
+from scrapeyard.store.jobs import locks
 from scrapeyard.store.jobs.counters import put_back
-from scrapeyard.store.jobs.locks import change_job, locked_batch, locked_job, locked_number, moved
+from scrapeyard.store.jobs.locks import (
+    Held,
+    as_fields,
+    batch_row,
+    change_job,
+    items_of,
+    locked_batch,
+    locked_job,
+    locked_number,
+    moved,
+    to_batch,
+)
 from scrapeyard.store.jobs.rows import Fields, to_counts, to_job
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, WAITING
 from scrapeyard.store.transaction import Ask, Put, Script
 
-_BATCHES: Final = select(*batch_rows.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
+_BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 _ONE: Final = _BATCHES.where(BATCHES.c.id == bindparam("id"))
 _DUE: Final = (
     select(WAITING.c.seq, WAITING.c.attempt)

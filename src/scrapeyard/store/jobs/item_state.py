@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from scrapeyard.model.job import ItemStatus
-from scrapeyard.store.jobs.batch_rows import Held
-from scrapeyard.store.jobs.locks import STOPPED
+from scrapeyard.store.jobs.locks import STOPPED, Held
 from scrapeyard.store.jobs.rows import Fields
 
 _STATES = {"queued": ItemStatus.QUEUED, "running": ItemStatus.IN_PROGRESS}

@@ -9,20 +9,16 @@ from sqlalchemy import func, select
 
 from scrapeyard.model.job import Counts, Item
 from scrapeyard.store.database import Database
-from scrapeyard.store.jobs import batch_rows
-from scrapeyard.store.jobs.batch_rows import Held, as_fields
-from scrapeyard.store.jobs.cursors import as_cursor, numbers
-from scrapeyard.store.jobs.item_pages import Found, items_after
-from scrapeyard.store.jobs.item_queries import dead
-from scrapeyard.store.jobs.item_rows import to_item
-from scrapeyard.store.jobs.locks import STOPPED, change_job, locked_job
-from scrapeyard.store.jobs.rows import Fields
+from scrapeyard.store.jobs import locks
+from scrapeyard.store.jobs.item_queries import Found, dead, items_after, to_item
+from scrapeyard.store.jobs.locks import STOPPED, Held, as_fields, change_job, locked_job
+from scrapeyard.store.jobs.rows import Fields, as_cursor, numbers
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemPage, JobEvent
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
 from scrapeyard.store.transaction import Ask, Put, Script
 
-_BATCHES: Final = select(*batch_rows.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
+_BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 
 
 class SqlJobItems:

@@ -1,23 +1,103 @@
-"""Holding rows of jobs and batches until the end of a transaction.
+"""Holding rows of jobs and batches until the end of a transaction; a batch as a row."""
 
-Whoever needs both takes the batch first and the job after it, and never a second of either kind; every change of items
-ends in the job's row, for its counters. So no two transactions wait for each other in a ring, and whoever holds a job's
-row sees its items at rest. SQLite has one writer at a time and needs none of this.
-"""
-
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
-from msgspec import structs
+from msgspec import json, structs
 from sqlalchemy import Update, bindparam, select, update
 
-from scrapeyard.model.job import FINAL_JOB, Counts, JobStatus
-from scrapeyard.store.jobs import batch_rows
-from scrapeyard.store.jobs.batch_rows import Held, as_fields
+from scrapeyard.model import Priority
+from scrapeyard.model.job import FINAL_JOB, Batch, Counts, JobStatus
 from scrapeyard.store.jobs.rows import Fields, to_counts
 from scrapeyard.store.tables.jobs import BATCHES, JOBS
 from scrapeyard.store.transaction import Ask, Script
+
+WHOLE: Final = (*BATCHES.c, JOBS.c.id.label("job_id"))
+"""What makes a Held: batches joined with their job."""
+
+_NAMES: Final = tuple(column.name for column in WHOLE)
+_AGAIN: Final = json.Decoder(tuple[tuple[int, int], ...])
+
+
+class Held:
+    """A batch as it stands in the store. `done` has a byte for each of its items, 1 once there is a record of it: an
+    item that was recorded may wait or travel again already, so that its rows do not tell whose it is."""
+
+    def __init__(self, row: Fields) -> None:
+        self.batch = to_batch(row)
+        self.job: int = row["job"]
+        self._done: bytes = row["done"]
+        self._places = {seq: place for place, (seq, _) in enumerate(self.batch.again)}
+
+    def undone(self) -> list[tuple[int, int]]:
+        """(seq, attempt) of the items without a record."""
+        items = items_of(self.batch)
+        if not self._done:
+            return items
+        return [item for item, done in zip(items, self._done, strict=True) if not done]
+
+    def place(self, seq: int) -> int | None:
+        """Where the item stands in the batch; None when it is none of its items."""
+        if self.batch.again:
+            return self._places.get(seq)
+        return seq - self.batch.first if self.batch.first <= seq <= self.batch.last else None
+
+    def marks(self) -> bytearray:
+        """A copy of `done`, to be changed."""
+        size = len(self.batch.again) or self.batch.last - self.batch.first + 1
+        return bytearray(self._done or size)
+
+
+def as_fields(row: Sequence[Any]) -> Fields:
+    """A row of WHOLE with its names."""
+    return dict(zip(_NAMES, row, strict=True))
+
+
+def batch_row(batch: Batch, job: int) -> tuple[Any, ...]:
+    """A new batch of the job with this number, in the order of the columns."""
+    row = {
+        "id": batch.id,
+        "job": job,
+        "state": "queued",
+        "first": batch.first,
+        "last": batch.last,
+        "again": json.encode(batch.again) if batch.again else None,
+        "left": batch.left,
+        "part": 0,
+        "done": b"",
+        "lane": batch.lane,
+        "priority": batch.priority.value,
+        "queued_at": batch.queued_at,
+        "worker_id": "",
+        "lease_until": None,
+    }
+    return tuple(row[column.name] for column in BATCHES.c)
+
+
+def to_batch(row: Fields) -> Batch:
+    """A batch from the columns WHOLE."""
+    return Batch(
+        id=row["id"],
+        job_id=row["job_id"],
+        state=row["state"],
+        first=row["first"],
+        last=row["last"],
+        again=_AGAIN.decode(row["again"]) if row["again"] else (),
+        left=row["left"],
+        part=row["part"],
+        lane=row["lane"],
+        priority=Priority(row["priority"]),
+        queued_at=row["queued_at"],
+        worker_id=row["worker_id"],
+        lease_until=row["lease_until"],
+    )
+
+
+def items_of(batch: Batch) -> list[tuple[int, int]]:
+    """(seq, attempt) of all its items, in order. Fresh ones stand at their first attempt."""
+    return list(batch.again) or [(seq, 1) for seq in range(batch.first, batch.last + 1)]
+
 
 STOPPED: Final = frozenset({JobStatus.CANCELLING, JobStatus.CANCELLED, JobStatus.FAILED})
 """Items that wait in such a job are counted as cancelled."""
@@ -28,7 +108,7 @@ _JOB_COLUMNS: Final = tuple(JOBS.c.keys())
 _BY_ID: Final = select(JOBS).where(JOBS.c.id == bindparam("id")).with_for_update(key_share=True)
 _BY_NUMBER: Final = select(JOBS).where(JOBS.c.number == bindparam("number")).with_for_update(key_share=True)
 _BATCH: Final = (
-    select(*batch_rows.WHOLE)
+    select(*WHOLE)
     .join(JOBS, JOBS.c.number == BATCHES.c.job)
     .where(BATCHES.c.id == bindparam("id"))
     .with_for_update(of=BATCHES)

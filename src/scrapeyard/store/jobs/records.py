@@ -7,10 +7,8 @@ from sqlalchemy import bindparam, select, update
 
 from scrapeyard.model.job import ItemOutcome
 from scrapeyard.store.database import Database
-from scrapeyard.store.jobs.batch_rows import Held
-from scrapeyard.store.jobs.counters import account, drop_batch, put_back, write_ends
-from scrapeyard.store.jobs.locks import locked_batch, locked_number
-from scrapeyard.store.jobs.outcome_rows import is_end, lost, waiting_row
+from scrapeyard.store.jobs.counters import account, drop_batch, is_end, lost, put_back, waiting_row, write_ends
+from scrapeyard.store.jobs.locks import Held, locked_batch, locked_number
 from scrapeyard.store.jobs.rows import to_counts, to_policy
 from scrapeyard.store.ports.jobs import Recorded
 from scrapeyard.store.runs.writes import is_id

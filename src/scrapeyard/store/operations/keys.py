@@ -10,8 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from scrapeyard.model import Run
 from scrapeyard.store.database import Database
 from scrapeyard.store.ports.runs import KeyedAnswer
-from scrapeyard.store.runs.rows import queued_row
-from scrapeyard.store.runs.statements import RunStatements
+from scrapeyard.store.runs.rows import RunStatements, queued_row
 from scrapeyard.store.tables.runs import KEYS
 
 _RUN_IDS: Final = json.Decoder(tuple[str, ...])

@@ -10,8 +10,7 @@ from scrapeyard.errors import BadRequest
 from scrapeyard.model import FINAL, SCRAPER_ID, LogLine, Run, RunStatus
 from scrapeyard.store.database import Database
 from scrapeyard.store.ports.runs import RunFilter, RunPage
-from scrapeyard.store.runs.rows import LISTED, WHOLE, to_lines, to_run
-from scrapeyard.store.runs.statements import QUEUED, RUNNING, UNFINISHED
+from scrapeyard.store.runs.rows import LISTED, QUEUED, RUNNING, UNFINISHED, WHOLE, to_lines, to_run
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.runs import RUNS
 

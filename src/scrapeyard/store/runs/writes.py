@@ -14,8 +14,12 @@ from scrapeyard.model import ExitReason, Run, RunError, RunStatus, status_of
 from scrapeyard.store.database import Database
 from scrapeyard.store.ports.runs import Ending
 from scrapeyard.store.runs.rows import (
+    QUEUED,
+    RUNNING,
+    UNFINISHED,
     WHOLE,
     Row,
+    RunStatements,
     cancelled,
     ended_row,
     packed,
@@ -24,7 +28,6 @@ from scrapeyard.store.runs.rows import (
     running_row,
     to_run,
 )
-from scrapeyard.store.runs.statements import QUEUED, RUNNING, UNFINISHED, RunStatements
 from scrapeyard.store.tables.runs import RUNS
 
 _ROWS: Final = 500

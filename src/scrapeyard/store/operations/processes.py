@@ -1,13 +1,13 @@
-"""Heartbeats."""
+"""Processes: heartbeats of workers, and the one leader among dispatchers."""
 
 from typing import Final
 
 from msgspec import json
-from sqlalchemy import delete, select
+from sqlalchemy import delete, or_, select
 
 from scrapeyard.model import WorkerInfo
 from scrapeyard.store.database import Database
-from scrapeyard.store.tables.runs import WORKERS
+from scrapeyard.store.tables.runs import LEADERS, WORKERS
 
 _INFO: Final = json.Decoder(WorkerInfo)
 
@@ -36,3 +36,23 @@ class SqlWorkers:
     async def forget_before(self, seen_before: float) -> None:
         """Drop workers that have long been silent."""
         await self._database.change(delete(WORKERS).where(WORKERS.c.seen_at < seen_before))
+
+
+class SqlLeaders:
+    """The LeaderStore."""
+
+    _database: Database
+
+    async def lead(self, role: str, holder: str, now: float, until: float) -> bool:
+        """Become or stay leader until then. True if `holder` leads now."""
+        insert = self._database.insert(LEADERS).values(role=role, holder=holder, until=until)
+        statement = insert.on_conflict_do_update(
+            index_elements=["role"],
+            set_={"holder": insert.excluded.holder, "until": insert.excluded.until},
+            where=or_(LEADERS.c.holder == holder, LEADERS.c.until <= now),
+        ).returning(LEADERS.c.role)
+        return bool(await self._database.change(statement))
+
+    async def resign(self, role: str, holder: str) -> None:
+        """Let another lead at once. Does nothing when another leads."""
+        await self._database.change(delete(LEADERS).where(LEADERS.c.role == role, LEADERS.c.holder == holder))
