@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from scrapeyard.errors import BadRequest, ScraperInvalid, ScraperNotFound
 from scrapeyard.model import Limits, Scraper, ScraperRef
 from scrapeyard.repository.archive import files
-from scrapeyard.repository.archive.folder import find_scrapers, scraper_files
+from scrapeyard.repository.archive.files import find_scrapers, scraper_files
 from scrapeyard.repository.archive.loading import Terms, load_folder
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.catalogue.copies import DAY, Cache
@@ -310,7 +310,7 @@ def test_depth_hidden_folders_and_links(root: Path, tmp_path: Path) -> None:
 
 
 def test_the_number_of_scrapers_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapeyard.repository.archive.folder.MAX_SCRAPERS", 3)
+    monkeypatch.setattr("scrapeyard.repository.archive.files.MAX_SCRAPERS", 3)
     for number in range(5):
         put(root / str(number))
     found = find_scrapers(root)

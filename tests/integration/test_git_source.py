@@ -17,7 +17,8 @@ import uvloop
 from structlog.testing import capture_logs
 
 from scrapeyard.errors import SettingsInvalid, SourceUnavailable
-from scrapeyard.repository.sources.git import mirror, reader, refs
+from scrapeyard.repository.sources.git import mirror, refs
+from scrapeyard.repository.sources.git import mirror as reader
 from scrapeyard.repository.sources.git import source as git_module
 from scrapeyard.repository.sources.git.source import GitSource
 from scrapeyard.repository.sources.port import Offer, Release, Source

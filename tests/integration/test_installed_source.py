@@ -11,7 +11,7 @@ import pytest
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Limits, Scraper
-from scrapeyard.repository.archive.folder import scraper_files
+from scrapeyard.repository.archive.files import scraper_files
 from scrapeyard.repository.archive.loading import Terms, load_files
 from scrapeyard.repository.catalogue.copies import Cache
 from scrapeyard.repository.sources.installed import discovery

@@ -10,7 +10,7 @@ from scrapeyard.authoring.cassette import Entry, Page
 from scrapeyard.authoring.recorder import case_folder
 from scrapeyard.errors import BadRequest, ScraperInvalid
 from scrapeyard.model import ExitReason, Limits
-from scrapeyard.repository.archive.folder import find_scrapers
+from scrapeyard.repository.archive.files import find_scrapers
 from scrapeyard.repository.archive.loading import load_folder
 
 PAGES = (Page(entry=Entry(method="GET", url="http://x.example/", status=200), body=b"<p>"),)

@@ -12,8 +12,8 @@ from scrapeyard.gateway.scrapers.refresh import Refreshing
 from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.repository.catalogue import moves
-from scrapeyard.repository.catalogue.moves import MovedChannels
+from scrapeyard.repository.catalogue import channels
+from scrapeyard.repository.catalogue.channels import MovedChannels
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.metrics import GatewayMetrics
 from tests.leaks import PATIENCE
@@ -228,7 +228,7 @@ async def test_a_move_reaches_the_other_gateways(store: SqlStore, queue: MemoryQ
 async def test_a_move_whose_signal_was_lost_is_found_by_looking(
     store: SqlStore, queue: MemoryQueue, catalogue: SlowCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moves, "EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(channels, "EVERY_SECONDS", 0.05)
     moved = moved_of(store, queue, catalogue)
     await moved.start()
     await store.move_channel(ID, "stable", "1.4.1", 1.0)
@@ -239,7 +239,7 @@ async def test_a_move_whose_signal_was_lost_is_found_by_looking(
 async def test_a_store_that_is_away_at_the_start_is_asked_again(
     store: SqlStore, queue: MemoryQueue, catalogue: SlowCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moves, "EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(channels, "EVERY_SECONDS", 0.05)
     await store.move_channel(ID, "stable", "1.4.1", 1.0)
     await store.stop()
     moved = moved_of(store, queue, catalogue)

@@ -6,7 +6,7 @@ import pytest
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Defaults, Limits, Scraper
-from scrapeyard.repository.archive.folder import scraper_files
+from scrapeyard.repository.archive.files import scraper_files
 from scrapeyard.repository.archive.loading import Terms, load_files
 from scrapeyard.repository.catalogue.copies import Cache
 

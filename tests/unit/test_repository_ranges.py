@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.repository.catalogue.ranges import MAX_LENGTH, looks_like_range, parse_range
-from scrapeyard.repository.catalogue.semver import precedence
+from scrapeyard.repository.catalogue.semver import MAX_LENGTH, looks_like_range, parse_range, precedence
 
 NUMBER = st.integers(0, 12)
 TRIPLE = st.tuples(NUMBER, NUMBER, NUMBER)

@@ -6,8 +6,14 @@ from typing import Any
 import pytest
 
 from scrapeyard.model import Scraper, ScraperRef
-from scrapeyard.repository.manifest.json_schemas import MAX_ERRORS, MAX_MESSAGE, InputChecker, check_schema
-from scrapeyard.repository.manifest.schema_cost import SchemaRefused, weigh
+from scrapeyard.repository.manifest.json_schemas import (
+    MAX_ERRORS,
+    MAX_MESSAGE,
+    InputChecker,
+    SchemaRefused,
+    check_schema,
+    weigh,
+)
 
 
 def scraper(schema: dict[str, Any], output: dict[str, Any] | None = None, version: str = "1.0.0") -> Scraper:

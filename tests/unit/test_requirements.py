@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.repository.environments.requirements import checked, names, read_lock
-from scrapeyard.repository.environments.words import MAX_WORDS, cleaned
+from scrapeyard.repository.environments.spec import checked, names, read_lock
+from scrapeyard.repository.environments.uv import MAX_WORDS, cleaned
 
 HASH = "--hash=sha256:" + "a" * 64
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from scrapeyard.cli.main import app
 from scrapeyard.errors import ScraperInvalid, ScrapeyardError, SettingsInvalid
 from scrapeyard.model import Limits, Scraper, ScraperRef
-from scrapeyard.repository.archive.folder import scraper_files
+from scrapeyard.repository.archive.files import scraper_files
 from scrapeyard.repository.archive.loading import Terms, identify, load_files
 from scrapeyard.repository.catalogue.copies import SIGNATURE, Cache
 from scrapeyard.repository.trust.signing import (

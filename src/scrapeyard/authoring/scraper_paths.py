@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.repository.archive.folder import find_scrapers
+from scrapeyard.repository.archive.files import find_scrapers
 from scrapeyard.repository.manifest.manifest import FILE_NAME
 
 

@@ -10,8 +10,7 @@ from scrapeyard.authoring.runner import Runner
 from scrapeyard.authoring.testing import offline
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Limits, Scraper
-from scrapeyard.repository.archive.files import SourceFile
-from scrapeyard.repository.archive.folder import scraper_files
+from scrapeyard.repository.archive.files import SourceFile, scraper_files
 from scrapeyard.repository.catalogue.semver import is_prerelease
 from scrapeyard.repository.manifest.manifest import FILE_NAME, Manifest, read_manifest
 from scrapeyard.repository.manifest.signature import MAX_BYTES, read_signature

@@ -28,7 +28,7 @@ from scrapeyard.gateway.sites.service import MoreOfSites, SiteDesk
 from scrapeyard.gateway.webhooks.receivers import Receivers
 from scrapeyard.inputs.importer import Intake
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.catalogue.moves import MovedChannels
+from scrapeyard.repository.catalogue.channels import MovedChannels
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder

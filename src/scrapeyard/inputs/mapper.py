@@ -13,8 +13,7 @@ from scrapeyard.inputs.keys import canonical, is_key, key_of
 from scrapeyard.inputs.source import Shape
 from scrapeyard.model import Scraper
 from scrapeyard.model.job import MAX_ITEM_INPUT, NewItem
-from scrapeyard.repository.manifest.json_schemas import InputChecker
-from scrapeyard.repository.manifest.schema_cost import SchemaRefused
+from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused
 
 ITEM_ID = "item_id"
 """Column or field that names an item."""

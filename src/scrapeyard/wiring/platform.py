@@ -25,7 +25,7 @@ from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
-from scrapeyard.repository.catalogue.moves import MovedChannels
+from scrapeyard.repository.catalogue.channels import MovedChannels
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.trust.secrets import Secrets

@@ -9,8 +9,7 @@ from msgspec import Raw
 from scrapeyard.errors import InputInvalid, ScraperInvalid
 from scrapeyard.model import Scraper
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES
-from scrapeyard.repository.manifest.json_schemas import InputChecker
-from scrapeyard.repository.manifest.schema_cost import SchemaRefused
+from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused
 
 MAX_INPUT_BYTES = MAX_MESSAGE_BYTES - 65_536
 """Leaves room for the rest of the delivery."""

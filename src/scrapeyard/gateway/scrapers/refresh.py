@@ -7,7 +7,7 @@ from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
 from scrapeyard.queues.listeners import hear_forever
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.catalogue.moves import MovedChannels
+from scrapeyard.repository.catalogue.channels import MovedChannels
 from scrapeyard.repository.catalogue.refresh import Looks
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.telemetry.events import get_log

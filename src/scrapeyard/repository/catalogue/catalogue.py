@@ -10,22 +10,64 @@ from msgspec import Struct
 from scrapeyard.errors import ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Scraper
 from scrapeyard.repository.archive.loading import Terms
-from scrapeyard.repository.catalogue.changes import note_changes
 from scrapeyard.repository.catalogue.channels import Channels
 from scrapeyard.repository.catalogue.copies import Cache
 from scrapeyard.repository.catalogue.entries import Stock
 from scrapeyard.repository.catalogue.fetching import Fetcher
 from scrapeyard.repository.catalogue.quota import Room
+from scrapeyard.repository.catalogue.refresh import Pace, Watch
 from scrapeyard.repository.catalogue.resolve import Index, split
 from scrapeyard.repository.catalogue.semver import is_version
 from scrapeyard.repository.catalogue.state import StateFile
 from scrapeyard.repository.catalogue.sync import Keeping, Shelf
-from scrapeyard.repository.catalogue.watch import Pace, Watch
 from scrapeyard.repository.port import Listing, SourceState
 from scrapeyard.repository.sources.port import Source
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")
+Name = tuple[str, str]
+"""Id and version."""
+MAX_LINES = 20
+"""Changes told one by one; of more at once, only the number is."""
+
+
+def note_changes(before: Index, now: Index, *, changes_too: bool) -> None:
+    """Tell of new problems; with `changes_too`, also of versions that came and went."""
+    old, new = _differing(before, now), _differing(now, before)
+    known = {(listing.id, listing.problem) for listing in old}
+    for listing in new:
+        if listing.problem and (listing.id, listing.problem) not in known:
+            log.warning("repository.invalid", scraper=listing.id, problem=listing.problem)
+    if changes_too:
+        _note(_running(old), _running(new))
+
+
+def _differing(one: Index, other: Index) -> list[Listing]:
+    """The listings of those families that are not the same in both."""
+    families = (family for name, family in one.families.items() if other.families.get(name) is not family)
+    return [listing for family in families for listing in family.listings]
+
+
+def _note(before: dict[Name, Listing], now: dict[Name, Listing]) -> None:
+    came = [listing for name, listing in now.items() if name not in before or _differ(before[name], listing)]
+    went = [listing for name, listing in before.items() if name not in now]
+    if len(came) + len(went) > MAX_LINES:
+        log.info("repository.changed", came=len(came), went=len(went))
+        return
+    for listing in came:
+        log.info("repository.loaded", scraper=f"{listing.id}@{listing.version}", source=listing.source)
+    for listing in went:
+        log.info("repository.removed", scraper=f"{listing.id}@{listing.version}", source=listing.source)
+
+
+def _running(listings: list[Listing]) -> dict[Name, Listing]:
+    return {(listing.id, listing.version): listing for listing in listings if listing.scraper}
+
+
+def _differ(one: Listing, other: Listing) -> bool:
+    return one.scraper is None or other.scraper is None or one.scraper.ref.digest != other.scraper.ref.digest
+
+
 LONGEST_SECONDS = 300.0
 """Between looks at a source that does not answer."""
 TOUCH_SECONDS = 3600.0

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Scraper
-from scrapeyard.repository.archive.files import ChangedMeanwhile
-from scrapeyard.repository.archive.folder import scraper_files
+from scrapeyard.repository.archive.files import ChangedMeanwhile, scraper_files
 from scrapeyard.repository.archive.loading import Terms, load_files
 from scrapeyard.repository.catalogue.copies import Cache, content_digest
 from scrapeyard.repository.catalogue.entries import Entry

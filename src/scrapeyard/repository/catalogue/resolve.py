@@ -7,8 +7,7 @@ from scrapeyard.errors import BadRequest, ScraperNotFound
 from scrapeyard.model import SCRAPER_ID, Scraper
 from scrapeyard.repository.catalogue.channels import Channels, is_channel
 from scrapeyard.repository.catalogue.entries import Entry, Stock
-from scrapeyard.repository.catalogue.ranges import MAX_LENGTH, parse_range
-from scrapeyard.repository.catalogue.semver import is_version
+from scrapeyard.repository.catalogue.semver import MAX_LENGTH, is_version, parse_range
 from scrapeyard.repository.catalogue.versions import Family, Members
 from scrapeyard.repository.port import Listing
 

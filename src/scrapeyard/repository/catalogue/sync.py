@@ -11,12 +11,10 @@ from scrapeyard.repository.catalogue.channels import Channels
 from scrapeyard.repository.catalogue.entries import Entry, Stock, key_of
 from scrapeyard.repository.catalogue.fetching import Fetcher, NotNow, OtherContent, why
 from scrapeyard.repository.catalogue.known import MAX_LEFT, Holdings
-from scrapeyard.repository.catalogue.quota import Room, full
-from scrapeyard.repository.catalogue.selection import select
+from scrapeyard.repository.catalogue.quota import Room, full, select
 from scrapeyard.repository.catalogue.state import Kept, State, StateFile, offer_of, state_of
 from scrapeyard.repository.port import SourceState
-from scrapeyard.repository.sources.offers import check_offer
-from scrapeyard.repository.sources.port import Offer, Release, Source
+from scrapeyard.repository.sources.port import Offer, Release, Source, check_offer
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")

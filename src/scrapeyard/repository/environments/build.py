@@ -5,9 +5,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from scrapeyard.repository.environments import base, disk
-from scrapeyard.repository.environments.requirements import names
-from scrapeyard.repository.environments.spec import Wish, environment_key
+from scrapeyard.repository.environments import disk, spec
+from scrapeyard.repository.environments.spec import Wish, environment_key, names
 from scrapeyard.repository.environments.store import Built, Shelf, too_large
 from scrapeyard.repository.environments.uv import BuildFailed, BuildStopped, Deadline, Uv
 from scrapeyard.settings import EnvironmentSettings
@@ -65,7 +64,7 @@ class Builder:
         with self._shelf.workbench() as bench:
             wanted, held, lock = bench / "wanted.txt", bench / "held.txt", bench / "lock.txt"
             wanted.write_text("".join(f"{line}\n" for line in wish.requirements), "utf-8")
-            held.write_text("".join(f"{line}\n" for line in base.pins()), "utf-8")
+            held.write_text("".join(f"{line}\n" for line in spec.pins()), "utf-8")
             self._uv.compile(wanted, held, lock, self._deadline())
             text = lock.read_text("utf-8")
             self._shelf.keep_lock(wish.key, text, bench)
@@ -89,7 +88,7 @@ class Builder:
         file.write_text(lock, "utf-8")
         self._uv.install(file, packages, self._deadline(), self._watch(packages))
         (packages / ".lock").unlink(missing_ok=True)
-        base.copy_to(packages, names(lock))
+        spec.copy_to(packages, names(lock))
         if disk.measure(packages).size_bytes > self._settings.max_mb * _MB:
             raise too_large(self._settings.max_mb)
 

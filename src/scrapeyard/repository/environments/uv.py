@@ -1,7 +1,8 @@
-"""Running uv: confined, timed, measured, and heard."""
+"""Running uv: confined, timed, measured; its words are cleaned of paths, addresses and passwords."""
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,8 +15,25 @@ from urllib.parse import urlsplit
 from uv import find_uv_bin
 
 from scrapeyard.repository.environments import confine
-from scrapeyard.repository.environments.words import cleaned
 from scrapeyard.settings import EnvironmentSettings
+
+MAX_WORDS = 2000
+_URL = re.compile(r"(?<![a-zA-Z0-9+.-])[a-zA-Z0-9+.-]+://[^\s`'\"()<>]+")
+"""Tried where a word begins, not at each letter of it: a word of 20,000 letters would take seconds."""
+_PATH = re.compile(r"(?<![\w.])/(?:[\w.+@~-]+/)*[\w.+@~-]+/?")
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def cleaned(said: str, hidden: Iterable[str] = ()) -> str:
+    """The same in one line without colours, URLs, absolute paths and the `hidden` words; at most 2,000 characters."""
+    text = _CONTROL.sub("", said)
+    text = _PATH.sub("(path)", _URL.sub("(address)", text))
+    for word in hidden:
+        if word:
+            text = text.replace(word, "(hidden)")
+    line = " ".join(text.split()).removeprefix("error: ")
+    return line.replace(" cause: ", ": ")[:MAX_WORDS]
+
 
 _MB = 1024 * 1024
 _PASSED = frozenset(

@@ -35,8 +35,7 @@ from scrapeyard.repository.catalogue.semver import is_version
 from scrapeyard.repository.manifest.policy import read_policy
 from scrapeyard.repository.manifest.requirements import check_requirement
 from scrapeyard.repository.manifest.schemas import ReadFile, read_schema
-from scrapeyard.repository.manifest.toml import parse_toml
-from scrapeyard.repository.manifest.values import WORD, Place, check_json, check_secrets, meant
+from scrapeyard.repository.manifest.values import WORD, Place, check_json, check_secrets, meant, parse_toml
 
 FILE_NAME = "scraper.toml"
 FORMAT = 1

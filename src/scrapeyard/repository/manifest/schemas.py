@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
-from scrapeyard.repository.manifest.json_schemas import check_schema
-from scrapeyard.repository.manifest.schema_cost import SchemaRefused
+from scrapeyard.repository.manifest.json_schemas import SchemaRefused, check_schema
 from scrapeyard.repository.manifest.values import Place, check_json
 
 MAX_BYTES = 256 * 1024

@@ -1,8 +1,9 @@
-"""Places in a manifest, and what a value there may be."""
+"""Places in a manifest, what a value there may be, and TOML from outside."""
 
 import difflib
 import math
 import re
+import tomllib
 from collections.abc import Iterable
 from typing import Any
 
@@ -77,3 +78,21 @@ def _check_scalar(value: Any, place: Place) -> None:
         raise place.fault("must fit in 64 bits; write it as text")
     if value is not None and not isinstance(value, (str, int, float)):
         raise place.fault(f"must be a JSON value; write this {type(value).__name__} as text in quotes")
+
+
+MAX_PARTS = 64
+_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_PARTS}}}""")
+
+
+def parse_toml(text: bytes) -> dict[str, Any]:
+    """The document as a table. Raises ValueError, of which UnicodeDecodeError and TOMLDecodeError are kinds.
+
+    A key of more than MAX_PARTS parts (`a.b.c…`) is refused before it is parsed; so is text that looks like one.
+    """
+    decoded = text.decode()
+    if _LONG_KEY.search(decoded) is not None:
+        raise ValueError(f"a key of more than {MAX_PARTS} parts")
+    try:
+        return tomllib.loads(decoded)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

@@ -18,8 +18,7 @@ from obstore.exceptions import AlreadyExistsError, PreconditionError
 from scrapeyard.errors import BadRequest, SourceUnavailable
 from scrapeyard.repository.publish.publish import Target
 from scrapeyard.repository.sources.indexed.document import FILE_NAME, MAX_BYTES
-from scrapeyard.repository.sources.indexed.faults import Absent
-from scrapeyard.repository.sources.indexed.objects import Objects
+from scrapeyard.repository.sources.indexed.objects import Absent, Objects
 from scrapeyard.repository.sources.indexed.plain import MAX_OBJECTS, has_plain
 from scrapeyard.repository.sources.indexed.stores import (
     check_s3,

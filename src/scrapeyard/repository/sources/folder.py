@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import SCRAPER_ID
-from scrapeyard.repository.archive.files import SourceFile
-from scrapeyard.repository.archive.folder import find_scrapers, scraper_files
+from scrapeyard.repository.archive.files import SourceFile, find_scrapers, scraper_files
 from scrapeyard.repository.catalogue.channels import FILE_NAME as CHANNELS_FILE
 from scrapeyard.repository.catalogue.channels import MAX_BYTES as MAX_CHANNEL_BYTES
 from scrapeyard.repository.catalogue.channels import Channels, read_channels

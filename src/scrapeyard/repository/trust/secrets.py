@@ -19,8 +19,7 @@ from typing import Any
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import SCRAPER_ID, Scraper
-from scrapeyard.repository.manifest.toml import parse_toml
-from scrapeyard.repository.manifest.values import SECRET, WORD
+from scrapeyard.repository.manifest.values import SECRET, WORD, parse_toml
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("secrets")

@@ -19,9 +19,8 @@ from scrapeyard.errors import ScraperInvalid, SettingsInvalid, SourceUnavailable
 from scrapeyard.repository.archive.files import MAX_BYTES
 from scrapeyard.repository.sources.git.access import read_access
 from scrapeyard.repository.sources.git.command import Git, GitFailed
-from scrapeyard.repository.sources.git.mirror import Mirror
+from scrapeyard.repository.sources.git.mirror import Mirror, Reader
 from scrapeyard.repository.sources.git.objects import OBJECT_ID, Objects, ObjectsBroken, TooLarge
-from scrapeyard.repository.sources.git.reader import Reader
 from scrapeyard.repository.sources.git.refs import Refs, check_branch, read_tag
 from scrapeyard.repository.sources.git.tree import check_sizes, list_tree
 from scrapeyard.repository.sources.git.versions import Memory, Reading, Scope

@@ -15,8 +15,7 @@ from scrapeyard.repository.archive.files import MAX_BYTES, MAX_FILES, is_skipped
 from scrapeyard.repository.archive.members import Landing
 from scrapeyard.repository.catalogue.semver import is_version
 from scrapeyard.repository.manifest.manifest import FILE_NAME
-from scrapeyard.repository.sources.indexed.faults import Absent
-from scrapeyard.repository.sources.indexed.objects import Meta, Objects
+from scrapeyard.repository.sources.indexed.objects import Absent, Meta, Objects
 from scrapeyard.repository.sources.port import Fault, Offer, Release
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from obstore.exceptions import NotModifiedError
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.repository.archive.archives import MAX_ARCHIVE_BYTES, unpack
 from scrapeyard.repository.sources.indexed.document import FILE_NAME, MAX_BYTES, path_fault, read_offer
-from scrapeyard.repository.sources.indexed.faults import Absent
-from scrapeyard.repository.sources.indexed.objects import Objects, TooLarge, condition, mark_of
+from scrapeyard.repository.sources.indexed.objects import Absent, Objects, TooLarge, condition, mark_of
 from scrapeyard.repository.sources.indexed.plain import fetch_plain, look_plain
 from scrapeyard.repository.sources.indexed.stores import (
     check_s3,
