@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from scrapeyard.engines.budget.jobs import JobLedgers, OwnLedgers
-from scrapeyard.engines.budget.ledger import Spent
+from scrapeyard.engines.budget.ledger import JobLedgers, OwnLedgers, Spent
 from scrapeyard.engines.budget.redis import RedisJobLedgers
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.port import Caller

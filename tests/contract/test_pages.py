@@ -19,7 +19,7 @@ from scrapeyard.engines.cache.identity import url_digest
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import KeptPage, PageKey, PageStore, StoreStats
 from scrapeyard.engines.cache.redis import RedisPages
-from scrapeyard.engines.cache.time_limit import PatientPages
+from scrapeyard.engines.cache.shared import PatientPages
 from scrapeyard.errors import Unavailable
 from tests.leaks import PATIENCE, processes, until
 from tests.services.valkey import ValkeyServer
@@ -379,7 +379,7 @@ class TestRedis:
     async def test_a_server_that_stands_still_costs_a_moment_once(
         self, own_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("scrapeyard.engines.cache.time_limit.REST_SECONDS", PATIENCE)
+        monkeypatch.setattr("scrapeyard.engines.cache.shared.REST_SECONDS", PATIENCE)
         asked: list[PageKey] = []
 
         class Counted(RedisPages):

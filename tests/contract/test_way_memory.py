@@ -10,8 +10,8 @@ import pytest
 from scrapeyard.engines.escalation.memory import MemoryWays
 from scrapeyard.engines.escalation.port import MOST_COUNTED, NOTHING, WayMemory
 from scrapeyard.engines.escalation.redis import RedisWays
-from scrapeyard.engines.route import Proxy
-from scrapeyard.engines.solver.clearance import Clearance, ClearedCookie
+from scrapeyard.engines.port import Proxy
+from scrapeyard.engines.solver.port import Clearance, ClearedCookie
 from scrapeyard.gateway.sites import way_documents
 from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer

@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from scrapeyard.engines.http.url import Address
-from scrapeyard.engines.port import Caller, FetchRequest
-from scrapeyard.engines.route import Proxy
-from scrapeyard.engines.solver.flaresolverr import FlareSolverr
-from scrapeyard.engines.solver.passage import Passage
+from scrapeyard.engines.port import Caller, FetchRequest, Proxy
+from scrapeyard.engines.solver.flaresolverr import FlareSolverr, Passage
 from scrapeyard.engines.solver.port import Solved, SolverAway
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason, Scraper, ScraperRef

@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 import trustme
 
-from scrapeyard.engines.budget.jobs import OwnLedgers
-from scrapeyard.engines.budget.metered import Metered
-from scrapeyard.engines.budget.meters import Meters
+from scrapeyard.engines.budget.ledger import OwnLedgers
+from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Way
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.route import PLAIN, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings, HttpSettings, ProxyPool

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.engines.budget.jobs import OwnLedgers
+from scrapeyard.engines.budget.ledger import OwnLedgers
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.escalation import escalation
 from scrapeyard.engines.escalation import redis as redis_ways
@@ -23,11 +23,9 @@ from scrapeyard.engines.escalation.stage import Ways
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.url import Address
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Way
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.route import PLAIN, Way
-from scrapeyard.engines.solver.flaresolverr import FlareSolverr
-from scrapeyard.engines.solver.passage import Passage
+from scrapeyard.engines.solver.flaresolverr import FlareSolverr, Passage
 from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway.sites import way_documents
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy

@@ -15,8 +15,7 @@ import pytest
 from scrapeyard.engines.http.dns import Resolve
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.url import Address
-from scrapeyard.engines.port import Caller, FetchRequest
-from scrapeyard.engines.route import Proxy, Way
+from scrapeyard.engines.port import Caller, FetchRequest, Proxy, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings

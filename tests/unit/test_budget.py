@@ -10,15 +10,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from structlog.testing import capture_logs
 
-from scrapeyard.engines.budget.jobs import OwnLedgers
-from scrapeyard.engines.budget.ledger import Ledger, Spent
-from scrapeyard.engines.budget.metered import Metered
-from scrapeyard.engines.budget.meters import Meters
+from scrapeyard.engines.budget.ledger import Ledger, OwnLedgers, Spent
+from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgeted, Budgets
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Proxy, Way
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.route import PLAIN, Proxy, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 
-from scrapeyard.engines.proxies.health import LONGEST_SECONDS, Health
+from scrapeyard.engines.port import Proxy
+from scrapeyard.engines.proxies.pool import LONGEST_SECONDS, Health
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.route import Proxy
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.model.fetching import read_proxy_url
@@ -210,7 +210,7 @@ class TestRests:
         assert pools.standing() == {"plain": (1, [])}
 
     def test_what_is_remembered_is_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("scrapeyard.engines.proxies.health.KEPT", 5)
+        monkeypatch.setattr("scrapeyard.engines.proxies.pool.KEPT", 5)
         health = Health(60, Clock())
         for n in range(10):
             health.bad(str(n))

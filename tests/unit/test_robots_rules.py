@@ -2,7 +2,7 @@
 
 import pytest
 
-from scrapeyard.engines.robots.rules import MAX_BYTES, RobotsRules
+from scrapeyard.engines.robots.copies import MAX_BYTES, RobotsRules
 
 BASE = "http://shop.example"
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from scrapeyard.engines.escalation.doubts import Doubts
-from scrapeyard.engines.escalation.planner import Ladder, Rung, trim
+from scrapeyard.engines.escalation.planner import Doubts, Ladder, Rung, trim
 from scrapeyard.engines.escalation.port import NOTHING, Remembered, Tried
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.engines.proxies.pools import ProxyPools

@@ -6,9 +6,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scrapeyard.engines.budget.jobs import JobLedgers
-from scrapeyard.engines.budget.metered import Metered
-from scrapeyard.engines.budget.meters import Meters
+from scrapeyard.engines.budget.ledger import JobLedgers
+from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgeted, Budgets
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
@@ -24,8 +23,7 @@ from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.robots.copies import RobotsCopies
 from scrapeyard.engines.robots.stage import Robots
-from scrapeyard.engines.solver.flaresolverr import FlareSolverr
-from scrapeyard.engines.solver.passage import Passage
+from scrapeyard.engines.solver.flaresolverr import FlareSolverr, Passage
 from scrapeyard.model import Invalidate
 from scrapeyard.settings import Settings
 

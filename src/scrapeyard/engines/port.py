@@ -1,13 +1,15 @@
-"""An engine obtains a page. The child asks by message; policy is enforced here."""
+"""An engine obtains a page by a route. The child asks by message; policy is enforced here."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
 from scrapeyard.engines.budget.ledger import Ledger
 from scrapeyard.model import BudgetLimits, FetchPolicy, Scraper
+from scrapeyard.settings import hide_user
 
 Keep = Callable[[AsyncIterator[bytes], str], Awaitable[int]]
 """Takes a page's pieces and its content type, and returns how many bytes it has kept. It is called again when the page
@@ -101,4 +103,50 @@ class HttpEngine(Protocol):
         """Close connections. May be called twice."""
 
     async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+        """As `Fetch`."""
+
+
+ProxyClass = Literal["datacenter", "residential", "unlocker"]
+
+
+class Proxy(Struct, frozen=True, kw_only=True):
+    """One exit. Its `repr` hides the credentials."""
+
+    url: str
+    """http, https, socks5 or socks5h, with credentials where it wants them."""
+    name: str = ""
+    """As the log and `explain` call it; never its credentials."""
+    proxy_class: ProxyClass = "datacenter"
+    ca_file: Path | None = None
+    """PEM file of authorities trusted beside the usual ones when this proxy is used; None: no others."""
+
+    def __repr__(self) -> str:
+        return f"Proxy(name={self.name!r}, url={hide_user(self.url)!r}, proxy_class={self.proxy_class!r})"
+
+    __str__ = __repr__
+
+
+class Way(Struct, frozen=True, kw_only=True):
+    """How one request is made. Empty and None: as the settings say."""
+
+    profile: str = ""
+    """Browser to look like; wins over the request's own."""
+    proxy: Proxy | None = None
+    """None: straight to the site."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Sent unless the request has its own of that name; to the request's own origin alone."""
+    cookies: tuple[tuple[str, str], ...] = ()
+    """A clearance: (name, value), for the request's own host; the request's own and its session's win."""
+    user_agent: str = ""
+    """Wins over the profile's: a clearance holds for the browser that got it."""
+
+
+PLAIN = Way()
+"""As the settings say."""
+
+
+class FetchBy(Protocol):
+    """The innermost stage: it takes a way as well."""
+
+    async def __call__(self, request: FetchRequest, caller: Caller, way: Way = PLAIN) -> FetchResponse:
         """As `Fetch`."""

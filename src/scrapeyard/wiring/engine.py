@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from scrapeyard.engines.budget.jobs import OwnLedgers
+from scrapeyard.engines.budget.ledger import OwnLedgers
 from scrapeyard.engines.budget.meters import Meters
 from scrapeyard.engines.budget.redis import RedisJobLedgers
 from scrapeyard.engines.cache.disk import DiskPages

@@ -8,8 +8,7 @@ import pytest
 import trustme
 
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.route import PLAIN, Way
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Way
 from scrapeyard.model import Scraper
 from scrapeyard.settings import HttpSettings
 from scrapeyard.store.ports.runs import SessionStore

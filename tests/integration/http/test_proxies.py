@@ -13,8 +13,7 @@ import trustme
 
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.url import Address
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.route import Proxy, Way
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy, Way
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import failure_of, reason_of
 from tests.sites.proxy import LOGIN, PASSWORD, USER, plain_proxy, proxy

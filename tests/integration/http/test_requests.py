@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from scrapeyard.builtin import BUILTINS
+from scrapeyard.engines.http.clients import find_profile
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.http.profiles import find_profile
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import HTML, reason_of

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.engines.http.cookies import Cookie
+from scrapeyard.engines.http.cookies import MAX_SESSION_BYTES, Cookie, MemorySessions, Sessions
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.http.sessions import MAX_SESSION_BYTES, MemorySessions, Sessions
-from scrapeyard.engines.port import Caller, FetchRequest
-from scrapeyard.engines.route import Way
+from scrapeyard.engines.port import Caller, FetchRequest, Way
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.model import ExitReason, FetchPolicy, Scraper, ScraperRef
 from scrapeyard.store.sql import SqlStore

@@ -1,6 +1,6 @@
 """Telling a page from a refusal: what the site answered, read as a person would read it."""
 
-from scrapeyard.engines.blocks.block import Block, BlockKind
 from scrapeyard.engines.blocks.recognise import recognise
+from scrapeyard.engines.blocks.rules import Block, BlockKind
 
 __all__ = ["Block", "BlockKind", "recognise"]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from scrapeyard.engines.blocks.rules import Holds
-from scrapeyard.engines.blocks.visible import Visible, title_of, visible_text
+from scrapeyard.engines.blocks.words import Visible, title_of, visible_text
 from scrapeyard.engines.port import FetchResponse
 
 _REFUSALS = frozenset({400, 401, 402, 403, 405, 406, 409, 418, 423, 429, 430, 444, 451, 493, 503, 512, 555, 999})

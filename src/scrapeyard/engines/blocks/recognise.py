@@ -11,8 +11,17 @@ without a word or a script that we know. An empty page is noted with little conf
 import re
 
 from scrapeyard.engines.blocks.answer import Answer
-from scrapeyard.engines.blocks.block import Block, BlockKind
-from scrapeyard.engines.blocks.rules import ADDRESSES, CLOUDFLARE_CODES, HEADERS, MARKUP, TITLES, HeaderMark, Mark
+from scrapeyard.engines.blocks.rules import (
+    ADDRESSES,
+    CLOUDFLARE_CODES,
+    HEADERS,
+    MARKUP,
+    TITLES,
+    Block,
+    BlockKind,
+    HeaderMark,
+    Mark,
+)
 from scrapeyard.engines.blocks.words import weigh
 from scrapeyard.engines.port import FetchResponse
 

@@ -1,5 +1,6 @@
-"""What refusals say, weighed. The turns of phrase stand in `words.toml`."""
+"""What refusals say, weighed: the words that a page shows against the phrases of `words.toml`."""
 
+import html
 import re
 import tomllib
 from importlib.resources import files
@@ -7,7 +8,81 @@ from typing import Literal
 
 from msgspec import Struct, convert
 
-from scrapeyard.engines.blocks.block import BlockKind
+from scrapeyard.engines.blocks.rules import BlockKind
+
+_MARKUP = 96 * 1024
+"""Bytes of markup looked at, scripts and styles not counted."""
+_CHUNK = 12 * 1024
+_SKIPS = 400
+_HIDDEN = re.compile(rb"<(?:(script|style|svg|template|title)\b|!--)", re.IGNORECASE)
+_ENDS = {
+    b"script": b"</script",
+    b"style": b"</style",
+    b"svg": b"</svg",
+    b"template": b"</template",
+    b"title": b"</title",
+    b"": b"-->",
+}
+_TAG = re.compile(rb"<[^<>]*>?")
+_TITLE = re.compile(rb"<title\b[^<>]*>([^<]{0,300})", re.IGNORECASE)
+_TITLE_WITHIN = 32 * 1024
+
+
+class Visible(Struct, frozen=True, kw_only=True):
+    """What a reader sees."""
+
+    text: str
+    """Lower case, single spaces; as much as was asked for."""
+    whole: bool
+    """Whether that is all there is."""
+
+
+def visible_text(body: bytes, encoding: str, limit: int) -> Visible:
+    """The first `limit` characters or a little more."""
+    pieces: list[bytes] = []
+    size = seen = skips = at = 0
+    while at < len(body) and size < limit and seen < _MARKUP and skips < _SKIPS:
+        hidden = _HIDDEN.search(body, at, at + _CHUNK)
+        stop = hidden.start() if hidden else min(at + _CHUNK, len(body))
+        if hidden is None and stop < len(body):
+            stop = _before_a_tag(body, at, stop)
+        words = b" ".join(_TAG.sub(b" ", body[at:stop]).split())
+        pieces.append(words)
+        size, seen, at = size + len(words), seen + stop - at, stop
+        if hidden:
+            skips, at = skips + 1, _after(body, hidden)
+    text = _decode(b" ".join(piece for piece in pieces if piece), encoding)
+    return Visible(text=" ".join(html.unescape(text).split()).lower()[: 2 * limit], whole=at >= len(body))
+
+
+def title_of(body: bytes, encoding: str) -> str:
+    """In lower case; empty where there is none near the top."""
+    match = _TITLE.search(body, 0, _TITLE_WITHIN)
+    return " ".join(html.unescape(_decode(match[1], encoding)).split()).lower() if match else ""
+
+
+def _before_a_tag(body: bytes, at: int, stop: int) -> int:
+    """A cut within a tag would show half of it as text."""
+    opening = body.rfind(b"<", at + 1, stop)
+    return stop if opening <= at or body.find(b">", opening, stop) >= 0 else opening
+
+
+def _after(body: bytes, hidden: re.Match[bytes]) -> int:
+    # Plain finding is ten times as fast as a pattern that ignores case, and few pages shout.
+    ending = _ENDS[(hidden[1] or b"").lower()]
+    at = body.find(ending, hidden.end())
+    if at < 0:
+        at = body.find(ending.upper(), hidden.end())
+    closed = body.find(b">", at) if at >= 0 else -1
+    return closed + 1 if closed >= 0 else len(body)
+
+
+def _decode(data: bytes, encoding: str) -> str:
+    try:
+        return data.decode(encoding, "replace")
+    except LookupError:
+        return data.decode("utf-8", "replace")
+
 
 Feature = Literal["refused", "robot", "check", "guard", "number", "plea", "place", "limit"]
 _TO_US = 0.7

@@ -1,6 +1,7 @@
-"""What fetches used up, written down as it happens."""
+"""What fetches used up, written down as it happens: by run, and by job across all workers."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -57,3 +58,31 @@ class Ledger:
         """To the author."""
         if self._warn is not None:
             self._warn(words)
+
+
+class JobLedgers(Protocol):
+    """Adds up what processes tell. No method raises: while the shared place is away, the last known sum serves."""
+
+    async def start(self) -> None:
+        """Connect. Returns even if the server is away."""
+
+    async def stop(self) -> None:
+        """Close. May be called twice."""
+
+    async def share(self, job_id: str, mine: Spent) -> Spent:
+        """Tell what this process's runs of a job have used up in all, not since the last time, so that telling it
+        twice is harmless. Returns what those of every process have."""
+
+
+class OwnLedgers:
+    """For one process: there are no others."""
+
+    async def start(self) -> None:
+        """Nothing to do."""
+
+    async def stop(self) -> None:
+        """Nothing to do."""
+
+    async def share(self, job_id: str, mine: Spent) -> Spent:  # noqa: ARG002  as the port has it
+        """What is told is the whole."""
+        return mine

@@ -1,14 +1,4 @@
-"""The outermost stage: a kept page serves, and equal requests in flight become one.
-
-    wish      does this request want anything of the cache
-    find      memory, then the shared tier; the page may be too old, and then helps to ask the site whether it stands
-    join      wait for an equal request of this worker, or of another one
-    obtain    ask the site, perhaps on the condition that the page has changed
-    keep      in memory, shared, or both
-
-Limits: a page that serves sets no cookies in the script's session. A POST drops nothing. While a request waits for an
-equal one, its run keeps its slot.
-"""
+"""The outermost stage: a cached page serves or is validated, and equal requests in flight become one."""
 
 import asyncio
 import time
@@ -17,16 +7,13 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrapeyard.engines.cache import validators
-from scrapeyard.engines.cache.directives import Wish, wish_of
 from scrapeyard.engines.cache.forgetting import forget
 from scrapeyard.engines.cache.identity import flight_key, page_key, variant
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import KeptPage, PageKey, PageStore
-from scrapeyard.engines.cache.rules import Keepable, Terms, keepable
+from scrapeyard.engines.cache.rules import Keepable, Terms, Wish, keepable, wish_of
+from scrapeyard.engines.cache.shared import Behind, PatientPages
 from scrapeyard.engines.cache.single_flight import Flights
-from scrapeyard.engines.cache.time_limit import PatientPages
-from scrapeyard.engines.cache.write_back import Behind
 from scrapeyard.engines.http.checks import check_allowed
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.politeness.site import Sites
@@ -34,6 +21,53 @@ from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Invalidate
 from scrapeyard.settings import CacheSettings
+
+_MAX_VALIDATOR = 1024
+_OF_THE_ANSWER = frozenset({"content-length", "content-encoding", "content-type", "transfer-encoding", "connection"})
+"""Headers that a 304 does not change: they describe a body that it does not have."""
+
+
+def with_validators(request: FetchRequest, page: KeptPage) -> FetchRequest | None:
+    """The same request on the condition that the page has changed. None: nothing to compare it by.
+
+    A page that was reached by redirects is asked for anew: its validators are those of another URL.
+    """
+    if page.redirects or page.status != 200 or request.method.upper() not in ("GET", "HEAD"):
+        return None
+    conditions = {}
+    if tag := _validator(page, "etag"):
+        conditions["If-None-Match"] = tag
+    if date := _validator(page, "last-modified"):
+        conditions["If-Modified-Since"] = date
+    return replace(request, headers={**request.headers, **conditions}) if conditions else None
+
+
+def confirms(response: FetchResponse, page: KeptPage) -> bool:
+    """Whether the site says that the page stands. One that has begun to redirect may mean another page."""
+    return response.status == 304 and response.url == page.url and not response.redirects
+
+
+def confirmed(page: KeptPage, response: FetchResponse) -> FetchResponse:
+    """The kept page with the headers of the site's confirmation, as if it had been answered whole."""
+    new = [(name, value) for name, value in response.headers if name.lower() not in _OF_THE_ANSWER]
+    renewed = {name.lower() for name, _ in new}
+    old = [(name, value) for name, value in page.headers if name.lower() not in renewed]
+    return replace(
+        response,
+        status=page.status,
+        headers=(*old, *new),
+        body=page.body,
+        encoding=page.encoding,
+        way=f"cache, confirmed by {response.way}" if response.way else "cache, confirmed",
+    )
+
+
+def _validator(page: KeptPage, wanted: str) -> str:
+    for name, value in page.headers:
+        if name.lower() == wanted and len(value) <= _MAX_VALIDATOR and value.isprintable():
+            return value
+    return ""
+
 
 WAY = "cache"
 CLAIM_SECONDS = 10.0
@@ -205,12 +239,12 @@ class Cached:
         return response
 
     async def _ask(self, errand: _Errand, page: KeptPage | None) -> FetchResponse:
-        conditional = None if page is None else validators.conditional(errand.request, page)
+        conditional = None if page is None else with_validators(errand.request, page)
         if page is None or conditional is None:
             return await self._inner(errand.request, errand.caller)
         response = await self._inner(conditional, errand.caller)
-        if validators.confirms(response, page):
-            return validators.confirmed(page, response)
+        if confirms(response, page):
+            return confirmed(page, response)
         return response if response.status != 304 else await self._inner(errand.request, errand.caller)
 
     async def _keep(self, errand: _Errand, kept: Keepable) -> None:

@@ -8,14 +8,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.engines.blocks import Block, recognise
-from scrapeyard.engines.escalation.doubts import Doubts
-from scrapeyard.engines.escalation.planner import NO_POOL, SOLVER_COST, Ladder, Pools, Rung
+from scrapeyard.engines.escalation.planner import NO_POOL, SOLVER_COST, Doubts, Ladder, Pools, Rung
 from scrapeyard.engines.escalation.port import Remembered, WayMemory
 from scrapeyard.engines.escalation.report import Report
 from scrapeyard.engines.escalation.solving import Clearing, Order
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Keep
-from scrapeyard.engines.route import FetchBy, Proxy, Way
-from scrapeyard.engines.solver.clearance import Clearance
+from scrapeyard.engines.port import Caller, FetchBy, FetchRequest, FetchResponse, Keep, Proxy, Way
+from scrapeyard.engines.solver.port import Clearance
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import EscalationSettings

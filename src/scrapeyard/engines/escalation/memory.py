@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct, field
 
 from scrapeyard.engines.escalation.port import MOST_COUNTED, NOTHING, Remembered, Tried
-from scrapeyard.engines.solver.clearance import Clearance
+from scrapeyard.engines.solver.port import Clearance
 
 MAX_SITES = 20_000
 MAX_WAYS = 50

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scrapeyard.engines.solver.clearance import Clearance
+from scrapeyard.engines.solver.port import Clearance
 
 MOST_COUNTED = 8.0
 """A way's counts grow no further: what worked a thousand times is given up as soon as what worked ten times."""

@@ -19,7 +19,7 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from scrapeyard.engines.escalation.memory import FADES, MAX_CLEARANCES, MAX_WAYS, MemoryWays
 from scrapeyard.engines.escalation.port import MOST_COUNTED, Remembered, Tried
-from scrapeyard.engines.solver.clearance import Clearance
+from scrapeyard.engines.solver.port import Clearance
 from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
 from scrapeyard.redis.keys import Keys
 from scrapeyard.telemetry.events import get_log

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.engines.blocks import Block
-from scrapeyard.engines.escalation.doubts import Doubts
+from scrapeyard.engines.escalation.planner import Doubts
 from scrapeyard.engines.port import FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

@@ -8,10 +8,8 @@ from msgspec import Struct
 
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.escalation.port import WayMemory
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.route import Proxy
-from scrapeyard.engines.solver.clearance import Clearance
-from scrapeyard.engines.solver.port import Solved, Solver
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy
+from scrapeyard.engines.solver.port import Clearance, Solved, Solver
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.telemetry.events import get_log

@@ -4,16 +4,13 @@ import time
 from collections.abc import Callable
 
 from scrapeyard.engines.budget.stage import Budgets
-from scrapeyard.engines.escalation.doubts import Doubts
 from scrapeyard.engines.escalation.escalation import Climb, Gear
-from scrapeyard.engines.escalation.planner import Ladder, Pools
+from scrapeyard.engines.escalation.planner import Doubts, Ladder, Pools
 from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.solving import Clearing
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.route import FetchBy
-from scrapeyard.engines.solver.clearance import host_of
-from scrapeyard.engines.solver.port import Solver
+from scrapeyard.engines.port import Caller, FetchBy, FetchRequest, FetchResponse
+from scrapeyard.engines.solver.port import Solver, host_of
 from scrapeyard.settings import EscalationSettings
 
 

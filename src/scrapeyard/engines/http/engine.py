@@ -13,20 +13,16 @@ import time
 
 from wreq import Client
 
-from scrapeyard.engines.http.checks import check_certificate, first_hop, keep_limit, page_limit, time_limit
-from scrapeyard.engines.http.clients import Clients, Dress
-from scrapeyard.engines.http.cookies import Cookie, Jar
+from scrapeyard.engines.http.checks import Hop, check_certificate, first_hop, keep_limit, page_limit, time_limit
+from scrapeyard.engines.http.clients import Clients, Dress, profile_of
+from scrapeyard.engines.http.cookies import Cookie, Jar, MemorySessions, Sessions
 from scrapeyard.engines.http.dns import Names, Resolve, system_resolve
 from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.http.hops import Terms, Walk
-from scrapeyard.engines.http.profiles import profile_of
-from scrapeyard.engines.http.redirects import Hop
-from scrapeyard.engines.http.sessions import MemorySessions, Sessions
 from scrapeyard.engines.http.timeouts import Deadlines
 from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.route import PLAIN, Way
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings

@@ -13,16 +13,13 @@ from msgspec import Struct
 from wreq import Client, Response
 from wreq.header import HeaderMap
 
-from scrapeyard.engines.http.body import Stream, read_wire, undo_encoding
-from scrapeyard.engines.http.charset import find_charset
-from scrapeyard.engines.http.checks import METHODS, check_allowed
+from scrapeyard.engines.http.body import Stream, find_charset, read_wire, undo_encoding
+from scrapeyard.engines.http.checks import METHODS, Hop, check_allowed, next_hop
 from scrapeyard.engines.http.clients import Dress
 from scrapeyard.engines.http.cookies import Jar
 from scrapeyard.engines.http.failures import WREQ_ERRORS, explain, is_stale_connection, refused_by_proxy
-from scrapeyard.engines.http.redirects import Hop, next_hop
 from scrapeyard.engines.http.url import Target
-from scrapeyard.engines.port import FetchResponse, Keep
-from scrapeyard.engines.route import Way
+from scrapeyard.engines.port import FetchResponse, Keep, Way
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 

@@ -8,8 +8,8 @@ from itertools import count
 from msgspec.structs import replace
 
 from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, Turn, Verdict
-from scrapeyard.engines.politeness.report import Report
 from scrapeyard.engines.politeness.state import Standing
+from scrapeyard.engines.politeness.verdicts import Report
 
 MAX_SITES = 10_000
 

@@ -22,12 +22,12 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, Turn, Verdict
-from scrapeyard.engines.politeness.redis_outage import GateOutage
 from scrapeyard.engines.politeness.redis_scripts import (
     ENTER,
     LOOK,
     REPORT,
     RESET,
+    GateOutage,
     Script,
     SiteKeys,
     View,
@@ -36,7 +36,7 @@ from scrapeyard.engines.politeness.redis_scripts import (
     read_view,
     report_arguments,
 )
-from scrapeyard.engines.politeness.report import Report
+from scrapeyard.engines.politeness.verdicts import Report
 from scrapeyard.redis.connection import CommandLink, Dialer, LinkLost
 from scrapeyard.telemetry.events import get_log
 

@@ -1,6 +1,7 @@
-"""The gate's scripts: their text, the keys they work on, and what they answer."""
+"""The gate's scripts: their text, the keys they work on, what they answer, and the log when Redis is away."""
 
 import hashlib
+import time
 from collections.abc import Sequence
 from importlib.resources import files
 
@@ -8,9 +9,32 @@ import msgspec
 from msgspec import Struct
 
 from scrapeyard.engines.politeness.port import SiteLimits, SiteState, Turn
-from scrapeyard.engines.politeness.report import Report
-from scrapeyard.redis.connection import Command
+from scrapeyard.engines.politeness.verdicts import Report
+from scrapeyard.redis.connection import Command, Outage
 from scrapeyard.redis.keys import Keys
+from scrapeyard.telemetry.events import Log
+
+
+class GateOutage(Outage):
+    """As the queue's, in the gate's own words: what is lost is another thing."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log)
+        self._gate_log = log
+        self._away_since: float | None = None
+
+    def down(self, link: object, error: BaseException, retry_seconds: float) -> None:  # noqa: ARG002  as the queue's
+        """The gate has one link."""
+        if self._away_since is None:
+            self._away_since = time.monotonic()
+            self._gate_log.warning("sites.away", error=str(error) or type(error).__name__)
+
+    def up(self, link: object) -> None:  # noqa: ARG002  as the queue's
+        """All workers share their limits again."""
+        if self._away_since is not None:
+            self._gate_log.info("sites.back", away_seconds=round(time.monotonic() - self._away_since, 2))
+            self._away_since = None
+
 
 _FOLDER = files("scrapeyard.engines.politeness").joinpath("lua")
 _SHARED = _FOLDER.joinpath("site.lua").read_text("utf-8")

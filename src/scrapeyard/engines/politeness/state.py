@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from scrapeyard.engines.politeness.port import MAX_CLOSED_SECONDS, SiteLimits, SiteState
-from scrapeyard.engines.politeness.report import WINDOW, Report
+from scrapeyard.engines.politeness.verdicts import WINDOW, Report
 
 ENOUGH = WINDOW // 2
 """Requests before the breaker's ratio, and latencies before their rise, mean anything."""

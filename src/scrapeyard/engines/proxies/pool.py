@@ -1,22 +1,132 @@
-"""A pool: which of its exits serves the next request.
-
-Without a key exits take turns. With one (a session, a site) the same key gets the same exit in every process, and
-another one only while its own rests.
-"""
+"""A pool of proxies: which exit serves the next request, where it is, and which exits rest because they failed."""
 
 import itertools
+import re
 import secrets
 from bisect import bisect
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import Protocol
 
-from scrapeyard.engines.proxies import brightdata
-from scrapeyard.engines.proxies.health import Health
-from scrapeyard.engines.proxies.place import Place
-from scrapeyard.engines.route import Proxy
-from scrapeyard.model.fetching import read_proxy_url
+from msgspec import Struct
+
+from scrapeyard.engines.port import Proxy
+from scrapeyard.model.fetching import ProxyAddress, read_endpoint, read_proxy_url
 from scrapeyard.settings import ProxyPool
+
+_OTHER = re.compile(r"[^a-z0-9]")
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Parts are lower case and hold nothing but letters and digits, so that none can say more than a place."""
+
+    country: str = ""
+    state: str = ""
+    city: str = ""
+
+    @classmethod
+    def of(cls, country: str = "", state: str = "", city: str = "") -> "Place":
+        """From what a policy writes: `US`, `NY`, `New York`."""
+        return cls(country=_plain(country), state=_plain(state), city=_plain(city))
+
+
+def _plain(text: str) -> str:
+    return _OTHER.sub("", text.lower())
+
+
+FAILURES = 2
+"""In a row, before an exit rests. One may be chance."""
+LONGEST_SECONDS = 3600.0
+KEPT = 20_000
+"""Exits remembered; the one that failed longest ago is forgotten."""
+
+
+class _Record(Struct):
+    failures: int = 0
+    rests: int = 0
+    until: float = 0.0
+
+
+class Health:
+    """Exits by name. One that never failed, or has done well since, is not kept."""
+
+    def __init__(self, cooldown_seconds: float, clock: Callable[[], float]) -> None:
+        self._cooldown = cooldown_seconds
+        self._longest = max(cooldown_seconds, LONGEST_SECONDS)
+        self._clock = clock
+        self._records: OrderedDict[str, _Record] = OrderedDict()
+
+    def rests(self, name: str) -> bool:
+        """Whether it is better left alone now."""
+        record = self._records.get(name)
+        return record is not None and record.until > self._clock()
+
+    def rests_until(self, name: str) -> float:
+        """When its rest ends, by the clock given; 0 if it does not rest."""
+        return self._records[name].until if self.rests(name) else 0.0
+
+    def resting(self) -> list[str]:
+        """All that rest now."""
+        return [name for name in self._records if self.rests(name)]
+
+    def good(self, name: str) -> bool:
+        """It served: whatever was held against it is forgotten. True if there was something."""
+        record = self._records.pop(name, None)
+        return record is not None and record.rests > 0
+
+    def bad(self, name: str) -> float:
+        """It failed. How long it rests from now on, if this sends it to rest; otherwise 0.
+
+        After a rest one more failure is enough, and each rest is twice as long as the one before, up to an hour. What
+        was already under way when a rest began does not make it longer.
+        """
+        record = self._records.setdefault(name, _Record())
+        self._records.move_to_end(name)
+        if len(self._records) > KEPT:
+            self._records.popitem(last=False)
+        if self.rests(name):
+            return 0.0
+        record.failures += 1
+        if record.failures < FAILURES:
+            return 0.0
+        seconds = min(self._cooldown * 2.0 ** min(record.rests, 30), self._longest)
+        record.rests += 1
+        record.until = self._clock() + seconds
+        return seconds
+
+
+ENDPOINT = "brd.superproxy.io:33335"
+
+
+def endpoint(pool: ProxyPool) -> tuple[str, int]:
+    """Where the vendor listens."""
+    return read_endpoint(pool.host or ENDPOINT)
+
+
+def brightdata_address(pool: ProxyPool, place: Place, session: str) -> ProxyAddress:
+    """The exit of a session at a place that `served` has passed."""
+    host, port = endpoint(pool)
+    asked = {"country": place.country, "state": place.state, "city": place.city, "session": session}
+    options = "".join(f"-{name}-{value}" for name, value in asked.items() if value)
+    return ProxyAddress(
+        scheme="http",
+        host=host,
+        port=port,
+        user=f"brd-customer-{pool.customer}-zone-{pool.zone}{options}",
+        password=pool.password.get_secret_value(),
+    )
+
+
+def served(pool: ProxyPool, asked: Place) -> tuple[Place, str]:
+    """What of a place the zone can serve, and why not the rest; empty: it serves all of it."""
+    country = asked.country or pool.country.lower()
+    if pool.proxy_class == "datacenter" and (asked.state or asked.city):
+        return Place(country=country), "datacenter zones know countries alone"
+    if not country and (asked.state or asked.city):
+        return Place(), "a state or city needs a country"
+    return Place(country=country, state=asked.state, city=asked.city), ""
+
 
 _MOST_RENEWALS = 1000
 
@@ -106,11 +216,11 @@ class VendorExits:
             session = f"{_point(f'{wished}/{renewal}'):016x}"
             if not self.health.rests(f"{self._pool.name}/{session}"):
                 break
-        return _proxy(self._pool, session, brightdata.address(self._pool, place, session).url)
+        return _proxy(self._pool, session, brightdata_address(self._pool, place, session).url)
 
     def served(self, asked: Place) -> tuple[Place, str]:
         """As the vendor's zone."""
-        return brightdata.served(self._pool, asked)
+        return served(self._pool, asked)
 
 
 def _listed(pool: ProxyPool) -> Iterator[Proxy]:

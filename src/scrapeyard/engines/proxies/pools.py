@@ -3,9 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 
-from scrapeyard.engines.proxies.place import Place
-from scrapeyard.engines.proxies.pool import Exits, exits_of
-from scrapeyard.engines.route import Proxy
+from scrapeyard.engines.port import Proxy
+from scrapeyard.engines.proxies.pool import Exits, Place, exits_of
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import ProxyPool

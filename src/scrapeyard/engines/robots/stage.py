@@ -10,8 +10,7 @@ from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
-from scrapeyard.engines.robots.copies import SMALL, Copy, RobotsCopies
-from scrapeyard.engines.robots.rules import RobotsRules
+from scrapeyard.engines.robots.copies import SMALL, Copy, RobotsCopies, RobotsRules
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 

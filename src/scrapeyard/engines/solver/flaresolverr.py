@@ -1,13 +1,10 @@
-"""FlareSolverr: a browser behind an HTTP door that the operator set up.
-
-Its address is the operator's and may be private; the pages it is sent to may not. A page's URL passes the guard before
-it is handed over and the one it ended at passes it after, or the page is thrown away. In between its browser resolves
-names and follows redirects by itself: keep it on a network from which nothing private is reached.
-"""
+"""FlareSolverr: a browser behind an HTTP door that the operator set up."""
 
 import asyncio
+import hashlib
 import time
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -19,15 +16,13 @@ from wreq.redirect import Policy
 
 from scrapeyard.engines.http.body import read_wire
 from scrapeyard.engines.http.checks import check_allowed
+from scrapeyard.engines.http.clients import profile_of
+from scrapeyard.engines.http.dns import Names, Resolve, system_resolve
 from scrapeyard.engines.http.failures import WREQ_ERRORS
-from scrapeyard.engines.http.profiles import profile_of
+from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.http.url import Target, parse_target
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
-from scrapeyard.engines.route import Proxy
-from scrapeyard.engines.solver.clearance import Clearance
-from scrapeyard.engines.solver.passage import Passage
-from scrapeyard.engines.solver.port import Solved, SolverAway
-from scrapeyard.engines.solver.sessions import TTL_MINUTES, SolverSessions
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy
+from scrapeyard.engines.solver.port import Clearance, Solved, SolverAway
 from scrapeyard.engines.solver.wire import (
     Answer,
     Solution,
@@ -39,8 +34,78 @@ from scrapeyard.engines.solver.wire import (
 )
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason, new_id
-from scrapeyard.settings import EscalationSettings
+from scrapeyard.settings import EscalationSettings, HttpSettings
 from scrapeyard.telemetry.events import get_log
+
+TTL_MINUTES = 30
+MAX_SESSIONS = 8
+
+Say = Callable[[dict[str, Any]], Awaitable[Any]]
+
+
+class SolverSessions:
+    """Which browsers are open. Each is a few hundred megabytes at the solver's, so there are few."""
+
+    def __init__(self, say: Say, *, limit: int = MAX_SESSIONS) -> None:
+        self._say = say
+        self._limit = limit
+        self._open: OrderedDict[str, None] = OrderedDict()
+
+    async def named(self, request: FetchRequest, caller: Caller, proxy: Proxy | None) -> str:
+        """The solver's session for the script's, opened if need be. Empty: the script asked for none."""
+        if not request.session:
+            return ""
+        name = _name(request, caller, proxy)
+        if name in self._open:
+            self._open.move_to_end(name)
+            return name
+        words: dict[str, Any] = {"cmd": "sessions.create", "session": name}
+        if proxy is not None:
+            words["proxy"] = proxy_words(proxy)
+        await self._say(words)
+        self._open[name] = None
+        if len(self._open) > self._limit:
+            await self._close(next(iter(self._open)))
+        return name
+
+    async def close(self) -> None:
+        """Close all. One that is gone already is no matter."""
+        for name in tuple(self._open):
+            await self._close(name)
+
+    async def _close(self, name: str) -> None:
+        self._open.pop(name, None)
+        try:
+            await self._say({"cmd": "sessions.destroy", "session": name})
+        except FetchFailed:
+            return  # it was gone, or the solver is: either way it is closed
+
+
+def _name(request: FetchRequest, caller: Caller, proxy: Proxy | None) -> str:
+    """Scrapers may not share a session, nor may two exits; and the solver need not know what they are called."""
+    owner = caller.scraper.ref.id if caller.scraper else ""
+    told = "\n".join((owner, request.session, proxy.name if proxy else ""))
+    return f"scrapeyard-{hashlib.sha256(told.encode()).hexdigest()[:24]}"
+
+
+class Passage:
+    """Resolves a name and asks the guard. The browser resolves it again for itself; what it is told may differ."""
+
+    def __init__(self, settings: HttpSettings, *, resolve: Resolve = system_resolve) -> None:
+        """Raises SettingsInvalid when an allowed host makes no sense."""
+        self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts)
+        self._names = Names(resolve)
+
+    async def check(self, target: Target) -> None:
+        """Raises FetchFailed (fetch_private_address, fetch_dns)."""
+        literal = target.literal
+        found = (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
+        self._guard.check(target.host, found)
+
+    async def stop(self) -> None:
+        """Forget names. May be called twice."""
+        await self._names.stop()
+
 
 log = get_log("solver")
 _NO_ANSWER: tuple[type[Exception], ...] = (TimeoutError, *WREQ_ERRORS)

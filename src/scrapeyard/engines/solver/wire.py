@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import msgspec
 from msgspec import Struct, field
 
-from scrapeyard.engines.route import Proxy
-from scrapeyard.engines.solver.clearance import MAX_COOKIE_BYTES, MAX_COOKIES, ClearedCookie
+from scrapeyard.engines.port import Proxy
+from scrapeyard.engines.solver.port import MAX_COOKIE_BYTES, MAX_COOKIES, ClearedCookie
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 

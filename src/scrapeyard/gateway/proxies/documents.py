@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from scrapeyard.engines.budget.meters import day_of
-from scrapeyard.engines.proxies import brightdata
+from scrapeyard.engines.proxies import pool as brightdata
 from scrapeyard.engines.proxies.stored import KeptPools
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model.fetching import read_proxy_url

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, HttpEngine
-from scrapeyard.engines.robots.rules import MAX_BYTES, tidy
+from scrapeyard.engines.robots.copies import MAX_BYTES, tidy
 from scrapeyard.errors import FetchFailed
 from scrapeyard.inputs.fetched import FetchedAgain, stream_file
 from scrapeyard.inputs.formats.rows import MAX_REASON, BadRow, ListUnreadable, Piece
