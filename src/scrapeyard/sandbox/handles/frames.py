@@ -1,10 +1,14 @@
-"""The frames a child may send, as types. Whatever does not fit one of these is a protocol error."""
+"""The frames that a child may send, as types; its fetches as requests; the check of its result."""
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct, field
 
+from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
 from scrapeyard_sdk.child import wire
 from scrapeyard_sdk.context import MAX_LINE
 
@@ -112,3 +116,101 @@ def parse(packed: bytes) -> Frame:
         return _decoder.decode(packed)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise wire.WireError(f"not one of our frames: {error}") from None
+
+
+def request_of(frame: Fetch, body: bytes) -> FetchRequest:
+    """What the script asks for."""
+    return FetchRequest(
+        url=frame.url,
+        method=frame.method,
+        headers=frame.headers,
+        body=body,
+        timeout_seconds=frame.timeout_seconds,
+        follow_redirects=frame.follow_redirects,
+        max_bytes=frame.max_bytes,
+        max_age_seconds=frame.max_age_seconds,
+        session=frame.session,
+        profile=frame.profile,
+        proxy=frame.proxy,
+        engine=frame.engine,
+        certificate=frame.certificate,
+    )
+
+
+def page_head(number: int, page: FetchResponse) -> dict[str, Any]:
+    """The head of the frame that brings a page; its body is the raw part."""
+    return {
+        "t": "page",
+        "n": number,
+        "url": page.url,
+        "status": page.status,
+        "headers": list(page.headers),
+        "encoding": page.encoding,
+        "elapsed_ms": page.elapsed_ms,
+        "redirects": list(page.redirects),
+        "age_seconds": page.age_seconds,
+        "way": page.way,
+        "kept": page.kept,
+    }
+
+
+def failure_head(number: int, failure: FetchFailed) -> dict[str, Any]:
+    """The frame that says why there is no page."""
+    return {
+        "t": "page_error",
+        "n": number,
+        "reason": failure.reason.value,
+        "message": failure.message,
+        "site_status": failure.site_status,
+        "retry_after": failure.details.get("retry_after"),
+    }
+
+
+MAX_DEPTH = 200
+"""Lists and objects inside one another. Deeper ones would break readers that recurse, ours among them."""
+
+_SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
+_SUSPECT = (b"0" * 400, b"0e000", b"0e+000")
+"""Shapes of numbers that a reader may not be able to hold. Text may have them too; then the long way decides."""
+_TEXT = re.compile(rb'"[^"]*"')
+_REST = bytes(set(range(256)) - set(b'[]{}"'))
+_TOO_DEEP = f"it is nested more than {MAX_DEPTH} deep"
+_raw = msgspec.json.Decoder(msgspec.Raw)
+
+
+def fault_of(raw: bytes) -> tuple[ExitReason, str] | None:
+    """None when the bytes are a good result; otherwise how the run ends, and why.
+
+    Objects are not built, so that a result costs no more memory than its bytes, unless a number looks suspicious.
+    """
+    try:
+        raw.decode("utf-8")
+        _raw.decode(raw)
+        shape = raw.translate(_SHAPE)
+        if any(suspect in shape for suspect in _SUSPECT):
+            msgspec.json.decode(raw)
+    except RecursionError:
+        return ExitReason.BAD_RESULT, _TOO_DEEP
+    except (msgspec.MsgspecError, ValueError) as error:
+        return ExitReason.PROTOCOL_ERROR, f"the child sent a result that is not JSON: {error}"
+    return (ExitReason.BAD_RESULT, _TOO_DEEP) if _too_deep(raw) else None
+
+
+def _too_deep(raw: bytes) -> bool:
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return False
+    brackets = _brackets(raw)
+    for _ in range(4):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    depth = 4
+    for bracket in brackets:
+        depth += 1 if bracket in b"[{" else -1
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
+def _brackets(raw: bytes) -> bytes:
+    """The brackets outside text. Escapes go first, so that every quote left begins or ends a text."""
+    quoted = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _REST).replace(b'""', b"")
+    return _TEXT.sub(b"", quoted)

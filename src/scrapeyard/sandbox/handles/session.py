@@ -15,11 +15,21 @@ from msgspec import Raw
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError
 from scrapeyard.model import ExitReason, Limits, LogLine, RunError
-from scrapeyard.sandbox.handles.asking import failure_head, page_head, request_of
-from scrapeyard.sandbox.handles.child import Child, Exit
-from scrapeyard.sandbox.handles.exit_status import bounded, judge_exit
-from scrapeyard.sandbox.handles.frames import Error, Fetch, Frame, KeepArtifact, Log, Ready, Record, Result
-from scrapeyard.sandbox.handles.result_check import fault_of
+from scrapeyard.sandbox.handles.child import Child, Exit, bounded, judge_exit
+from scrapeyard.sandbox.handles.frames import (
+    Error,
+    Fetch,
+    Frame,
+    KeepArtifact,
+    Log,
+    Ready,
+    Record,
+    Result,
+    failure_head,
+    fault_of,
+    page_head,
+    request_of,
+)
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
 
 ARTIFACT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
