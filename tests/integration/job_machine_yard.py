@@ -16,8 +16,8 @@ import httpx
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS, ECHO, Builtin
-from scrapeyard.builtin.echo import echo
 from scrapeyard.builtin.fetching import Fetch
+from scrapeyard.builtin.scrapers import echo
 from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.politeness.site import Sites

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from scrapeyard import __version__
-from scrapeyard.builtin import echo, page, product
+from scrapeyard.builtin import scrapers
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.reading.port import Extractor
 from scrapeyard.builtin.reading.threaded import ThreadExtractor
@@ -38,10 +38,10 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
                 entry="",
                 name="Page",
                 description="One page: title, meta, headings, links, text, markdown, structured data, product.",
-                input_schema=page.INPUT_SCHEMA,
-                output_schema=page.OUTPUT_SCHEMA,
+                input_schema=scrapers.INPUT_SCHEMA,
+                output_schema=scrapers.OUTPUT_SCHEMA,
             ),
-            run=page.PageScraper(extractor),
+            run=scrapers.PageScraper(extractor),
         ),
         PRODUCT: Builtin(
             scraper=Scraper(
@@ -50,10 +50,10 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
                 entry="",
                 name="Product",
                 description="One product: name, price, availability, codes, brand, category, images, attributes.",
-                input_schema=product.INPUT_SCHEMA,
-                output_schema=product.OUTPUT_SCHEMA,
+                input_schema=scrapers.INPUT_SCHEMA,
+                output_schema=scrapers.OUTPUT_SCHEMA,
             ),
-            run=product.ProductScraper(extractor),
+            run=scrapers.ProductScraper(extractor),
         ),
         ECHO: Builtin(
             scraper=Scraper(
@@ -62,10 +62,10 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
                 entry="",
                 name="Echo",
                 description="Its own input: for trying out jobs and measuring them. It fetches nothing.",
-                input_schema=echo.INPUT_SCHEMA,
-                output_schema=echo.OUTPUT_SCHEMA,
+                input_schema=scrapers.INPUT_SCHEMA,
+                output_schema=scrapers.OUTPUT_SCHEMA,
             ),
-            run=echo.echo,
+            run=scrapers.echo,
         ),
     }
 

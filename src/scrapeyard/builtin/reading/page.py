@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from scrapeyard.builtin.reading.bounds import bounded
 from scrapeyard.builtin.reading.markdown import to_markdown
-from scrapeyard.builtin.reading.parts import DEFAULT, MAX_TEXT
+from scrapeyard.builtin.reading.port import DEFAULT, MAX_TEXT
 from scrapeyard_sdk.extract.article import read_article
 from scrapeyard_sdk.extract.page import (
     MAX_FIELD,

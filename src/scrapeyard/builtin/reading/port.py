@@ -6,6 +6,16 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScrapeyardError
 
+PARTS = ("links", "text", "markdown", "anchors", "images", "structured", "product", "article")
+"""The large fields, which are there only when asked for."""
+DEFAULT = ("links", "text", "markdown")
+FIELDS = (
+    *("title", "description", "h1", "canonical", "language", "keywords", "robots", "hreflang", "opengraph", "twitter"),
+    *("meta", "headings", "word_count", "text_hash"),
+)
+"""What every page has."""
+MAX_TEXT = 1_000_000
+
 
 class RawPage(Struct, frozen=True, kw_only=True):
     """What came from the site, and what is wanted of it."""
@@ -16,7 +26,7 @@ class RawPage(Struct, frozen=True, kw_only=True):
     encoding: str
     headers: tuple[tuple[str, str], ...] = ()
     include: tuple[str, ...] = ()
-    """Of `scrapeyard.builtin.reading.parts.PARTS`."""
+    """Of `scrapeyard.builtin.reading.port.PARTS`."""
 
 
 class PageUnreadable(ScrapeyardError):

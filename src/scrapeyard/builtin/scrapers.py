@@ -1,13 +1,9 @@
-"""The scraper `builtin/page`: one page as data. Used when a call gives only a URL.
-
-An error status is data here, in `status`; only a page that cannot be fetched or read at all fails the run.
-"""
+"""The built-in scrapers: `builtin/page`, `builtin/product`, `builtin/echo`."""
 
 from typing import Any
 
 from scrapeyard.builtin.fetching import URL, Fetch, envelope, header, is_html, media_type, read
-from scrapeyard.builtin.reading.parts import DEFAULT, FIELDS, MAX_TEXT, PARTS
-from scrapeyard.builtin.reading.port import Extractor
+from scrapeyard.builtin.reading.port import DEFAULT, FIELDS, MAX_TEXT, PARTS, Extractor
 from scrapeyard.builtin.schemas import ENVELOPE, PRODUCT, TABLE, TEXT, TEXTS, optional, told
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 
@@ -91,3 +87,44 @@ def _is_text(media: str) -> bool:
 
 def _first(language: str | None) -> str | None:
     return language.split(",", 1)[0].strip()[:35] or None if language else None
+
+
+INPUT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"url": URL},
+    "required": ["url"],
+    "additionalProperties": False,
+}
+OUTPUT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        **ENVELOPE,
+        "title": TEXT,
+        "text_hash": told(TEXT, "SHA-256 of the visible words."),
+        "product": {"anyOf": [PRODUCT, {"type": "null"}], "description": "Null when the page shows no product."},
+    },
+}
+
+_FIELDS = ("title", "text_hash", "product")
+
+
+class ProductScraper:
+    """Fetches and extracts."""
+
+    def __init__(self, extractor: Extractor) -> None:
+        self._extractor = extractor
+
+    async def __call__(self, fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the manifest's word
+        """`input` fits INPUT_SCHEMA. Raises FetchFailed."""
+        response = await fetch(FetchRequest(url=input["url"]))
+        page = await read(self._extractor, response, ("product",)) if is_html(response) else {}
+        return {**envelope(input["url"], response), **{name: page.get(name) for name in _FIELDS}}
+
+
+INPUT_SCHEMA: dict[str, Any] = {"type": "object"}
+OUTPUT_SCHEMA: dict[str, Any] = {"type": "object"}
+
+
+async def echo(_fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the manifest's word
+    """The input as it came."""
+    return input
