@@ -1,6 +1,6 @@
 """A process that stood still for a lease is not certain of its runs until the store was asked."""
 
-from scrapeyard.worker.standstill import Standstill
+from scrapeyard.worker.heartbeat import Standstill
 
 
 class Clock:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from scrapeyard.worker.batches import turns as module
-from scrapeyard.worker.batches.turns import SLICE_SECONDS, Turns
+from scrapeyard.worker.batches import batches as module
+from scrapeyard.worker.batches.batches import SLICE_SECONDS, Turns
 from tests.leaks import PATIENCE
 
 

@@ -41,8 +41,7 @@ from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.duties import start_schedules, start_webhooks
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.worker.batches.batches import Batches, BatchParts
-from scrapeyard.worker.environments import Preparer
-from scrapeyard.worker.foresight import Foresight
+from scrapeyard.worker.environments import Foresight, Preparer
 from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.runs.execute import Executor
 

@@ -1,15 +1,19 @@
-"""What a run needs before its child can start: its config with secrets in place, and its packages."""
+"""What a run needs before its child can start: its config with secrets in place, and its packages, installed ahead."""
 
 import asyncio
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from scrapeyard.errors import Overloaded
-from scrapeyard.model import Environment, Scraper
+from scrapeyard.errors import Overloaded, ScrapeyardError
+from scrapeyard.model import Environment, EnvironmentState, EnvironmentStatus, Scraper
 from scrapeyard.repository.environments.environments import Environments
+from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.trust.secrets import Secrets
+from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.slots import Seat
 
 
@@ -63,3 +67,70 @@ class Preparer:
             raise Overloaded(
                 f"the packages of {scraper.ref} are not installed yet: others are built before them", retry_after=10
             ) from None
+
+
+log = get_log("worker")
+_LOOK_SECONDS = 1.0
+_TOLD = 300
+"""States that a heartbeat carries, at most."""
+_WORDS = 300
+
+
+class Foresight:
+    """Looks at the catalogue every second. What a call without a version would run is built ahead; older versions when
+    they are called."""
+
+    def __init__(self, catalogue: Catalogue, environments: Environments) -> None:
+        self._catalogue = catalogue
+        self._environments = environments
+        self._known: list[Scraper] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """May be called twice."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+
+    async def stop(self) -> None:
+        """May be called twice."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait((task,))
+
+    def look(self) -> None:
+        """Now, because something has changed."""
+        listed = [each.scraper for each in self._catalogue.listings() if each.scraper and each.scraper.requirements]
+        current = list(self._current({scraper.ref.id for scraper in listed}))
+        chosen = {scraper.ref for scraper in current}
+        older = [scraper for scraper in reversed(listed) if scraper.ref not in chosen]
+        self._known = [*current, *older][:_TOLD]
+        for scraper in current:
+            self._environments.want(scraper)
+
+    def states(self) -> dict[str, EnvironmentState]:
+        """Of scrapers with requirements, those that would be called first of all, at most 300."""
+        return {str(scraper.ref): _short(self._environments.state(scraper)) for scraper in self._known}
+
+    def _current(self, ids: Iterable[str]) -> Iterable[Scraper]:
+        for scraper_id in sorted(ids):
+            try:
+                scraper = self._catalogue.resolve(scraper_id)
+            except ScrapeyardError:  # only prereleases, or the newest is invalid: built when it is called
+                continue
+            if scraper.requirements:
+                yield scraper
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                self.look()
+            except Exception as error:  # calls would still be served, each building what it needs
+                log.error("worker.foresight_broken", error=repr(error), exc_info=error)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _short(state: EnvironmentState) -> EnvironmentState:
+    if state.status is not EnvironmentStatus.FAILED:
+        return state
+    return replace(state, problem=state.problem[:_WORDS])

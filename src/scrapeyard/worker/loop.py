@@ -37,7 +37,7 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.worker.batches.batches import Batches
-from scrapeyard.worker.foresight import Foresight
+from scrapeyard.worker.environments import Foresight
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
 from scrapeyard.worker.runs.execute import Executor
 from scrapeyard.worker.slots import Outside, Seat, Slots, share_out
