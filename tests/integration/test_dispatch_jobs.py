@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.dispatch.feeding.job_rate import SLACK_SECONDS
+from scrapeyard.dispatch.feeding.pace import SLACK_SECONDS
 from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.model import Priority
 from scrapeyard.model.job import Job, JobStatus

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.dispatch.leader import Dispatcher
-from scrapeyard.dispatch.upkeep.missing import GRACE_SECONDS
+from scrapeyard.dispatch.upkeep.lost_deliveries import GRACE_SECONDS
 from scrapeyard.model import RunStatus
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import Settings

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.feeding.job_rate import SLACK_SECONDS, TokenBucket
-from scrapeyard.dispatch.feeding.pace import FIRST_ITEMS, Pace, batch_items
+from scrapeyard.dispatch.feeding.pace import FIRST_ITEMS, SLACK_SECONDS, Pace, TokenBucket, batch_items
 from scrapeyard.model import Usage
 from scrapeyard.model.job import Counts, Job, JobPolicy, JobStatus
 

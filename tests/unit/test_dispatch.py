@@ -11,10 +11,9 @@ from msgspec import Raw
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.dispatch.deliveries import deliver
+from scrapeyard.dispatch.deliveries import Order, build_runs, deliver
 from scrapeyard.dispatch.leader import LEAD_SECONDS, Dispatcher
-from scrapeyard.dispatch.submit import Order, build_runs
-from scrapeyard.dispatch.upkeep.missing import GRACE_SECONDS
+from scrapeyard.dispatch.upkeep.lost_deliveries import GRACE_SECONDS
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Outcome, Priority, Run, RunStatus, new_id
 from scrapeyard.queues import messages

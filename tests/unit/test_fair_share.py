@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.dispatch.feeding.fair_share import WEIGHTS, Claim, FairShare
+from scrapeyard.dispatch.feeding.shares import WEIGHTS, Claim, FairShare
 from scrapeyard.model import Priority
 
 HIGH, NORMAL, LOW = Priority.HIGH, Priority.NORMAL, Priority.LOW

@@ -8,7 +8,7 @@ import pytest
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.dispatch.leader import Dispatcher
-from scrapeyard.dispatch.upkeep.missing import GRACE_SECONDS
+from scrapeyard.dispatch.upkeep.lost_deliveries import GRACE_SECONDS
 from scrapeyard.model import BudgetLimits, ExitReason, Priority, Usage
 from scrapeyard.model.job import BreakerPolicy, ItemOutcome, JobStatus
 from scrapeyard.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.dispatch.leader import LEAD_SECONDS, Dispatcher
-from scrapeyard.dispatch.upkeep.missing import GRACE_SECONDS
+from scrapeyard.dispatch.upkeep.lost_deliveries import GRACE_SECONDS
 from scrapeyard.errors import BlobsUnavailable
 from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.job import Job, JobStatus

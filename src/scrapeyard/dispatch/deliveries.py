@@ -1,9 +1,14 @@
-"""Runs and batches as the queue carries them."""
+"""Runs and batches as the queue carries them; runs from an accepted call; ends that happened outside any worker."""
 
-from msgspec import Raw
+import msgspec
+from msgspec import Raw, Struct
 
-from scrapeyard.model import Delivery, Run
+from scrapeyard.errors import QueueUnavailable
+from scrapeyard.model import Delivery, ExitReason, FetchPolicy, Outcome, Priority, Run, RunStatus, new_id
 from scrapeyard.model.job import Batch, Job
+from scrapeyard.queues import messages
+from scrapeyard.queues.port import Queue
+from scrapeyard.telemetry.events import get_log
 
 
 def deliver(run: Run, redelivered: bool = False) -> Delivery:
@@ -41,3 +46,76 @@ def deliver_batch(batch: Batch, job: Job) -> Delivery:
         created_at=batch.queued_at,
         queued_at=batch.queued_at,
     )
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What a caller wants run: one scraper on one or more inputs, all under one policy."""
+
+    scraper: str
+    """As the caller wrote it."""
+    inputs: tuple[Raw, ...]
+    """JSON objects, checked against the scraper's schema."""
+    lane: str
+    priority: Priority
+    max_attempts: int
+    timeout_seconds: float | None = None
+    reply_to: str = ""
+    """The gateway that waits; empty when nobody does."""
+    traceparent: str = ""
+    fetching: FetchPolicy = FetchPolicy()
+
+
+def build_runs(order: Order, now: float) -> tuple[Run, ...]:
+    """One queued run for each input, in order, not yet written or published anywhere."""
+    return tuple(_run(order, given, now) for given in order.inputs)
+
+
+def _run(order: Order, given: Raw, now: float) -> Run:
+    return Run(
+        id=new_id("run"),
+        status=RunStatus.QUEUED,
+        scraper=order.scraper,
+        input=given,
+        lane=order.lane,
+        priority=order.priority,
+        max_attempts=order.max_attempts,
+        timeout_seconds=order.timeout_seconds,
+        created_at=now,
+        queued_at=now,
+        reply_to=order.reply_to,
+        traceparent=order.traceparent,
+        fetching=order.fetching,
+    )
+
+
+log = get_log("dispatch")
+
+
+async def announce(queue: Queue, run: Run) -> None:
+    """Send a final run's outcome to the gateway that waits, and its status to whoever watches its events.
+
+    A message that cannot be sent is only late: every waiter also asks the store.
+    """
+    try:
+        if run.reply_to:
+            await queue.send(messages.replies(run.reply_to), messages.encode(_outcome(run)))
+        await queue.send(messages.events(run.id), _status(run))
+    except QueueUnavailable as error:
+        log.warning("dispatch.announce_failed", run=run.id, error=error.message)
+
+
+def _outcome(run: Run) -> Outcome:
+    return Outcome(
+        run_id=run.id,
+        attempt=run.attempt,
+        exit_reason=run.exit_reason or ExitReason.INTERNAL_ERROR,
+        scraper=run.resolved,
+        error=run.error,
+        worker_id=run.worker_id,
+        started_at=run.started_at or 0.0,
+        finished_at=run.finished_at or 0.0,
+    )
+
+
+def _status(run: Run) -> bytes:
+    return msgspec.json.encode({"type": "status", "status": run.status, "exit_reason": run.exit_reason})

@@ -7,16 +7,11 @@ from contextlib import suppress
 from typing import Protocol
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.dispatch.feeding.feeder import Feeder
-from scrapeyard.dispatch.feeding.loop import FeedLoop
-from scrapeyard.dispatch.upkeep.batch_leases import ExpiredBatches
+from scrapeyard.dispatch.feeding.feeder import Feeder, FeedLoop
 from scrapeyard.dispatch.upkeep.finishing import Finish, Finishing
-from scrapeyard.dispatch.upkeep.job_retention import JobRetention
-from scrapeyard.dispatch.upkeep.leases import ExpiredLeases
-from scrapeyard.dispatch.upkeep.lost_batches import LostBatches
-from scrapeyard.dispatch.upkeep.lost_deliveries import LostDeliveries
-from scrapeyard.dispatch.upkeep.recover import TakenDeliveries
-from scrapeyard.dispatch.upkeep.retention import Retention
+from scrapeyard.dispatch.upkeep.leases import ExpiredBatches, ExpiredLeases
+from scrapeyard.dispatch.upkeep.lost_deliveries import LostBatches, LostDeliveries, TakenDeliveries
+from scrapeyard.dispatch.upkeep.retention import JobRetention, Retention
 from scrapeyard.errors import ScrapeyardError, StoreUnavailable
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue

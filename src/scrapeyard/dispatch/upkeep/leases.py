@@ -1,13 +1,13 @@
-"""Runs whose worker was lost: another attempt where one remains, otherwise an honest end."""
+"""Runs and batches whose worker was lost: another attempt where one remains, otherwise an honest end."""
 
 from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.announce import announce
-from scrapeyard.dispatch.deliveries import deliver
+from scrapeyard.dispatch.deliveries import announce, deliver
 from scrapeyard.model import ExitReason, Run, RunError, RunStatus, status_of
 from scrapeyard.queues.port import Queue
+from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
 
@@ -53,3 +53,23 @@ class ExpiredLeases:
         log.warning("dispatch.lost_worker", run=run.id, worker=run.worker_id, exit_reason=reason.value)
         ended = replace(run, status=status_of(reason), exit_reason=reason, error=error, finished_at=now)
         await announce(self._queue, ended)
+
+
+log = get_log("jobs")
+BATCH = 100
+
+
+class ExpiredBatches:
+    """Takes batches away from workers that fell silent. At most BATCH in one round; the next round takes the rest."""
+
+    name = "batch_leases"
+    waits_after_outage = True
+
+    def __init__(self, store: BatchStore, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def work(self) -> None:
+        """One round."""
+        for job_id, waiting, ended in await self._store.expire_batches(self._clock(), BATCH):
+            log.warning("jobs.batch_lost", job=job_id, waiting=waiting, ended=ended)

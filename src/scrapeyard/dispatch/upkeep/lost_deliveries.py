@@ -1,15 +1,65 @@
-"""Queued runs that the queue does not hold: retries whose time has come, and deliveries that were lost."""
+"""What the store says is queued and the queue does not hold is published again."""
 
 from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.deliveries import deliver
-from scrapeyard.dispatch.upkeep.missing import GRACE_SECONDS, Page, missing
-from scrapeyard.model import Run
+from scrapeyard.dispatch.deliveries import deliver, deliver_batch
+from scrapeyard.model import Delivery, Priority, Run
+from scrapeyard.model.job import Batch, Job
 from scrapeyard.queues.port import Queue
+from scrapeyard.store.ports.jobs import BatchStore, JobStore
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
+
+GRACE_SECONDS = 5.0
+"""What is younger may be on its way from the queue to a row that says running."""
+_LEAST = 500
+_MOST = 16_000
+
+
+class Published(Protocol):
+    """A run or a batch that was handed to the queue."""
+
+    @property
+    def lane(self) -> str: ...
+
+    @property
+    def priority(self) -> Priority: ...
+
+    @property
+    def queued_at(self) -> float: ...
+
+
+P = TypeVar("P", bound=Published)
+
+
+async def missing(queue: Queue, published: Sequence[P]) -> list[P]:
+    """Those of them that the queue does not hold any more."""
+    oldest: dict[tuple[str, Priority], float | None] = {}
+    found = []
+    for one in published:
+        place = (one.lane, one.priority)
+        if place not in oldest:
+            oldest[place] = await queue.oldest(*place)
+        first = oldest[place]
+        if first is None or one.queued_at < first:
+            found.append(one)
+    return found
+
+
+class Page:
+    """How many rows are looked at in one round. A full page may hold only what still waits in one busy lane, so the
+    next looks further, until the lost are seen."""
+
+    def __init__(self) -> None:
+        self.limit = _LEAST
+
+    def seen(self, count: int) -> None:
+        """A round found so many."""
+        self.limit = min(2 * self.limit, _MOST) if count >= self.limit else _LEAST
+
 
 log = get_log("dispatch")
 
@@ -45,3 +95,61 @@ class LostDeliveries:
             return
         await self._queue.publish([deliver(replace(run, queued_at=now), redelivered=True) for run in runs])
         await self._store.requeued([run.id for run in runs], now)
+
+
+log = get_log("jobs")
+
+
+class QueuedStore(BatchStore, JobStore, Protocol):
+    """What is needed of the store."""
+
+
+class LostBatches:
+    """Publishes again what should be in the queue and is not: it is older than the oldest that waits in its line.
+
+    One too many is harmless: the store lets a batch be taken once.
+    """
+
+    name = "lost_batches"
+    waits_after_outage = True
+
+    def __init__(self, store: QueuedStore, queue: Queue, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._queue = queue
+        self._clock = clock
+        self._page = Page()
+
+    async def work(self) -> None:
+        """One round."""
+        now = self._clock()
+        queued = await self._store.queued_batches(now - GRACE_SECONDS, self._page.limit)
+        self._page.seen(len(queued))
+        lost = await missing(self._queue, queued)
+        if lost:
+            log.warning("jobs.lost_batches", count=len(lost))
+            await self._publish(lost, now)
+
+    async def _publish(self, batches: Sequence[Batch], now: float) -> None:
+        jobs = {job_id: await self._store.job(job_id) for job_id in {batch.job_id for batch in batches}}
+        await self._queue.publish([_again(batch, job, now) for batch in batches if (job := jobs[batch.job_id])])
+        await self._store.batches_requeued([batch.id for batch in batches], now)
+
+
+def _again(batch: Batch, job: Job, now: float) -> Delivery:
+    return replace(deliver_batch(replace(batch, queued_at=now), job), redelivered=True)
+
+
+class TakenDeliveries:
+    """Asks the queue to put them back."""
+
+    name = "recover"
+    waits_after_outage = False
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+
+    async def work(self) -> None:
+        """One round."""
+        count = await self._queue.recover()
+        if count:
+            log.warning("queue.recovered", count=count)

@@ -2,7 +2,7 @@
 
 from msgspec import Raw
 
-from scrapeyard.dispatch.submit import Order
+from scrapeyard.dispatch.deliveries import Order
 from scrapeyard.errors import SourceUnavailable
 from scrapeyard.gateway.runs.calls import Asked
 from scrapeyard.gateway.runs.inputs import InputChecks

@@ -1,6 +1,6 @@
 """Ending runs on request."""
 
-from scrapeyard.dispatch.announce import announce
+from scrapeyard.dispatch.deliveries import announce
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Cancel, Run, RunStatus
 from scrapeyard.queues import messages

@@ -11,8 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.dispatch.deliveries import deliver
-from scrapeyard.dispatch.submit import build_runs
+from scrapeyard.dispatch.deliveries import build_runs, deliver
 from scrapeyard.errors import (
     IdempotencyConflict,
     QueueUnavailable,

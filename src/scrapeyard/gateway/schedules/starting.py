@@ -7,8 +7,7 @@ import msgspec
 from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
-from scrapeyard.dispatch.deliveries import deliver
-from scrapeyard.dispatch.submit import build_runs
+from scrapeyard.dispatch.deliveries import build_runs, deliver
 from scrapeyard.errors import BadRequest, QueueUnavailable
 from scrapeyard.gateway.jobs.calls import JobCall
 from scrapeyard.gateway.jobs.control import JobControl
