@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.inputs.formats.csv_rows import CsvParser
-from scrapeyard.inputs.formats.json_rows import JsonArrayParser, JsonlParser
+from scrapeyard.inputs.formats.json_rows import JsonArrayParser, JsonlParser, UrlParser
 from scrapeyard.inputs.formats.lists import read_csv, read_json_array, read_jsonl, read_list, read_urls
 from scrapeyard.inputs.formats.rows import MAX_ROW, BadRow, ListUnreadable, Parser, Piece
-from scrapeyard.inputs.formats.url_rows import UrlParser
 from scrapeyard.inputs.source import Shape
 
 

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from scrapeyard.builtin import BUILTINS, PAGE
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import BadRequest
-from scrapeyard.inputs.checking import check_source
+from scrapeyard.inputs.follower import Links
 from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable, Piece
-from scrapeyard.inputs.keys import canonical, is_key, key_of, key_of_url
-from scrapeyard.inputs.links import Links
-from scrapeyard.inputs.mapper import Shaped, Shaper
+from scrapeyard.inputs.mapper import Shaped, Shaper, canonical, check_source, is_key, key_of, key_of_url
 from scrapeyard.inputs.patterns import Chooser
 from scrapeyard.inputs.source import (
     Choice,

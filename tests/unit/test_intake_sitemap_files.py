@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.inputs.formats.ampersands import Ampersands
-from scrapeyard.inputs.formats.sitemap_parser import MAX_TOKEN, Entry, SitemapBroken, SitemapFile, moment
+from scrapeyard.inputs.formats.sitemap_parser import MAX_TOKEN, Ampersands, Entry, SitemapBroken, SitemapFile, moment
 
 SCHEMA = "http://www.sitemaps.org/schemas/sitemap/0.9"
 

@@ -1,19 +1,59 @@
-"""Rows become items: columns take the place and type that the scraper's input wants, and each input is checked."""
+"""Rows become items: columns take the place and type that the input wants, each input is checked and gets a key."""
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 from msgspec import Raw, Struct
 
-from scrapeyard.errors import ScraperInvalid
+from scrapeyard.engines.http.url import parse_target
+from scrapeyard.errors import BadRequest, FetchFailed, ScraperInvalid
 from scrapeyard.inputs.formats.rows import MAX_REASON, BadRow, ListUnreadable, Piece
-from scrapeyard.inputs.keys import canonical, is_key, key_of
-from scrapeyard.inputs.source import Shape
+from scrapeyard.inputs.patterns import Chooser
+from scrapeyard.inputs.source import (
+    MAX_DEPTH,
+    MAX_ITEMS,
+    MAX_START,
+    FollowSource,
+    Shape,
+    SitemapSource,
+    Source,
+    UrlSource,
+)
 from scrapeyard.model import Scraper
-from scrapeyard.model.job import MAX_ITEM_INPUT, NewItem
+from scrapeyard.model.job import ITEM_KEY, MAX_ITEM_INPUT, NewItem
 from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused
+
+_DIGEST_BYTES: Final = 12
+_KEY = re.compile(ITEM_KEY)
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def canonical(value: Any) -> bytes:
+    """An input as JSON, spelled in one way whatever the order of its fields.
+
+    Raises OverflowError, RecursionError or ValueError for what JSON cannot hold.
+    """
+    return _encode(value)
+
+
+def key_of(packed: bytes) -> str:
+    """The key of an input that was spelled by `canonical`."""
+    return hashlib.blake2b(packed, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def key_of_url(url: str) -> str:
+    """The key of an address: the same for every spelling that the engines fetch alike. Raises FetchFailed."""
+    return key_of(parse_target(url).url.encode())
+
+
+def is_key(text: str) -> bool:
+    """Whether a list may name an item so."""
+    return _KEY.fullmatch(text) is not None
+
 
 ITEM_ID = "item_id"
 """Column or field that names an item."""
@@ -220,3 +260,43 @@ def _checked_key(key: str) -> str:
 def _names(names: Iterable[str]) -> str:
     found = list(names)
     return ", ".join(name[:60] for name in found[:10]) + (", …" if len(found) > 10 else "") or "none"
+
+
+def check_source(source: Source, scraper: Scraper, checker: InputChecker) -> None:
+    """Raises BadRequest that names the part to change."""
+    if isinstance(source, UrlSource):
+        _check_address(source.url, "items_url")
+    elif isinstance(source, SitemapSource):
+        _check_address(source.url, "sitemap_url")
+        Chooser(source.choice)
+        _check_number(source.limit or 1, "limit", 1, MAX_ITEMS)
+        _check_fit([source.url], source, scraper, checker)
+    elif isinstance(source, FollowSource):
+        _check_number(len(source.start), "start", 1, MAX_START)
+        _check_number(source.depth, "depth", 0, MAX_DEPTH)
+        _check_number(source.limit, "limit", len(source.start), MAX_ITEMS)
+        for url in source.start:
+            _check_address(url, "start")
+        Chooser(source.choice)
+        _check_fit(source.start, source, scraper, checker)
+
+
+def _check_address(url: str, place: str) -> None:
+    try:
+        parse_target(url)
+    except FetchFailed as failure:
+        raise BadRequest(f"{place}: {failure.message}") from None
+
+
+def _check_number(number: int, place: str, least: int, most: int) -> None:
+    if not least <= number <= most:
+        raise BadRequest(f"{place}: {number} is not between {least} and {most}")
+
+
+def _check_fit(
+    urls: Sequence[str], source: SitemapSource | FollowSource, scraper: Scraper, checker: InputChecker
+) -> None:
+    """Whether the scraper takes addresses at all, together with the fields that every item has."""
+    shaped = Shaper(scraper, checker, source.shape).shape(Piece([(0, url) for url in urls], []))
+    if shaped.bad:
+        raise BadRequest(f"{scraper.ref} does not take such inputs: {shaped.bad[0].reason}")

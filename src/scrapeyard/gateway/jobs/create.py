@@ -24,8 +24,8 @@ from scrapeyard.gateway.jobs.news import JobNews
 from scrapeyard.gateway.jobs.policies import policy_of
 from scrapeyard.gateway.runs.lanes import Lanes
 from scrapeyard.gateway.webhooks.receivers import Receivers
-from scrapeyard.inputs.checking import check_source
 from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.mapper import check_source
 from scrapeyard.inputs.source import (
     BadRows,
     Choice,

@@ -1,4 +1,4 @@
-"""Rows of JSON: a value on each line, or one long array. Neither is held whole."""
+"""Rows of JSON, one a line or one long array, and of a plain list of URLs. None is held whole."""
 
 import json
 import re
@@ -7,8 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from scrapeyard.inputs.formats.lines import LineParser
-from scrapeyard.inputs.formats.rows import MAX_REASON, MAX_ROW, BadRow, ListUnreadable, Piece
+from scrapeyard.engines.http.url import parse_target
+from scrapeyard.errors import FetchFailed
+from scrapeyard.inputs.formats.rows import MAX_REASON, MAX_ROW, BadRow, LineParser, ListUnreadable, Piece
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _WANTED = 'an array of objects such as [{"url": "https://…"}, …]'
@@ -102,3 +103,20 @@ class JsonArrayParser:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
+
+
+class UrlParser(LineParser):
+    """As Parser; rows are addresses as they stand there."""
+
+    def read(self, first: int, lines: Sequence[str], piece: Piece) -> None:
+        """As LineParser."""
+        for number, line in enumerate(lines, first):
+            url = line.strip()
+            if not url or url.startswith("#"):
+                continue
+            try:
+                parse_target(url)
+            except FetchFailed as failure:
+                piece.bad.append(BadRow(line=number, reason=failure.message[:MAX_REASON]))
+            else:
+                piece.rows.append((number, url))

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from msgspec import Struct
 
 from scrapeyard.inputs.formats.csv_rows import CsvParser
-from scrapeyard.inputs.formats.json_rows import JsonArrayParser, JsonlParser
+from scrapeyard.inputs.formats.json_rows import JsonArrayParser, JsonlParser, UrlParser
 from scrapeyard.inputs.formats.rows import MAX_ROW, ListUnreadable, Parser, Piece
 from scrapeyard.inputs.formats.text import read_text
-from scrapeyard.inputs.formats.url_rows import UrlParser
 from scrapeyard.inputs.source import Format, Shape
 
 MAX_LIST = 20 * 1024**3
