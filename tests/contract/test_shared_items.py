@@ -13,10 +13,9 @@ from scrapeyard.errors import BlobsUnavailable, NotFound, Unavailable
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exporter import Exporter
-from scrapeyard.results.feeding import Counted
+from scrapeyard.results.feeding import Counted, Reader, shared
 from scrapeyard.results.finishing import Finisher, wished_id
 from scrapeyard.results.manifests import read_metadata
-from scrapeyard.results.sharing import Reader, shared
 from scrapeyard.store.sql import SqlStore
 from tests.contract.finished_jobs import NOW, finished_job, good
 from tests.leaks import PATIENCE

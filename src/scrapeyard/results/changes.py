@@ -20,9 +20,8 @@ from msgspec.structs import replace
 from scrapeyard.model.job import SnapshotPolicy
 from scrapeyard.results.exports.cells import as_json, as_number, as_text, as_time, decode
 from scrapeyard.results.exports.columns import FULL, SEO, Cell, Row
-from scrapeyard.results.exports.pages import data_of, full_row, seo_row, status_of, url_of
 from scrapeyard.results.exports.protocol import Line
-from scrapeyard.results.exports.records import flatten
+from scrapeyard.results.exports.records import data_of, flatten, full_row, seo_row, status_of, url_of
 from scrapeyard.store.ports.exports import PageState, Snapshot
 
 MAX_FIELDS: Final = 500

@@ -20,8 +20,7 @@ from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.process import file_process
 from scrapeyard.results.exports.protocol import Told, Written
-from scrapeyard.results.feeding import Counted, change_frames, counted_frames, item_blocks, item_frames
-from scrapeyard.results.sharing import Reader
+from scrapeyard.results.feeding import Counted, Reader, change_frames, counted_frames, item_blocks, item_frames
 from scrapeyard.store.ports.exports import ExportStore
 from scrapeyard.store.ports.jobs import ItemStore, JobStore
 from scrapeyard.telemetry.events import get_log

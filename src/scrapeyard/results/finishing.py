@@ -10,9 +10,8 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.model.export import Export
 from scrapeyard.model.job import ExportWish, Job
 from scrapeyard.results.exporter import Exporter, ResultStore
-from scrapeyard.results.feeding import Block, Counted, counted_frames, item_blocks
+from scrapeyard.results.feeding import Block, Counted, Reader, counted_frames, item_blocks, shared
 from scrapeyard.results.manifests import write_manifests
-from scrapeyard.results.sharing import Reader, shared
 from scrapeyard.results.snapshots import Snapshots
 from scrapeyard.store.ports.exports import SnapshotStore
 from scrapeyard.telemetry.events import get_log

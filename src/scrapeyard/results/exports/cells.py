@@ -1,6 +1,7 @@
-"""Values of results as cells."""
+"""Values of results as cells; text that a spreadsheet would take for a formula is disarmed."""
 
 import json
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -11,6 +12,20 @@ import msgspec
 
 from scrapeyard.results.exports.columns import Cell
 from scrapeyard_sdk.extract.prices import parse_price
+
+_STARTS: Final = re.compile("[\\s\\0]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\\t\\r\\n\\0]")
+"""Full-width forms too: some spreadsheets take them for the same."""
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_HARMLESS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789{[(\"<'#/")
+"""Most text begins with one of these."""
+
+
+def neutral(cell: Cell) -> Cell:
+    """The same, or with `'` in front, which makes a spreadsheet show it instead of running it. Numbers stay."""
+    if type(cell) is not str or not cell or cell[0] in _HARMLESS:
+        return cell
+    return f"'{cell}" if _STARTS.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
 
 SEPARATOR: Final = "|"
 _INTEGERS: Final = range(-(2**63), 2**63)

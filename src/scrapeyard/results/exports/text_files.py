@@ -1,12 +1,12 @@
-"""CSV as spreadsheets read it: commas, CRLF, UTF-8 with a mark in front unless it is not wanted, no formulas."""
+"""CSV as spreadsheets read it, JSON and JSON Lines."""
 
 import csv
 import io
 from collections.abc import Sequence
 
+from scrapeyard.results.exports.cells import neutral, to_json
 from scrapeyard.results.exports.columns import Cell, Column, Row
 from scrapeyard.results.exports.files import Sink
-from scrapeyard.results.exports.formulas import neutral
 
 
 class CsvFile:
@@ -40,3 +40,42 @@ def _cells(row: Row, width: int) -> list[Cell]:
         for cell in row
     ]
     return cells + [None] * (width - len(cells)) if len(cells) < width else cells
+
+
+class JsonLines:
+    """A FileWriter, and the writer of ready objects."""
+
+    _between = b"\n"
+    _open = b""
+    _shut = b"\n"
+    _empty = b""
+
+    def __init__(self, sink: Sink, columns: Sequence[Column]) -> None:
+        self._sink = sink
+        self._names = [column.name for column in columns]
+        self._began = False
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Some rows, in order."""
+        names = self._names
+        self.write_objects([to_json(dict(zip(names, row, strict=True))) for row in rows])
+
+    def write_objects(self, objects: Sequence[bytes]) -> None:
+        """Objects that are JSON already."""
+        if objects:
+            self._sink.write(self._between if self._began else self._open)
+            self._sink.write(self._between.join(objects))
+            self._began = True
+
+    def close(self) -> None:
+        """What stands at the end."""
+        self._sink.write(self._shut if self._began else self._empty)
+
+
+class JsonArray(JsonLines):
+    """The same as one array, one object a line."""
+
+    _between = b",\n"
+    _open = b"[\n"
+    _shut = b"\n]\n"
+    _empty = b"[]\n"
