@@ -30,44 +30,43 @@ class Builtin(Struct, frozen=True, kw_only=True):
 
 def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
     """By id. `folder` is None: there are no files to load."""
-    return {
-        PAGE: Builtin(
-            scraper=Scraper(
-                ref=ScraperRef(id=PAGE, version=__version__),
-                folder=None,
-                entry="",
+    made = (
+        Builtin(
+            scraper=_described(
+                PAGE,
                 name="Page",
                 description="One page: title, meta, headings, links, text, markdown, structured data, product.",
-                input_schema=scrapers.INPUT_SCHEMA,
-                output_schema=scrapers.OUTPUT_SCHEMA,
+                input_schema=scrapers.PAGE_INPUT,
+                output_schema=scrapers.PAGE_OUTPUT,
             ),
             run=scrapers.PageScraper(extractor),
         ),
-        PRODUCT: Builtin(
-            scraper=Scraper(
-                ref=ScraperRef(id=PRODUCT, version=__version__),
-                folder=None,
-                entry="",
+        Builtin(
+            scraper=_described(
+                PRODUCT,
                 name="Product",
                 description="One product: name, price, availability, codes, brand, category, images, attributes.",
-                input_schema=scrapers.INPUT_SCHEMA,
-                output_schema=scrapers.OUTPUT_SCHEMA,
+                input_schema=scrapers.PRODUCT_INPUT,
+                output_schema=scrapers.PRODUCT_OUTPUT,
             ),
             run=scrapers.ProductScraper(extractor),
         ),
-        ECHO: Builtin(
-            scraper=Scraper(
-                ref=ScraperRef(id=ECHO, version=__version__),
-                folder=None,
-                entry="",
+        Builtin(
+            scraper=_described(
+                ECHO,
                 name="Echo",
                 description="Its own input: for trying out jobs and measuring them. It fetches nothing.",
-                input_schema=scrapers.INPUT_SCHEMA,
-                output_schema=scrapers.OUTPUT_SCHEMA,
+                input_schema=scrapers.ECHO_INPUT,
+                output_schema=scrapers.ECHO_OUTPUT,
             ),
             run=scrapers.echo,
         ),
-    }
+    )
+    return {builtin.scraper.ref.id: builtin for builtin in made}
+
+
+def _described(scraper_id: str, **fields: Any) -> Scraper:
+    return Scraper(ref=ScraperRef(id=scraper_id, version=__version__), folder=None, entry="", **fields)
 
 
 BUILTINS: dict[str, Builtin] = make_builtins(ThreadExtractor())

@@ -7,7 +7,7 @@ from scrapeyard.builtin.reading.port import DEFAULT, FIELDS, MAX_TEXT, PARTS, Ex
 from scrapeyard.builtin.schemas import ENVELOPE, PRODUCT, TABLE, TEXT, TEXTS, optional, told
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 
-INPUT_SCHEMA: dict[str, Any] = {
+PAGE_INPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "url": URL,
@@ -23,7 +23,7 @@ INPUT_SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-_PARTS: dict[str, Any] = {
+_PAGE_PARTS: dict[str, Any] = {
     "links": optional(told(TEXTS, "Where the page's links lead, each once.")),
     "text": told(TEXT, "What a reader sees, one line for each block."),
     "markdown": told(TEXT, "The main part of the page."),
@@ -33,7 +33,7 @@ _PARTS: dict[str, Any] = {
     "product": {"anyOf": [PRODUCT, {"type": "null"}], "description": "Null also when the page shows no product."},
     "article": optional(told(TABLE, "The main text with author, date and language.")),
 }
-OUTPUT_SCHEMA: dict[str, Any] = {
+PAGE_OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
         **ENVELOPE,
@@ -51,12 +51,12 @@ OUTPUT_SCHEMA: dict[str, Any] = {
         "headings": optional(told(TABLE, "`h1` and `h2`, in order.")),
         "word_count": {"type": ["integer", "null"]},
         "text_hash": told(TEXT, "SHA-256 of the visible words; changes when they do, not when the markup does."),
-        **_PARTS,
+        **_PAGE_PARTS,
     },
 }
-OUTPUT_SCHEMA["required"] = list(OUTPUT_SCHEMA["properties"])
+PAGE_OUTPUT["required"] = list(PAGE_OUTPUT["properties"])
 
-_EMPTY = dict.fromkeys((*FIELDS, *PARTS))
+_EMPTY_PAGE = dict.fromkeys((*FIELDS, *PARTS))
 
 
 class PageScraper:
@@ -66,12 +66,12 @@ class PageScraper:
         self._extractor = extractor
 
     async def __call__(self, fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the manifest's word
-        """`input` fits INPUT_SCHEMA. Raises FetchFailed."""
+        """`input` fits PAGE_INPUT. Raises FetchFailed."""
         response = await fetch(FetchRequest(url=input["url"]))
         include = tuple(input.get("include", DEFAULT))
         page = await read(self._extractor, response, include) if is_html(response) else _plain(response, include)
         page["language"] = page.get("language") or _first(header(response, "content-language"))
-        return {**envelope(input["url"], response), **_EMPTY, **page}
+        return {**envelope(input["url"], response), **_EMPTY_PAGE, **page}
 
 
 def _plain(response: FetchResponse, include: tuple[str, ...]) -> dict[str, Any]:
@@ -89,13 +89,13 @@ def _first(language: str | None) -> str | None:
     return language.split(",", 1)[0].strip()[:35] or None if language else None
 
 
-INPUT_SCHEMA: dict[str, Any] = {
+PRODUCT_INPUT: dict[str, Any] = {
     "type": "object",
     "properties": {"url": URL},
     "required": ["url"],
     "additionalProperties": False,
 }
-OUTPUT_SCHEMA: dict[str, Any] = {
+PRODUCT_OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
         **ENVELOPE,
@@ -105,7 +105,7 @@ OUTPUT_SCHEMA: dict[str, Any] = {
     },
 }
 
-_FIELDS = ("title", "text_hash", "product")
+_PRODUCT_FIELDS = ("title", "text_hash", "product")
 
 
 class ProductScraper:
@@ -115,14 +115,14 @@ class ProductScraper:
         self._extractor = extractor
 
     async def __call__(self, fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the manifest's word
-        """`input` fits INPUT_SCHEMA. Raises FetchFailed."""
+        """`input` fits PRODUCT_INPUT. Raises FetchFailed."""
         response = await fetch(FetchRequest(url=input["url"]))
         page = await read(self._extractor, response, ("product",)) if is_html(response) else {}
-        return {**envelope(input["url"], response), **{name: page.get(name) for name in _FIELDS}}
+        return {**envelope(input["url"], response), **{name: page.get(name) for name in _PRODUCT_FIELDS}}
 
 
-INPUT_SCHEMA: dict[str, Any] = {"type": "object"}
-OUTPUT_SCHEMA: dict[str, Any] = {"type": "object"}
+ECHO_INPUT: dict[str, Any] = {"type": "object"}
+ECHO_OUTPUT: dict[str, Any] = {"type": "object"}
 
 
 async def echo(_fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the manifest's word

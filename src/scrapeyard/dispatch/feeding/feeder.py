@@ -1,4 +1,4 @@
-"""The feeder: cuts batches from jobs and keeps a small window of them waiting in each lane, while this process leads."""
+"""The feeder: cuts batches from jobs and keeps a small window of them waiting in each lane while this process leads."""
 
 import asyncio
 import time

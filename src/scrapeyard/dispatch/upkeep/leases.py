@@ -12,11 +12,14 @@ from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("dispatch")
-BATCH = 500
+job_log = get_log("jobs")
+RUNS = 500
+BATCHES = 100
+"""Taken over in one round."""
 
 
 class ExpiredLeases:
-    """Takes runs away from workers that fell silent. At most BATCH in one round; the next round takes the rest."""
+    """Takes runs away from workers that fell silent. At most RUNS in one round; the next round takes the rest."""
 
     name = "leases"
     waits_after_outage = True
@@ -28,7 +31,7 @@ class ExpiredLeases:
 
     async def work(self) -> None:
         """One round."""
-        for run in await self._store.expired(self._clock(), BATCH):
+        for run in await self._store.expired(self._clock(), RUNS):
             if run.cancel_requested:
                 await self._end(run, ExitReason.CANCELLED, "cancelled; its worker was lost before it could stop")
             elif run.attempt < run.max_attempts:
@@ -55,12 +58,8 @@ class ExpiredLeases:
         await announce(self._queue, ended)
 
 
-log = get_log("jobs")
-BATCH = 100
-
-
 class ExpiredBatches:
-    """Takes batches away from workers that fell silent. At most BATCH in one round; the next round takes the rest."""
+    """Takes batches away from workers that fell silent. At most BATCHES in one round; the next round takes the rest."""
 
     name = "batch_leases"
     waits_after_outage = True
@@ -71,5 +70,5 @@ class ExpiredBatches:
 
     async def work(self) -> None:
         """One round."""
-        for job_id, waiting, ended in await self._store.expire_batches(self._clock(), BATCH):
-            log.warning("jobs.batch_lost", job=job_id, waiting=waiting, ended=ended)
+        for job_id, waiting, ended in await self._store.expire_batches(self._clock(), BATCHES):
+            job_log.warning("jobs.batch_lost", job=job_id, waiting=waiting, ended=ended)

@@ -13,6 +13,8 @@ from scrapeyard.store.ports.jobs import BatchStore, JobStore
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
 
+log = get_log("dispatch")
+job_log = get_log("jobs")
 GRACE_SECONDS = 5.0
 """What is younger may be on its way from the queue to a row that says running."""
 _LEAST = 500
@@ -61,9 +63,6 @@ class Page:
         self.limit = min(2 * self.limit, _MOST) if count >= self.limit else _LEAST
 
 
-log = get_log("dispatch")
-
-
 class LostDeliveries:
     """Publishes again what should be in the queue and is not.
 
@@ -97,9 +96,6 @@ class LostDeliveries:
         await self._store.requeued([run.id for run in runs], now)
 
 
-log = get_log("jobs")
-
-
 class QueuedStore(BatchStore, JobStore, Protocol):
     """What is needed of the store."""
 
@@ -126,7 +122,7 @@ class LostBatches:
         self._page.seen(len(queued))
         lost = await missing(self._queue, queued)
         if lost:
-            log.warning("jobs.lost_batches", count=len(lost))
+            job_log.warning("jobs.lost_batches", count=len(lost))
             await self._publish(lost, now)
 
     async def _publish(self, batches: Sequence[Batch], now: float) -> None:

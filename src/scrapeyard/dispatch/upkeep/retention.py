@@ -10,9 +10,12 @@ from scrapeyard.store.ports.jobs import JobStore
 from scrapeyard.store.ports.runs import Store
 from scrapeyard.telemetry.events import get_log
 
-log = get_log("jobs")
+log = get_log("dispatch")
+job_log = get_log("jobs")
 EVERY_SECONDS = 30.0
-BATCH = 20
+RUNS = 500
+JOBS = 20
+"""Removed in one round."""
 DAY = 86_400.0
 
 
@@ -35,17 +38,13 @@ class JobRetention:
         now = self._clock()
         if now < self._next:
             return
-        for job_id in await self._store.finished_before(now - self._days * DAY, BATCH):
+        for job_id in await self._store.finished_before(now - self._days * DAY, JOBS):
             if not await self._store.begin_delete(job_id):
                 continue
             await self._blobs.delete_prefix([keys.job_prefix(job_id)])
             if await self._store.delete_job(job_id):
-                log.info("jobs.removed", job=job_id)
+                job_log.info("jobs.removed", job=job_id)
         self._next = now + EVERY_SECONDS
-
-
-log = get_log("dispatch")
-BATCH = 500
 
 
 class Retention:
@@ -82,12 +81,12 @@ class Retention:
         self._next = now if full else now + EVERY_SECONDS
 
     async def _remove_runs(self, now: float) -> bool:
-        gone = await self._store.delete_before(now - self._settings.retention.runs_days * DAY, BATCH)
+        gone = await self._store.delete_before(now - self._settings.retention.runs_days * DAY, RUNS)
         self._orphans.extend(keys.run_prefix(run_id) for run_id in gone)
         await self._remove_blobs()
         if gone:
             log.info("dispatch.runs_removed", count=len(gone))
-        return len(gone) >= BATCH
+        return len(gone) >= RUNS
 
     async def _remove_blobs(self) -> None:
         if self._orphans:

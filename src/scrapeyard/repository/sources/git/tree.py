@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.repository.archive.files import MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_FOLDERS, is_skipped
-from scrapeyard.repository.archive.files import MAX_DEPTH as FOLDER_DEPTH
+from scrapeyard.repository.archive.files import MAX_FOLDER_DEPTH as FOLDER_DEPTH
 from scrapeyard.repository.manifest.manifest import FILE_NAME
 from scrapeyard.repository.sources.git.objects import Objects, ObjectsBroken, TooLarge
 
