@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scrapeyard import errors, settings
-from scrapeyard.gateway.http.remedies import EXITS, PROBLEMS
+from scrapeyard.gateway.http.problems import EXITS, PROBLEMS
 from scrapeyard.model import ExitReason, Limits
 from scrapeyard.repository.manifest import manifest
 from tests.integration.docs_pages import FENCE, PAGES, ROOT

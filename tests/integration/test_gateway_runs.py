@@ -52,7 +52,7 @@ async def test_a_lookup_is_200_however_the_run_ended(stand: Stand) -> None:
 async def test_a_lookup_right_after_the_answer_finds_the_end_though_its_row_is_behind(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scrapeyard.gateway.runs.lookup.BEHIND_SECONDS", PATIENCE)
+    monkeypatch.setattr("scrapeyard.gateway.runs.answers.BEHIND_SECONDS", PATIENCE)
     call = asyncio.create_task(stand.client.post("/api/scrape", json={"url": URL}))
     delivery = await stand.take()
     outcome = outcome_of(delivery)

@@ -14,12 +14,11 @@ from scrapeyard.dispatch.schedules.schedules import Schedules
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.gateway.app import application
-from scrapeyard.gateway.runs.admission import Orders
-from scrapeyard.gateway.runs.lanes import Lanes
+from scrapeyard.gateway.runs.admission import Lanes, Orders
 from scrapeyard.gateway.schedules import service
 from scrapeyard.gateway.schedules.starting import TemplateStarter
 from scrapeyard.gateway.services import Gateway
-from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.gateway.webhooks.schemas import Receivers
 from scrapeyard.settings import Settings
 from scrapeyard.wiring.duties import make_webhook_engine
 from tests.integration.gateway_stand import Stand, open_services

@@ -9,14 +9,12 @@ from msgspec import Raw
 
 from scrapeyard.errors import InputInvalid, QueueUnavailable, ScraperInvalid
 from scrapeyard.gateway.http import problems
-from scrapeyard.gateway.http.remedies import EXITS, PROBLEMS
-from scrapeyard.gateway.runs import documents, inputs
-from scrapeyard.gateway.runs.backlog import Backlog
-from scrapeyard.gateway.runs.calls import _wait
+from scrapeyard.gateway.http.problems import EXITS, PROBLEMS
+from scrapeyard.gateway.runs import admission, documents
+from scrapeyard.gateway.runs.admission import Backlog, InputChecks
+from scrapeyard.gateway.runs.calls import _wait, traceparent
 from scrapeyard.gateway.runs.explain import explain
-from scrapeyard.gateway.runs.inputs import InputChecks
 from scrapeyard.gateway.runs.schemas import ScrapeCall
-from scrapeyard.gateway.runs.tracing import traceparent
 from scrapeyard.model import ExitReason, Limits, Outcome, Run, RunStatus, Scraper, ScraperRef, Timing
 from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
@@ -95,7 +93,7 @@ def test_an_input_too_deep_to_check_is_refused() -> None:
 
 
 def test_an_input_without_a_schema_is_still_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "MAX_INPUT_BYTES", 100)
+    monkeypatch.setattr(admission, "MAX_INPUT_BYTES", 100)
     assert bytes(InputChecks().check(a_scraper({}), {"a": 1})) == b'{"a":1}'
     with pytest.raises(InputInvalid, match="at most 100"):
         InputChecks().check(a_scraper({}), {"a": "x" * 100})

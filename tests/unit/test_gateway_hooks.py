@@ -6,7 +6,7 @@ import hmac
 import pytest
 
 from scrapeyard.gateway.http.problems import Refusal
-from scrapeyard.gateway.scrapers.hooks import event_of
+from scrapeyard.gateway.scrapers.refresh import event_of
 
 BODY = b'{"ref": "refs/heads/main"}'
 SECRET = "p\xe4ss"

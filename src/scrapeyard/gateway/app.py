@@ -11,9 +11,7 @@ from starlette.types import Scope
 from scrapeyard import __version__
 from scrapeyard.gateway.cache import routes as cache
 from scrapeyard.gateway.http import openapi, problems
-from scrapeyard.gateway.http.body_limit import BodyLimit
-from scrapeyard.gateway.http.hot_path import HotPath
-from scrapeyard.gateway.http.last_resort import LastResort
+from scrapeyard.gateway.http.middleware import BodyLimit, HotPath, LastResort
 from scrapeyard.gateway.jobs import dead_letters, exports, items, results, stream_routes
 from scrapeyard.gateway.jobs import routes as jobs
 from scrapeyard.gateway.jobs.uploads import takes_upload

@@ -15,17 +15,15 @@ from scrapeyard.engines.proxies.stored import KeptPools
 from scrapeyard.gateway.cache.service import Caching
 from scrapeyard.gateway.jobs.service import DeskStore, JobDesk
 from scrapeyard.gateway.operations.health import Health
-from scrapeyard.gateway.proxies.documents import UseOfSites
-from scrapeyard.gateway.runs.admission import Orders
-from scrapeyard.gateway.runs.cancelling import Cancelling
-from scrapeyard.gateway.runs.lanes import Lanes
-from scrapeyard.gateway.runs.lookup import Lookup
+from scrapeyard.gateway.proxies.schemas import UseOfSites
+from scrapeyard.gateway.runs.admission import Lanes, Orders
+from scrapeyard.gateway.runs.answers import Cancelling, Lookup
 from scrapeyard.gateway.runs.submit import Scraping
 from scrapeyard.gateway.runs.waiting import Waiters
 from scrapeyard.gateway.schedules.service import ScheduleDesk
 from scrapeyard.gateway.scrapers.refresh import Refreshing
 from scrapeyard.gateway.sites.service import MoreOfSites, SiteDesk
-from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.gateway.webhooks.schemas import Receivers
 from scrapeyard.inputs.importer import Intake
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.channels import MovedChannels

@@ -23,7 +23,7 @@ from scrapeyard.engines.politeness.redis import RedisGate
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import KeptPools
-from scrapeyard.gateway.sites import way_documents
+from scrapeyard.gateway.sites import service
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.runs import Store
@@ -47,7 +47,7 @@ class WebParts:
         """What worked at sites, for `/api/sites`."""
         found: dict[str, dict[str, Any]] = {}
         for site in sites:
-            known = way_documents.ways(await self.ways.recall(site, fresh=True))
+            known = service.ways(await self.ways.recall(site, fresh=True))
             if any(known.values()):
                 found[site] = known
         return found

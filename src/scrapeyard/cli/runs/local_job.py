@@ -20,7 +20,7 @@ from scrapeyard.errors import BadRequest, ScrapeyardError
 from scrapeyard.gateway.jobs.calls import JobOptions
 from scrapeyard.gateway.jobs.create import Upload
 from scrapeyard.gateway.jobs.service import JobDesk
-from scrapeyard.gateway.runs.lanes import DEFAULT as LANE
+from scrapeyard.gateway.runs.admission import DEFAULT as LANE
 from scrapeyard.inputs.formats.lists import MAX_LIST
 from scrapeyard.inputs.spool import Summary
 from scrapeyard.model import Scraper, new_id

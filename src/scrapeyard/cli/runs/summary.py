@@ -30,7 +30,7 @@ def tell_local_end(reason: "ExitReason", error: "RunError | None") -> None:
     """As `tell_bad_end`, of a run on this machine: what an operator would do is then the author's own to do."""
     from msgspec.structs import asdict
 
-    from scrapeyard.gateway.http.remedies import EXITS
+    from scrapeyard.gateway.http.problems import EXITS
     from scrapeyard.model import ExitReason
 
     own = {ExitReason.FETCH_PRIVATE_ADDRESS: "Give --allow-private to let it fetch private and loopback addresses."}

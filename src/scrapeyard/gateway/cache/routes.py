@@ -6,8 +6,8 @@ from starlette.responses import Response
 from scrapeyard.gateway.cache.schemas import CacheDocument, InvalidateCall, InvalidatedDocument, WarmCall
 from scrapeyard.gateway.http.openapi import HEADERS, refusals
 from scrapeyard.gateway.runs import documents
+from scrapeyard.gateway.runs.calls import traceparent
 from scrapeyard.gateway.runs.schemas import Handles
-from scrapeyard.gateway.runs.tracing import traceparent
 from scrapeyard.gateway.services import Gateway
 
 

@@ -4,7 +4,27 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
+from scrapeyard.gateway.jobs.calls import EXAMPLE_JOB, EXPORT_ID, JOB_ID
 from scrapeyard.gateway.runs.schemas import EXAMPLE_ID, RUN_ID
+from scrapeyard.model import ExitReason
+from scrapeyard.model.job import ITEM_KEY, ItemStatus
 
 RunId = Annotated[str, Path(pattern=RUN_ID, description="The run's id.", examples=[EXAMPLE_ID])]
 Wait = Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False, description="Seconds to wait for the end.")]
+
+
+JobId = Annotated[str, Path(pattern=JOB_ID, description="The job's id.", examples=[EXAMPLE_JOB])]
+ItemKey = Annotated[str, Path(pattern=ITEM_KEY, description="The item's id within the job.")]
+ExportId = Annotated[str, Path(pattern=EXPORT_ID, description="The export's id.")]
+Cursor = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_=.:-]{1,256}$", description="From the page before.")]
+Limit = Annotated[int, Query(ge=1, le=200, description="How many on one page.")]
+ItemStatuses = Annotated[list[ItemStatus] | None, Query(max_length=6, description="Any of these; may be repeated.")]
+Reasons = Annotated[list[ExitReason] | None, Query(max_length=60, description="Any of these; may be repeated.")]
+Sites = Annotated[
+    list[Annotated[str, Query(pattern=r"^[^\s/\x00-\x1f]{1,253}$")]] | None,
+    Query(max_length=50, description="Registrable domains, any of these; may be repeated."),
+]
+Keys = Annotated[
+    list[Annotated[str, Query(pattern=ITEM_KEY)]] | None,
+    Query(max_length=200, description="Items by their ids, any of these; may be repeated."),
+]

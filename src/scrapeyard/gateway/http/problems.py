@@ -13,8 +13,121 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest, InputInvalid, NotFound, ScraperInvalid, ScrapeyardError, Unavailable
-from scrapeyard.gateway.http.remedies import PROBLEMS
 from scrapeyard.gateway.runs.schemas import FORMS
+from scrapeyard.model import ExitReason
+
+PROBLEMS: dict[str, tuple[str, str]] = {
+    "bad_request": ("The request cannot be taken", "Correct the part that `detail` names."),
+    "bad_json": ("The body is not JSON", "Send one JSON object, encoded as UTF-8."),
+    "bad_list": ("The list cannot be read", "Correct what `detail` names, and send the list again."),
+    "bad_range": ("Nothing lies in that range", "Ask for a range within the file, or for all of it."),
+    "bad_rows": (
+        "Rows of the list cannot be used",
+        "Correct the rows in `rows`, or send `bad_rows: skip` to leave them out.",
+    ),
+    "bad_input": (
+        "The input does not fit the scraper's schema",
+        "Correct the places listed in `errors`; GET /api/scrapers/{site}/{task} shows the schema.",
+    ),
+    "invalid": (
+        "The request is not valid",
+        "Correct the places listed in `errors`; /api/openapi.json is the contract.",
+    ),
+    "idempotency_conflict": (
+        "This Idempotency-Key was used with another body",
+        "Use a new key for a new request, or send the first body again.",
+    ),
+    "not_found": ("Not found", "Check the id; runs and jobs are removed when their retention ends."),
+    "scraper_not_found": ("No such scraper", "GET /api/scrapers lists what there is."),
+    "scraper_invalid": ("The scraper cannot be run", "Its author must correct the fault that `detail` names."),
+    "conflict": ("That cannot be changed", "`detail` says why."),
+    "hook_refused": (
+        "The hook does not know the secret",
+        "Give the Git host the same secret as repository.hook_secret.",
+    ),
+    "method_not_allowed": ("Method not allowed", "Use one of the methods in the Allow header."),
+    "too_large": (
+        "The request body is too large",
+        "Send less, or raise gateway.max_body_mb, for uploads gateway.max_upload_mb.",
+    ),
+    "not_a_list": (
+        "The body is neither JSON nor a list",
+        "Send application/json, text/csv, application/x-ndjson, text/plain or multipart/form-data.",
+    ),
+    "origin_refused": (
+        "Pages from there may not call",
+        "The operator names the page's origin in gateway.cors_origins.",
+    ),
+    "not_json": ("The body must be JSON", "Send `Content-Type: application/json`."),
+    "unavailable": ("Something we depend on is away", "Try again after the seconds in Retry-After."),
+    "overloaded": ("Too many runs wait", "Slow down and try again after Retry-After, or add workers."),
+    "too_many_waiting": ("Too many calls wait", 'Try again after Retry-After, or send `"wait": 0` and poll.'),
+    "queue_unavailable": ("The queue does not answer", "Try again after Retry-After; the operator checks REDIS_URL."),
+    "store_unavailable": (
+        "The database does not answer",
+        "Try again after Retry-After; the operator checks DATABASE_URL.",
+    ),
+    "blobs_unavailable": (
+        "The blob store does not answer",
+        "Try again after Retry-After; the operator checks its disk.",
+    ),
+    "source_unavailable": (
+        "A repository of scrapers does not answer",
+        "Try again after Retry-After; what is cached goes on serving.",
+    ),
+    "wait_timeout": (
+        "The run did not finish in time and was cancelled",
+        "Wait longer, or leave `on_timeout` at `continue` and look the run up later.",
+    ),
+    "not_ready": ("Not ready", "Try again after Retry-After."),
+    "internal_error": ("Something went wrong on our side", "Try again; if it lasts, look at the gateway's log."),
+}
+"""Title and remedy by code."""
+
+EXITS: dict[ExitReason, str] = {
+    ExitReason.SUCCEEDED: "Nothing to do.",
+    ExitReason.SCRIPT_ERROR: "Read `error.traceback` and the run's logs, and correct the script.",
+    ExitReason.FAILED: "The script gave up on purpose; `error.message` is its reason.",
+    ExitReason.SKIPPED: "Nothing to do: the script found nothing to get here.",
+    ExitReason.RETRY: "Try again later, or allow more attempts with policy.retries.",
+    ExitReason.BLOCKED: "The site refuses us: slow down, or use another engine or address.",
+    ExitReason.BAD_INPUT: "Correct the input; GET /api/scrapers/{site}/{task} shows its schema.",
+    ExitReason.BAD_RESULT: "The script must return JSON that fits its output schema.",
+    ExitReason.TIMEOUT: "Make the script quicker, or raise limits.wall_seconds in its manifest.",
+    ExitReason.CPU_LIMIT: "Make the script do less, or raise limits.cpu_seconds in its manifest.",
+    ExitReason.MEMORY_LIMIT: "Keep less in memory, or raise limits.memory_mb in its manifest.",
+    ExitReason.DISK_LIMIT: "Write less to disk, or raise limits.disk_mb in its manifest.",
+    ExitReason.OUTPUT_LIMIT: "Return less, keep large things as artifacts, or raise limits.output_mb in its manifest.",
+    ExitReason.PROCESS_LIMIT: "Start fewer threads, or raise limits.threads in its manifest.",
+    ExitReason.CRASHED: "The child died without a word; a native library is the usual cause. Look at its logs.",
+    ExitReason.PROTOCOL_ERROR: "The script must not touch the child's own sockets.",
+    ExitReason.CANCELLED: "It was cancelled; submit it again if it is still wanted.",
+    ExitReason.LOST_WORKER: "Its worker was lost; submit it again, and look at that worker's log.",
+    ExitReason.SCRAPER_NOT_FOUND: "GET /api/scrapers lists what there is.",
+    ExitReason.SCRAPER_INVALID: "The scraper's author must correct the fault in `error.message`.",
+    ExitReason.INTERNAL_ERROR: "This is our fault: submit it again, and look at the worker's log.",
+    ExitReason.FETCH_DNS: "Check the host's name; if it is right, try again later.",
+    ExitReason.FETCH_CONNECT: "The site did not take a connection; try again later.",
+    ExitReason.FETCH_TLS: "The site's certificate or TLS is not accepted; check the address.",
+    ExitReason.FETCH_TIMEOUT: "The site was too slow; try again, or raise http.total_seconds.",
+    ExitReason.FETCH_PROTOCOL: "The site broke the protocol; try again later.",
+    ExitReason.FETCH_TOO_LARGE: "The page is larger than http.max_body_mb allows.",
+    ExitReason.FETCH_DECODE: "The page could not be decoded; look at it as bytes.",
+    ExitReason.FETCH_STATUS: "The site answered with `error.site_status`; check the address or the session.",
+    ExitReason.FETCH_REDIRECTS: "The site redirects in a circle, or too often.",
+    ExitReason.FETCH_BAD_URL: "Correct the URL.",
+    ExitReason.FETCH_PRIVATE_ADDRESS: "Private addresses are refused; the operator may allow them.",
+    ExitReason.FETCH_NOT_ALLOWED: "Add the host to allowed_hosts in the scraper's manifest.",
+    ExitReason.FETCH_RATE_LIMITED: "The site wants fewer requests: lower its rate at /api/sites, or try again later.",
+    ExitReason.FETCH_SITE_DOWN: "The site failed too often and is left alone; GET /api/sites says until when.",
+    ExitReason.FETCH_BLOCKED: "The site takes us for a machine: allow another profile, proxy or the solver by policy.",
+    ExitReason.FETCH_CAPTCHA: "The site asks for a captcha: allow another proxy or the solver by policy.",
+    ExitReason.FETCH_PROXY: "The proxy failed, not the site: check its address, credentials and balance.",
+    ExitReason.FETCH_ROBOTS: "robots.txt forbids this page; policy.robots decides whether it counts.",
+    ExitReason.FETCH_BUDGET: "The run or job has used up its budget; raise policy.budget if it should go on.",
+}
+"""The remedy for each exit reason."""
+
 
 MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 20

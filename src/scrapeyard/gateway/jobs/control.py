@@ -12,8 +12,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import AppendCall, ChangeCall, RedriveCall, ShapeOptions
-from scrapeyard.gateway.jobs.create import JobCreation, Upload, shape_of
-from scrapeyard.gateway.jobs.news import JobNews
+from scrapeyard.gateway.jobs.create import JobCreation, JobNews, Upload, shape_of
 from scrapeyard.gateway.jobs.policies import policy_over
 from scrapeyard.inputs.importer import Intake
 from scrapeyard.inputs.spool import Summary, read_spool

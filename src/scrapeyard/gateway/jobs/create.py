@@ -1,11 +1,4 @@
-"""From a call, or a template, to a job in the store.
-
-    list in the call   its items are checked and lie as a file under the job's id, then the key is claimed, then the
-                       job is written; whoever is killed in between leaves a file that nothing names, and no job
-    any other source   the key is claimed, the job is written; whoever reads jobs reads its source
-
-A call with an Idempotency-Key that was killed between key and job is finished by the same call when it comes again.
-"""
+"""From a call, or a template, to a job in the store; and news of jobs for other processes."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -17,13 +10,19 @@ from msgspec import Raw
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.errors import BadRequest, IdempotencyConflict, NotFound, SourceUnavailable, Unavailable
+from scrapeyard.errors import (
+    BadRequest,
+    IdempotencyConflict,
+    NotFound,
+    QueueUnavailable,
+    SourceUnavailable,
+    Unavailable,
+)
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
-from scrapeyard.gateway.jobs.news import JobNews
 from scrapeyard.gateway.jobs.policies import policy_of
-from scrapeyard.gateway.runs.lanes import Lanes
-from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.gateway.runs.admission import Lanes
+from scrapeyard.gateway.webhooks.schemas import Receivers
 from scrapeyard.inputs.importer import Intake
 from scrapeyard.inputs.mapper import check_source
 from scrapeyard.inputs.source import (
@@ -39,15 +38,47 @@ from scrapeyard.inputs.source import (
     first_status,
 )
 from scrapeyard.inputs.spool import Summary
-from scrapeyard.model import Priority, Scraper, new_id
+from scrapeyard.model import CancelJob, Priority, Scraper, new_id
 from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.queues import messages
+from scrapeyard.queues.port import Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.ports.jobs import ITEM_BLOCK
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemStore
 from scrapeyard.store.ports.runs import KeyedAnswer, Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
+
+
+class JobNews:
+    """Messages that cannot be sent are only late: dispatchers and workers ask the store now and then."""
+
+    def __init__(self, queue: Queue, store: ItemStore, clock: Callable[[], float]) -> None:
+        self._queue = queue
+        self._store = store
+        self._clock = clock
+
+    async def wake(self) -> None:
+        """A job may have something to hand out."""
+        await self._send(messages.FEED, b"job")
+
+    async def kill(self, job_id: str) -> None:
+        """Workers must end what they run of it."""
+        await self._send(messages.SIGNALS, messages.encode(CancelJob(job_id=job_id)))
+
+    async def status(self, job: Job, **more: Any) -> None:
+        """Watchers hear that it stands elsewhere."""
+        told = {"status": job.status.value, **({"reason": job.pause_reason} if job.pause_reason else {}), **more}
+        await self._store.add_event(job.id, "status", Raw(msgspec.json.encode(told)), self._clock())
+
+    async def _send(self, channel: str, message: bytes) -> None:
+        try:
+            await self._queue.send(channel, message)
+        except QueueUnavailable as error:
+            log.warning("jobs.not_told", channel=channel, error=error.message)
+
+
 PAUSED_AT_START = "created paused"
 KEY_SECONDS = 600.0
 """How long a call that was broken off may come again to finish its job."""

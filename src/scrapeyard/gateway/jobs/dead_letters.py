@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from scrapeyard.gateway.http.job_parameters import Cursor, Limit
 from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.parameters import Cursor, Limit
 from scrapeyard.gateway.jobs.answers import DeadLetterPageDocument
 from scrapeyard.gateway.jobs.documents import item_document
 from scrapeyard.gateway.runs import documents

@@ -4,11 +4,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.errors import NotFound
-from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun
-from scrapeyard.gateway.http.job_parameters import ExportId, JobId
+from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun, wanted_range
 from scrapeyard.gateway.http.openapi import LOCATION, refusals
+from scrapeyard.gateway.http.parameters import ExportId, JobId
 from scrapeyard.gateway.http.problems import Refusal
-from scrapeyard.gateway.http.ranges import wanted_range
 from scrapeyard.gateway.jobs.answers import ExportDocument, ExportsDocument
 from scrapeyard.gateway.jobs.calls import ExportCall
 from scrapeyard.gateway.jobs.documents import export_document

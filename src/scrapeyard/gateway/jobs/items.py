@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, kept_object
-from scrapeyard.gateway.http.job_parameters import Cursor, ItemKey, ItemStatuses, JobId, Keys, Limit, Reasons, Sites
 from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.parameters import Cursor, ItemKey, ItemStatuses, JobId, Keys, Limit, Reasons, Sites
 from scrapeyard.gateway.jobs.answers import ItemPageDocument, WholeItemDocument
 from scrapeyard.gateway.jobs.documents import item_document
 from scrapeyard.gateway.jobs.service import JobDesk

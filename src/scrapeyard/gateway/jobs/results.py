@@ -9,8 +9,8 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.keys import MANIFESTS, ManifestKind
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.downloads import kept_object
-from scrapeyard.gateway.http.job_parameters import JobId
 from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.parameters import JobId
 from scrapeyard.gateway.jobs.answers import ManifestPartDocument, ResultsDocument
 from scrapeyard.gateway.jobs.service import JobDesk
 from scrapeyard.gateway.runs import documents

@@ -7,9 +7,8 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.gateway.http.job_openapi import APPEND, CREATE, CREATED
-from scrapeyard.gateway.http.job_parameters import Cursor, JobId, Limit
-from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.openapi import APPEND, CREATE, CREATED, refusals
+from scrapeyard.gateway.http.parameters import Cursor, JobId, Limit
 from scrapeyard.gateway.jobs.answers import (
     AppendedDocument,
     CreatedJobDocument,

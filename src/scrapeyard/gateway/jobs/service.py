@@ -4,16 +4,14 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.gateway.http.origins import Origins
+from scrapeyard.gateway.http.middleware import Origins
 from scrapeyard.gateway.jobs.control import JobControl
-from scrapeyard.gateway.jobs.create import JobCreation
-from scrapeyard.gateway.jobs.documents import job_document
-from scrapeyard.gateway.jobs.news import JobNews
-from scrapeyard.gateway.jobs.rates import JobRates
+from scrapeyard.gateway.jobs.create import JobCreation, JobNews
+from scrapeyard.gateway.jobs.documents import JobRates, job_document
 from scrapeyard.gateway.jobs.streams import JobStreams
 from scrapeyard.gateway.jobs.uploads import Uploads
-from scrapeyard.gateway.runs.lanes import Lanes
-from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.gateway.runs.admission import Lanes
+from scrapeyard.gateway.webhooks.schemas import Receivers
 from scrapeyard.inputs.importer import Intake
 from scrapeyard.model.job import Job
 from scrapeyard.queues.port import Queue

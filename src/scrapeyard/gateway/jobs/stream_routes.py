@@ -11,8 +11,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocketDisconnect
 
 from scrapeyard.errors import NotFound, ScrapeyardError
-from scrapeyard.gateway.http.job_parameters import JobId
 from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.parameters import JobId
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.gateway.jobs.calls import JOB_ID
 from scrapeyard.gateway.jobs.streams import Told, as_message, as_sse

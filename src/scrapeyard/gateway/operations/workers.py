@@ -9,7 +9,7 @@ from starlette.responses import Response
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.operations.schemas import WorkersDocument
 from scrapeyard.gateway.runs import documents
-from scrapeyard.gateway.scrapers.environments import state_document
+from scrapeyard.gateway.scrapers.documents import state_document
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import WorkerInfo
 

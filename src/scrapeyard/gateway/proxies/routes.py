@@ -9,8 +9,7 @@ from scrapeyard.engines.proxies.stored import KeptPools, secrets_of
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.problems import Refusal
-from scrapeyard.gateway.proxies.documents import all_pools
-from scrapeyard.gateway.proxies.schemas import PoolCall, PoolDocument, PoolsDocument
+from scrapeyard.gateway.proxies.schemas import PoolCall, PoolDocument, PoolsDocument, all_pools
 from scrapeyard.gateway.scrapers.documents import answer
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model.fetching import POOL

@@ -1,15 +1,143 @@
-"""From a call to what is to be run: the version is chosen, inputs are checked, the lane is found."""
+"""From a call to runs: the version is chosen, inputs are checked, the lane is found, the queue has room."""
 
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
 from msgspec import Raw
 
 from scrapeyard.dispatch.deliveries import Order
-from scrapeyard.errors import SourceUnavailable
+from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, ScraperInvalid, SourceUnavailable
 from scrapeyard.gateway.runs.calls import Asked
-from scrapeyard.gateway.runs.inputs import InputChecks
-from scrapeyard.gateway.runs.lanes import Lanes
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
 from scrapeyard.model import Priority, Scraper
+from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
+from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused
 from scrapeyard.repository.port import Catalogue
+from scrapeyard.store.ports.runs import WorkerStore
+
+MAX_INPUT_BYTES = MAX_MESSAGE_BYTES - 65_536
+"""Leaves room for the rest of the delivery."""
+MAX_PATH = 200
+
+
+class InputChecks:
+    """Checks inputs and packs them for the queue."""
+
+    def __init__(self) -> None:
+        self._checker = InputChecker()
+
+    def check(self, scraper: Scraper, given: Mapping[str, Any], place: str = "/input") -> Raw:
+        """The input as JSON. Raises InputInvalid listing each wrong place under `place`, or ScraperInvalid."""
+        try:
+            faults = self._checker.errors(scraper, given)
+        except SchemaRefused as error:
+            raise ScraperInvalid(f"{scraper.ref}: its input schema is wrong: {error}") from None
+        if faults:
+            raise _invalid(faults, place)
+        return _packed(given)
+
+
+def _invalid(faults: list[dict[str, str]], place: str) -> InputInvalid:
+    errors = [{"path": (place + fault["path"])[:MAX_PATH], "message": fault["message"]} for fault in faults]
+    detail = "; ".join(f"{error['path']}: {error['message']}" for error in errors[:3])
+    return InputInvalid(detail, errors=errors)
+
+
+def _packed(given: Mapping[str, Any]) -> Raw:
+    try:
+        packed = msgspec.json.encode(given)
+    except (OverflowError, RecursionError, ValueError) as error:
+        raise InputInvalid(f"the input cannot be sent on: {error}") from None
+    if len(packed) > MAX_INPUT_BYTES:
+        raise InputInvalid(f"the input has {len(packed)} bytes; at most {MAX_INPUT_BYTES} can be delivered")
+    return Raw(packed)
+
+
+LOOK_SECONDS = 1.0
+DEFAULT = "default"
+
+
+class Lanes:
+    """Lanes that a known worker takes. Others are refused: a run there would wait for ever, and names have no end."""
+
+    def __init__(self, store: WorkerStore, remember_seconds: float) -> None:
+        self._store = store
+        self._remember = remember_seconds
+        self._known: frozenset[str] = frozenset()
+        self._looked_at = float("-inf")
+
+    async def choose(self, asked: str | None, scraper: Scraper) -> str:
+        """The lane a call asks for, or the scraper's own. Raises BadRequest when no worker has taken it lately."""
+        lane = asked or scraper.lane
+        if lane == DEFAULT or lane in self._known:
+            return lane
+        await self._look()
+        if lane not in self._known:
+            raise BadRequest(f"no worker takes lane {lane}; GET /api/workers shows which lanes are taken")
+        return lane
+
+    async def _look(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = now
+        workers = await self._store.workers(time.time() - self._remember)
+        self._known = frozenset(lane for worker in workers for lane in worker.lanes)
+
+
+SAMPLE_SECONDS = 0.5
+
+
+class Backlog:
+    """Knows from publishing how many deliveries wait in each lane, and asks the queue only when it seems full.
+
+    Several gateways may together go over the limit by what they publish within one sample.
+    """
+
+    def __init__(self, queue: Queue, limit: int) -> None:
+        self._queue = queue
+        self._limit = limit
+        self._known: dict[str, int] = {}
+        self._sampled_at = float("-inf")
+
+    async def admit(self, lane: str, count: int) -> None:
+        """Raises Overloaded when `count` more do not fit, QueueUnavailable when the queue does not tell."""
+        if self._fits(lane, count):
+            return
+        await self._sample()
+        if not self._fits(lane, count):
+            waiting = self._known.get(lane, 0)
+            raise Overloaded(f"{waiting} runs wait in lane {lane}; the limit is {self._limit}", retry_after=2)
+
+    def note(self, lane: str, waiting: int) -> None:
+        """What publishing to this lane told."""
+        self._known[lane] = waiting
+
+    def defer(self, lane: str, count: int) -> None:
+        """Runs that wait in the store for the queue to come back count as well: that must have a bound too."""
+        self._known[lane] = self._known.get(lane, 0) + count
+
+    def _fits(self, lane: str, count: int) -> bool:
+        return self._known.get(lane, 0) + count <= self._limit
+
+    async def _sample(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._sampled_at < SAMPLE_SECONDS:
+            return
+        self._sampled_at = now
+        try:
+            depth = await self._queue.depth()
+        except BaseException:
+            self._sampled_at = float("-inf")  # nothing was learned: the next call asks again
+            raise
+        totals: Counter[str] = Counter()
+        for (lane, _priority), waiting in depth.items():
+            totals[lane] += waiting
+        self._known = dict(totals)
 
 
 class Orders:

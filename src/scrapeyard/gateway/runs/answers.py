@@ -1,8 +1,6 @@
-"""Runs with their results, as answers to a call.
+"""Runs as answers to a call; finding them though their row is behind; cancelling them."""
 
-Results are JSON already and are passed on as bytes, never decoded; those in the blob store are streamed through.
-"""
-
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -12,9 +10,16 @@ from msgspec.structs import replace
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.errors import NotFound
+from scrapeyard.dispatch.deliveries import announce
+from scrapeyard.errors import NotFound, QueueUnavailable
 from scrapeyard.gateway.runs import documents
-from scrapeyard.model import Run, RunError
+from scrapeyard.gateway.runs.waiting import Waiters
+from scrapeyard.model import Cancel, Run, RunError, RunStatus
+from scrapeyard.queues import messages
+from scrapeyard.queues.port import Queue
+from scrapeyard.store.ports.runs import RunStore
+from scrapeyard.store.recorder import Recorder
+from scrapeyard.telemetry.events import get_log
 
 _NULL = Raw(b"null")
 
@@ -84,3 +89,71 @@ async def _first(pieces: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
                 yield piece
 
     return chained()
+
+
+BEHIND_SECONDS = 1.0
+LOOK_SECONDS = 0.02
+
+
+class Lookup:
+    """Reads runs so that a caller finds what this gateway has already told it, for up to BEHIND_SECONDS after."""
+
+    def __init__(self, store: RunStore, recorder: Recorder, waiters: Waiters) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._waiters = waiters
+
+    async def get(self, run_id: str) -> Run:
+        """The whole run. Raises NotFound."""
+        run = await self._store.get(run_id)
+        if run is None and self._recorder.pending:
+            await self._recorder.flush()
+            run = await self._store.get(run_id)
+        if (run is None or not run.status.is_final) and self._waiters.ended_lately(run_id):
+            run = await self._ended(run_id, run)
+        if run is None:
+            raise NotFound(f"no run {run_id}")
+        return run
+
+    async def _ended(self, run_id: str, run: Run | None) -> Run | None:
+        for _ in range(int(BEHIND_SECONDS / LOOK_SECONDS)):
+            if run is not None and run.status.is_final:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+            run = await self._store.get(run_id)
+        return run
+
+
+log = get_log("gateway")
+
+
+class Cancelling:
+    """Marks the row and tells the worker. A signal that cannot be sent is only late: the worker sees the mark when it
+    renews its lease."""
+
+    def __init__(self, store: RunStore, queue: Queue, recorder: Recorder) -> None:
+        self._store = store
+        self._queue = queue
+        self._recorder = recorder
+
+    async def cancel(self, run_id: str, now: float) -> Run | None:
+        """The run as it then stands; None means no such run. Raises StoreUnavailable, the worker being told even so."""
+        try:
+            await self._recorder.flush()
+            run = await self._store.cancel(run_id, now)
+        except Exception:
+            await self.signal(run_id)
+            raise
+        if run is None or run.status in (RunStatus.SUCCEEDED, RunStatus.FAILED):
+            return run
+        await self.signal(run_id)
+        if run.status is RunStatus.CANCELLED and run.finished_at == now:
+            await announce(self._queue, run)
+        return run
+
+    async def signal(self, run_id: str) -> None:
+        """Tell every worker."""
+        try:
+            await self._queue.send(messages.SIGNALS, messages.encode(Cancel(run_id=run_id)))
+        except QueueUnavailable as error:
+            log.warning("gateway.signal_lost", run=run_id, error=error.message)

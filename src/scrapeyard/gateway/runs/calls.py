@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,17 @@ from starlette.requests import Request
 from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.schemas import ScrapeCall
-from scrapeyard.gateway.runs.tracing import traceparent
 from scrapeyard.settings import GatewaySettings
+
+_TRACEPARENT = re.compile(r"^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$")
+
+
+def traceparent(given: str | None) -> str:
+    """The caller's when it is valid, otherwise a new one that is not sampled."""
+    if given is not None and _TRACEPARENT.match(given):
+        return given
+    return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
+
 
 KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
 _KEY = re.compile(KEY_PATTERN)

@@ -1,15 +1,132 @@
-"""`GET /api/scrape/{id}/events`: a run's life as it happens."""
+"""`GET /api/scrape/{id}/events`: a run's life as server-sent events: `status`, `log`, `fetch`, then one `end`."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing, suppress
+from typing import Any
 
+import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
+from scrapeyard.errors import QueueUnavailable
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import RunId
-from scrapeyard.gateway.runs.streams import RunStream
+from scrapeyard.gateway.runs.answers import Lookup
+from scrapeyard.gateway.runs.documents import encode
+from scrapeyard.gateway.runs.waiting import Call, Waiters
 from scrapeyard.gateway.services import Gateway
+from scrapeyard.model import Run
+from scrapeyard.queues import messages as channels
+from scrapeyard.queues.port import Queue
+from scrapeyard.store.ports.runs import RunStore
+
+KEEP_ALIVE_SECONDS = 15.0
+MAX_BEHIND = 1000
+"""Messages kept for a reader that is slow; the oldest beyond it are dropped."""
+LISTEN_SECONDS = 2.0
+DAY_SECONDS = 86_400.0
+KINDS = frozenset({"log", "status", "fetch"})
+
+
+class RunStream:
+    """Follows one run. The recorded logs are replayed when it has ended already."""
+
+    def __init__(self, queue: Queue, store: RunStore, lookup: Lookup, waiters: Waiters) -> None:
+        self._queue = queue
+        self._store = store
+        self._lookup = lookup
+        self._waiters = waiters
+
+    async def events(self, run_id: str) -> AsyncGenerator[bytes]:
+        """Pieces of an event stream. Raises NotFound, or Refusal when too many wait, before the first piece.
+
+        What the run wrote before the reader came is replayed only if it has ended; `/logs` has all of it afterwards.
+        """
+        run = await self._lookup.get(run_id)
+        if run.status.is_final:
+            async for piece in self._replay(run):
+                yield piece
+            return
+        async with AsyncExitStack() as stack:
+            messages = await self._listen(stack, run_id)
+            run = await self._lookup.get(run_id)
+            with self._waiters.join([run]) as call:
+                async for piece in self._follow(run, call, messages):
+                    yield piece
+
+    async def _listen(self, stack: AsyncExitStack, run_id: str) -> AsyncIterator[bytes]:
+        """A broker that is away is told to the reader: waiting for it would look like a silent run."""
+        try:
+            async with asyncio.timeout(LISTEN_SECONDS):
+                return await stack.enter_async_context(self._queue.listen(channels.events(run_id)))
+        except TimeoutError:
+            raise QueueUnavailable("the queue does not answer; `?wait=` on the run itself needs none") from None
+
+    async def _replay(self, run: Run) -> AsyncIterator[bytes]:
+        lines, _cut = await self._store.logs(run.id)
+        for line in lines:
+            yield _event("log", encode({"type": "log", **msgspec.structs.asdict(line)}))
+        yield _end(run)
+
+    async def _follow(self, run: Run, call: Call, messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        yield _event("status", encode({"type": "status", "status": run.status}))
+        heard: asyncio.Queue[bytes | None] = asyncio.Queue()
+        tasks = [
+            asyncio.create_task(_pump(messages, heard)),
+            asyncio.create_task(_finish(call, heard)),
+        ]
+        try:
+            while (piece := await _next(heard)) is not None:
+                yield piece
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        if not call.open:
+            yield _end(call.runs[0])
+
+
+async def _next(heard: asyncio.Queue[bytes | None]) -> bytes | None:
+    with suppress(TimeoutError):
+        return await asyncio.wait_for(heard.get(), KEEP_ALIVE_SECONDS)
+    return b": still here\n\n"
+
+
+async def _pump(messages: AsyncIterator[bytes], heard: asyncio.Queue[bytes | None]) -> None:
+    async for message in messages:
+        if (event := _understood(message)) is None:
+            continue
+        if heard.qsize() >= MAX_BEHIND:
+            heard.get_nowait()
+        heard.put_nowait(event)
+
+
+async def _finish(call: Call, heard: asyncio.Queue[bytes | None]) -> None:
+    """None ends the stream: the run has ended, or the gateway stops or a day is over and the reader must come again."""
+    await call.wait(DAY_SECONDS)
+    heard.put_nowait(None)
+
+
+def _understood(message: bytes) -> bytes | None:
+    """An event for the reader; None for what is not one of ours or is the end, which the outcome tells better."""
+    try:
+        content = msgspec.json.decode(message)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(content, dict) or content.get("type") not in KINDS:
+        return None
+    return _event(content["type"], encode(content))
+
+
+def _end(run: Run) -> bytes:
+    document: dict[str, Any] = {"type": "end", "id": run.id, "status": run.status, "exit_reason": run.exit_reason}
+    return _event("end", encode({**document, "error": run.error, "attempt": run.attempt}))
+
+
+def _event(name: str, data: bytes) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
+
 
 _EVENT = {
     "type": "object",

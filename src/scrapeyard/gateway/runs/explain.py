@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from scrapeyard.gateway.http.remedies import EXITS
+from scrapeyard.gateway.http.problems import EXITS
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model import BudgetLimits, FetchTrace, Limits, Run, RunStatus, Timing, Usage, may_help_later
 

@@ -19,16 +19,13 @@ from scrapeyard.errors import (
     StoreUnavailable,
 )
 from scrapeyard.gateway.http import problems
-from scrapeyard.gateway.http.remedies import EXITS
+from scrapeyard.gateway.http.problems import EXITS
 from scrapeyard.gateway.runs import answers, documents
-from scrapeyard.gateway.runs.admission import Orders
-from scrapeyard.gateway.runs.backlog import Backlog
+from scrapeyard.gateway.runs.admission import Backlog, Lanes, Orders
+from scrapeyard.gateway.runs.answers import Cancelling, Lookup
 from scrapeyard.gateway.runs.calls import Asked
-from scrapeyard.gateway.runs.cancelling import Cancelling
-from scrapeyard.gateway.runs.lanes import Lanes
-from scrapeyard.gateway.runs.lookup import Lookup
 from scrapeyard.gateway.runs.waiting import Call, Waiters, Wake
-from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.gateway.webhooks.schemas import Receivers
 from scrapeyard.model import Run, RunStatus, may_help_later
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue

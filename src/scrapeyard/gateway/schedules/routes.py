@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from scrapeyard.gateway.http.job_parameters import Cursor, Limit
 from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.parameters import Cursor, Limit
 from scrapeyard.gateway.schedules.schemas import (
     EXAMPLE_SCHEDULE,
     SCHEDULE_ID,

@@ -1,34 +1,95 @@
-"""Schedules as people make and change them."""
+"""Schedules as people make, change and see them."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 from pydantic import BaseModel
 
-from scrapeyard.dispatch.schedules.timetable import at, next_due, read_cron, read_zone
+from scrapeyard.dispatch.schedules.timetable import at, coming, next_due, read_cron, read_zone
 from scrapeyard.errors import BadRequest, NotFound
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import JobCall
 from scrapeyard.gateway.jobs.create import JobCreation
 from scrapeyard.gateway.runs.admission import Orders
 from scrapeyard.gateway.runs.calls import Asked
+from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.runs.schemas import ScrapeCall
-from scrapeyard.gateway.schedules.documents import firing_document, schedule_document
 from scrapeyard.gateway.schedules.schemas import ScheduleCall, ScheduleChange, ScheduledScrape
-from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.gateway.webhooks.schemas import Receivers
 from scrapeyard.model import new_id
-from scrapeyard.model.schedule import Firing, Schedule
+from scrapeyard.model.schedule import Firing, FiringState, Schedule, subject_id
 from scrapeyard.store.ports.schedules import HISTORY, ScheduleStore
+
+NEXT_RUNS = 5
+_PLAIN = ("id", "name", "target", "time_zone", "jitter_seconds", "overlap", "missed", "paused", "every_seconds")
+_PLACES = {"job": "/api/jobs/", "scrape": "/api/scrape/"}
+
+
+def schedule_document(schedule: Schedule, now: float) -> dict[str, Any]:
+    """One, with its next times."""
+    here = f"/api/schedule/{schedule.id}"
+    last = schedule.last_subject
+    return {
+        **{name: getattr(schedule, name) for name in _PLAIN},
+        "job": None,
+        "scrape": None,
+        schedule.target: _template(schedule),
+        "cron": schedule.cron or None,
+        "next_run_at": instant(schedule.next_at),
+        "next_runs": [] if schedule.paused else _next_runs(schedule, now),
+        "last_due_at": instant(schedule.last_due),
+        "last_id": last or None,
+        "created_at": instant(schedule.created_at),
+        "updated_at": instant(schedule.updated_at),
+        "links": {
+            "self": here,
+            "history": f"{here}/history",
+            "last": _PLACES[schedule.target] + last if last else None,
+        },
+    }
+
+
+def firing_document(schedule: Schedule, firing: Firing) -> dict[str, Any]:
+    """One time that came. What one that waits will start is known already."""
+    waits = firing.state is FiringState.WAITING
+    started = subject_id(schedule.target, schedule.id, firing.due_at) if waits else firing.subject
+    return {
+        "due_at": instant(firing.due_at),
+        "kind": firing.kind,
+        "state": firing.state,
+        "id": started or None,
+        "reason": firing.reason or None,
+        "settled_at": instant(firing.settled_at),
+    }
+
+
+def _template(schedule: Schedule) -> dict[str, Any]:
+    template: dict[str, Any] = msgspec.json.decode(schedule.template)
+    webhook = template.get("webhook")
+    if isinstance(webhook, dict):
+        signed = webhook.pop("secret", None) is not None
+        webhook["own_secret"] = signed
+    return template
+
+
+def _next_runs(schedule: Schedule, now: float) -> list[str]:
+    """From the one that is due next on, by the schedule's own clock."""
+    zone = ZoneInfo(schedule.time_zone)
+    after = now if schedule.next_due is None else min(now, schedule.next_due - 1)
+    return [datetime.fromtimestamp(due, zone).isoformat() for due in coming(schedule, after, NEXT_RUNS)]
+
 
 MAX_SCHEDULES: Final = 10_000
 MAX_TEMPLATE: Final = 2**20
 """Bytes of what a schedule starts. Longer lists lie at an address, or in a sitemap."""
 _TRIES: Final = 5
 _TIMING: Final = ("cron", "every_seconds", "time_zone", "jitter_seconds", "paused")
-_PLAIN: Final = ("name", "time_zone", "jitter_seconds", "overlap", "missed", "paused")
+_service_PLAIN: Final = ("name", "time_zone", "jitter_seconds", "overlap", "missed", "paused")
 
 
 class ScheduleDesk:
@@ -62,7 +123,7 @@ class ScheduleDesk:
             created_at=now,
             updated_at=now,
             anchor=now,
-            **{name: getattr(call, name) for name in _PLAIN},
+            **{name: getattr(call, name) for name in _service_PLAIN},
         )
         read_zone(schedule.time_zone)
         schedule = _timed(schedule, now)
@@ -135,7 +196,7 @@ class ScheduleDesk:
 
 
 def _changed(before: Schedule, call: ScheduleChange, template: Raw | None, now: float) -> Schedule:
-    given = call.model_dump(exclude_none=True, include=set(_PLAIN))
+    given = call.model_dump(exclude_none=True, include=set(_service_PLAIN))
     if template is not None:
         if (call.job is not None) != (before.target == "job"):
             raise BadRequest(f"the schedule starts a {before.target}; give {before.target}, or make another schedule")

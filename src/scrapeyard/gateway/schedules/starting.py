@@ -13,11 +13,10 @@ from scrapeyard.gateway.jobs.calls import JobCall
 from scrapeyard.gateway.jobs.control import JobControl
 from scrapeyard.gateway.jobs.create import JobCreation
 from scrapeyard.gateway.runs.admission import Orders
-from scrapeyard.gateway.runs.calls import Asked
-from scrapeyard.gateway.runs.cancelling import Cancelling
+from scrapeyard.gateway.runs.answers import Cancelling
+from scrapeyard.gateway.runs.calls import Asked, traceparent
 from scrapeyard.gateway.runs.schemas import ScrapeCall
-from scrapeyard.gateway.runs.tracing import traceparent
-from scrapeyard.gateway.webhooks.receivers import Receivers
+from scrapeyard.gateway.webhooks.schemas import Receivers
 from scrapeyard.model.schedule import Schedule, Target
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import Store

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from scrapeyard.gateway.http.openapi import parameter, refusals
 from scrapeyard.gateway.operations.schemas import HookDocument, ScraperDocument, ScrapersDocument
 from scrapeyard.gateway.runs.schemas import NAME, VERSION_WANTED
-from scrapeyard.gateway.scrapers import documents, hooks
+from scrapeyard.gateway.scrapers import documents, refresh
 from scrapeyard.gateway.services import Gateway
 
 Site = Annotated[str, Path(pattern=NAME, description="The part of the id before the slash.", examples=["builtin"])]
@@ -69,7 +69,7 @@ def routes(gateway: Gateway) -> APIRouter:
         openapi_extra=_HOOK,
     )
     async def refresh_scrapers(request: Request) -> Response:
-        event = hooks.event_of(request.headers, await request.body(), secret)
+        event = refresh.event_of(request.headers, await request.body(), secret)
         if event is None:
             await gateway.refreshing.refresh()
             return documents.listed(services.catalogue)

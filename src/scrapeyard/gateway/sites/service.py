@@ -1,4 +1,4 @@
-"""Sites as operators see and change them."""
+"""Sites as operators see and change them, and the routes that worked there."""
 
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from scrapeyard.engines.escalation.port import Remembered
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate, SiteState
 from scrapeyard.engines.politeness.site import Sites, is_host
@@ -14,6 +15,34 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.sites.schemas import SiteCall, SiteLimitsDocument
 from scrapeyard.store.ports.runs import SiteRules
+
+
+def ways(known: Remembered) -> dict[str, Any]:
+    """Without cookies and credentials."""
+    return {
+        "ways": [
+            {
+                "way": each.way,
+                "cost": each.cost,
+                "successes": round(each.successes, 2),
+                "failures": round(each.failures, 2),
+                "success_share": round(each.share, 3),
+                "used_at": instant(each.used_at),
+            }
+            for each in sorted(known.tried, key=lambda tried: tried.cost)
+        ],
+        "clearances": [
+            {
+                "host": each.host,
+                "exit": each.exit,
+                "user_agent": each.user_agent,
+                "got_at": instant(each.got_at),
+                "expires_at": instant(each.expires_at),
+            }
+            for each in known.clearances
+        ],
+    }
+
 
 MAX_RULES = 10_000
 _LIMITS = tuple(name for name in SiteLimitsDocument.model_fields if name != "robots")

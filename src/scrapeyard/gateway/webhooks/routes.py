@@ -6,8 +6,8 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from scrapeyard.errors import NotFound
-from scrapeyard.gateway.http.job_parameters import Cursor, Limit
 from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.parameters import Cursor, Limit
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.scrapers.documents import answer
 from scrapeyard.gateway.services import Gateway

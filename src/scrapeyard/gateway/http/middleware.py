@@ -1,0 +1,132 @@
+"""Around every route: size limits, the direct path of the hottest call, allowed origins, and the last resort."""
+
+from collections.abc import Awaitable, Callable
+
+from pydantic import ValidationError
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from scrapeyard.errors import ScrapeyardError
+from scrapeyard.gateway.http import problems
+from scrapeyard.gateway.http.problems import Refusal, from_error, unexpected
+from scrapeyard.telemetry.events import get_log
+
+
+class BodyLimit:
+    """A declared length over the limit is answered 413 without reading; an undeclared body is counted and cut.
+
+    `larger` gives the limit of requests that have one of their own; None: `max_bytes`, as the others.
+    """
+
+    def __init__(self, app: ASGIApp, max_bytes: int, larger: Callable[[Scope], int | None] = lambda _: None) -> None:
+        self._app = app
+        self._max = max_bytes
+        self._larger = larger
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+            await self._app(scope, receive, send)
+            return
+        most, declared = self._larger(scope) or self._max, _declared(scope)
+        if declared is not None and declared > most:
+            await from_error(_refusal(most))(scope, receive, send)
+        elif declared is not None:
+            await self._app(scope, receive, send)
+        else:
+            await self._app(scope, _counted(receive, most), send)
+
+
+def _refusal(most: int) -> Refusal:
+    return Refusal("too_large", 413, f"the body is over the limit of {most} bytes")
+
+
+def _counted(receive: Receive, most: int) -> Receive:
+    seen = 0
+
+    async def counted() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > most:
+            raise _refusal(most)
+        return message
+
+    return counted
+
+
+def _declared(scope: Scope) -> int | None:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value) if value.isdigit() and len(value) < 20 else None
+    return None
+
+
+class HotPath:
+    """Answers `POST` on one path itself; the application behind it documents the same route and answers the rest."""
+
+    def __init__(self, app: ASGIApp, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:
+        self._app = app
+        self._path = path
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http" or scope["path"] != self._path or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        try:
+            response = await self._answer(Request(scope, receive))
+        except ScrapeyardError as error:
+            response = problems.from_error(error)
+        except ValidationError as error:
+            response = problems.invalid(error.errors())
+        await response(scope, receive, send)
+
+
+log = get_log("gateway")
+
+
+class LastResort:
+    """Catches what nothing else caught. An answer already begun is broken off, so that nobody takes it for whole."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except ClientDisconnect:
+            log.debug("gateway.client_gone", path=scope["path"])
+        except Exception as error:
+            log.error("gateway.unexpected_error", path=scope["path"], error=repr(error), exc_info=error)
+            if begun:
+                raise
+            await unexpected()(scope, receive, send)
+
+
+class Origins:
+    """Pages of this gateway's own address and of those that the settings name."""
+
+    def __init__(self, allowed: tuple[str, ...]) -> None:
+        self._allowed = frozenset(allowed)
+
+    def check(self, request: HTTPConnection) -> None:
+        """Raises Refusal (403) for a page from elsewhere. Programs that are no browsers name no origin."""
+        origin = request.headers.get("origin")
+        if origin is None or "*" in self._allowed or origin in self._allowed:
+            return
+        if origin.lower().partition("://")[2] != request.headers.get("host", "").lower():
+            raise Refusal("origin_refused", 403, f"pages of {origin[:200]} may not call this gateway")
