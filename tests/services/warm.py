@@ -213,7 +213,7 @@ def _load() -> None:
     import uvloop  # noqa: F401
 
     import scrapeyard.authoring.certifying
-    import scrapeyard.authoring.recorder
+    import scrapeyard.authoring.recording
     import scrapeyard.authoring.validating
     import scrapeyard.cli.client
     import scrapeyard.cli.jobs.calls

@@ -7,7 +7,7 @@ import pytest
 
 from scrapeyard.authoring.cases import Options, case_folders, read_case, write_case
 from scrapeyard.authoring.cassette import Entry, Page
-from scrapeyard.authoring.recorder import case_folder
+from scrapeyard.authoring.recording import case_folder
 from scrapeyard.errors import BadRequest, ScraperInvalid
 from scrapeyard.model import ExitReason, Limits
 from scrapeyard.repository.archive.files import find_scrapers

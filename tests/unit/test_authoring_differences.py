@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.authoring.differences import MAX_SHOWN, difference
-from scrapeyard.authoring.masks import masked, parse_mask
+from scrapeyard.authoring.comparing import MAX_SHOWN, difference, masked, parse_mask
 from scrapeyard.errors import ScraperInvalid
 
 

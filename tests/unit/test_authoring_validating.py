@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.authoring.certifying import TIGHT, headroom
-from scrapeyard.authoring.findings import Finding, is_good
-from scrapeyard.authoring.scraper_paths import scraper_folder, scraper_folders
+from scrapeyard.authoring.findings import Finding, is_good, scraper_folder, scraper_folders
 from scrapeyard.authoring.testing import CaseReport, offline
 from scrapeyard.authoring.validating import check_files
 from scrapeyard.errors import BadRequest

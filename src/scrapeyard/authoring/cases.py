@@ -23,10 +23,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from scrapeyard.authoring.bounded import read_bounded
 from scrapeyard.authoring.cassette import FILE_NAME as CASSETTE
-from scrapeyard.authoring.cassette import Page, read_cassette, write_cassette
-from scrapeyard.authoring.masks import MAX_MASKS, Step, parse_mask
+from scrapeyard.authoring.cassette import Page, read_bounded, read_cassette, write_cassette
+from scrapeyard.authoring.comparing import MAX_MASKS, Step, parse_mask
 from scrapeyard.errors import BadRequest, ScraperInvalid
 from scrapeyard.model import ExitReason
 

@@ -1,25 +1,96 @@
-"""A cassette: the pages that one run fetched, as `cassette.json` and one file for each body under `pages/`.
+"""A cassette: the pages that one run fetched, as `cassette.json` and one file for each body under `pages/`."""
 
-    {"format": 1, "pages": [
-      {"method": "GET", "url": "http://shop.example/p/1", "status": 200, "headers": [["content-type", "text/html"]],
-       "encoding": "utf-8", "file": "001-p-1.html"},
-      {"method": "GET", "url": "http://gone.example/", "error": "fetch_dns", "message": "no such name"}]}
-
-Bodies are the exact bytes that the script saw, decompressed. A cassette may come from anyone: every part of it is
-bounded and checked when it is read, and a body is read from its own folder alone.
-"""
-
+import difflib
+import hashlib
+import os
 import re
+import stat
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
-from scrapeyard.authoring.bounded import read_bounded
-from scrapeyard.authoring.requests import Asked
+from scrapeyard.authoring.redaction import Veil, clean_body, clean_url
+from scrapeyard.engines.http.checks import check_allowed, first_hop
+from scrapeyard.engines.port import FetchRequest
 from scrapeyard.errors import ScraperInvalid
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, Scraper
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """A regular file of at most `most` bytes, never through a link. Raises ScraperInvalid. Blocking."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise ScraperInvalid(f"{path}: cannot be read: {error.strerror}; record the case again") from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ScraperInvalid(f"{path}: not a regular file; record the case again")
+        with open(descriptor, "rb", closefd=False) as stream:
+            data = stream.read(most + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > most:
+        raise ScraperInvalid(f"{path}: larger than {_shown(most)}; record a smaller input")
+    return data
+
+
+def _shown(size: int) -> str:
+    return f"{size / (1 << 20):.3g} MB" if size >= 1 << 20 else f"{size} bytes"
+
+
+MAX_COMPARED = 300
+"""Characters of an address that count when the nearest one is sought."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """One request as a cassette knows it. Headers do not count."""
+
+    method: str
+    url: str
+    """In the engine's own spelling, secrets hidden."""
+    body_sha256: str = ""
+    """Of the request's body, secrets hidden; empty when there is none."""
+    follow_redirects: bool = True
+
+    def __str__(self) -> str:
+        body = f" with body {self.body_sha256[:12]}…" if self.body_sha256 else ""
+        return f"{self.method} {self.url}{body}{'' if self.follow_redirects else ' (redirects not followed)'}"
+
+
+def asked_of(request: FetchRequest, scraper: Scraper | None, veil: Veil) -> Asked:
+    """The request as it is recorded and looked for. `veil` hides the scraper's own secrets.
+
+    Raises FetchFailed just as the engine would before it sends anything: a bad URL, a host that is not allowed.
+    """
+    hop = first_hop(request)
+    check_allowed(hop.target, scraper.allowed_hosts if scraper else ())
+    return Asked(
+        method=hop.method,
+        url=clean_url(veil.text(hop.target.url)),
+        body_sha256=_digest(request, veil),
+        follow_redirects=request.follow_redirects,
+    )
+
+
+def nearest(asked: Asked, known: Iterable[Asked]) -> Asked | None:
+    """The known request that is most like this one; None when none is known."""
+    return max(known, key=lambda each: _likeness(asked, each), default=None)
+
+
+def _likeness(one: Asked, other: Asked) -> tuple[bool, float, bool]:
+    ratio = difflib.SequenceMatcher(None, one.url[:MAX_COMPARED], other.url[:MAX_COMPARED], autojunk=False).ratio()
+    return one.url == other.url, ratio, one.method == other.method
+
+
+def _digest(request: FetchRequest, veil: Veil) -> str:
+    if not request.body:
+        return ""
+    kind = next((value for name, value in request.headers.items() if name.lower() == "content-type"), "")
+    return hashlib.sha256(clean_body(veil.data(request.body), kind)).hexdigest()
+
 
 FILE_NAME = "cassette.json"
 FOLDER = "pages"

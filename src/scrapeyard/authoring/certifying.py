@@ -8,9 +8,8 @@ from typing import Any
 from msgspec import Struct
 
 from scrapeyard.authoring.cases import case_folders
-from scrapeyard.authoring.differences import difference
+from scrapeyard.authoring.comparing import difference, masked
 from scrapeyard.authoring.findings import Finding, fail, is_good, ok, warn
-from scrapeyard.authoring.masks import masked
 from scrapeyard.authoring.runner import Runner
 from scrapeyard.authoring.testing import CaseReport, run_case
 from scrapeyard.authoring.validating import check_files, check_loading

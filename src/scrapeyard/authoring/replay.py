@@ -3,9 +3,8 @@
 from collections import defaultdict, deque
 from collections.abc import Sequence
 
-from scrapeyard.authoring.cassette import Page
+from scrapeyard.authoring.cassette import Asked, Page, asked_of, nearest
 from scrapeyard.authoring.redaction import Veil
-from scrapeyard.authoring.requests import Asked, asked_of, nearest
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

@@ -8,8 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.authoring.cases import REPLAYABLE, Case, Options, case_folders, read_case, write_outcome
-from scrapeyard.authoring.differences import difference
-from scrapeyard.authoring.masks import masked
+from scrapeyard.authoring.comparing import difference, masked
 from scrapeyard.authoring.redaction import without_secrets
 from scrapeyard.authoring.replay import ReplayEngine
 from scrapeyard.authoring.runner import Runner

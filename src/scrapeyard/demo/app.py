@@ -17,9 +17,8 @@ from starlette.types import ASGIApp
 
 from scrapeyard.demo.goods import make_products
 from scrapeyard.demo.pages import build, product_page
-from scrapeyard.demo.parts import BASE, card, crumbs, document, grid
+from scrapeyard.demo.parts import BASE, CSS, card, crumbs, document, grid
 from scrapeyard.demo.prebuilt import PrebuiltPages, address
-from scrapeyard.demo.style import CSS
 
 MAX_SLOW_SECONDS = 10.0
 MAX_FORM_BYTES = 10_000

@@ -22,7 +22,7 @@ def certify(paths: Paths, as_json: AsJson = False) -> None:
     """Validate, replay every case twice, and check inputs, output schema and limits. Exits 1 unless all is good."""
     import asyncio
 
-    from scrapeyard.authoring.scraper_paths import scraper_folders
+    from scrapeyard.authoring.findings import scraper_folders
     from scrapeyard.cli.authoring.common import author_settings
     from scrapeyard.cli.output import show_json
     from scrapeyard.cli.runs.run import until_done

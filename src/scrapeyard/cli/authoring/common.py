@@ -36,7 +36,7 @@ def author_settings(folders: list[Path] | None = None, **overrides: Any) -> "Set
 
 
 def _ids(folders: list[Path]) -> list[str]:
-    from scrapeyard.authoring.bounded import read_bounded
+    from scrapeyard.authoring.cassette import read_bounded
     from scrapeyard.errors import ScraperInvalid
     from scrapeyard.repository.manifest.manifest import FILE_NAME, MAX_BYTES, read_manifest
 
@@ -51,7 +51,7 @@ def _ids(folders: list[Path]) -> list[str]:
 
 
 def _read_beside(folder: Path, name: str) -> bytes:
-    from scrapeyard.authoring.bounded import read_bounded
+    from scrapeyard.authoring.cassette import read_bounded
     from scrapeyard.repository.manifest.schemas import MAX_BYTES
 
     return read_bounded(folder / name, MAX_BYTES)

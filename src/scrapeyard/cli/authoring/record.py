@@ -39,8 +39,8 @@ def record(
     """Run a scraper once, with the walls and limits of a server, and keep the pages it fetched and its result."""
     import asyncio
 
-    from scrapeyard.authoring.recorder import case_folder, keep_case
-    from scrapeyard.authoring.scraper_paths import scraper_folder
+    from scrapeyard.authoring.findings import scraper_folder
+    from scrapeyard.authoring.recording import case_folder, keep_case
     from scrapeyard.cli.authoring.common import author_settings
     from scrapeyard.cli.inputs import read_input
     from scrapeyard.cli.runs.run import until_done
@@ -84,7 +84,7 @@ async def _run(folder: Path, settings: "Settings", prepare: "Prepare") -> _Recor
 
 
 def _check_end(outcome: "Outcome", ends: str | None) -> None:
-    from scrapeyard.authoring.recorder import check_end
+    from scrapeyard.authoring.recording import check_end
     from scrapeyard.cli.runs.summary import tell_local_end
     from scrapeyard.errors import BadRequest
 

@@ -33,7 +33,7 @@ def replay(
     """Replay recorded cases and compare. Exits 1 when a case fails, or when there is none."""
     import asyncio
 
-    from scrapeyard.authoring.scraper_paths import scraper_folders
+    from scrapeyard.authoring.findings import scraper_folders
     from scrapeyard.cli.authoring.common import author_settings
     from scrapeyard.cli.output import show_json
     from scrapeyard.cli.runs.run import until_done

@@ -29,8 +29,7 @@ def validate(
     """Check manifests, scripts, schemas and limits. Exits 1 when something must be mended; warnings are advice."""
     import asyncio
 
-    from scrapeyard.authoring.findings import is_good
-    from scrapeyard.authoring.scraper_paths import scraper_folders
+    from scrapeyard.authoring.findings import is_good, scraper_folders
     from scrapeyard.cli.authoring.common import author_settings
     from scrapeyard.cli.output import show_json
 

@@ -1,8 +1,11 @@
-"""Two JSON values, and where they differ, for a reader."""
+"""Two JSON values, and where they differ; masks for fields whose values are not compared."""
 
 import difflib
 import json
+import re
 from typing import Any
+
+from scrapeyard.errors import ScraperInvalid
 
 CONTEXT = 3
 MAX_COMPARED = 2000
@@ -52,3 +55,40 @@ def _hunks(old: list[str], new: list[str], offset: int) -> list[str]:
             lines += [f"-{line}" for line in old[i1:i2]]
             lines += [f"+{line}" for line in new[j1:j2]]
     return lines
+
+
+MASKED = "(ignored)"
+MAX_MASKS = 100
+_PATH = re.compile(r"(?:[^.\[\]\s]+|\[\d{0,6}\])(?:\.[^.\[\]]+|\[\d{0,6}\])*")
+_STEP = re.compile(r"\[(\d*)\]|([^.\[\]]+)")
+
+Step = str | int | None
+"""A key, an index, or None for every member of a list."""
+
+
+def parse_mask(path: str, where: str) -> tuple[Step, ...]:
+    """The steps of a path. Raises ScraperInvalid, which begins with `where`."""
+    if len(path) > 500 or _PATH.fullmatch(path) is None:
+        raise ScraperInvalid(f'{where}: {path[:100]!r} is not a path; write "scraped_at", "items[].id" or "[].id"')
+    return tuple(
+        name if name else int(index) if index else None
+        for index, name in (found.groups() for found in _STEP.finditer(path))
+    )
+
+
+def masked(value: Any, masks: tuple[tuple[Step, ...], ...]) -> Any:
+    """The same value with each masked field replaced by a fixed word. The original is left as it is."""
+    for steps in masks:
+        value = _mask(value, steps)
+    return value
+
+
+def _mask(value: Any, steps: tuple[Step, ...]) -> Any:
+    if not steps:
+        return MASKED
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, str):
+        return {**value, step: _mask(value[step], rest)} if isinstance(value, dict) and step in value else value
+    if not isinstance(value, list):
+        return value
+    return [_mask(each, rest) if step is None or at == step else each for at, each in enumerate(value)]
