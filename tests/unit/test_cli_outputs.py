@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scrapeyard.cli.inputs import is_url, read_input
-from scrapeyard.cli.output import encode
-from scrapeyard.cli.outputs import check_output, whole_file, write_result
-from scrapeyard.cli.text import age, duration, log_line, plain, size
+from scrapeyard.cli.inputs import check_output, is_url, read_input, whole_file, write_result
+from scrapeyard.cli.output import age, duration, encode, log_line, plain, size
 from scrapeyard.errors import BadRequest
 
 

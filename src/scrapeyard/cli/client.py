@@ -6,16 +6,56 @@ import socket
 import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
+from urllib.request import (
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
 
 from scrapeyard import __version__
-from scrapeyard.cli.connections import PlainHandler, TlsHandler
 from scrapeyard.cli.options import DEFAULT_URL
 from scrapeyard.errors import BadRequest, ScrapeyardError
+
+
+class _Hearing(HTTPConnection):
+    """A server that refuses an upload hangs up in the middle of it; why, it has said before."""
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            super().request(*args, **kwargs)
+        except (BrokenPipeError, ConnectionResetError):
+            if self.sock is None:
+                raise
+
+
+class _HearingTls(_Hearing, HTTPSConnection):
+    """The same over TLS."""
+
+
+class PlainHandler(HTTPHandler):
+    """Calls by http."""
+
+    def http_open(self, req: Request) -> HTTPResponse:
+        """Called by urllib."""
+        return self.do_open(_Hearing, req)
+
+
+class TlsHandler(HTTPSHandler):
+    """Calls by https."""
+
+    def https_open(self, req: Request) -> HTTPResponse:
+        """Called by urllib."""
+        context = getattr(self, "_context", None)
+        return self.do_open(_HearingTls, req, context=context)
+
 
 PATIENCE_SECONDS = 30.0
 UPLOAD_SECONDS = 600.0

@@ -68,7 +68,7 @@ def main() -> None:
 def _tell(error: Exception) -> int:
     """Say what is wrong and return the exit code; raises it again when it is not one of ours."""
     from scrapeyard.cli.client import ServerUnreachable
-    from scrapeyard.cli.text import plain
+    from scrapeyard.cli.output import plain
     from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError, SettingsInvalid
 
     if not isinstance(error, ScrapeyardError):

@@ -30,10 +30,7 @@ async def start_schedules(
 ) -> Schedules:
     """The duty that starts jobs and runs, by the gateway's own steps."""
     from scrapeyard.gateway.jobs.service import JobDesk  # noqa: PLC0415
-    from scrapeyard.gateway.runs.admission import (
-        Lanes,  # noqa: PLC0415
-        Orders,  # noqa: PLC0415
-    )
+    from scrapeyard.gateway.runs.admission import Lanes, Orders  # noqa: PLC0415
     from scrapeyard.gateway.runs.answers import Cancelling  # noqa: PLC0415 - a worker alone needs no web framework
     from scrapeyard.gateway.schedules.starting import TemplateStarter  # noqa: PLC0415
     from scrapeyard.gateway.webhooks.schemas import Receivers  # noqa: PLC0415

@@ -76,8 +76,7 @@ async def _publish(
     import tempfile
 
     from scrapeyard.cli.authoring.signing import read_private_key
-    from scrapeyard.cli.output import spinner
-    from scrapeyard.cli.text import size
+    from scrapeyard.cli.output import size, spinner
     from scrapeyard.repository.publish.publish import pack_scraper, publish
     from scrapeyard.repository.publish.targets import open_target
 

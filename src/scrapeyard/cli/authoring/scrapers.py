@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scrapeyard.cli.groups import add_group
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ScrapersFolder, ServerUrl
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, ScrapersFolder, ServerUrl, add_group
 
 _REFRESH_SECONDS = 300.0
 group = typer.Typer(help="Scrapers: list, show, versions, refresh, channels, move, unmove.", rich_markup_mode=None)
@@ -147,8 +146,7 @@ def _version_row(each: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _show_channels(document: dict[str, Any], as_json: bool) -> None:
-    from scrapeyard.cli.output import show_json, show_table
-    from scrapeyard.cli.text import age
+    from scrapeyard.cli.output import age, show_json, show_table
 
     if as_json:
         show_json(document)
@@ -168,7 +166,7 @@ def _show_channels(document: dict[str, Any], as_json: bool) -> None:
 
 
 def _tell_stale(sources: list[dict[str, Any]]) -> None:
-    from scrapeyard.cli.text import plain
+    from scrapeyard.cli.output import plain
 
     for source in sources:
         if source["stale"]:

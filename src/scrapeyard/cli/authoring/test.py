@@ -83,7 +83,7 @@ async def _reports(yard: "LocalYard", folder: Path, case: str | None, update: bo
 
 def _show(folder: Path, report: "CaseReport") -> None:
     from scrapeyard.cli.authoring.common import styled
-    from scrapeyard.cli.text import duration, plain
+    from scrapeyard.cli.output import duration, plain
 
     mark = "new" if report.updated else "pass" if report.passed else "fail"
     spent = f"  {duration(report.outcome.usage.wall_ms)}" if report.outcome else ""

@@ -49,8 +49,8 @@ async def _examine(tell: "Callable[[Finding], None] | None") -> "list[Finding]":
 
 
 async def _findings() -> "AsyncIterator[Finding]":
+    from scrapeyard.cli.doctor.checks import check_machine
     from scrapeyard.cli.doctor.findings import fail, ok
-    from scrapeyard.cli.doctor.machine_checks import check_machine
     from scrapeyard.errors import SettingsInvalid
     from scrapeyard.settings import load
 
@@ -69,9 +69,8 @@ async def _findings() -> "AsyncIterator[Finding]":
 async def _with_settings(settings: "Settings") -> "AsyncIterator[Finding]":
     import asyncio
 
-    from scrapeyard.cli.doctor import backend_checks
-    from scrapeyard.cli.doctor.machine_checks import check_data_dir
-    from scrapeyard.cli.doctor.sandbox_checks import check_sandbox
+    from scrapeyard.cli.doctor import checks
+    from scrapeyard.cli.doctor.checks import check_data_dir, check_sandbox
     from scrapeyard.settings import LogSettings
     from scrapeyard.telemetry.events import configure
 
@@ -79,14 +78,14 @@ async def _with_settings(settings: "Settings") -> "AsyncIterator[Finding]":
     yield check_data_dir(settings.data_dir.resolve())
     async for finding in check_sandbox(settings):
         yield finding
-    for check in (backend_checks.check_store, backend_checks.check_queue, backend_checks.check_blobs):
+    for check in (checks.check_store, checks.check_queue, checks.check_blobs):
         yield await check(settings)
     url = os.environ.get("SCRAPEYARD_URL")
-    yield await asyncio.to_thread(backend_checks.check_server, url or DEFAULT_URL, asked_for=bool(url))
+    yield await asyncio.to_thread(checks.check_server, url or DEFAULT_URL, asked_for=bool(url))
 
 
 def _print(finding: "Finding") -> None:
-    from scrapeyard.cli.text import plain
+    from scrapeyard.cli.output import plain
 
     mark = typer.style(f"{finding.state:<5}", fg=_COLOURS[finding.state]) if sys.stdout.isatty() else finding.state
     lead = f"{mark} {finding.check:<16}" if sys.stdout.isatty() else f"{mark:<5} {finding.check:<16}"

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.groups import add_group
-from scrapeyard.cli.jobs import append, create, results, steer, watch
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
+from scrapeyard.cli.jobs import create, results, steer, watch
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl, add_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +18,7 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    for part in (create, append, watch, steer, results):
+    for part in (create, watch, steer, results):
         part.add_to(group)
     add_group(app, "jobs", group, lambda url: list_jobs(url=url))
 
@@ -103,8 +102,8 @@ def dead_letters(limit: Limit = 50, url: ServerUrl = DEFAULT_URL, as_json: AsJso
 
 def _facts(job: "Mapping[str, Any]") -> "list[tuple[str, str]]":
     from scrapeyard.cli.jobs.documents import FINAL
+    from scrapeyard.cli.output import plain, size
     from scrapeyard.cli.progress import facts
-    from scrapeyard.cli.text import plain, size
 
     counts, breaker, used = job["counts"], job["breaker"], job["usage"]
     version = f"@{job['version']}" if job["version"] else ""

@@ -1,25 +1,28 @@
-"""`jobs create`: from a list, addresses, a sitemap or links to a job on a server."""
+"""`jobs create` and `jobs append`: a list, addresses, a sitemap or links become items of a job."""
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from scrapeyard.cli.job_options import (
+from scrapeyard.cli.options import (
+    DEFAULT_URL,
     AreUrls,
+    AsJson,
     BadRows,
     Columns,
     Delimiter,
     Given,
+    JobId,
     ListFormat,
     ListWords,
     Names,
     Policy,
     Rate,
+    ServerUrl,
     Strict,
 )
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
 
 if TYPE_CHECKING:
     from scrapeyard.cli.jobs.calls import Origin, Terms
@@ -35,8 +38,9 @@ Exports = Annotated[
 
 
 def add_to(group: typer.Typer) -> None:
-    """Add the command."""
+    """Add the commands."""
     group.command()(create)
+    group.command()(append)
 
 
 def create(
@@ -165,7 +169,7 @@ def _create(
 
 def tell_rows(bad: int, first: Sequence[tuple[int, str]]) -> None:
     """On stderr, rows of a list that were left out: how many, and line and reason of the first."""
-    from scrapeyard.cli.text import plain
+    from scrapeyard.cli.output import plain
 
     if not bad:
         return
@@ -174,3 +178,61 @@ def tell_rows(bad: int, first: Sequence[tuple[int, str]]) -> None:
         typer.echo(f"  line {line}: {plain(reason)}", err=True)
     if bad > _ROWS_SHOWN:
         typer.echo("  …", err=True)
+
+
+def append(
+    job_id: JobId,
+    source: ListWords = None,
+    *,
+    urls: AreUrls = False,
+    list_format: ListFormat = None,
+    delimiter: Delimiter = None,
+    names: Names = None,
+    column: Columns = None,
+    given: Given = None,
+    bad_rows: BadRows = None,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="The same key and list add once.", show_default=False)
+    ] = None,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Add items to a job that has not ended: FILE.csv, FILE.jsonl, - (stdin) or --urls. Those it has are left out."""
+    from scrapeyard.cli.jobs.calls import Origin, Terms
+    from scrapeyard.cli.output import show_json
+
+    origin = Origin(words=source or (), urls=urls)
+    origin.check_appended()
+    terms = Terms(
+        format=list_format,
+        delimiter=delimiter,
+        names=names,
+        columns=column or (),
+        given=given,
+        bad_rows=bad_rows,
+    )
+    added = _appended(url, job_id, origin, terms.table(), {"Idempotency-Key": key} if key is not None else {})
+    tell_rows(added["bad"], [(row["line"], row["reason"]) for row in added["first_bad"]])
+    if as_json:
+        show_json(added)
+    else:
+        typer.echo(f"{job_id}: {_words(added['added'], added['twice'])}")
+
+
+def _appended(
+    url: str, job_id: str, origin: "Origin", table: dict[str, Any], headers: dict[str, str]
+) -> dict[str, Any]:
+    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.jobs.documents import path_of
+    from scrapeyard.cli.jobs.transfers import send_list
+
+    server, path = Server(url), f"{path_of(job_id)}/items"
+    if origin.file is not None:
+        doubt = "send it again: items that the job has already are left out"
+        return send_list(server, path, origin.file, table, headers, doubt=doubt)
+    return dict(server.call("POST", path, body={**table, **origin.table()}, headers=headers)[1])
+
+
+def _words(added: int, twice: int) -> str:
+    told = f"{added:,} {'item' if added == 1 else 'items'} added"
+    return f"{told}, {twice:,} {'was' if twice == 1 else 'were'} there already" if twice else told

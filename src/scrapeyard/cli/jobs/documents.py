@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from scrapeyard.cli.text import age, plain, shortened
+from scrapeyard.cli.output import age, plain, shortened
 from scrapeyard.errors import BadRequest
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from scrapeyard.cli.job_options import ExportType
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, ExportType, JobId, ServerUrl
 
 if TYPE_CHECKING:
     from scrapeyard.cli.client import Server
@@ -166,9 +165,9 @@ def _awaited(server: "Server", made: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fetch(server: "Server", made: dict[str, Any], output: Path | None) -> None:
+    from scrapeyard.cli.inputs import whole_file
     from scrapeyard.cli.jobs.transfers import fetch_into, fetch_to_stdout
-    from scrapeyard.cli.outputs import whole_file
-    from scrapeyard.cli.text import size
+    from scrapeyard.cli.output import size
 
     if output is None:
         fetch_to_stdout(server, made)
@@ -179,7 +178,7 @@ def _fetch(server: "Server", made: dict[str, Any], output: Path | None) -> None:
 
 
 def _row(made: dict[str, Any]) -> tuple[str, ...]:
-    from scrapeyard.cli.text import size
+    from scrapeyard.cli.output import size
 
     state = f"{made['state']}: {made['error']}" if made["error"] else made["state"]
     sha = (made["sha256"] or "")[:16]

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from scrapeyard.cli.job_options import Strict
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl, Strict
 
 if TYPE_CHECKING:
     from scrapeyard.cli.client import Event, Server

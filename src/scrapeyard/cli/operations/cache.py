@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scrapeyard.cli.groups import add_group
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl, add_group
 
 BATCH = 1000
 MAX_URLS_FILE = 64 * 1024 * 1024

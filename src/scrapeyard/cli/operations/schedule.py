@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from scrapeyard.cli.groups import add_group
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl, add_group
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _HEADERS = ("ID", "NAME", "WHEN", "STARTS", "NEXT", "LAST")

@@ -4,8 +4,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from scrapeyard.cli.groups import add_group
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl, add_group
 
 _PAGE = 200
 _HEADERS = ("SITE", "RATE", "IN FORCE", "WAITING", "BREAKER", "SUCCESS", "LATENCY", "ROBOTS", "NOTE")

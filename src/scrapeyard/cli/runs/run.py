@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.job_options import (
+from scrapeyard.cli.options import (
+    AllowPrivate,
     BadRows,
     Columns,
     Delimiter,
     ExportType,
+    Input,
     ListFormat,
     Names,
+    Pairs,
     Policy,
     Rate,
+    ScrapersFolder,
     Strict,
+    WholeRun,
 )
-from scrapeyard.cli.options import AllowPrivate, Input, Pairs, ScrapersFolder, WholeRun
 
 if TYPE_CHECKING:
     from scrapeyard.cli.jobs.calls import Terms
@@ -71,9 +75,9 @@ def run(
     of a list; the options from --policy on go with it."""
     import asyncio
 
+    from scrapeyard.cli.inputs import check_output
     from scrapeyard.cli.jobs.calls import Terms
     from scrapeyard.cli.jobs.results import check_stdout, chosen_format
-    from scrapeyard.cli.outputs import check_output
     from scrapeyard.cli.runs.run_file import FileRun, run_file
     from scrapeyard.settings import load
 
@@ -236,13 +240,13 @@ def say(line: "LogLine") -> None:
     """One line of the script, on stderr."""
     from msgspec.structs import asdict
 
-    from scrapeyard.cli.text import log_line
+    from scrapeyard.cli.output import log_line
 
     typer.echo(log_line(asdict(line)), err=True)
 
 
 async def _copy_artifacts(yard: "LocalYard", outcome: "Outcome", folder: Path) -> None:
-    from scrapeyard.cli.outputs import whole_file
+    from scrapeyard.cli.inputs import whole_file
     from scrapeyard.errors import BadRequest
 
     try:
@@ -270,8 +274,8 @@ def _tell_explanation(ended: "Run", allowed: "Limits") -> None:
 def _finish(ended: "Run", outcome: "Outcome", result: bytes, as_json: bool, output: Path | None) -> None:
     import json
 
+    from scrapeyard.cli.inputs import write_result
     from scrapeyard.cli.output import show_json
-    from scrapeyard.cli.outputs import write_result
     from scrapeyard.model import RunStatus
 
     good = ended.status is RunStatus.SUCCEEDED

@@ -110,7 +110,7 @@ async def _table(asked: FileRun, wanted: str, jobs: "LocalJobs") -> dict[str, An
 
 
 async def _tell_failures(jobs: "LocalJobs", job: "Job") -> None:
-    from scrapeyard.cli.text import plain, shortened
+    from scrapeyard.cli.output import plain, shortened
 
     for item in await jobs.failures(job, _FAILURES_SHOWN) if job.counts.error else ():
         said = f"{item.exit_reason}: {item.error.message}" if item.error else str(item.exit_reason)
@@ -121,11 +121,10 @@ async def _tell_failures(jobs: "LocalJobs", job: "Job") -> None:
 
 
 async def _write(asked: FileRun, jobs: "LocalJobs", job: "Job") -> None:
+    from scrapeyard.cli.inputs import whole_file
     from scrapeyard.cli.jobs.results import default_type
-    from scrapeyard.cli.output import write
-    from scrapeyard.cli.outputs import whole_file
+    from scrapeyard.cli.output import size, write
     from scrapeyard.cli.progress import share_bar
-    from scrapeyard.cli.text import size
     from scrapeyard.model.job import ExportWish
 
     kind: Any = asked.kind or default_type(job.pinned)

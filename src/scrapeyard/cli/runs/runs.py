@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.groups import add_group
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, Output, RunId, ServerUrl
+from scrapeyard.cli.options import DEFAULT_URL, AsJson, Output, RunId, ServerUrl, add_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,8 +52,8 @@ def show(
 ) -> None:
     """A run as JSON, or its result. With -o the result goes to a file."""
     from scrapeyard.cli.client import Server
+    from scrapeyard.cli.inputs import check_output, write_result
     from scrapeyard.cli.output import show_json
-    from scrapeyard.cli.outputs import check_output, write_result
 
     check_output(output)
     run = Server(url).get(_path(run_id))
@@ -162,7 +161,7 @@ def _newest(server: "Server", limit: int, **where: Any) -> "Iterator[dict[str, A
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:
-    from scrapeyard.cli.text import age, duration
+    from scrapeyard.cli.output import age, duration
 
     version = f"@{run['version']}" if run["version"] else ""
     took = duration(run["usage"]["wall_ms"]) if run["usage"] else ""
@@ -170,7 +169,7 @@ def _row(run: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _artifact_row(kept: dict[str, Any]) -> tuple[str, ...]:
-    from scrapeyard.cli.text import size
+    from scrapeyard.cli.output import size
 
     return kept["name"], kept["content_type"], size(kept["size"])
 
@@ -197,15 +196,14 @@ def _follow(server: "Server", run_id: str, as_json: bool) -> None:
 
 
 def _tell_end(event: dict[str, Any]) -> None:
-    from scrapeyard.cli.text import plain
+    from scrapeyard.cli.output import plain
 
     error = f": {event['error']['message']}" if event.get("error") else ""
     typer.echo(f"scrapeyard: {plain(_ending(event) + error)}", err=True)
 
 
 def _print(line: dict[str, Any], as_json: bool = False) -> None:
-    from scrapeyard.cli.output import encode
-    from scrapeyard.cli.text import log_line
+    from scrapeyard.cli.output import encode, log_line
 
     typer.echo(encode(line, pretty=False) if as_json else log_line(line))
 
@@ -213,8 +211,8 @@ def _print(line: dict[str, Any], as_json: bool = False) -> None:
 def _download(server: "Server", run_id: str, name: str, output: Path | None) -> None:
     from urllib.parse import quote
 
+    from scrapeyard.cli.inputs import whole_file
     from scrapeyard.cli.output import write
-    from scrapeyard.cli.outputs import whole_file
     from scrapeyard.errors import BadRequest
 
     if output is None and sys.stdout.isatty():

@@ -43,7 +43,7 @@ def scrape(
 ) -> None:
     """Run a scraper, or read a page, on a running server. Ctrl-C while it waits cancels the run."""
     from scrapeyard.cli.client import Server
-    from scrapeyard.cli.outputs import check_output
+    from scrapeyard.cli.inputs import check_output
 
     check_output(output)
     server = Server(url)
@@ -134,8 +134,8 @@ class _Waiting:
 
 
 def _finish(run: dict[str, Any], as_json: bool, output: Path | None) -> None:
+    from scrapeyard.cli.inputs import write_result
     from scrapeyard.cli.output import show_json
-    from scrapeyard.cli.outputs import write_result
 
     remedy = str(run.pop("remedy", "") or "")
     good = run["status"] == "succeeded"
@@ -149,7 +149,7 @@ def _finish(run: dict[str, Any], as_json: bool, output: Path | None) -> None:
         _tell(run, remedy)
         raise typer.Exit(1)
     if run.get("error"):
-        from scrapeyard.cli.text import plain
+        from scrapeyard.cli.output import plain
 
         typer.echo(f"scrapeyard: {plain(str(run['exit_reason']))}: {plain(str(run['error']['message']))}", err=True)
 

@@ -89,7 +89,7 @@ MAX_TEMPLATE: Final = 2**20
 """Bytes of what a schedule starts. Longer lists lie at an address, or in a sitemap."""
 _TRIES: Final = 5
 _TIMING: Final = ("cron", "every_seconds", "time_zone", "jitter_seconds", "paused")
-_service_PLAIN: Final = ("name", "time_zone", "jitter_seconds", "overlap", "missed", "paused")
+_CALLED: Final = ("name", "time_zone", "jitter_seconds", "overlap", "missed", "paused")
 
 
 class ScheduleDesk:
@@ -123,7 +123,7 @@ class ScheduleDesk:
             created_at=now,
             updated_at=now,
             anchor=now,
-            **{name: getattr(call, name) for name in _service_PLAIN},
+            **{name: getattr(call, name) for name in _CALLED},
         )
         read_zone(schedule.time_zone)
         schedule = _timed(schedule, now)
@@ -196,7 +196,7 @@ class ScheduleDesk:
 
 
 def _changed(before: Schedule, call: ScheduleChange, template: Raw | None, now: float) -> Schedule:
-    given = call.model_dump(exclude_none=True, include=set(_service_PLAIN))
+    given = call.model_dump(exclude_none=True, include=set(_CALLED))
     if template is not None:
         if (call.job is not None) != (before.target == "job"):
             raise BadRequest(f"the schedule starts a {before.target}; give {before.target}, or make another schedule")

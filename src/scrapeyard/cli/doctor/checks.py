@@ -1,0 +1,233 @@
+"""The checks of `doctor`: the machine, the sandbox, database, queue, blobs, a running server."""
+
+import asyncio
+import importlib.util
+import os
+import platform
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.cli.client import Refused, Server, ServerUnreachable
+from scrapeyard.cli.doctor.findings import Finding, fail, ok, warn
+from scrapeyard.cli.output import size
+from scrapeyard.cli.runs.local import LocalYard, open_yard
+from scrapeyard.errors import ScrapeyardError
+from scrapeyard.model import ExitReason
+from scrapeyard.queues.redis.queue import RedisQueue
+from scrapeyard.sandbox.port import Wall
+from scrapeyard.settings import Settings, hide_password
+from scrapeyard.store.database import Database
+from scrapeyard.store.migrate import HEAD, revision
+
+LEAST_PYTHON = (3, 11)
+GOOD_FILES = 4096
+LEAST_FILES = 256
+GOOD_DISK = 1024**3
+LEAST_DISK = 64 * 1024**2
+
+
+def check_machine() -> Iterator[Finding]:
+    """Python, kernel, event loop, open files."""
+    yield _python(sys.version_info[:3])
+    yield _kernel(platform.system(), platform.release())
+    yield _event_loop()
+    yield _open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def check_data_dir(folder: Path) -> Finding:
+    """Whether it can be written, or made; and how much room there is."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        who = f"{there} cannot be written by this user"
+        return fail("data dir", who, "choose another with --data-dir or SCRAPEYARD_DATA_DIR, or change its owner")
+    free = shutil.disk_usage(there).free
+    made = "" if there == folder else ", made at the first start"
+    words = f"{folder}: {size(free)} free{made}"
+    if free < LEAST_DISK:
+        return fail("data dir", words, "make room: runs can no longer be recorded")
+    return ok("data dir", words) if free >= GOOD_DISK else warn("data dir", words, "make room, or lower retention")
+
+
+def _python(version: tuple[int, ...]) -> Finding:
+    words = ".".join(map(str, version))
+    if version < LEAST_PYTHON:
+        return fail("python", words, "install Python 3.11 or newer")
+    return ok("python", f"{words} at {sys.executable}")
+
+
+def _kernel(system: str, release: str) -> Finding:
+    if system != "Linux":
+        return fail("kernel", f"{system} {release}", "the walls around children need Linux")
+    return ok("kernel", f"{system} {release}, {platform.machine()}")
+
+
+def _event_loop() -> Finding:
+    if importlib.util.find_spec("uvloop") is None:
+        return warn("event loop", "asyncio's own", "install uvloop: it halves the cost of a request")
+    return ok("event loop", "uvloop")
+
+
+def _open_files(soft: int) -> Finding:
+    if soft == resource.RLIM_INFINITY or soft >= GOOD_FILES:
+        return ok("open files", "no limit" if soft == resource.RLIM_INFINITY else f"limit {soft}")
+    remedy = f"raise it: ulimit -n {GOOD_FILES}, or LimitNOFILE in the service's unit"
+    return (fail if soft < LEAST_FILES else warn)("open files", f"limit {soft}", remedy)
+
+
+SLOW_WARM_MS = 250.0
+_MANIFEST = 'schema = 1\nid = "doctor/child"\nversion = "1.0.0"\n'
+_SCRIPT = "def run(ctx, number: int) -> int:\n    return number + 1\n"
+_REMEDIES = {
+    "namespaces": "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+    "kernel.apparmor_restrict_unprivileged_userns=0), or run the container with its own security profile",
+    "root": "needs the namespaces wall",
+    "user": "run the worker as root, so that each scraper gets a user id of its own",
+    "landlock": "use a kernel of 5.13 or newer with landlock in its list of security modules (lsm=…)",
+    "seccomp": "use a kernel with CONFIG_SECCOMP_FILTER on x86_64 or aarch64",
+    "rlimits": "do not run with limits below those of the scrapers",
+}
+
+
+async def check_sandbox(settings: Settings) -> AsyncIterator[Finding]:
+    """The walls of a sandbox that was really started, then a tiny script in a child, cold and warm."""
+    began = time.perf_counter()
+    try:
+        async with open_yard(settings) as yard:
+            yield ok("sandbox", f"mode {settings.sandbox.mode}, ready in {_since(began):.0f} ms")
+            for wall in yard.walls():
+                yield _wall(wall)
+            yield await _child(yard)
+    except ScrapeyardError as error:
+        yield fail("sandbox", error.message, "set sandbox.mode to auto to go without, or raise the walls it names")
+
+
+def _wall(wall: Wall) -> Finding:
+    name = f"wall {wall.name}"
+    if wall.up:
+        return ok(name, wall.detail or "up")
+    return warn(name, wall.detail or "missing", _REMEDIES.get(wall.name, "see docs/security.md"))
+
+
+async def _child(yard: LocalYard) -> Finding:
+    with tempfile.TemporaryDirectory(prefix="scrapeyard-doctor-") as name:
+        folder = Path(name)
+        (folder / "scraper.toml").write_text(_MANIFEST)
+        (folder / "scraper.py").write_text(_SCRIPT)
+        scraper = yard.load(folder)
+    times = []
+    for number in (1, 2):
+        began = time.perf_counter()
+        _, outcome = await yard.run(scraper, {"number": number})
+        times.append(_since(began))
+        if outcome.exit_reason is not ExitReason.SUCCEEDED or await yard.result(outcome) != b"%d" % (number + 1):
+            words = outcome.error.message if outcome.error else outcome.exit_reason.value
+            return fail("child", words, "leave walls out one by one with SCRAPEYARD_SANDBOX__WITHOUT to find which")
+    detail = f"a script ran in {times[0]:.0f} ms cold, {times[1]:.1f} ms warm"
+    return ok("child", detail) if times[1] < SLOW_WARM_MS else warn("child", detail, "the machine is slow or busy")
+
+
+def _since(began: float) -> float:
+    return (time.perf_counter() - began) * 1000
+
+
+PATIENCE_SECONDS = 5.0
+
+
+async def check_store(settings: Settings) -> Finding:
+    """Whether the database answers and which schema it holds. Changes nothing."""
+    url = settings.database_url.get_secret_value()
+    path = settings.data_dir.resolve() / "scrapeyard.db"
+    if not url and not path.exists():
+        return ok("store", f"SQLite at {path}, made at the first start")
+    shown = hide_password(url) or f"SQLite at {path}"
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            stands_at = await _revision(url or f"sqlite:///{path}")
+    except (ScrapeyardError, DBAPIError, OSError) as error:
+        words = getattr(error, "orig", None) or str(error) or f"no answer within {PATIENCE_SECONDS:g} s"
+        return fail("store", f"{shown}: {words}", "check DATABASE_URL and the server or file behind it")
+    if stands_at == HEAD:
+        return ok("store", f"{shown}, schema {stands_at}")
+    if stands_at is None or stands_at < HEAD:
+        return ok("store", f"{shown}, schema {stands_at or 'none'}; the next start brings it to {HEAD}")
+    return fail("store", f"{shown}, schema {stands_at}, ours is {HEAD}", "this database is of a newer version: upgrade")
+
+
+async def check_queue(settings: Settings) -> Finding:
+    """Whether Redis answers, where the settings name one."""
+    url = settings.redis_url.get_secret_value()
+    if not url:
+        return ok("queue", "in memory, for one process; set REDIS_URL for several")
+    shown = hide_password(url)
+    try:
+        queue = RedisQueue(url)
+    except ScrapeyardError as error:
+        return fail("queue", error.message, "correct REDIS_URL")
+    try:
+        await queue.start()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return ok("queue", f"{shown}, {await queue.ping():.1f} ms")
+    except (ScrapeyardError, TimeoutError) as error:
+        return fail("queue", f"{shown}: {error or 'no answer'}", "check REDIS_URL and the server behind it")
+    finally:
+        await queue.stop()
+
+
+async def check_blobs(settings: Settings) -> Finding:
+    """Whether an object can be written and read back."""
+    if settings.blobs.url:
+        return await _check_bucket(settings)
+    folder = settings.data_dir.resolve() / "blobs"
+    if not folder.is_dir():
+        return ok("blobs", f"{folder}, made at the first start")
+    try:
+        return ok("blobs", f"{folder}, {await ObjectBlobs.in_folder(folder).ping():.1f} ms")
+    except ScrapeyardError as error:
+        return fail("blobs", error.message, "check that this user may write there and that the disk has room")
+
+
+async def _check_bucket(settings: Settings) -> Finding:
+    try:
+        return ok("blobs", f"{settings.blobs.url}, {await ObjectBlobs.in_bucket(settings.blobs).ping():.1f} ms")
+    except ScrapeyardError as error:
+        return fail("blobs", error.message, "check the section `blobs` of the settings and the server behind it")
+
+
+def check_server(url: str, *, asked_for: bool) -> Finding:
+    """The health of a server, where one answers. `asked_for`: silence is worth a warning."""
+    try:
+        health = Server(url).get("/api/health", patience=PATIENCE_SECONDS)
+    except ServerUnreachable as error:
+        words = f"none answers at {url}"
+        return warn("server", words, error.message) if asked_for else ok("server", words)
+    except Refused as refusal:
+        health = refusal.document
+    except ScrapeyardError as error:
+        return fail("server", error.message, "correct SCRAPEYARD_URL")
+    return _health(url, health)
+
+
+def _health(url: str, health: object) -> Finding:
+    status = health.get("status") if isinstance(health, dict) else None
+    dependencies = health.get("dependencies") if isinstance(health, dict) else None
+    if not isinstance(dependencies, dict):
+        return fail("server", f"{url} answers, but not as Scrapeyard does", "correct SCRAPEYARD_URL")
+    away = ", ".join(f"{name} ({each['detail']})" for name, each in dependencies.items() if each["state"] != "ok")
+    if status == "ok":
+        return ok("server", f"{url} is well")
+    return (fail if status == "down" else warn)("server", f"{url} is {status}: {away}", "look at the server's log")
+
+
+async def _revision(url: str) -> str | None:
+    """None when there is no schema yet. A file that is not there is not made."""
+    if url.startswith("sqlite:") and not os.path.exists(url.removeprefix("sqlite:///")):  # noqa: ASYNC240, PTH110  once
+        return None
+    return await revision(Database(url).backend)
