@@ -2,7 +2,7 @@
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
 import obstore
@@ -85,6 +85,26 @@ async def test_pieces_that_break_off_leave_what_was_there(blobs: Blobs, count: i
     with pytest.raises(LookupError):
         await blobs.put_stream("a/broken", pieces(count, fails=True), "text/plain")
     assert await blobs.get("a/broken") == b"whole"
+
+
+@pytest.mark.parametrize("count", [0, 120])
+async def test_a_cancelled_writer_leaves_nothing_and_its_pieces_can_be_closed(blobs: Blobs, count: int) -> None:
+    waits = asyncio.Event()
+
+    async def endless() -> AsyncGenerator[bytes, None]:
+        async for piece in pieces(count):
+            yield piece
+        waits.set()
+        await asyncio.Event().wait()
+
+    source = endless()
+    writer = asyncio.create_task(blobs.put_stream("a/given-up", source, "text/plain"))
+    await waits.wait()
+    writer.cancel()
+    await asyncio.wait([writer])
+    assert writer.cancelled()
+    await source.aclose()
+    assert await blobs.size("a/given-up") is None
 
 
 async def test_a_bad_key_for_pieces(blobs: Blobs) -> None:

@@ -93,19 +93,15 @@ class ObjectBlobs:
     ) -> int:
         """Write an object from pieces, some 10 MB of them in memory at once; how many bytes it has."""
         attributes = self._attributes(content_type, content_encoding)
-        size = 0
-
-        async def counted() -> AsyncIterator[bytes]:
-            nonlocal size
-            async for piece in pieces:
-                size += len(piece)
-                yield piece
-
-        with _translated(key, self._remedy):
-            await obstore.put_async(
-                self._store, _checked(key), counted(), attributes=attributes, max_concurrency=_PARTS_AT_ONCE
-            )
-        return size
+        asked = _Asked(pieces)
+        try:
+            with _translated(key, self._remedy):
+                await obstore.put_async(
+                    self._store, _checked(key), asked, attributes=attributes, max_concurrency=_PARTS_AT_ONCE
+                )
+        finally:
+            await asked.stop()
+        return asked.size
 
     async def size(self, key: str) -> int | None:
         """Bytes, or None when there is no such object."""
@@ -190,3 +186,34 @@ def _translated(key: str, remedy: str) -> Iterator[None]:
     except (BaseError, OSError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
         raise BlobsUnavailable(f"the blob store does not answer ({reason}); {remedy}") from error
+
+
+class _Asked:
+    """Pieces for obstore, which asks for each in a task of its own. That task goes on when the writer is cancelled: the
+    pieces must stand still before their owner closes them."""
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self.size = 0
+        self._pieces = pieces
+        self._next: asyncio.Task[bytes | None] | None = None
+        self._is_stopped = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._is_stopped:
+            raise BlobsUnavailable("the object was given up before its end")
+        self._next = asyncio.ensure_future(anext(self._pieces, None))
+        piece = await self._next
+        if piece is None:
+            raise StopAsyncIteration
+        self.size += len(piece)
+        return piece
+
+    async def stop(self) -> None:
+        """No piece is being made any more, and none will be."""
+        self._is_stopped = True
+        if self._next is not None and not self._next.done():
+            self._next.cancel()
+            await asyncio.wait([self._next])
