@@ -19,7 +19,7 @@ from packaging.version import Version
 from benchmarks.quantiles import median, quantile
 from benchmarks.report import Goal, Options, Report, Table, figure, ratio, spread
 from scrapeyard.model import Limits, Scraper, ScraperRef
-from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.catalogue.entries import Entry, Stock
 from scrapeyard.repository.catalogue.resolve import Index
@@ -131,7 +131,7 @@ async def _refresh() -> Refreshes:
             source = http_source(SourceSettings(type="http", url=server.url), 60)
             upkeep = Upkeep(poll_seconds=3600, versions=1, start_seconds=300)
             catalogue = SourcedCatalogue(
-                [source], Path(folder) / "cache" / "scrapers", {}, Terms(ceiling=Limits()), upkeep
+                [source], Path(folder) / "cache" / "scrapers", {}, LoadTerms(ceiling=Limits()), upkeep
             )
             return await _measured(catalogue, server)
         finally:

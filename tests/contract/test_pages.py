@@ -17,9 +17,9 @@ from scrapeyard.engines.cache.coding import Unreadable, decode, encode
 from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.cache.identity import url_digest
 from scrapeyard.engines.cache.memory import MemoryPages
-from scrapeyard.engines.cache.port import KeptPage, PageKey, PageStore, StoreStats
+from scrapeyard.engines.cache.port import CachedPage, PageKey, PageStore, StoreStats
 from scrapeyard.engines.cache.redis import RedisPages
-from scrapeyard.engines.cache.shared import PatientPages
+from scrapeyard.engines.cache.shared import TimeLimitedPages
 from scrapeyard.errors import Unavailable
 from tests.leaks import PATIENCE, processes, until
 from tests.services.valkey import ValkeyServer
@@ -49,10 +49,10 @@ class Memory:
 
     async def stop(self) -> None: ...
 
-    async def get(self, key: PageKey) -> KeptPage | None:
+    async def get(self, key: PageKey) -> CachedPage | None:
         return self._pages.get(key)
 
-    async def put(self, key: PageKey, page: KeptPage) -> None:
+    async def put(self, key: PageKey, page: CachedPage) -> None:
         self._pages.put(key, page)
 
     async def drop(self, url: str) -> int:
@@ -83,13 +83,13 @@ class Tier:
     reopen: Callable[[], Awaitable[PageStore]]
     made: list[PageStore] = field(default_factory=list)
 
-    def page(self, body: bytes = b"page", *, seconds: float = 3600, **more: Any) -> KeptPage:
+    def page(self, body: bytes = b"page", *, seconds: float = 3600, **more: Any) -> CachedPage:
         return page(self.clock.now, body, seconds, **more)
 
 
-def page(now: float, body: bytes = b"page", seconds: float = 3600, **more: Any) -> KeptPage:
+def page(now: float, body: bytes = b"page", seconds: float = 3600, **more: Any) -> CachedPage:
     """Redis counts its seconds by a clock of its own, so that what must be found again lasts long."""
-    return KeptPage(
+    return CachedPage(
         **{
             "url": "https://shop.example/after",
             "status": 200,
@@ -383,12 +383,12 @@ class TestRedis:
         asked: list[PageKey] = []
 
         class Counted(RedisPages):
-            async def get(self, key: PageKey) -> KeptPage | None:
+            async def get(self, key: PageKey) -> CachedPage | None:
                 asked.append(key)
                 return await super().get(key)
 
         counted = Counted(own_valkey.url, limit_bytes=LIMIT, max_page_bytes=MAX_PAGE)
-        async with running(PatientPages(counted)) as store:
+        async with running(TimeLimitedPages(counted)) as store:
             await store.put(key("a"), page(time.time()))
             os.kill(own_valkey.pid, signal.SIGSTOP)
             try:

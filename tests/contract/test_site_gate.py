@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from scrapeyard.engines.politeness import redis, redis_scripts
 from scrapeyard.engines.politeness.memory import MAX_SITES, MemoryGate
-from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteLimits, SiteState, Turn, Verdict
+from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteLimits, SiteState, Ticket, Verdict
 from scrapeyard.engines.politeness.redis import RedisGate
 from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
@@ -126,7 +126,7 @@ def outage() -> None:
     """Asks for a server of the test's own, and for the real time."""
 
 
-async def goes(gate: SiteGate, limits: SiteLimits = OPEN, verdict: Verdict = OK, site: str = SITE) -> Turn:
+async def goes(gate: SiteGate, limits: SiteLimits = OPEN, verdict: Verdict = OK, site: str = SITE) -> Ticket:
     """One request that goes at once."""
     turn = await gate.enter(site, limits, PATIENT)
     assert (turn.refused, turn.wait) == ("", 0.0)
@@ -562,7 +562,7 @@ async def test_what_a_dead_process_held_is_free_again(stand: Stand) -> None:
     assert (await living.again(turn, PATIENT)).wait == 0
 
 
-def lease(stand: Stand, turn: Turn) -> float:
+def lease(stand: Stand, turn: Ticket) -> float:
     """When the server forgets a turn that is not renewed."""
     reply = stand.need_server().command("ZSCORE", f"scrapeyard:site:{SITE}:alive", turn.ticket)
     return float(reply.split(b"\r\n")[1])

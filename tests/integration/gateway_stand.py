@@ -16,7 +16,7 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.gateway.app import GatewayServices, application
 from scrapeyard.gateway.services import Gateway
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.model import (
     Delivery,
     ExitReason,
@@ -33,7 +33,7 @@ from scrapeyard.model import (
 from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.sources.folder import FolderSource
@@ -171,12 +171,12 @@ async def open_services(
         [FolderSource(folder / "scrapers")],
         folder / "cache",
         {PAGE.ref.id: PAGE},
-        Terms(ceiling=settings.limits.as_limits()),
+        LoadTerms(ceiling=settings.limits.as_limits()),
         Upkeep(refresh_seconds=3600, start_seconds=PATIENCE),
     )
     store, queue = SqlStore(database), queue or MemoryQueue()
     blobs, engine = ObjectBlobs.in_folder(folder / "blobs"), WreqEngine(settings.http, sessions=store)
-    intake = Intake(
+    intake = ItemImporter(
         store=store, blobs=blobs, engine=engine, catalogue=catalogue, checker=InputChecker(), holder=gateway_id
     )
     async with AsyncExitStack() as stack:

@@ -15,12 +15,12 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.formats.sitemaps import SitemapBounds
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import Reading
 from scrapeyard.inputs.source import Source, as_table, first_status
 from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, Item, ItemOutcome, Job
-from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.settings import HttpSettings
@@ -58,9 +58,9 @@ class Stand:
     waits: list[float] = field(default_factory=list)
     """How long intake waited before it tried again."""
 
-    def intake(self, store: Any = None, bounds: SitemapBounds | None = None) -> Intake:
+    def intake(self, store: Any = None, bounds: SitemapBounds | None = None) -> ItemImporter:
         """A process of its own."""
-        return Intake(
+        return ItemImporter(
             store=store or self.store,
             blobs=self.blobs,
             engine=self.engine,
@@ -72,7 +72,7 @@ class Stand:
             bounds=bounds,
         )
 
-    def reading(self, intake: Intake | None = None) -> Reading:
+    def reading(self, intake: ItemImporter | None = None) -> Reading:
         return Reading(self.store, intake or self.intake(), self.clock)
 
     def following(self, store: Any = None) -> Following:
@@ -149,7 +149,7 @@ async def a_stand(folder: Path, **http: Any) -> AsyncIterator[Stand]:
         store=SqlStore(migrated(folder / "jobs.sqlite")),
         blobs=ObjectBlobs.in_folder(folder / "blobs"),
         engine=WreqEngine(HttpSettings(**{**PATIENT, **http})),
-        catalogue=SourcedCatalogue([], folder / "scrapers", {PAGE: SCRAPER}, Terms(ceiling=Limits())),
+        catalogue=SourcedCatalogue([], folder / "scrapers", {PAGE: SCRAPER}, LoadTerms(ceiling=Limits())),
     )
     async with AsyncExitStack() as stack:
         for part in (stand.store, stand.engine, stand.catalogue):

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 from msgspec import Raw
 
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.model import ExitReason, RunError, new_id
 from scrapeyard.model.job import Batch, BatchItem, ItemOutcome, Job
 from scrapeyard.store.sql import SqlStore
@@ -36,7 +36,7 @@ def urls(count: int, first: int = 1) -> list[str]:
     return [f"https://shop.example/p/{number}" for number in range(first, first + count)]
 
 
-async def read(store: SqlStore, intake: Intake, job_id: str) -> Job:
+async def read(store: SqlStore, intake: ItemImporter, job_id: str) -> Job:
     """Do what the dispatcher does with a job whose source is not read."""
     job = await store.job(job_id)
     assert job is not None

@@ -24,11 +24,11 @@ from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway.app import GatewayServices, application
 from scrapeyard.gateway.services import Gateway
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import Reading
 from scrapeyard.model import Delivery, ExitReason, Scraper, ScraperRef, new_id
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker
@@ -40,7 +40,7 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.worker.batches.batches import Batches, BatchParts
-from scrapeyard.worker.environments import Foresight, Preparer
+from scrapeyard.worker.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.runs.execute import Executor
 from tests.integration.mortal import Door, Hatch, Life, first_of, outlived
@@ -110,7 +110,7 @@ class Ground:
         self.settings = given.model_copy(update={"worker": seldom})
         known = {ECHO: BUILTINS[ECHO].scraper, MOODY: SCRAPER}
         self.catalogue = SourcedCatalogue(
-            [], folder / "cache", known, Terms(ceiling=self.settings.limits.as_limits()), Upkeep(refresh_seconds=60)
+            [], folder / "cache", known, LoadTerms(ceiling=self.settings.limits.as_limits()), Upkeep(refresh_seconds=60)
         )
         self.sandbox = ForkSandbox(self.settings.sandbox, self.settings.worker, 1)
         self.environments = Environments(self.settings.environments, folder / "environments")
@@ -118,9 +118,9 @@ class Ground:
         self.store, self.queue, self.blobs = (Door(self.life, None) for _ in range(3))
         self.engine = WreqEngine(self.settings.http, sessions=self.store)
 
-    def intake(self, store: Any, blobs: Any) -> Intake:
+    def intake(self, store: Any, blobs: Any) -> ItemImporter:
         """Of one process."""
-        return Intake(
+        return ItemImporter(
             store=store, blobs=blobs, engine=self.engine, catalogue=self.catalogue, checker=InputChecker(),
             holder=new_id("intake"), clock=self.clock,
         )  # fmt: skip
@@ -214,7 +214,7 @@ class Hand:
         self._worker = Worker(
             worker_id=self.id, settings=ground.settings.worker, slots=1, queue=doors[1], store=doors[0],
             recorder=Recorder(doors[0]), catalogue=ground.catalogue, sandbox=ground.sandbox, executor=executor,
-            batches=self._batches, foresight=Foresight(ground.catalogue, ground.environments),
+            batches=self._batches, foresight=EnvironmentPrebuilder(ground.catalogue, ground.environments),
         )  # fmt: skip
 
     @property

@@ -16,7 +16,7 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.redis import RedisGate
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.politeness.stage import Gated
+from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.errors import FetchFailed
 from scrapeyard.queues.redis.queue import RedisQueue
@@ -27,7 +27,7 @@ from scrapeyard.store.sql import SqlStore
 class Fetcher:
     """Asks for one page so many times a second, whether answers come or not, and for another at most so often."""
 
-    def __init__(self, fetch: Gated, wanted: dict[str, Any]) -> None:
+    def __init__(self, fetch: RateLimited, wanted: dict[str, Any]) -> None:
         self._fetch = fetch
         self._wanted = wanted
         self._tasks: set[asyncio.Task[None]] = set()
@@ -73,7 +73,7 @@ async def main() -> None:
         for part in (store, queue, policies, gate, engine):
             await part.start()
             stack.push_async_callback(part.stop)
-        fetcher = Fetcher(Gated(engine.fetch, gate, Sites(), policies), wanted)
+        fetcher = Fetcher(RateLimited(engine.fetch, gate, Sites(), policies), wanted)
         _say("ready")
         await asyncio.to_thread(sys.stdin.readline)
         work = asyncio.create_task(fetcher.run())

@@ -20,7 +20,7 @@ from msgspec import Struct
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Environment, EnvironmentStatus, Scraper, ScraperRef
 from scrapeyard.repository.environments.environments import Environments
-from scrapeyard.repository.environments.store import Shelf
+from scrapeyard.repository.environments.store import EnvironmentStore
 from scrapeyard.settings import EnvironmentSettings
 from tests.leaks import PATIENCE, descendants, killed_after, living, until
 from tests.services.package_index import PackageIndex, serve_packages
@@ -336,7 +336,7 @@ def builder(stand: Stand, index: PackageIndex) -> Iterator[subprocess.Popen[str]
 
 
 def test_a_build_that_begins_is_not_taken_for_rubbish(stand: Stand) -> None:
-    shelf, others = Shelf(stand.place), Shelf(stand.place)
+    shelf, others = EnvironmentStore(stand.place), EnvironmentStore(stand.place)
     shelf.open()
     ended = threading.Event()
 
@@ -419,7 +419,7 @@ async def test_one_that_is_in_use_stays(stand: Stand) -> None:
     async with stand.open() as environments:
         old = aged(await environments.ready(stand.scraper("tiny==1.0")))
         new = aged(await environments.ready(stand.scraper("tiny==2.0")))
-    shelf = Shelf(stand.place)
+    shelf = EnvironmentStore(stand.place)
     with old.marker.open() as lease:
         fcntl.flock(lease, fcntl.LOCK_SH)
         assert shelf.make_room(0) == [new.key]
@@ -431,7 +431,7 @@ async def test_one_that_another_process_removed_is_built_again(stand: Stand) -> 
     async with stand.open() as environments:
         scraper = stand.scraper("tiny")
         built = aged(await environments.ready(scraper))
-        assert Shelf(stand.place).make_room(0) == [built.key]
+        assert EnvironmentStore(stand.place).make_room(0) == [built.key]
         assert environments.at_hand(scraper) is None
         assert await environments.ready(scraper) == built
 

@@ -13,7 +13,7 @@ from scrapeyard.errors import BadRequest, ScraperInvalid, ScraperNotFound
 from scrapeyard.model import Limits, Scraper, ScraperRef
 from scrapeyard.repository.archive import files
 from scrapeyard.repository.archive.files import find_scrapers, scraper_files
-from scrapeyard.repository.archive.loading import Terms, load_folder
+from scrapeyard.repository.archive.loading import LoadTerms, load_folder
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.catalogue.copies import DAY, Cache
 from scrapeyard.repository.sources.folder import FolderSource
@@ -52,7 +52,7 @@ async def make(root: Path, tmp_path: Path) -> AsyncIterator[Callable[..., Source
                 [FolderSource(scrapers, avoid=tmp_path / "cache")] if scrapers else [],
                 tmp_path / "cache",
                 {"builtin/page": PAGE},
-                Terms(ceiling=CEILING, direct_network=direct_network),
+                LoadTerms(ceiling=CEILING, direct_network=direct_network),
                 Upkeep(refresh_seconds=refresh_seconds),
             )
         )
@@ -466,7 +466,7 @@ async def test_old_copies_that_nothing_refers_to_are_removed_at_start(root: Path
 
 async def test_a_cache_inside_the_scrapers_folder_is_not_a_source(root: Path) -> None:
     cache = root / "data" / "cache"
-    catalogue = SourcedCatalogue([FolderSource(root, avoid=cache)], cache, {}, Terms(ceiling=CEILING))
+    catalogue = SourcedCatalogue([FolderSource(root, avoid=cache)], cache, {}, LoadTerms(ceiling=CEILING))
     put(root / "p")
     await catalogue.refresh()
     put(root / "p", script=SCRIPT + "# 2\n")

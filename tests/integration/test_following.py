@@ -16,7 +16,7 @@ from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.source import Choice, FollowSource, Shape, source_of
 from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, ItemOutcome, Job, JobStatus
-from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from tests.integration.intake_stand import SCRAPER, Stand, a_stand
 
@@ -106,7 +106,7 @@ async def test_links_elsewhere_and_those_not_chosen_are_left(stand: Stand) -> No
 async def test_a_link_that_does_not_fit_is_left_or_fails_the_job(stand: Stand, tmp_path: Path) -> None:
     url = {"type": "string", "maxLength": 100}
     short = msgspec.structs.replace(SCRAPER, input_schema={"type": "object", "properties": {"url": url}})
-    stand.catalogue = SourcedCatalogue([], tmp_path / "short", {PAGE: short}, Terms(ceiling=Limits()))
+    stand.catalogue = SourcedCatalogue([], tmp_path / "short", {PAGE: short}, LoadTerms(ceiling=Limits()))
     web = {HOME: [HOME + "a", HOME + "x" * 100]}
     job = await stand.create(FollowSource(start=(HOME,)))
     assert (await crawl(stand, job, web)).status is JobStatus.RUNNING

@@ -13,7 +13,7 @@ from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteState
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.politeness.stage import Gated
+from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.politeness.verdicts import of_failure
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.errors import FetchFailed
@@ -41,7 +41,7 @@ class Door:
         self.gate = MemoryGate(clock=lambda: 1000.0)  # nothing here takes time
         self.engine = WreqEngine(HTTP)
         policies = SitePolicies(settings, SqlStore("sqlite:///unused.db"), MemoryQueue())
-        self._fetch = Gated(self.engine.fetch, self.gate, Sites(), policies)
+        self._fetch = RateLimited(self.engine.fetch, self.gate, Sites(), policies)
 
     async def get(self, url: str, seconds: float | None = None) -> int:
         return (await self._fetch(FetchRequest(url=url, timeout_seconds=seconds), Caller())).status

@@ -12,7 +12,7 @@ import pytest
 
 from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.cache.identity import url_digest
-from scrapeyard.engines.cache.port import KeptPage, PageKey, PageStore
+from scrapeyard.engines.cache.port import CachedPage, PageKey, PageStore
 from scrapeyard.engines.cache.redis import RedisPages
 from scrapeyard.gateway.app import create_app
 from scrapeyard.model import Invalidate, Priority
@@ -51,7 +51,7 @@ async def keep(pages: PageStore, *urls: str) -> None:
     for url in urls:
         site = url.split("/")[2].removeprefix("www.")
         key = PageKey(id=url_digest(f"id {url}"), url=url_digest(url), site=site)
-        await pages.put(key, KeptPage(url=url, status=200, body=b"page", fetched_at=now, expires_at=now + 60))
+        await pages.put(key, CachedPage(url=url, status=200, body=b"page", fetched_at=now, expires_at=now + 60))
 
 
 @pytest.mark.parametrize(

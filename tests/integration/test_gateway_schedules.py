@@ -14,11 +14,11 @@ from scrapeyard.dispatch.schedules.schedules import Schedules
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.gateway.app import application
-from scrapeyard.gateway.runs.admission import Lanes, Orders
+from scrapeyard.gateway.runs.admission import Lanes, RunBuilder
 from scrapeyard.gateway.schedules import service
 from scrapeyard.gateway.schedules.starting import TemplateStarter
 from scrapeyard.gateway.services import Gateway
-from scrapeyard.gateway.webhooks.schemas import Receivers
+from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.settings import Settings
 from scrapeyard.wiring.duties import make_webhook_engine
 from tests.integration.gateway_stand import Stand, open_services
@@ -42,8 +42,8 @@ class Desk:
         gateway, store = stand.gateway, stand.store
         self.starter = TemplateStarter(
             store=store, queue=stand.queue, creation=gateway.jobs.creation, control=gateway.jobs.control,
-            orders=Orders(stand.services.catalogue, Lanes(store, 60), "builtin/page"),
-            receivers=Receivers(stand.settings.webhooks), cancelling=gateway.cancelling, clock=clock,
+            orders=RunBuilder(stand.services.catalogue, Lanes(store, 60), "builtin/page"),
+            receivers=WebhookValidator(stand.settings.webhooks), cancelling=gateway.cancelling, clock=clock,
         )  # fmt: skip
         self.schedules = Schedules(store, self.starter, clock, "d1")
         self.engine = make_webhook_engine(stand.settings)

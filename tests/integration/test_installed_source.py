@@ -12,7 +12,7 @@ import pytest
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Limits, Scraper
 from scrapeyard.repository.archive.files import scraper_files
-from scrapeyard.repository.archive.loading import Terms, load_files
+from scrapeyard.repository.archive.loading import LoadTerms, load_files
 from scrapeyard.repository.catalogue.copies import Cache
 from scrapeyard.repository.sources.installed import discovery
 from scrapeyard.repository.sources.installed import source as installed
@@ -51,7 +51,7 @@ async def load(source: InstalledSource, release: Release, tmp_path: Path) -> Scr
     folder.mkdir()
     where = await source.fetch(release, folder)
     files = scraper_files(where, where.resolve(), release.place)
-    return load_files(files, Cache(tmp_path / "cache"), Terms(ceiling=Limits()), release.place)
+    return load_files(files, Cache(tmp_path / "cache"), LoadTerms(ceiling=Limits()), release.place)
 
 
 async def test_a_decorated_function_becomes_a_scraper(source: InstalledSource, site: Path, tmp_path: Path) -> None:

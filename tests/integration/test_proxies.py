@@ -16,7 +16,7 @@ from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Way
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
@@ -63,7 +63,7 @@ class Stand:
         )
 
     async def through(self, pool: str, url: str, caller: Caller | None = None, **choice: Any) -> FetchResponse:
-        way = Way(proxy=self.pools.choose(pool, **choice))
+        way = Route(proxy=self.pools.choose(pool, **choice))
         return await self.fetch(FetchRequest(url=url), caller or Caller(), way)
 
     async def used(self) -> dict[str, tuple[int, int]]:
@@ -205,7 +205,7 @@ async def test_redirects_are_requests_and_a_page_too_large_costs_what_came(
         writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + b"3e8\r\n" + b"z" * 1000 + b"\r\n")
 
     site.routes["/endless"] = endless
-    way = Way(proxy=stand.pools.choose("pool"))
+    way = Route(proxy=stand.pools.choose("pool"))
     with pytest.raises(FetchFailed) as failed:
         await stand.fetch(FetchRequest(url=site.url("/endless"), max_bytes=999), caller, way)
     assert failed.value.reason is ExitReason.FETCH_TOO_LARGE

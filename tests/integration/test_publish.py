@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from scrapeyard.errors import BadRequest, ScraperInvalid, SettingsInvalid, SourceUnavailable
 from scrapeyard.model import Limits
-from scrapeyard.repository.archive.loading import Terms, identify
+from scrapeyard.repository.archive.loading import LoadTerms, identify
 from scrapeyard.repository.publish.publish import Published, Target, pack_scraper, publish
 from scrapeyard.repository.publish.targets import open_target
 from scrapeyard.repository.sources.indexed.source import http_source, s3_source
@@ -325,7 +325,7 @@ def test_what_an_operator_must_grant_can_be_published(tmp_path: Path) -> None:
     (folder / "scraper.toml").write_text(manifest)
     (tmp_path / "work").mkdir()
     assert pack_scraper(folder, tmp_path / "work", Limits()).ref.id == "shop/product"
-    assert "browser" not in Terms(ceiling=Limits()).capabilities
+    assert "browser" not in LoadTerms(ceiling=Limits()).capabilities
 
 
 @pytest.mark.parametrize("fault", ["no manifest", "syntax", "no function"])

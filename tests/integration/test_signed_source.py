@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scrapeyard import settings
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import Limits
-from scrapeyard.repository.archive.loading import Terms, identify
+from scrapeyard.repository.archive.loading import LoadTerms, identify
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.copies import SIGNATURE
 from scrapeyard.repository.sources.installed.source import InstalledSource
@@ -92,7 +92,7 @@ async def test_a_copy_serves_after_a_restart_without_its_source_while_its_key_co
 
 async def test_what_the_operator_installed_needs_no_signature(tmp_path: Path) -> None:
     install(tmp_path / "site", "parcel", {"echoes": MODULE}, {"echoes": "parcel.echoes"})
-    terms = Terms(ceiling=Limits(), public_keys=(public_key_of(OURS),))
+    terms = LoadTerms(ceiling=Limits(), public_keys=(public_key_of(OURS),))
     for _ in range(2):
         packages = InstalledSource(
             tmp_path / "home", search=(tmp_path / "site",), is_readable=lambda _: True, seconds=PATIENCE

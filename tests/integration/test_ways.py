@@ -23,9 +23,9 @@ from scrapeyard.engines.escalation.stage import Ways
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.url import Address
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Way
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.solver.flaresolverr import FlareSolverr, Passage
+from scrapeyard.engines.solver.flaresolverr import FlareSolverr, SolverGuard
 from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway.sites import service
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
@@ -52,12 +52,12 @@ class Client:
     """The real client, with the ways it was sent, and the time for each."""
 
     engine: WreqEngine
-    ways: list[Way] = field(default_factory=list)
+    ways: list[Route] = field(default_factory=list)
     seconds: list[float | None] = field(default_factory=list)
     failing: dict[str, FetchFailed] = field(default_factory=dict)
     """By the exit's name: what happens instead of a fetch through it."""
 
-    async def __call__(self, request: FetchRequest, caller: Caller, way: Way = PLAIN) -> FetchResponse:
+    async def __call__(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
         self.ways.append(way)
         self.seconds.append(request.timeout_seconds)
         if way.proxy is not None:
@@ -65,7 +65,7 @@ class Client:
                 raise self.failing[way.proxy.name]
             # Exits of these tests are names only; the request goes straight to the site and says which it was.
             request = FetchRequest(url=request.url, headers={**request.headers, "x-exit": way.proxy.name})
-            way = Way(profile=way.profile, cookies=way.cookies, user_agent=way.user_agent)
+            way = Route(profile=way.profile, cookies=way.cookies, user_agent=way.user_agent)
         return await self.engine.fetch(request, caller, way)
 
 
@@ -97,7 +97,7 @@ async def standing(
     engine = WreqEngine(ALLOWED, resolve=resolve)
     client = Client(engine=engine)
     memory = memory or MemoryWays(settings.remember_seconds)
-    passage = Passage(ALLOWED, resolve=resolve)
+    passage = SolverGuard(ALLOWED, resolve=resolve)
     solver = FlareSolverr(settings, passage=passage, max_bytes=1_000_000) if settings.solver_url else None
     exits = ProxyPools(pools)
     now = time.time()

@@ -15,7 +15,7 @@ import pytest
 from scrapeyard.engines.http.dns import Resolve
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.url import Address
-from scrapeyard.engines.port import Caller, FetchRequest, Proxy, Way
+from scrapeyard.engines.port import Caller, FetchRequest, Proxy, Route
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
@@ -59,9 +59,9 @@ def always(*answers: str) -> Resolve:
     return resolve
 
 
-async def attack(engine: WreqEngine, url: str, way: Way | None = None, **options: Any) -> ExitReason:
+async def attack(engine: WreqEngine, url: str, way: Route | None = None, **options: Any) -> ExitReason:
     with pytest.raises(FetchFailed) as failure:
-        await engine.fetch(FetchRequest(url=url, **options), Caller(), way or Way())
+        await engine.fetch(FetchRequest(url=url, **options), Caller(), way or Route())
     assert "secret" not in failure.value.message
     return failure.value.reason
 
@@ -331,7 +331,7 @@ async def test_a_name_beyond_another(inside: Site, make_engine: Callable[..., Wr
 async def test_through_a_proxy(inside: Site, make_engine: Callable[..., WreqEngine], scheme: str, url: str) -> None:
     """A proxy in a private network, as many are, is not the way to its neighbours."""
     async with Site(otherwise=page(b"secret")) as proxy:
-        way = Way(proxy=Proxy(url=f"{scheme}://127.0.0.1:{proxy.port}", name="p"))
+        way = Route(proxy=Proxy(url=f"{scheme}://127.0.0.1:{proxy.port}", name="p"))
         engine = make_engine(always("10.0.0.1"))
         assert await attack(engine, url.replace("{port}", str(inside.port)), way) is ExitReason.FETCH_PRIVATE_ADDRESS
         assert (proxy.open, proxy.asked) == (0, [])
@@ -342,7 +342,7 @@ async def test_a_redirect_through_a_proxy(inside: Site, make_engine: Callable[..
         return [OUTSIDE if host == "outside.example" else IPv4Address("10.0.0.1")]
 
     async with Site(otherwise=redirect(f"http://inside.example:{inside.port}/")) as proxy:
-        way = Way(proxy=Proxy(url=f"http://127.0.0.1:{proxy.port}", name="p"))
+        way = Route(proxy=Proxy(url=f"http://127.0.0.1:{proxy.port}", name="p"))
         assert await attack(make_engine(resolve), "http://outside.example/", way) is ExitReason.FETCH_PRIVATE_ADDRESS
         assert len(proxy.asked) == 1
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.model import Limits
-from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.sources.folder import FolderSource
 from tests.leaks import PATIENCE
@@ -21,10 +21,14 @@ QUIET = {"refresh_seconds": 3600, "poll_seconds": 3600, "start_seconds": PATIENC
 async def make(tmp_path: Path) -> AsyncIterator[Make]:
     made: list[SourcedCatalogue] = []
 
-    def build(*sources: ScriptedSource | FolderSource, terms: Terms | None = None, **upkeep: float) -> SourcedCatalogue:
+    def build(
+        *sources: ScriptedSource | FolderSource, terms: LoadTerms | None = None, **upkeep: float
+    ) -> SourcedCatalogue:
         rules = Upkeep(**{**QUIET, **upkeep})  # type: ignore[arg-type]
         cache = tmp_path / "data" / "cache"
-        made.append(SourcedCatalogue(sources, cache, {"builtin/page": PAGE}, terms or Terms(ceiling=Limits()), rules))
+        made.append(
+            SourcedCatalogue(sources, cache, {"builtin/page": PAGE}, terms or LoadTerms(ceiling=Limits()), rules)
+        )
         return made[-1]
 
     yield build

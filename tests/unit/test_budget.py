@@ -14,7 +14,7 @@ from scrapeyard.engines.budget.ledger import Ledger, OwnLedgers, Spent
 from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgeted, Budgets
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Proxy, Way
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Proxy, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
@@ -45,7 +45,7 @@ class Web:
         self.requests = 0
         self.sent = 0
 
-    async def __call__(self, request: FetchRequest, caller: Caller, way: Way = PLAIN) -> FetchResponse:
+    async def __call__(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
         answer = Answer(**(request.headers.get("answer") or {}))  # type: ignore[arg-type]
         self.requests += 1
         for _ in range(answer.turns):
@@ -71,10 +71,10 @@ def asking(answer: Answer) -> FetchRequest:
     return FetchRequest(url=REQUEST.url, headers={"answer": told})  # type: ignore[dict-item]
 
 
-def way_of(answer: Answer) -> Way:
+def way_of(answer: Answer) -> Route:
     if not answer.proxy_class:
         return PLAIN
-    return Way(proxy=Proxy(url="http://h:1", name="pool/h:1", proxy_class=answer.proxy_class))  # type: ignore[arg-type]
+    return Route(proxy=Proxy(url="http://h:1", name="pool/h:1", proxy_class=answer.proxy_class))  # type: ignore[arg-type]
 
 
 class Stand:

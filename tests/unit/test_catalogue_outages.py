@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Limits
-from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.archive.loading import LoadTerms
 from tests.leaks import PATIENCE
 from tests.services.catalogues import PAGE, Make, copies, problems, version_of
 from tests.services.scripted_source import SCRIPT, ScriptedSource
@@ -199,7 +199,7 @@ class TestRestart:
 
     async def test_a_changed_rule_of_the_operator_holds_for_old_copies(self, shop: ScriptedSource, make: Make) -> None:
         shop.add("1.0.0", more='network = "direct"\n')
-        granted = make(shop, terms=Terms(ceiling=Limits(), direct_network=("shop/product",)))
+        granted = make(shop, terms=LoadTerms(ceiling=Limits(), direct_network=("shop/product",)))
         await granted.start()
         assert granted.resolve("shop/product").network == "direct"
         await granted.stop()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scrapeyard.cli.client import RefusedCall, Server, ServerUnreachable
-from scrapeyard.cli.jobs.calls import Origin, Terms, as_query, export_of
+from scrapeyard.cli.jobs.calls import JobTerms, Origin, as_query, export_of
 from scrapeyard.cli.jobs.documents import is_bad
 from scrapeyard.cli.jobs.transfers import ATTEMPTS, ExportFailed, fetch_into
 from scrapeyard.cli.jobs.watch import AWAY_SECONDS, JobWatch
@@ -178,22 +178,22 @@ def test_items_to_append_that_do_not_fit_are_told(origin: Origin, said: str) -> 
 @pytest.mark.parametrize(
     ("terms", "said"),
     [
-        (Terms(policy='{"rate": 3}', rate=2), "rate of its own"),
-        (Terms(policy="[]"), "--policy"),
-        (Terms(exports=["full"]), "type:format"),
-        (Terms(exports=["full:doc"]), "type:format"),
-        (Terms(columns=["url"]), "COLUMN=FIELD"),
-        (Terms(webhook="nowhere"), "--webhook"),
-        (Terms(given="@none"), "cannot read none"),
+        (JobTerms(policy='{"rate": 3}', rate=2), "rate of its own"),
+        (JobTerms(policy="[]"), "--policy"),
+        (JobTerms(exports=["full"]), "type:format"),
+        (JobTerms(exports=["full:doc"]), "type:format"),
+        (JobTerms(columns=["url"]), "COLUMN=FIELD"),
+        (JobTerms(webhook="nowhere"), "--webhook"),
+        (JobTerms(given="@none"), "cannot read none"),
     ],
 )
-def test_terms_that_cannot_be_meant_are_told(terms: Terms, said: str) -> None:
+def test_terms_that_cannot_be_meant_are_told(terms: JobTerms, said: str) -> None:
     with pytest.raises(BadRequest, match=said):
         terms.table()
 
 
 def test_options_become_the_call() -> None:
-    terms = Terms(
+    terms = JobTerms(
         rate=5, exports=["full:csv"], delimiter="tab", names="a, b", columns=["page=url"], webhook="http://h/"
     )
     table = terms.table()

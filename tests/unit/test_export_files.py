@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports import protocol, records
-from scrapeyard.results.exports.builder import Maker
+from scrapeyard.results.exports.builder import ExportBuilder
 from scrapeyard.results.exports.cells import as_number, as_text, as_time, decode, joined, neutral
 from scrapeyard.results.exports.columns import Column
 from scrapeyard.results.exports.files import Sink
@@ -53,7 +53,7 @@ class Out:
 
 def made(wish: ExportWish, *blocks: list[Line]) -> bytes:
     pieces: list[bytes] = []
-    maker = Maker(wish, pieces.append)
+    maker = ExportBuilder(wish, pieces.append)
     for block in blocks:
         maker.add_lines(block)
     for _ in maker.finish():

@@ -10,7 +10,7 @@ from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteState
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.politeness.stage import Gated
+from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.politeness.verdicts import of_failure, of_response, retry_after
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
@@ -38,7 +38,7 @@ class Line:
         self.gate = MemoryGate(lambda: self.now)
         store = SqlStore("sqlite:///unused.db")
         self.policies = SitePolicies(SiteSettings(**settings), store, MemoryQueue())
-        self.fetch = Gated(inner, self.gate, Sites(), self.policies)
+        self.fetch = RateLimited(inner, self.gate, Sites(), self.policies)
 
     async def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)

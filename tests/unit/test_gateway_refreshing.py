@@ -13,7 +13,7 @@ from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue import channels
-from scrapeyard.repository.catalogue.channels import MovedChannels
+from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.metrics import GatewayMetrics
 from tests.leaks import PATIENCE
@@ -72,11 +72,11 @@ async def store(tmp_path: Path) -> AsyncIterator[SqlStore]:
     await store.stop()
 
 
-def moved_of(store: SqlStore, queue: MemoryQueue, catalogue: Any, name: str = "gw1") -> MovedChannels:
-    return MovedChannels(store, queue, catalogue, name, lambda: 1000.0)
+def moved_of(store: SqlStore, queue: MemoryQueue, catalogue: Any, name: str = "gw1") -> ChannelOverrides:
+    return ChannelOverrides(store, queue, catalogue, name, lambda: 1000.0)
 
 
-def refreshing_of(moved: MovedChannels, queue: MemoryQueue, catalogue: Any, name: str = "gw1") -> Refreshing:
+def refreshing_of(moved: ChannelOverrides, queue: MemoryQueue, catalogue: Any, name: str = "gw1") -> Refreshing:
     return Refreshing(catalogue, queue, moved, GatewayMetrics(lambda: (), lambda: 0), name)
 
 

@@ -27,7 +27,7 @@ from scrapeyard.inputs.source import (
     as_table,
     source_of,
 )
-from scrapeyard.inputs.spool import KEPT, Summary, Tally, read_spool, write_spool
+from scrapeyard.inputs.spool import KEPT, RowCount, Summary, read_spool, write_spool
 from scrapeyard.model import Scraper, ScraperRef
 from scrapeyard.model.job import MAX_ITEM_INPUT, Job, JobStatus, NewItem
 from scrapeyard.repository.manifest.json_schemas import InputChecker
@@ -246,7 +246,7 @@ async def test_a_spooled_list_is_read_as_it_was_written(pieces: list[list[NewIte
             yield data[at : at + size]
 
     flat = [item for items in pieces for item in items]
-    tally = Tally(reject=False, may_be_empty=True)
+    tally = RowCount(reject=False, may_be_empty=True)
     if not flat and pieces:
         with pytest.raises(ListUnreadable, match="none of its"):
             _ = [piece async for piece in write_spool(some(), tally)]
@@ -265,12 +265,12 @@ async def test_blocks_are_full_but_for_the_last() -> None:
     async def once() -> Any:
         yield Shaped(items, [])
 
-    found = [found async for found in read_spool(write_spool(once(), Tally(reject=True)))]
+    found = [found async for found in read_spool(write_spool(once(), RowCount(reject=True)))]
     assert [len(block) for block in found[:-1] if isinstance(block, list)] == [ITEM_BLOCK, ITEM_BLOCK, 1]
 
 
 def test_a_list_that_is_wanted_whole_is_refused_with_its_first_bad_rows() -> None:
-    tally = Tally(reject=True)
+    tally = RowCount(reject=True)
     item = NewItem(key="k", input=msgspec.Raw(b"{}"))
     tally.take(Shaped([item], [BadRow(line=number, reason="bad") for number in range(5)]))
     assert tally.refused

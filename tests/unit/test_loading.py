@@ -7,20 +7,20 @@ import pytest
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Defaults, Limits, Scraper
 from scrapeyard.repository.archive.files import scraper_files
-from scrapeyard.repository.archive.loading import Terms, load_files
+from scrapeyard.repository.archive.loading import LoadTerms, load_files
 from scrapeyard.repository.catalogue.copies import Cache
 
 HEAD = 'id = "shop/product"\nversion = "1.0.0"\n'
 SCRIPT = "def run(ctx): ...\n"
 
 
-def load(folder: Path, manifest: str = "", script: str = SCRIPT, terms: Terms | None = None) -> Scraper:
+def load(folder: Path, manifest: str = "", script: str = SCRIPT, terms: LoadTerms | None = None) -> Scraper:
     place = folder / "product"
     place.mkdir(exist_ok=True)
     (place / "scraper.toml").write_text(HEAD + manifest)
     (place / "scraper.py").write_text(script)
     files = scraper_files(place, place.resolve(), "product")
-    return load_files(files, Cache(folder / "cache"), terms or Terms(ceiling=Limits()), "product")
+    return load_files(files, Cache(folder / "cache"), terms or LoadTerms(ceiling=Limits()), "product")
 
 
 def refusal(folder: Path, manifest: str = "", script: str = SCRIPT) -> str:
@@ -33,7 +33,7 @@ def test_a_capability_that_is_not_here_is_refused(tmp_path: Path) -> None:
     told = refusal(tmp_path, 'capabilities = ["http", "browser", "ai"]')
     assert told.startswith("product/scraper.toml: capabilities: browser, ai is not offered")
     assert told.endswith("which has: http")
-    terms = Terms(ceiling=Limits(), capabilities=("http", "browser"))
+    terms = LoadTerms(ceiling=Limits(), capabilities=("http", "browser"))
     assert load(tmp_path, 'capabilities = ["browser"]', terms=terms).capabilities == ("browser",)
 
 

@@ -12,7 +12,7 @@ from scrapeyard.repository.manifest.json_schemas import (
     InputChecker,
     SchemaRefused,
     check_schema,
-    weigh,
+    estimate_cost,
 )
 
 
@@ -129,7 +129,7 @@ def test_a_plain_recursive_schema_tells_where() -> None:
         "type": "object",
         "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}, "n": {"type": "integer"}},
     }
-    assert weigh(tree).loops == 1
+    assert estimate_cost(tree).loops == 1
     value: Any = {"n": "x"}
     for _ in range(20):
         value = {"kids": [value]}

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.model import ExitReason, Scraper, ScraperRef
-from scrapeyard.sandbox.handles.parent import LoadFailed, ScraperParent
+from scrapeyard.sandbox.handles.parent import LoadFailed, ParentHandle
 
 REFUSED = {"refused": {"message": "at import", "type": "ValueError", "traceback": "…"}}
 
 
-def parent_of(tmp_path: Path) -> ScraperParent:
+def parent_of(tmp_path: Path) -> ParentHandle:
     scraper = Scraper(ref=ScraperRef(id="test/case", version="1.0.0", digest="d"), folder=tmp_path)
-    return ScraperParent(1, "d", scraper, ahead=0, max_children=1, work_folder=str(tmp_path), base_bytes=0)
+    return ParentHandle(1, "d", scraper, ahead=0, max_children=1, work_folder=str(tmp_path), base_bytes=0)
 
 
 @pytest.mark.parametrize(

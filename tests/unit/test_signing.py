@@ -13,7 +13,7 @@ from scrapeyard.cli.main import app
 from scrapeyard.errors import ScraperInvalid, ScrapeyardError, SettingsInvalid
 from scrapeyard.model import Limits, Scraper, ScraperRef
 from scrapeyard.repository.archive.files import scraper_files
-from scrapeyard.repository.archive.loading import Terms, identify, load_files
+from scrapeyard.repository.archive.loading import LoadTerms, identify, load_files
 from scrapeyard.repository.catalogue.copies import SIGNATURE, Cache
 from scrapeyard.repository.trust.signing import (
     MAX_BYTES,
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def load(folder: Path, cache: Path, keys: tuple[PublicKey, ...] = KEYS) -> Scraper:
-    terms = Terms(ceiling=Limits(), public_keys=keys)
+    terms = LoadTerms(ceiling=Limits(), public_keys=keys)
     return load_files(scraper_files(folder, folder.resolve(), folder.name), Cache(cache), terms, folder.name)
 
 

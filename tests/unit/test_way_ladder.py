@@ -2,7 +2,7 @@
 
 import pytest
 
-from scrapeyard.engines.escalation.planner import Doubts, Ladder, Rung, trim
+from scrapeyard.engines.escalation.planner import RouteOption, RoutePlanner, SoftBlockHistory, trim
 from scrapeyard.engines.escalation.port import NOTHING, Remembered, Tried
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.engines.proxies.pools import ProxyPools
@@ -18,12 +18,12 @@ PAGE = FetchRequest(url="https://shop.test/")
 ANYONE = Caller()
 
 
-def ladder(*, solver: bool = True, default_pool: str = "none", **settings: object) -> Ladder:
+def ladder(*, solver: bool = True, default_pool: str = "none", **settings: object) -> RoutePlanner:
     escalation = EscalationSettings.model_validate({"max_ways": 20, **settings})
-    return Ladder(escalation, ProxyPools(POOLS), profile="chrome", default_pool=default_pool, solver=solver)
+    return RoutePlanner(escalation, ProxyPools(POOLS), profile="chrome", default_pool=default_pool, solver=solver)
 
 
-def names(rungs: tuple[Rung, ...]) -> list[str]:
+def names(rungs: tuple[RouteOption, ...]) -> list[str]:
     return [rung.name for rung in rungs]
 
 
@@ -119,7 +119,7 @@ def test_without_escalation_there_is_one() -> None:
 
 def test_doubts_end_after_three_and_come_back_after_an_hour() -> None:
     now = [0.0]
-    doubts = Doubts(lambda: now[0])
+    doubts = SoftBlockHistory(lambda: now[0])
     for _ in range(3):
         assert doubts.worth_it("shop.test")
         doubts.in_vain("shop.test")

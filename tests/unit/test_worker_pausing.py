@@ -8,8 +8,8 @@ import pytest
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.worker import waiting
-from scrapeyard.worker.slots import Outside, Seat, Slots, share_out
-from scrapeyard.worker.waiting import Pausing
+from scrapeyard.worker.slots import ParkedRuns, SlotLease, Slots, share_out
+from scrapeyard.worker.waiting import SiteWait
 
 
 class Sleepers:
@@ -49,11 +49,11 @@ def share() -> Slots:
     return share
 
 
-def pausing_of(share: Slots, most: int = 10) -> Pausing:
-    return Pausing(Seat("run", share, Outside(most)), 100.0)
+def pausing_of(share: Slots, most: int = 10) -> SiteWait:
+    return SiteWait(SlotLease("run", share, ParkedRuns(most)), 100.0)
 
 
-async def fetch(run: Pausing, seconds: float) -> None:
+async def fetch(run: SiteWait, seconds: float) -> None:
     async with run.fetching():
         await run.pause(seconds)
 
@@ -116,8 +116,8 @@ async def test_several_that_wait_wake_one_after_another(sleepers: Sleepers, shar
 
 
 async def test_a_run_that_ends_while_it_waits_is_not_waited_for(sleepers: Sleepers, share: Slots) -> None:
-    outside = Outside(10)
-    run = Pausing(Seat("run", share, outside), 100.0)
+    outside = ParkedRuns(10)
+    run = SiteWait(SlotLease("run", share, outside), 100.0)
     task = asyncio.create_task(fetch(run, 5))
     await sleepers.until(1)
     assert len(outside) == 1
@@ -148,7 +148,7 @@ async def test_a_short_wait_and_a_run_without_a_seat_wait_in_place(sleepers: Sle
     assert share.held == 1
     sleepers.wake(0)
     await short
-    seatless = asyncio.create_task(fetch(Pausing(None, 100.0), 5))
+    seatless = asyncio.create_task(fetch(SiteWait(None, 100.0), 5))
     await sleepers.until(2)
     sleepers.wake(1)
     await seatless

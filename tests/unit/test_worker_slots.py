@@ -6,7 +6,7 @@ import pytest
 
 from scrapeyard.errors import Overloaded
 from scrapeyard.model import Priority
-from scrapeyard.worker.slots import Outside, Seat, share_out
+from scrapeyard.worker.slots import ParkedRuns, SlotLease, share_out
 from tests.leaks import PATIENCE
 
 
@@ -36,9 +36,9 @@ async def test_a_full_share_waits_until_a_run_is_over() -> None:
 
 async def test_a_run_that_waits_outside_leaves_its_slot_and_comes_back_first() -> None:
     (share,) = share_out(1, -1)
-    outside = Outside()
+    outside = ParkedRuns()
     share.hold("run_1")
-    async with Seat("run_1", share, outside).left():
+    async with SlotLease("run_1", share, outside).left():
         assert await share.room() == 1
         assert len(outside) == 1
         share.hold("run_2")
@@ -57,11 +57,11 @@ async def test_a_run_that_waits_outside_leaves_its_slot_and_comes_back_first() -
 
 async def test_a_run_that_fails_outside_needs_no_slot() -> None:
     (share,) = share_out(1, -1)
-    outside = Outside()
+    outside = ParkedRuns()
     share.hold("run_1")
 
     async def fail() -> None:
-        async with Seat("run_1", share, outside).left():
+        async with SlotLease("run_1", share, outside).left():
             share.hold("run_2")
             raise ValueError("no")
 
@@ -83,8 +83,8 @@ async def test_a_run_cancelled_as_it_comes_back_gives_its_slot_on() -> None:
 
 async def test_only_so_many_wait_outside() -> None:
     (share,) = share_out(2, 0)
-    outside = Outside(1)
-    async with Seat("run_1", share, outside).left():
+    outside = ParkedRuns(1)
+    async with SlotLease("run_1", share, outside).left():
         with pytest.raises(Overloaded):
-            async with Seat("run_2", share, outside).left():
+            async with SlotLease("run_2", share, outside).left():
                 pass

@@ -1,6 +1,6 @@
 """A process that stood still for a lease is not certain of its runs until the store was asked."""
 
-from scrapeyard.worker.heartbeat import Standstill
+from scrapeyard.worker.heartbeat import StallDetector
 
 
 class Clock:
@@ -13,7 +13,7 @@ class Clock:
 
 def test_time_that_passes_between_looks_is_no_standstill() -> None:
     clock = Clock()
-    standstill = Standstill(3, clock)
+    standstill = StallDetector(3, clock)
     for _ in range(10):
         clock.now += 2.9
         assert standstill.is_over
@@ -21,7 +21,7 @@ def test_time_that_passes_between_looks_is_no_standstill() -> None:
 
 def test_a_gap_of_more_than_a_lease_makes_uncertain_until_the_store_was_asked() -> None:
     clock = Clock()
-    standstill = Standstill(3, clock)
+    standstill = StallDetector(3, clock)
     clock.now += 3.1
     assert not standstill.is_over
     assert not standstill.is_over
@@ -31,7 +31,7 @@ def test_a_gap_of_more_than_a_lease_makes_uncertain_until_the_store_was_asked() 
 
 def test_an_answer_from_before_the_gap_proves_nothing() -> None:
     clock = Clock()
-    standstill = Standstill(3, clock)
+    standstill = StallDetector(3, clock)
     stops = standstill.look()
     clock.now += 4
     standstill.look()

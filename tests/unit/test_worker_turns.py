@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from scrapeyard.worker.batches import batches as module
-from scrapeyard.worker.batches.batches import SLICE_SECONDS, Turns
+from scrapeyard.worker.batches.batches import SLICE_SECONDS, LoopFairness
 from tests.leaks import PATIENCE
 
 
@@ -30,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 async def test_others_have_a_turn_after_each_slice(clock: Clock) -> None:
-    turns, rounds, stop = Turns(), 0, False
+    turns, rounds, stop = LoopFairness(), 0, False
 
     async def other() -> None:
         nonlocal rounds
@@ -51,7 +51,7 @@ async def test_others_have_a_turn_after_each_slice(clock: Clock) -> None:
 
 
 async def test_one_at_a_time_goes_on_between_two_rounds_of_the_loop(clock: Clock) -> None:
-    turns, log = Turns(), []
+    turns, log = LoopFairness(), []
 
     async def busy(name: int) -> None:
         for _ in range(20):
@@ -72,7 +72,7 @@ async def test_one_at_a_time_goes_on_between_two_rounds_of_the_loop(clock: Clock
 
 
 async def test_who_waits_is_served_in_order(clock: Clock) -> None:
-    turns, log = Turns(), []
+    turns, log = LoopFairness(), []
 
     async def busy(name: int) -> None:
         for _ in range(3):
@@ -85,7 +85,7 @@ async def test_who_waits_is_served_in_order(clock: Clock) -> None:
 
 
 async def test_one_who_gives_up_does_not_hold_the_others() -> None:
-    turns = Turns()
+    turns = LoopFairness()
     waiting = [asyncio.create_task(turns.breathe()) for _ in range(5)]
     await asyncio.sleep(0)
     for task in waiting[:3]:

@@ -7,14 +7,14 @@ import pytest
 
 from scrapeyard.errors import SandboxError
 from scrapeyard.sandbox.handles import zygote as zygotes
-from scrapeyard.sandbox.handles.zygote import Zygote
+from scrapeyard.sandbox.handles.zygote import ZygoteHandle
 from tests.leaks import PATIENCE
 
 KILLED = ["/bin/sh", "-c", "kill -9 $$"]
 """A process that is gone before it says hello."""
 
 
-class Counted(Zygote):
+class Counted(ZygoteHandle):
     """Its first tries are another command."""
 
     def __init__(self, dead: int) -> None:

@@ -45,7 +45,7 @@ MAX_COMPARED = 300
 """Characters of an address that count when the nearest one is sought."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class RecordedRequest(Struct, frozen=True, kw_only=True):
     """One request as a cassette knows it. Headers do not count."""
 
     method: str
@@ -60,14 +60,14 @@ class Asked(Struct, frozen=True, kw_only=True):
         return f"{self.method} {self.url}{body}{'' if self.follow_redirects else ' (redirects not followed)'}"
 
 
-def asked_of(request: FetchRequest, scraper: Scraper | None, veil: Veil) -> Asked:
+def asked_of(request: FetchRequest, scraper: Scraper | None, veil: Veil) -> RecordedRequest:
     """The request as it is recorded and looked for. `veil` hides the scraper's own secrets.
 
     Raises FetchFailed just as the engine would before it sends anything: a bad URL, a host that is not allowed.
     """
     hop = first_hop(request)
     check_allowed(hop.target, scraper.allowed_hosts if scraper else ())
-    return Asked(
+    return RecordedRequest(
         method=hop.method,
         url=clean_url(veil.text(hop.target.url)),
         body_sha256=_digest(request, veil),
@@ -75,12 +75,12 @@ def asked_of(request: FetchRequest, scraper: Scraper | None, veil: Veil) -> Aske
     )
 
 
-def nearest(asked: Asked, known: Iterable[Asked]) -> Asked | None:
+def nearest(asked: RecordedRequest, known: Iterable[RecordedRequest]) -> RecordedRequest | None:
     """The known request that is most like this one; None when none is known."""
     return max(known, key=lambda each: _likeness(asked, each), default=None)
 
 
-def _likeness(one: Asked, other: Asked) -> tuple[bool, float, bool]:
+def _likeness(one: RecordedRequest, other: RecordedRequest) -> tuple[bool, float, bool]:
     ratio = difflib.SequenceMatcher(None, one.url[:MAX_COMPARED], other.url[:MAX_COMPARED], autojunk=False).ratio()
     return one.url == other.url, ratio, one.method == other.method
 
@@ -141,9 +141,9 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     site_status: int | None = None
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> RecordedRequest:
         """The request."""
-        return Asked(
+        return RecordedRequest(
             method=self.method,
             url=self.url,
             body_sha256=self.body_sha256,

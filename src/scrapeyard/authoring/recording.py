@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scrapeyard.authoring.cases import FOLDER, NAME, REPLAYABLE, Options, read_options, write_case
-from scrapeyard.authoring.cassette import MAX_BODY_BYTES, MAX_BYTES, MAX_PAGES, Asked, Entry, Page, asked_of
+from scrapeyard.authoring.cassette import MAX_BODY_BYTES, MAX_BYTES, MAX_PAGES, Entry, Page, RecordedRequest, asked_of
 from scrapeyard.authoring.redaction import Veil, clean_url, kept_headers
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import BadRequest, FetchFailed
@@ -71,7 +71,7 @@ class RecordingEngine:
             self._pages[number] = page
 
 
-def _answered(asked: Asked, response: FetchResponse, veil: Veil) -> Entry:
+def _answered(asked: RecordedRequest, response: FetchResponse, veil: Veil) -> Entry:
     final = clean_url(veil.text(response.url))
     return Entry(
         method=asked.method,
@@ -86,7 +86,7 @@ def _answered(asked: Asked, response: FetchResponse, veil: Veil) -> Entry:
     )
 
 
-def _failed(asked: Asked, failure: FetchFailed, veil: Veil) -> Entry:
+def _failed(asked: RecordedRequest, failure: FetchFailed, veil: Veil) -> Entry:
     return Entry(
         method=asked.method,
         url=asked.url,

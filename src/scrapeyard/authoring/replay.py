@@ -3,7 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Sequence
 
-from scrapeyard.authoring.cassette import Asked, Page, asked_of, nearest
+from scrapeyard.authoring.cassette import Page, RecordedRequest, asked_of, nearest
 from scrapeyard.authoring.redaction import Veil
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
@@ -22,7 +22,7 @@ class ReplayEngine:
 
     def __init__(self, pages: Sequence[Page]) -> None:
         self._known = tuple(page.entry.asked for page in pages)
-        self._waiting: dict[Asked, deque[Page]] = defaultdict(deque)
+        self._waiting: dict[RecordedRequest, deque[Page]] = defaultdict(deque)
         for page in pages:
             self._waiting[page.entry.asked].append(page)
         self._veil = Veil({})
@@ -49,18 +49,18 @@ class ReplayEngine:
             raise FetchFailed(ExitReason.FETCH_TOO_LARGE, message)
         return _response(page, entry.status)
 
-    def unused(self) -> tuple[Asked, ...]:
+    def unused(self) -> tuple[RecordedRequest, ...]:
         """Recorded requests that were never asked, in the order recorded."""
         left = [page.entry.asked for waiting in self._waiting.values() for page in waiting]
         return tuple(sorted(left, key=self._known.index))
 
-    def _refuse(self, asked: Asked) -> FetchFailed:
+    def _refuse(self, asked: RecordedRequest) -> FetchFailed:
         message = f"{asked} {self._why(asked)}"
         if len(self.unknown) < MAX_UNKNOWN:
             self.unknown.append(message)
         return FetchFailed(ExitReason.FETCH_NOT_ALLOWED, message[:2000])
 
-    def _why(self, asked: Asked) -> str:
+    def _why(self, asked: RecordedRequest) -> str:
         times = self._known.count(asked)
         if times:
             return f"is asked more often than the {times} time{'s' if times > 1 else ''} that it is on the cassette"

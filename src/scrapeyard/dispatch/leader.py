@@ -28,7 +28,7 @@ STOP_SECONDS = 5.0
 """How long a duty at hand may go on when we stop; each may be cut off anywhere."""
 
 
-class Duty(Protocol):
+class MaintenanceTask(Protocol):
     """One thing the leader does."""
 
     name: str
@@ -55,7 +55,7 @@ class Dispatcher:
         clock: Callable[[], float] = time.time,
         *,
         finish: Finish | None = None,
-        more: Sequence[Duty] = (),
+        more: Sequence[MaintenanceTask] = (),
     ) -> None:
         self.id = new_id("dispatcher")
         self.feeder = Feeder(settings, store, queue, clock)
@@ -63,7 +63,7 @@ class Dispatcher:
         self._clock = clock
         self._grace = 3 * settings.worker.heartbeat_seconds
         self._finishing = Finishing(store, finish, clock)
-        self._duties: Sequence[Duty] = (
+        self._duties: Sequence[MaintenanceTask] = (
             TakenDeliveries(queue),
             ExpiredLeases(store, queue, clock),
             LostDeliveries(store, queue, clock),
@@ -131,7 +131,7 @@ class Dispatcher:
             await self._look()
             await self._rest()
 
-    async def _keep_doing(self, duty: Duty) -> None:
+    async def _keep_doing(self, duty: MaintenanceTask) -> None:
         while not self._stopping.is_set():
             await self._called.wait()
             if self._surely_leads():
@@ -176,7 +176,7 @@ class Dispatcher:
         self._leads_until = now + LEAD_SECONDS if leads else 0.0
         return leads
 
-    async def _do(self, duty: Duty) -> None:
+    async def _do(self, duty: MaintenanceTask) -> None:
         quiet = self._store_away or self._clock() < self._quiet_until
         if self._stopping.is_set() or (duty.waits_after_outage and quiet):
             return

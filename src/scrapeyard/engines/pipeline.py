@@ -18,12 +18,12 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.politeness.stage import Gated
+from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.robots.copies import RobotsCopies
 from scrapeyard.engines.robots.stage import Robots
-from scrapeyard.engines.solver.flaresolverr import FlareSolverr, Passage
+from scrapeyard.engines.solver.flaresolverr import FlareSolverr, SolverGuard
 from scrapeyard.model import Invalidate
 from scrapeyard.settings import Settings
 
@@ -86,7 +86,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     """Stage around stage, the client innermost. Raises SettingsInvalid."""
     budgets = Budgets(settings.budget, shared.jobs)
     metered = Metered(client.fetch, budgets=budgets, meters=shared.meters, pools=shared.pools, sites=shared.sites)
-    passage = Passage(settings.http)
+    passage = SolverGuard(settings.http)
     ways = Ways(
         metered,
         settings.escalation,
@@ -98,7 +98,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
         solver=_solver(settings, passage),
         budgets=budgets,
     )
-    gated = Gated(ways, shared.gate, shared.sites, shared.policies)
+    gated = RateLimited(ways, shared.gate, shared.sites, shared.policies)
     robots = Robots(gated, RobotsCopies(ways, settings.sites.robots_agent), shared.sites, shared.policies)
     budgeted = Budgeted(robots, budgets)
     cached = Cached(budgeted, shared.near, shared.pages, settings.cache, shared.sites)
@@ -110,7 +110,7 @@ def near_pages(settings: Settings) -> MemoryPages:
     return MemoryPages(int(settings.cache.memory_mb * _MEGABYTE))
 
 
-def _solver(settings: Settings, passage: Passage) -> FlareSolverr | None:
+def _solver(settings: Settings, passage: SolverGuard) -> FlareSolverr | None:
     if not settings.escalation.solver_url:
         return None
     max_bytes = int(settings.http.max_body_mb * _MEGABYTE)

@@ -126,7 +126,7 @@ class Proxy(Struct, frozen=True, kw_only=True):
     __str__ = __repr__
 
 
-class Way(Struct, frozen=True, kw_only=True):
+class Route(Struct, frozen=True, kw_only=True):
     """How one request is made. Empty and None: as the settings say."""
 
     profile: str = ""
@@ -141,12 +141,12 @@ class Way(Struct, frozen=True, kw_only=True):
     """Wins over the profile's: a clearance holds for the browser that got it."""
 
 
-PLAIN = Way()
+PLAIN = Route()
 """As the settings say."""
 
 
-class FetchBy(Protocol):
+class RoutedFetch(Protocol):
     """The innermost stage: it takes a way as well."""
 
-    async def __call__(self, request: FetchRequest, caller: Caller, way: Way = PLAIN) -> FetchResponse:
+    async def __call__(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
         """As `Fetch`."""

@@ -11,22 +11,22 @@ from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.proxies.stored import KeptPools
+from scrapeyard.engines.proxies.stored import StoredPools
 from scrapeyard.gateway.cache.service import Caching
-from scrapeyard.gateway.jobs.service import DeskStore, JobDesk
+from scrapeyard.gateway.jobs.service import DeskStore, JobService
 from scrapeyard.gateway.operations.health import Health
 from scrapeyard.gateway.proxies.schemas import UseOfSites
-from scrapeyard.gateway.runs.admission import Lanes, Orders
+from scrapeyard.gateway.runs.admission import Lanes, RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling, Lookup
 from scrapeyard.gateway.runs.submit import Scraping
 from scrapeyard.gateway.runs.waiting import Waiters
-from scrapeyard.gateway.schedules.service import ScheduleDesk
+from scrapeyard.gateway.schedules.service import ScheduleService
 from scrapeyard.gateway.scrapers.refresh import Refreshing
-from scrapeyard.gateway.sites.service import MoreOfSites, SiteDesk
-from scrapeyard.gateway.webhooks.schemas import Receivers
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.gateway.sites.service import MoreOfSites, SiteService
+from scrapeyard.gateway.webhooks.schemas import WebhookValidator
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.catalogue.channels import MovedChannels
+from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
@@ -43,7 +43,7 @@ class GatewayServices:
     recorder: Recorder
     blobs: Blobs
     catalogue: Catalogue
-    intake: Intake
+    intake: ItemImporter
     gateway_id: str
     pages: PageStore | None = None
     """The shared tier of the page cache; None: this gateway has no part in it."""
@@ -68,7 +68,7 @@ class Gateway:
             settings.gateway.max_waiting,
             on_end=self.metrics.ended,
         )
-        self.channels = MovedChannels(
+        self.channels = ChannelOverrides(
             services.store, services.queue, services.catalogue, services.gateway_id, services.clock
         )
         self.refreshing = Refreshing(
@@ -90,10 +90,10 @@ class Gateway:
             lookup=self.lookup,
             cancelling=self.cancelling,
         )
-        self.proxies = KeptPools(
+        self.proxies = StoredPools(
             services.store, settings.proxies.pools, ProxyPools(settings.proxies.pools), clock=services.clock
         )
-        self.jobs = JobDesk(
+        self.jobs = JobService(
             settings=settings,
             store=services.store,
             queue=services.queue,
@@ -102,20 +102,20 @@ class Gateway:
             intake=services.intake,
             clock=services.clock,
         )
-        self.schedules = ScheduleDesk(
+        self.schedules = ScheduleService(
             store=services.store,
             creation=self.jobs.creation,
-            orders=Orders(
+            orders=RunBuilder(
                 services.catalogue,
                 Lanes(services.store, 10 * settings.worker.lease_seconds),
                 settings.repository.default,
             ),
-            receivers=Receivers(settings.webhooks),
+            receivers=WebhookValidator(settings.webhooks),
             clock=services.clock,
         )
         self.caching = Caching(settings, services.queue, services.pages, self.scraping)
         self._site_policies = SitePolicies(settings.sites, services.store, services.queue, services.clock)
-        self.sites = SiteDesk(
+        self.sites = SiteService(
             self._site_policies,
             services.gate,
             Sites(settings.sites.whole_hosts),

@@ -19,7 +19,7 @@ from scrapeyard.inputs.formats.rows import Piece
 from scrapeyard.inputs.formats.sitemaps import SitemapBounds, Sitemaps
 from scrapeyard.inputs.mapper import Shaped, Shaper
 from scrapeyard.inputs.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of
-from scrapeyard.inputs.spool import Summary, Tally, read_spool, write_spool
+from scrapeyard.inputs.spool import RowCount, Summary, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.repository.manifest.json_schemas import InputChecker
@@ -114,7 +114,7 @@ class IntakeStore(JobStore, ItemStore, LeaderStore, Protocol):
     """What intake needs of the store."""
 
 
-class Intake:
+class ItemImporter:
     """Reads sources. `holder` names the process; `pause` waits between attempts; `clock` gives Unix seconds."""
 
     def __init__(
@@ -220,14 +220,14 @@ class Intake:
         scraper = await self._catalogue.obtain(job.pinned)
         caller = Caller(job_id=job.id, policy=job.policy.fetching, job_budget=job.policy.budget)
         sitemaps = Sitemaps(self._engine, source, caller, bounds=self._bounds, pause=self._pause)
-        tally = Tally(reject=source.shape.bad_rows == "reject", may_be_empty=True)
+        tally = RowCount(reject=source.shape.bad_rows == "reject", may_be_empty=True)
         await self._put(job.id, self._shaped_sitemap(scraper, sitemaps, source.shape), tally)
 
-    async def _spool(self, job_id: str, shaped: AsyncIterator[Shaped], tally: Tally) -> Summary:
+    async def _spool(self, job_id: str, shaped: AsyncIterator[Shaped], tally: RowCount) -> Summary:
         await self._put(job_id, shaped, tally)
         return tally.end()
 
-    async def _put(self, job_id: str, shaped: AsyncIterator[Shaped], tally: Tally) -> int:
+    async def _put(self, job_id: str, shaped: AsyncIterator[Shaped], tally: RowCount) -> int:
         async with aclosing(write_spool(shaped, tally)) as pieces:
             return await self._blobs.put_stream(keys.job_list(job_id), pieces, SPOOL_TYPE)
 
@@ -299,5 +299,5 @@ def _is_read(job: Job) -> bool:
     return job.reading and job.status in READ_IN and job.source.get("kind") != FOLLOWED
 
 
-def _tally(shape: Shape) -> Tally:
-    return Tally(reject=shape.bad_rows == "reject")
+def _tally(shape: Shape) -> RowCount:
+    return RowCount(reject=shape.bad_rows == "reject")

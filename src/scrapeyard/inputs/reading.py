@@ -6,7 +6,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from scrapeyard.errors import ScrapeyardError
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.source import FOLLOWED, READ_IN
 from scrapeyard.model.job import Job
 from scrapeyard.store.ports.jobs import JobFilter, JobStore
@@ -38,7 +38,7 @@ class Reading:
     name = "reading"
     waits_after_outage = False
 
-    def __init__(self, store: JobStore, intake: Intake, clock: Callable[[], float]) -> None:
+    def __init__(self, store: JobStore, intake: ItemImporter, clock: Callable[[], float]) -> None:
         self._store = store
         self._intake = intake
         self._clock = clock

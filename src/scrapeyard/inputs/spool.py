@@ -36,7 +36,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     """The first KEPT of the bad rows."""
 
 
-class Tally:
+class RowCount:
     """Counts rows, and refuses a list when its policy says so."""
 
     def __init__(self, *, reject: bool, may_be_empty: bool = False) -> None:
@@ -70,7 +70,7 @@ class Tally:
         return Summary(rows=self._rows, bad=self._bad, first=tuple(self._first))
 
 
-async def write_spool(shaped: AsyncIterator[Shaped], tally: Tally) -> AsyncGenerator[bytes, None]:
+async def write_spool(shaped: AsyncIterator[Shaped], tally: RowCount) -> AsyncGenerator[bytes, None]:
     """The file in pieces. Raises ListRefused or ListUnreadable."""
     held = bytearray()
     async for some in shaped:

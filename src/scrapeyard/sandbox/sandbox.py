@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from scrapeyard.errors import SandboxError, ScraperInvalid
 from scrapeyard.model import Environment, ExitReason, Scraper
-from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ScraperParent
+from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
 from scrapeyard.sandbox.handles.session import Session
-from scrapeyard.sandbox.handles.zygote import ENVIRONMENT, Zygote
+from scrapeyard.sandbox.handles.zygote import ENVIRONMENT, ZygoteHandle
 from scrapeyard.sandbox.inside import folders
 from scrapeyard.sandbox.inside.libraries import others_can_read_all, readable
 from scrapeyard.sandbox.inside.plan import NAMES, WORK_FOLDER, Plan
@@ -42,12 +42,12 @@ class ForkSandbox:
         self._settings = sandbox
         self._worker = worker
         self._max_children = slots + worker.ahead
-        self._zygotes: dict[str, Zygote] = {}
+        self._zygotes: dict[str, ZygoteHandle] = {}
         """By the key of their environment."""
         self._found: dict[str, str] = {}
         self._walls: tuple[str, ...] = ()
-        self._parents: dict[str, ScraperParent] = {}
-        self._by_number: dict[int, ScraperParent] = {}
+        self._parents: dict[str, ParentHandle] = {}
+        self._by_number: dict[int, ParentHandle] = {}
         self._numbers = itertools.count(1)
         self._folder: Path | None = None
         self._watch = Watch()
@@ -135,12 +135,12 @@ class ForkSandbox:
             return f"ABI {landlock.abi()}"
         return self._found.get(name, "not probed yet")
 
-    async def _zygote(self, environment: Environment | None) -> Zygote:
+    async def _zygote(self, environment: Environment | None) -> ZygoteHandle:
         """The zygote of an environment, started if need be. Raises SandboxError."""
         key = _BASE if environment is None else environment.key
         zygote = self._zygotes.get(key)
         if zygote is None:
-            zygote = self._zygotes[key] = Zygote(environment, self._on_told, self._on_zygote_gone)
+            zygote = self._zygotes[key] = ZygoteHandle(environment, self._on_told, self._on_zygote_gone)
         if await zygote.start() and environment is None:
             self._found = dict(zygote.found)
             self._choose_walls()
@@ -163,7 +163,7 @@ class ForkSandbox:
         if missing:
             log.warning("sandbox.walls_missing", missing=", ".join(missing))
 
-    def _on_told(self, _zygote: Zygote, message: dict[str, Any]) -> None:
+    def _on_told(self, _zygote: ZygoteHandle, message: dict[str, Any]) -> None:
         if "made" in message:
             if (made := self._by_number.get(message["made"])) is not None:
                 made.pid = message["pid"]
@@ -187,7 +187,7 @@ class ForkSandbox:
         parent.mark_gone(why)
         folders.remove(str(self._scratch(number)))
 
-    def _on_zygote_gone(self, zygote: Zygote) -> None:
+    def _on_zygote_gone(self, zygote: ZygoteHandle) -> None:
         """The kernel has killed the parents and children with it; the next run starts another."""
         for number in list(zygote.numbers):
             if number in self._by_number:
@@ -196,7 +196,7 @@ class ForkSandbox:
         if not self._stopped:
             log.warning("sandbox.zygote_gone")
 
-    async def _parent(self, scraper: Scraper, environment: Environment | None) -> ScraperParent:
+    async def _parent(self, scraper: Scraper, environment: Environment | None) -> ParentHandle:
         """The loaded parent of this version, started if need be. Raises LoadFailed or SandboxError."""
         name = f"{scraper.ref.digest} {environment.key}" if environment else scraper.ref.digest
         parent = self._parents.get(name)
@@ -214,7 +214,7 @@ class ForkSandbox:
         parent.loaded.result()
         return parent
 
-    async def _wait_loaded(self, parent: ScraperParent) -> None:
+    async def _wait_loaded(self, parent: ParentHandle) -> None:
         seconds = self._settings.load_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -222,10 +222,10 @@ class ForkSandbox:
         except TimeoutError:
             parent.condemn(ExitReason.TIMEOUT, f"the script took longer than {seconds:g} s to load; do less at import")
 
-    def _make_parent(self, name: str, scraper: Scraper, zygote: Zygote) -> ScraperParent:
+    def _make_parent(self, name: str, scraper: Scraper, zygote: ZygoteHandle) -> ParentHandle:
         number = next(self._numbers)
         folder = WORK_FOLDER if "root" in self._walls else str(self._scratch(number))
-        parent = ScraperParent(
+        parent = ParentHandle(
             number,
             name,
             scraper,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from scrapeyard.errors import SandboxError
 from scrapeyard.model import Environment, Limits
 from scrapeyard.sandbox.handles.child import Child
-from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ScraperParent
+from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
 from scrapeyard.sandbox.handles.session import Session, frame_room
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
 from scrapeyard.sandbox.watch import Watch
@@ -18,7 +18,7 @@ _CPU_SECONDS = 3600.0
 """Processor time of all items of one child; what one item may use is watched from outside."""
 _NUMBER_BITS = 52
 
-FindParent = Callable[[Environment | None], Awaitable[ScraperParent]]
+FindParent = Callable[[Environment | None], Awaitable[ParentHandle]]
 
 
 class ChildSeries:
@@ -77,7 +77,7 @@ class ChildSeries:
 class _Held:
     """The child at hand."""
 
-    def __init__(self, parent: ScraperParent, child: Child) -> None:
+    def __init__(self, parent: ParentHandle, child: Child) -> None:
         self.parent = parent
         self.child = child
         self._first_peak: float | None = None

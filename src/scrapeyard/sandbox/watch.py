@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scrapeyard.model import ExitReason, Limits
-from scrapeyard.sandbox.handles.parent import ScraperParent
+from scrapeyard.sandbox.handles.parent import ParentHandle
 from scrapeyard.sandbox.handles.session import Session
 from scrapeyard.sandbox.inside import folders
 
@@ -52,10 +52,10 @@ class Watch:
     """Holds the sessions and loading parents to look at."""
 
     def __init__(self) -> None:
-        self._sessions: dict[Session, tuple[Limits, ScraperParent]] = {}
-        self._parents: set[ScraperParent] = set()
+        self._sessions: dict[Session, tuple[Limits, ParentHandle]] = {}
+        self._parents: set[ParentHandle] = set()
 
-    def add(self, session: Session, limits: Limits, parent: ScraperParent) -> None:
+    def add(self, session: Session, limits: Limits, parent: ParentHandle) -> None:
         """Look at this run until it is removed."""
         self._sessions[session] = (limits, parent)
 
@@ -63,11 +63,11 @@ class Watch:
         """The run is over."""
         self._sessions.pop(session, None)
 
-    def add_parent(self, parent: ScraperParent) -> None:
+    def add_parent(self, parent: ParentHandle) -> None:
         """Look at this parent while it loads."""
         self._parents.add(parent)
 
-    def remove_parent(self, parent: ScraperParent) -> None:
+    def remove_parent(self, parent: ParentHandle) -> None:
         """The parent is gone."""
         self._parents.discard(parent)
 
@@ -85,7 +85,7 @@ class Watch:
                 if not parent.loaded.done() or tick % _PARENT_EVERY == 0:
                     self._look_at_parent(parent, tick)
 
-    def _look(self, session: Session, limits: Limits, parent: ScraperParent) -> None:
+    def _look(self, session: Session, limits: Limits, parent: ParentHandle) -> None:
         reading = read_process(session.child.pid)
         if reading is None:
             return
@@ -95,12 +95,12 @@ class Watch:
         if fault is not None:
             session.stop(*fault)
 
-    def _look_at_disk(self, session: Session, limits: Limits, parent: ScraperParent) -> None:
+    def _look_at_disk(self, session: Session, limits: Limits, parent: ParentHandle) -> None:
         used = folders.measure(parent.run_folder(session.child.slot)) + folders.unlinked(session.child.pid)
         if used > limits.disk_mb * _MB:
             session.stop(ExitReason.DISK_LIMIT, f"wrote more than {limits.disk_mb} MB of files; limits.disk_mb")
 
-    def _look_at_parent(self, parent: ScraperParent, tick: int) -> None:
+    def _look_at_parent(self, parent: ParentHandle, tick: int) -> None:
         """Whatever a parent does beyond loading and forking is the script's doing, and ends it."""
         reading = read_process(parent.pid)
         if reading is None:

@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.backend import Engines
-from scrapeyard.store.transaction import Ask, Phrasebook, Put, T, Work
+from scrapeyard.store.transaction import BulkInsert, Execute, StatementCache, T, Work
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 20.0
@@ -43,7 +43,7 @@ class Postgres:
         unknown = sorted(set(url.query) - _OPTIONS)
         if unknown:
             raise SettingsInvalid(f"database_url: unknown option {unknown[0]}; known are {', '.join(sorted(_OPTIONS))}")
-        self._phrases = Phrasebook(_DIALECT)
+        self._phrases = StatementCache(_DIALECT)
         self._settings: dict[str, Any] = {"application_name": url.query.get("application_name", "scrapeyard")}
         query = {name: value for name, value in url.query.items() if name in ("host", "port")}
         if "sslmode" in url.query:
@@ -67,8 +67,8 @@ class Postgres:
                     return end.value  # type: ignore[no-any-return]
                 answer = await self._do(connection, step)
 
-    async def _do(self, connection: AsyncConnection, step: Ask | Put) -> Any:
-        if isinstance(step, Put):
+    async def _do(self, connection: AsyncConnection, step: Execute | BulkInsert) -> Any:
+        if isinstance(step, BulkInsert):
             return await _put(connection, step)
         words, values = self._phrases.phrase(step)
         result = await connection.exec_driver_sql(words, values)
@@ -111,7 +111,7 @@ class _Reader:
         await self._engine.dispose()
 
 
-async def _put(connection: AsyncConnection, put: Put) -> int:
+async def _put(connection: AsyncConnection, put: BulkInsert) -> int:
     """One statement with an array for each column."""
     if not put.rows:
         return 0

@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.backend import Engines
-from scrapeyard.store.transaction import Ask, Phrasebook, Put, Script, T, Work
+from scrapeyard.store.transaction import BulkInsert, Execute, Script, StatementCache, T, Work
 
 BUSY_SECONDS: Final = 10.0
 _READERS: Final = 4
@@ -39,7 +39,7 @@ class Sqlite:
         if not url.database or url.database == ":memory:" or url.query:
             raise SettingsInvalid("database_url: name a file without options, as in sqlite:///scrapeyard.db")
         self._path = Path(url.database)
-        self._phrases = Phrasebook(sqlite.dialect(paramstyle="qmark"))
+        self._phrases = StatementCache(sqlite.dialect(paramstyle="qmark"))
         self._url = url.set(drivername="sqlite+aiosqlite")
 
     def open(self) -> Engines:
@@ -75,7 +75,7 @@ class Sqlite:
                 step = script.send(answer)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
-            if isinstance(step, Ask):
+            if isinstance(step, Execute):
                 answer = connection.execute(*self._phrases.phrase(step)).fetchall()
             else:
                 answer = _put(connection, step)
@@ -149,7 +149,7 @@ def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _put(connection: sqlite3.Connection, put: Put) -> int:
+def _put(connection: sqlite3.Connection, put: BulkInsert) -> int:
     if not put.rows:
         return 0
     marks = ", ".join("?" * len(put.table.c))

@@ -14,14 +14,14 @@ from sqlalchemy import ClauseElement, Dialect, Table
 T = TypeVar("T")
 
 
-class Ask(NamedTuple):
+class Execute(NamedTuple):
     """Run one statement. The script is given its rows, or an empty list when it returns none."""
 
     statement: ClauseElement
     given: Mapping[str, Any] = {}
 
 
-class Put(NamedTuple):
+class BulkInsert(NamedTuple):
     """Insert rows that hold a value for every column, in order, by the quickest way and whatever their number. Rows
     that are there already are left out; the script is given how many were not."""
 
@@ -29,19 +29,19 @@ class Put(NamedTuple):
     rows: Sequence[tuple[Any, ...]]
 
 
-Script = Generator[Ask | Put, Any, T]
+Script = Generator[Execute | BulkInsert, Any, T]
 Work = Callable[[], Script[T]]
 """Begins the script anew: it may be played again."""
 
 
-class Phrasebook:
+class StatementCache:
     """Statements in the words of one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._known: WeakKeyDictionary[ClauseElement, tuple[str, Sequence[str], dict[str, Any]]] = WeakKeyDictionary()
 
-    def phrase(self, ask: Ask) -> tuple[str, tuple[Any, ...]]:
+    def phrase(self, ask: Execute) -> tuple[str, tuple[Any, ...]]:
         """The text and its values, in their order."""
         known = self._known.get(ask.statement)
         if known is None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from scrapeyard.builtin import BUILTINS
 from scrapeyard.errors import SettingsInvalid
-from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.sources.folder import FolderSource
 from scrapeyard.repository.sources.git.source import GitSource
@@ -37,9 +37,9 @@ def make_catalogue(settings: Settings, home: Path | None = None) -> SourcedCatal
     )
 
 
-def make_terms(settings: Settings) -> Terms:
+def make_terms(settings: Settings) -> LoadTerms:
     """What the settings allow every scraper. Raises SettingsInvalid."""
-    return Terms(
+    return LoadTerms(
         ceiling=settings.limits.as_limits(),
         direct_network=settings.sandbox.direct_network,
         public_keys=read_public_keys(settings.repository.public_keys),

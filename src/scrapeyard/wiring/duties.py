@@ -7,7 +7,7 @@ from scrapeyard.dispatch.schedules.schedules import Schedules
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
@@ -25,18 +25,18 @@ async def start_schedules(
     recorder: Recorder,
     blobs: Blobs,
     catalogue: Catalogue,
-    intake: Intake,
+    intake: ItemImporter,
     up: Up,
 ) -> Schedules:
     """The duty that starts jobs and runs, by the gateway's own steps."""
-    from scrapeyard.gateway.jobs.service import JobDesk  # noqa: PLC0415
-    from scrapeyard.gateway.runs.admission import Lanes, Orders  # noqa: PLC0415
+    from scrapeyard.gateway.jobs.service import JobService  # noqa: PLC0415
+    from scrapeyard.gateway.runs.admission import Lanes, RunBuilder  # noqa: PLC0415
     from scrapeyard.gateway.runs.answers import Cancelling  # noqa: PLC0415 - a worker alone needs no web framework
     from scrapeyard.gateway.schedules.starting import TemplateStarter  # noqa: PLC0415
-    from scrapeyard.gateway.webhooks.schemas import Receivers  # noqa: PLC0415
+    from scrapeyard.gateway.webhooks.schemas import WebhookValidator  # noqa: PLC0415
 
     clock = time.time
-    desk = JobDesk(
+    desk = JobService(
         settings=settings, store=store, queue=queue, blobs=blobs, catalogue=catalogue, intake=intake, clock=clock
     )
     starter = TemplateStarter(
@@ -44,8 +44,8 @@ async def start_schedules(
         queue=queue,
         creation=desk.creation,
         control=desk.control,
-        orders=Orders(catalogue, Lanes(store, 10 * settings.worker.lease_seconds), settings.repository.default),
-        receivers=Receivers(settings.webhooks),
+        orders=RunBuilder(catalogue, Lanes(store, 10 * settings.worker.lease_seconds), settings.repository.default),
+        receivers=WebhookValidator(settings.webhooks),
         cancelling=Cancelling(store, queue, recorder),
         clock=clock,
     )

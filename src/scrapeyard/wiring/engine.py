@@ -22,7 +22,7 @@ from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.politeness.redis import RedisGate
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.proxies.stored import KeptPools
+from scrapeyard.engines.proxies.stored import StoredPools
 from scrapeyard.gateway.sites import service
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
@@ -66,7 +66,7 @@ async def start_engine(
     policies = SitePolicies(settings.sites, store, queue)
     await up(policies.start, policies.stop)
     pools = ProxyPools(settings.proxies.pools)
-    kept = KeptPools(store, settings.proxies.pools, pools, worker_id=worker_id)
+    kept = StoredPools(store, settings.proxies.pools, pools, worker_id=worker_id)
     await up(kept.start, kept.stop)
     meters = Meters(store)
     await up(meters.start, meters.stop)

@@ -18,14 +18,14 @@ from scrapeyard.engines.pipeline import Engine
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.inputs.follower import Following
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import Reading
 from scrapeyard.model import new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
-from scrapeyard.repository.catalogue.channels import MovedChannels
+from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.trust.secrets import Secrets
@@ -41,14 +41,14 @@ from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.duties import start_schedules, start_webhooks
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.worker.batches.batches import Batches, BatchParts
-from scrapeyard.worker.environments import Foresight, Preparer
+from scrapeyard.worker.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.runs.execute import Executor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scrapeyard.gateway.jobs.service import JobDesk
+    from scrapeyard.gateway.jobs.service import JobService
     from scrapeyard.gateway.server import GatewayServer
 
 log = get_log("wiring")
@@ -72,7 +72,7 @@ class _Base:
     worker_id: str
     """Empty: no worker is in this process."""
     engine: Engine
-    intake: Intake
+    intake: ItemImporter
 
 
 class Platform:
@@ -109,14 +109,14 @@ class Platform:
         stack, self._stack = self._stack, AsyncExitStack()
         await stack.aclose()
 
-    def job_desk(self) -> "JobDesk":
+    def job_desk(self) -> "JobService":
         """Jobs as a gateway serves them, for whoever has the platform in its own process; only after `start`."""
-        from scrapeyard.gateway.jobs.service import JobDesk  # noqa: PLC0415 - a worker alone needs no web framework
+        from scrapeyard.gateway.jobs.service import JobService  # noqa: PLC0415 - a worker alone needs no web framework
 
         base = self._base
         if base is None:
             raise RuntimeError("the platform was not started")
-        return JobDesk(
+        return JobService(
             settings=self.settings,
             store=base.store,
             queue=base.queue,
@@ -140,7 +140,7 @@ class Platform:
         catalogue = make_catalogue(settings, self._cache)
         await self._up(catalogue.start, catalogue.stop)
         if "gateway" not in self.roles:  # which follows moved channels by itself
-            moved = MovedChannels(store, queue, catalogue, "", time.time)
+            moved = ChannelOverrides(store, queue, catalogue, "", time.time)
             await self._up(moved.start, moved.stop)
         web = WebParts(settings)
         await web.start(self._up)
@@ -238,7 +238,7 @@ class Platform:
             sandbox=sandbox,
             executor=executor,
             batches=Batches(parts, base.worker_id, settings.worker.lease_seconds),
-            foresight=Foresight(base.catalogue, environments),
+            foresight=EnvironmentPrebuilder(base.catalogue, environments),
             traces=self._start_traces(),
         )
         await self._up(self.worker.start, self.worker.stop)
@@ -300,8 +300,8 @@ def make_blobs(settings: Settings) -> ObjectBlobs:
     return ObjectBlobs.in_folder(settings.data_dir.resolve() / "blobs")
 
 
-def _make_intake(store: SqlStore, blobs: ObjectBlobs, engine: Engine, catalogue: SourcedCatalogue) -> Intake:
-    return Intake(
+def _make_intake(store: SqlStore, blobs: ObjectBlobs, engine: Engine, catalogue: SourcedCatalogue) -> ItemImporter:
+    return ItemImporter(
         store=store, blobs=blobs, engine=engine, catalogue=catalogue, checker=InputChecker(), holder=new_id("intake")
     )
 

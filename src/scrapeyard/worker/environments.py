@@ -14,7 +14,7 @@ from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.slots import Seat
+from scrapeyard.worker.slots import SlotLease
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Preparer:
         self._environments = environments
         self._secrets = secrets
 
-    async def prepare(self, scraper: Scraper, seat: Seat | None) -> Prepared:
+    async def prepare(self, scraper: Scraper, seat: SlotLease | None) -> Prepared:
         """With a `seat`, a run that must wait for its packages leaves its slot to others.
 
         Raises ScraperInvalid, or Overloaded when too many runs wait, or this one has waited too long.
@@ -53,7 +53,7 @@ class Preparer:
             environment_ms=(time.perf_counter() - began) * 1000,
         )
 
-    async def _wait(self, scraper: Scraper, seat: Seat | None) -> Environment | None:
+    async def _wait(self, scraper: Scraper, seat: SlotLease | None) -> Environment | None:
         if seat is None:
             return await self._built(scraper)
         async with seat.left():
@@ -76,7 +76,7 @@ _TOLD = 300
 _WORDS = 300
 
 
-class Foresight:
+class EnvironmentPrebuilder:
     """Looks at the catalogue every second. What a call without a version would run is built ahead; older versions when
     they are called."""
 

@@ -15,7 +15,7 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("worker")
 
 
-class Standstill:
+class StallDetector:
     """After a standstill of a lease, runs held before it may be another's until the store was asked again.
 
     `look` must be called more often than every `lease_seconds`. A clock that stands still with the process hides it.
@@ -71,7 +71,7 @@ class Heartbeat:
         self._running = running
         self._stop_run = stop_run
         self._renew_more = renew_more
-        self._standstill = Standstill(lease_seconds)
+        self._standstill = StallDetector(lease_seconds)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property

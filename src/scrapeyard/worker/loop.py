@@ -28,7 +28,7 @@ from scrapeyard.model import (
 )
 from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.catalogue.refresh import Looks
+from scrapeyard.repository.catalogue.refresh import CoalescedRefresh
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.sandbox.port import Sandbox
 from scrapeyard.settings import WorkerSettings
@@ -37,10 +37,10 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.worker.batches.batches import Batches
-from scrapeyard.worker.environments import Foresight
+from scrapeyard.worker.environments import EnvironmentPrebuilder
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
 from scrapeyard.worker.runs.execute import Executor
-from scrapeyard.worker.slots import Outside, Seat, Slots, share_out
+from scrapeyard.worker.slots import ParkedRuns, SlotLease, Slots, share_out
 
 log = get_log("worker")
 _TAKE_SECONDS = 5.0
@@ -64,7 +64,7 @@ class Worker:
         sandbox: Sandbox,
         executor: Executor,
         batches: Batches,
-        foresight: Foresight,
+        foresight: EnvironmentPrebuilder,
         traces: TraceExporter | None = None,
     ) -> None:
         self.id = worker_id
@@ -79,8 +79,8 @@ class Worker:
         self._executor = executor
         self._batches = batches
         self._foresight = foresight
-        self._looks = Looks(self._look, self._looked)
-        self._outside = Outside()
+        self._looks = CoalescedRefresh(self._look, self._looked)
+        self._outside = ParkedRuns()
         self._traces = traces
         self._running: dict[str, asyncio.Task[None]] = {}
         self._deliveries: dict[str, Delivery] = {}
@@ -171,13 +171,13 @@ class Worker:
 
     def _begin(self, delivery: Delivery, share: Slots) -> None:
         if delivery.job_id:
-            self._batches.begin(delivery, share, Seat(delivery.run_id, share, self._outside))
+            self._batches.begin(delivery, share, SlotLease(delivery.run_id, share, self._outside))
             return
         if delivery.run_id in self._running or delivery.run_id in self._never_run:
             return
         share.hold(delivery.run_id)
         self._deliveries[delivery.run_id] = delivery
-        task = asyncio.create_task(self._handle(delivery, Seat(delivery.run_id, share, self._outside)))
+        task = asyncio.create_task(self._handle(delivery, SlotLease(delivery.run_id, share, self._outside)))
         self._running[delivery.run_id] = task
         task.add_done_callback(lambda _: self._free(delivery.run_id, share))
 
@@ -188,7 +188,7 @@ class Worker:
         self._lost.discard(run_id)
         share.free(run_id)
 
-    async def _handle(self, delivery: Delivery, seat: Seat) -> None:
+    async def _handle(self, delivery: Delivery, seat: SlotLease) -> None:
         if delivery.redelivered and not await self._claim(delivery):
             return
         run = self._begun(delivery)

@@ -72,7 +72,7 @@ class Slots:
             raise
 
 
-class Outside:
+class ParkedRuns:
     """The runs of one worker that wait outside its slots."""
 
     def __init__(self, most: int = MAX_OUTSIDE) -> None:
@@ -93,10 +93,10 @@ class Outside:
         self._runs.discard(run_id)
 
 
-class Seat:
+class SlotLease:
     """One run's slot."""
 
-    def __init__(self, run_id: str, share: Slots, outside: Outside) -> None:
+    def __init__(self, run_id: str, share: Slots, outside: ParkedRuns) -> None:
         self._run_id = run_id
         self._share = share
         self._outside = outside

@@ -11,16 +11,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from scrapeyard.errors import FetchFailed, Overloaded
 from scrapeyard.model import ExitReason
-from scrapeyard.worker.slots import Seat
+from scrapeyard.worker.slots import SlotLease
 
 IN_PLACE = 0.02
 """Seconds. Small, since runs that wait in place for a busy site fill the slots until each waits just so long."""
 
 
-class Pausing:
+class SiteWait:
     """The pauses of one run."""
 
-    def __init__(self, seat: Seat | None, seconds: float) -> None:
+    def __init__(self, seat: SlotLease | None, seconds: float) -> None:
         """`seconds` is what the run has left from now on. Without a seat every pause is slept in place."""
         self._seat = seat
         self._ends = time.monotonic() + seconds

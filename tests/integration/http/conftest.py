@@ -8,7 +8,7 @@ import pytest
 import trustme
 
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Way
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.model import Scraper
 from scrapeyard.settings import HttpSettings
 from scrapeyard.store.ports.runs import SessionStore
@@ -50,7 +50,7 @@ async def fetch(make_engine: Callable[..., WreqEngine]) -> Callable[..., Awaitab
     engine = make_engine()
     await engine.start()
 
-    async def fetch(url: str, *, scraper: Scraper | None = None, way: Way = PLAIN, **options: Any) -> FetchResponse:
+    async def fetch(url: str, *, scraper: Scraper | None = None, way: Route = PLAIN, **options: Any) -> FetchResponse:
         return await engine.fetch(FetchRequest(url=url, **options), Caller(scraper=scraper), way)
 
     return fetch

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ipaddress import IPv4Address
 from typing import Any
 
-from scrapeyard.engines.http.clients import Clients, Dress
+from scrapeyard.engines.http.clients import ClientIdentity, Clients
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
@@ -14,7 +14,7 @@ from tests.integration.http.stand import reason_of
 from tests.leaks import PATIENCE
 from tests.sites.site import Site, never, page
 
-CHROME = Dress(profile="chrome")
+CHROME = ClientIdentity(profile="chrome")
 
 
 async def test_only_so_many_are_in_flight(site: Site, make_engine: Callable[..., WreqEngine]) -> None:

@@ -13,7 +13,7 @@ import trustme
 
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.url import Address
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy, Way
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy, Route
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import failure_of, reason_of
 from tests.sites.proxy import LOGIN, PASSWORD, USER, plain_proxy, proxy
@@ -34,18 +34,18 @@ async def secure_site(tmp_path: Path) -> AsyncIterator[tuple[Site, Path]]:
         yield site, bundle
 
 
-def way(url: str) -> Way:
-    return Way(proxy=Proxy(url=url, name="home-1", proxy_class="residential"))
+def way(url: str) -> Route:
+    return Route(proxy=Proxy(url=url, name="home-1", proxy_class="residential"))
 
 
-Get = Callable[[str, Way], Any]
+Get = Callable[[str, Route], Any]
 
 
 @pytest.fixture
 def get(make_engine: Callable[..., WreqEngine], secure_site: tuple[Site, Path]) -> Get:
     engine = make_engine(ca_bundle=secure_site[1])
 
-    async def get(url: str, way: Way) -> FetchResponse:
+    async def get(url: str, way: Route) -> FetchResponse:
         return await engine.fetch(FetchRequest(url=url), Caller(), way)
 
     return get
@@ -148,7 +148,7 @@ async def test_what_the_site_does_behind_a_proxy_is_the_sites(
     "url", ["", "nonsense", "ftp://127.0.0.1:1", "http://", "http://a b:1", "socks4://127.0.0.1:1"]
 )
 async def test_a_proxy_that_is_none(get: Get, url: str) -> None:
-    chosen = Way(proxy=Proxy(url=url or "//", name="x"))
+    chosen = Route(proxy=Proxy(url=url or "//", name="x"))
     assert await reason_of(get("http://shop.test/", chosen)) is ExitReason.FETCH_PROXY
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from scrapeyard.engines.http.cookies import MAX_SESSION_BYTES, Cookie, MemorySessions, Sessions
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.port import Caller, FetchRequest, Way
+from scrapeyard.engines.port import Caller, FetchRequest, Route
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.model import ExitReason, FetchPolicy, Scraper, ScraperRef
 from scrapeyard.store.sql import SqlStore
@@ -24,8 +24,8 @@ def caller(scraper_id: str = "shop/product") -> Caller:
     return Caller(scraper=Scraper(ref=ScraperRef(id=scraper_id, version="1.0.0"), folder=None))
 
 
-async def get(engine: WreqEngine, url: str, who: Caller | None = None, way: Way | None = None, **options: Any) -> Any:
-    return await engine.fetch(FetchRequest(url=url, **options), who or caller(), way or Way())
+async def get(engine: WreqEngine, url: str, who: Caller | None = None, way: Route | None = None, **options: Any) -> Any:
+    return await engine.fetch(FetchRequest(url=url, **options), who or caller(), way or Route())
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ async def test_a_clearance_goes_to_its_site_alone_and_is_not_kept(site: Site, ma
         "/page": page(b"ok"),
     }
     agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
-    way = Way(cookies=(("cf", "1"),), user_agent=agent, headers=(("X-Clear", "yes"), ("Accept-Language", "ko")))
+    way = Route(cookies=(("cf", "1"),), user_agent=agent, headers=(("X-Clear", "yes"), ("Accept-Language", "ko")))
     engine = make_engine()
     await get(engine, site.url("/from", "shop.test"), way=way, session="me", headers={"accept-language": "de"})
     await get(engine, site.url("/page", "shop.test"), session="me")
@@ -172,7 +172,7 @@ async def test_which_profile_is_worn(
 ) -> None:
     site.routes["/"] = page(b"ok")
     who = Caller(policy=FetchPolicy(profile=policy))
-    await get(make_engine(), site.url("/"), who, Way(profile=way), profile=request_)
+    await get(make_engine(), site.url("/"), who, Route(profile=way), profile=request_)
     assert word in site.asked[0].headers["user-agent"]
 
 

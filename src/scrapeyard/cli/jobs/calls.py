@@ -16,7 +16,7 @@ _PACKED = ".gz"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class JobTerms:
     """A job, but for where its items come from. None and nothing: it was not said."""
 
     scraper: str | None = None

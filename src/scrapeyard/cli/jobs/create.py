@@ -25,7 +25,7 @@ from scrapeyard.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from scrapeyard.cli.jobs.calls import Origin, Terms
+    from scrapeyard.cli.jobs.calls import JobTerms, Origin
 
 _ROWS_SHOWN = 10
 Scraper = Annotated[
@@ -83,7 +83,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make a job and print its id: FILE.csv, FILE.jsonl, - (stdin), --urls, --items-url, --sitemap or --start-url."""
-    from scrapeyard.cli.jobs.calls import Origin, Terms
+    from scrapeyard.cli.jobs.calls import JobTerms, Origin
     from scrapeyard.errors import BadRequest
 
     origin = Origin(
@@ -100,7 +100,7 @@ def create(
         links=links,
         limit=limit,
     )
-    terms = Terms(
+    terms = JobTerms(
         scraper=scraper,
         name=name,
         owner=owner,
@@ -127,7 +127,7 @@ def create(
     _create(url, origin, terms, key, watch=watch, strict=strict, as_json=as_json)
 
 
-def _print_call(origin: "Origin", terms: "Terms") -> None:
+def _print_call(origin: "Origin", terms: "JobTerms") -> None:
     from scrapeyard.cli.output import show_json
     from scrapeyard.errors import BadRequest
 
@@ -137,7 +137,7 @@ def _print_call(origin: "Origin", terms: "Terms") -> None:
 
 
 def _create(
-    url: str, origin: "Origin", terms: "Terms", key: str | None, *, watch: bool, strict: bool, as_json: bool
+    url: str, origin: "Origin", terms: "JobTerms", key: str | None, *, watch: bool, strict: bool, as_json: bool
 ) -> None:
     from scrapeyard.cli.client import Server
     from scrapeyard.cli.jobs.documents import end
@@ -198,12 +198,12 @@ def append(
     as_json: AsJson = False,
 ) -> None:
     """Add items to a job that has not ended: FILE.csv, FILE.jsonl, - (stdin) or --urls. Those it has are left out."""
-    from scrapeyard.cli.jobs.calls import Origin, Terms
+    from scrapeyard.cli.jobs.calls import JobTerms, Origin
     from scrapeyard.cli.output import show_json
 
     origin = Origin(words=source or (), urls=urls)
     origin.check_appended()
-    terms = Terms(
+    terms = JobTerms(
         format=list_format,
         delimiter=delimiter,
         names=names,

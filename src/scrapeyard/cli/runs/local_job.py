@@ -19,7 +19,7 @@ from scrapeyard.dispatch.feeding.breaker import REASON as PAUSED_BY_BREAKER
 from scrapeyard.errors import BadRequest, ScrapeyardError
 from scrapeyard.gateway.jobs.calls import JobOptions
 from scrapeyard.gateway.jobs.create import Upload
-from scrapeyard.gateway.jobs.service import JobDesk
+from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs.admission import DEFAULT as LANE
 from scrapeyard.inputs.formats.lists import MAX_LIST
 from scrapeyard.inputs.spool import Summary
@@ -39,7 +39,7 @@ Show = Callable[[dict[str, Any]], None]
 class LocalJobs:
     """Runs jobs here. Use it through `open_jobs`."""
 
-    def __init__(self, desk: JobDesk) -> None:
+    def __init__(self, desk: JobService) -> None:
         self._desk = desk
 
     async def find(self, wanted: str) -> Scraper:

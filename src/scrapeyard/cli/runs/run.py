@@ -28,7 +28,7 @@ from scrapeyard.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from scrapeyard.cli.jobs.calls import Terms
+    from scrapeyard.cli.jobs.calls import JobTerms
     from scrapeyard.cli.runs.local import LocalYard
     from scrapeyard.model import Limits, LogLine, Outcome, Run, Scraper
     from scrapeyard.settings import LogSettings, Settings
@@ -76,13 +76,13 @@ def run(
     import asyncio
 
     from scrapeyard.cli.inputs import check_output
-    from scrapeyard.cli.jobs.calls import Terms
+    from scrapeyard.cli.jobs.calls import JobTerms
     from scrapeyard.cli.jobs.results import check_stdout, chosen_format
     from scrapeyard.cli.runs.run_file import FileRun, run_file
     from scrapeyard.settings import load
 
     overrides = {"repository": {"scrapers": scrapers}, "http": {"allow_private": allow_private or None}}
-    terms = Terms(
+    terms = JobTerms(
         policy=policy,
         rate=rate,
         format=list_format,
@@ -130,13 +130,13 @@ def _check_list(target: str, artifacts: Path | None, explain: bool) -> None:
         raise BadRequest("--artifacts and --explain go with a single run, not with --file")
 
 
-def _check_single(terms: "Terms", kind: str | None, strict: bool) -> None:
+def _check_single(terms: "JobTerms", kind: str | None, strict: bool) -> None:
     from dataclasses import replace
 
-    from scrapeyard.cli.jobs.calls import Terms
+    from scrapeyard.cli.jobs.calls import JobTerms
     from scrapeyard.errors import BadRequest
 
-    if replace(terms, given=None) != Terms() or kind is not None or strict:
+    if replace(terms, given=None) != JobTerms() or kind is not None or strict:
         raise BadRequest("--policy, --rate, --type, --strict and the options of lists go with --file")
 
 

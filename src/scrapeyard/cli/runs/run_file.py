@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import typer
 
 if TYPE_CHECKING:
-    from scrapeyard.cli.jobs.calls import Terms
+    from scrapeyard.cli.jobs.calls import JobTerms
     from scrapeyard.cli.runs.local_job import LocalJobs
     from scrapeyard.model.export import Export
     from scrapeyard.model.job import Job
@@ -23,7 +23,7 @@ class FileRun:
 
     target: str
     file: str
-    terms: "Terms"
+    terms: "JobTerms"
     pairs: list[str]
     timeout: float | None
     """Seconds for each item; None: the scraper's own limit."""

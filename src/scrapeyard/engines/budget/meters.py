@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import PLAIN, Caller, FetchBy, FetchRequest, FetchResponse, Way
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route, RoutedFetch
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed, ScrapeyardError
 from scrapeyard.model import ExitReason, new_id
@@ -132,7 +132,7 @@ class Meters:
 
 
 class Metered:
-    """A FetchBy around the client. Tells budgets and meters what was used up, and pools how their exits did.
+    """A RoutedFetch around the client. Tells budgets and meters what was used up, and pools how their exits did.
 
     An exit failed when the proxy is to blame (`fetch_proxy`), and did well when any answer came through it. Of other
     failures nothing is learnt about it.
@@ -140,7 +140,7 @@ class Metered:
 
     def __init__(
         self,
-        inner: FetchBy,
+        inner: RoutedFetch,
         *,
         budgets: Budgets,
         meters: Meters,
@@ -155,8 +155,8 @@ class Metered:
         self._sites = sites
         self._clock = clock
 
-    async def __call__(self, request: FetchRequest, caller: Caller, way: Way = PLAIN) -> FetchResponse:
-        """As `FetchBy`. Raises FetchFailed (`fetch_budget`) when the request must not begin."""
+    async def __call__(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
+        """As `RoutedFetch`. Raises FetchFailed (`fetch_budget`) when the request must not begin."""
         site = self._sites.of(parse_target(request.url).host)
         proxy_class = way.proxy.proxy_class if way.proxy else ""
         await self._budgets.begin(caller, proxy_class)
@@ -176,7 +176,7 @@ class Metered:
             await self._budgets.count(caller, proxy_class, requests=redirects, size=size, seconds=seconds)
         return response
 
-    def _meter(self, site: str, caller: Caller, way: Way, *, requests: int, failures: int, size: int) -> None:
+    def _meter(self, site: str, caller: Caller, way: Route, *, requests: int, failures: int, size: int) -> None:
         proxy = way.proxy
         self._meters.count(
             site=site,

@@ -5,7 +5,7 @@ import zlib
 import msgspec
 import zstandard
 
-from scrapeyard.engines.cache.port import KeptPage
+from scrapeyard.engines.cache.port import CachedPage
 
 FORMAT = b"sp1"
 """Begins every kept page; change it when the layout changes, and old pages become misses."""
@@ -17,7 +17,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
-    page: KeptPage
+    page: CachedPage
     """Without its body."""
     packed: bool
     body_bytes: int
@@ -31,7 +31,7 @@ class Unreadable(ValueError):
     """These bytes are not a kept page, or not one that was written whole."""
 
 
-def encode(page: KeptPage) -> bytes:
+def encode(page: CachedPage) -> bytes:
     """The body is compressed where that saves a tenth or more."""
     body = page.body
     packed = zstandard.ZstdCompressor().compress(body) if len(body) > _WORTH_BYTES else body
@@ -41,7 +41,7 @@ def encode(page: KeptPage) -> bytes:
     return FORMAT + zlib.crc32(data).to_bytes(_CHECK_BYTES, "big") + data
 
 
-def decode(data: bytes, max_bytes: int) -> KeptPage:
+def decode(data: bytes, max_bytes: int) -> CachedPage:
     """The reverse. Raises Unreadable; a body that says it is larger than `max_bytes` is not even unpacked."""
     start = len(FORMAT) + _CHECK_BYTES
     payload = memoryview(data)[start:]

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from scrapeyard.engines.cache.coding import Unreadable, decode, encode
 from scrapeyard.engines.cache.identity import url_digest
-from scrapeyard.engines.cache.port import KeptPage, PageKey, StoreStats
+from scrapeyard.engines.cache.port import CachedPage, PageKey, StoreStats
 from scrapeyard.errors import Unavailable
 from scrapeyard.telemetry.events import get_log
 
@@ -66,7 +66,7 @@ class DiskPages:
         if thread is not None:
             await asyncio.get_running_loop().run_in_executor(None, thread.shutdown)
 
-    async def get(self, key: PageKey) -> KeptPage | None:
+    async def get(self, key: PageKey) -> CachedPage | None:
         """One read; None also when the file is damaged, and then it is removed."""
         if key.id not in self._files:
             self._misses += 1
@@ -76,7 +76,7 @@ class DiskPages:
         self._hits += page is not None
         return page
 
-    async def put(self, key: PageKey, page: KeptPage) -> None:
+    async def put(self, key: PageKey, page: CachedPage) -> None:
         """Written beside and then renamed, so that no reader finds half a page."""
         if len(page.body) <= self._max_page and page.expires_at > self._clock():
             await self._quietly(self._write, key, page)
@@ -158,7 +158,7 @@ class DiskPages:
                 with suppress(OSError):
                     folder.rmdir()
 
-    def _read(self, key: PageKey) -> KeptPage | None:
+    def _read(self, key: PageKey) -> CachedPage | None:
         file = self._files.get(key.id)
         if file is None:
             return None
@@ -178,7 +178,7 @@ class DiskPages:
         self._files.move_to_end(key.id)
         return page
 
-    def _write(self, key: PageKey, page: KeptPage) -> None:
+    def _write(self, key: PageKey, page: CachedPage) -> None:
         data = encode(page)
         self._remove((key.id,))
         if len(data) > self._limit:

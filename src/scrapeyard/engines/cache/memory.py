@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from scrapeyard.engines.cache.identity import url_digest
-from scrapeyard.engines.cache.port import KeptPage, PageKey, StoreStats
+from scrapeyard.engines.cache.port import CachedPage, PageKey, StoreStats
 from scrapeyard.model import Invalidate
 
 
@@ -15,12 +15,12 @@ class MemoryPages:
     def __init__(self, limit_bytes: int, clock: Callable[[], float] = time.time) -> None:
         self._limit = limit_bytes
         self._clock = clock
-        self._pages: OrderedDict[str, tuple[PageKey, KeptPage, int]] = OrderedDict()
+        self._pages: OrderedDict[str, tuple[PageKey, CachedPage, int]] = OrderedDict()
         self._by_url: dict[str, set[str]] = {}
         self._by_site: dict[str, set[str]] = {}
         self._bytes = self._hits = self._misses = self._evicted = 0
 
-    def get(self, key: PageKey) -> KeptPage | None:
+    def get(self, key: PageKey) -> CachedPage | None:
         """A page whose time is not over. None: not here."""
         found = self._pages.get(key.id)
         if found is not None and found[1].expires_at <= self._clock():
@@ -33,7 +33,7 @@ class MemoryPages:
         self._pages.move_to_end(key.id)
         return found[1]
 
-    def put(self, key: PageKey, page: KeptPage) -> None:
+    def put(self, key: PageKey, page: CachedPage) -> None:
         """Keep a page, unless it alone is larger than the limit, or expired."""
         self._remove(key.id)
         size = page.size
@@ -47,7 +47,7 @@ class MemoryPages:
         self._by_site.setdefault(key.site, set()).add(key.id)
         self._bytes += size
 
-    def offer(self, key: PageKey, page: KeptPage) -> None:
+    def offer(self, key: PageKey, page: CachedPage) -> None:
         """Keep a page that comes from the shared tier, unless a newer one is here."""
         held = self._pages.get(key.id)
         if held is None or held[1].fetched_at <= page.fetched_at:

@@ -15,7 +15,7 @@ class PageKey(Struct, frozen=True, kw_only=True):
     site: str
 
 
-class KeptPage(Struct, frozen=True, kw_only=True):
+class CachedPage(Struct, frozen=True, kw_only=True):
     """An answer as it is kept. With `vary` it is no page but a signpost: each of several callers has a page of its own,
     under the key that `identity.variant` makes of these names."""
 
@@ -65,10 +65,10 @@ class PageStore(Protocol):
     async def stop(self) -> None:
         """Let go of everything held open. May be called twice."""
 
-    async def get(self, key: PageKey) -> KeptPage | None:
+    async def get(self, key: PageKey) -> CachedPage | None:
         """A page whose time is not over. None: not there, not readable, or the server is away; fetch it."""
 
-    async def put(self, key: PageKey, page: KeptPage) -> None:
+    async def put(self, key: PageKey, page: CachedPage) -> None:
         """Keep a page instead of what was kept under this key. One that is too large or expired is not kept."""
 
     async def drop(self, url: str) -> int:

@@ -17,7 +17,7 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from scrapeyard.engines.cache.coding import Unreadable, decode, encode
 from scrapeyard.engines.cache.identity import url_digest
-from scrapeyard.engines.cache.port import KeptPage, PageKey, StoreStats
+from scrapeyard.engines.cache.port import CachedPage, PageKey, StoreStats
 from scrapeyard.errors import Unavailable
 from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
 from scrapeyard.telemetry.events import get_log
@@ -97,7 +97,7 @@ class RedisPages:
         """Close the connection."""
         await self._link.stop()
 
-    async def get(self, key: PageKey) -> KeptPage | None:
+    async def get(self, key: PageKey) -> CachedPage | None:
         """One round trip."""
         touch: Command = ("ZADD", f"{self._prefix}:used", "XX", self._now_ms(), key.id)
         try:
@@ -112,7 +112,7 @@ class RedisPages:
         self._counts["misses" if page is None else "hits"] += 1
         return page
 
-    async def put(self, key: PageKey, page: KeptPage) -> None:
+    async def put(self, key: PageKey, page: CachedPage) -> None:
         """One round trip."""
         if len(page.body) > self._max_page or page.expires_at <= self._clock():
             return
@@ -167,7 +167,7 @@ class RedisPages:
         except LinkLost:
             return
 
-    async def _read(self, key: PageKey, data: bytes) -> KeptPage | None:
+    async def _read(self, key: PageKey, data: bytes) -> CachedPage | None:
         try:
             if len(data) > IN_THREAD_BYTES:
                 return await asyncio.to_thread(decode, data, self._max_page)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from scrapeyard.engines.cache.identity import CALLER
-from scrapeyard.engines.cache.port import KeptPage
+from scrapeyard.engines.cache.port import CachedPage
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.model.fetching import CacheMode
@@ -15,7 +15,7 @@ _CONDITIONS = frozenset({"range", "if-none-match", "if-modified-since", "if-matc
 """A script that sends one of these wants the site's own answer to it."""
 
 
-class Wish(Struct, frozen=True):
+class CacheDirective(Struct, frozen=True):
     """What one request wants. `max_age` 0: no kept page serves, but the answer is kept for others."""
 
     mode: CacheMode
@@ -24,7 +24,7 @@ class Wish(Struct, frozen=True):
     """The call or the scraper asked for kept pages, rather than a setting for all."""
 
 
-def wish_of(request: FetchRequest, caller: Caller, settings: CacheSettings) -> Wish | None:
+def directive_for(request: FetchRequest, caller: Caller, settings: CacheSettings) -> CacheDirective | None:
     """None: the cache has no part in this request.
 
     That is so when the mode is off; when neither the request, nor its policy, nor the setting lets a kept page serve
@@ -41,7 +41,7 @@ def wish_of(request: FetchRequest, caller: Caller, settings: CacheSettings) -> W
         return None
     if request.headers and not _CONDITIONS.isdisjoint(name.lower() for name in request.headers):
         return None
-    return Wish(mode, _max_age(request, caller, settings), asked > 0)
+    return CacheDirective(mode, _max_age(request, caller, settings), asked > 0)
 
 
 def _max_age(request: FetchRequest, caller: Caller, settings: CacheSettings) -> float:
@@ -63,7 +63,7 @@ _MAX_NAMES = 16
 _MAX_NAME = 64
 
 
-class Terms:
+class TtlRules:
     """How long pages are kept at most, by content type. Raises SettingsInvalid naming what cannot be read."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -90,15 +90,17 @@ class Terms:
         return 0.0
 
 
-class Keepable(Struct, frozen=True):
+class Storable(Struct, frozen=True):
     """An answer that is kept, and the names that decide who may have it."""
 
-    page: KeptPage
+    page: CachedPage
     vary: tuple[str, ...]
     """Empty: everyone who asks by the first key."""
 
 
-def keepable(response: FetchResponse, wish: Wish, terms: Terms, now: float, max_bytes: int) -> Keepable | None:
+def keepable(
+    response: FetchResponse, wish: CacheDirective, terms: TtlRules, now: float, max_bytes: int
+) -> Storable | None:
     """None: this answer is not kept."""
     if response.status not in KEPT_STATUSES or len(response.body) > max_bytes:
         return None
@@ -111,7 +113,7 @@ def keepable(response: FetchResponse, wish: Wish, terms: Terms, now: float, max_
     if response.status in _MISSING_STATUSES:
         seconds = min(seconds, MISSING_SECONDS)
     fetched_at = now - response.elapsed_ms / 1000
-    page = KeptPage(
+    page = CachedPage(
         url=response.url,
         status=response.status,
         headers=response.headers,
@@ -121,7 +123,7 @@ def keepable(response: FetchResponse, wish: Wish, terms: Terms, now: float, max_
         fetched_at=fetched_at,
         expires_at=fetched_at + seconds,
     )
-    return Keepable(page, vary) if page.expires_at > now else None
+    return Storable(page, vary) if page.expires_at > now else None
 
 
 def _vary(headers: Mapping[str, str], control: frozenset[str]) -> tuple[str, ...] | None:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from scrapeyard.engines.cache.port import KeptPage, PageKey, PageStore, StoreStats
+from scrapeyard.engines.cache.port import CachedPage, PageKey, PageStore, StoreStats
 from scrapeyard.telemetry.events import get_log
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ REST_SECONDS = 1.0
 MAX_LEFT_ALONE = 64
 
 
-class PatientPages:
+class TimeLimitedPages:
     """Wraps a PageStore. A fetch waits at most `seconds` for each step; a slow write goes on by itself."""
 
     def __init__(self, store: PageStore, seconds: float = PATIENCE_SECONDS) -> None:
@@ -44,13 +44,13 @@ class PatientPages:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
-    async def get(self, key: PageKey) -> KeptPage | None:
+    async def get(self, key: PageKey) -> CachedPage | None:
         """None also when it takes too long; then everyone gets None for a second."""
         if self._rests():
             return None
         return await self._briefly(self._store.get(key), None, rest=True)
 
-    async def put(self, key: PageKey, page: KeptPage) -> None:
+    async def put(self, key: PageKey, page: CachedPage) -> None:
         """Returns when it is kept or takes too long. With too many slow ones under way it is not kept."""
         if len(self._left_alone) < MAX_LEFT_ALONE:
             await self._briefly(self._store.put(key, page), None)
@@ -112,18 +112,18 @@ class PatientPages:
 FLUSH_SECONDS = 5.0
 
 
-class Behind:
+class WriteBackBuffer:
     """Pages that are not yet in the shared tier, at most `limit_bytes`; beyond it the oldest are not written."""
 
     def __init__(self, store: PageStore, limit_bytes: int) -> None:
         self._store = store
         self._limit = limit_bytes
-        self._waiting: OrderedDict[PageKey, KeptPage] = OrderedDict()
+        self._waiting: OrderedDict[PageKey, CachedPage] = OrderedDict()
         self._bytes = 0
         self._lost = 0
         self._writer: asyncio.Task[None] | None = None
 
-    def add(self, key: PageKey, page: KeptPage) -> None:
+    def add(self, key: PageKey, page: CachedPage) -> None:
         """Write this page soon. One that waits under the same key is not written."""
         self._take(key)
         self._waiting[key] = page

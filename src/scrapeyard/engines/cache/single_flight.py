@@ -24,7 +24,7 @@ class _Flight:
         self.failure: FetchFailed | None = None
 
 
-class Flights:
+class SingleFlight:
     """The fetches of one worker that others may wait for."""
 
     def __init__(self) -> None:

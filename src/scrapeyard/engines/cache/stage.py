@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from scrapeyard.engines.cache.forgetting import forget
 from scrapeyard.engines.cache.identity import flight_key, page_key, variant
 from scrapeyard.engines.cache.memory import MemoryPages
-from scrapeyard.engines.cache.port import KeptPage, PageKey, PageStore
-from scrapeyard.engines.cache.rules import Keepable, Terms, Wish, keepable, wish_of
-from scrapeyard.engines.cache.shared import Behind, PatientPages
-from scrapeyard.engines.cache.single_flight import Flights
+from scrapeyard.engines.cache.port import CachedPage, PageKey, PageStore
+from scrapeyard.engines.cache.rules import CacheDirective, Storable, TtlRules, directive_for, keepable
+from scrapeyard.engines.cache.shared import TimeLimitedPages, WriteBackBuffer
+from scrapeyard.engines.cache.single_flight import SingleFlight
 from scrapeyard.engines.http.checks import check_allowed
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.politeness.site import Sites
@@ -27,7 +27,7 @@ _OF_THE_ANSWER = frozenset({"content-length", "content-encoding", "content-type"
 """Headers that a 304 does not change: they describe a body that it does not have."""
 
 
-def with_validators(request: FetchRequest, page: KeptPage) -> FetchRequest | None:
+def with_validators(request: FetchRequest, page: CachedPage) -> FetchRequest | None:
     """The same request on the condition that the page has changed. None: nothing to compare it by.
 
     A page that was reached by redirects is asked for anew: its validators are those of another URL.
@@ -42,12 +42,12 @@ def with_validators(request: FetchRequest, page: KeptPage) -> FetchRequest | Non
     return replace(request, headers={**request.headers, **conditions}) if conditions else None
 
 
-def confirms(response: FetchResponse, page: KeptPage) -> bool:
+def confirms(response: FetchResponse, page: CachedPage) -> bool:
     """Whether the site says that the page stands. One that has begun to redirect may mean another page."""
     return response.status == 304 and response.url == page.url and not response.redirects
 
 
-def confirmed(page: KeptPage, response: FetchResponse) -> FetchResponse:
+def confirmed(page: CachedPage, response: FetchResponse) -> FetchResponse:
     """The kept page with the headers of the site's confirmation, as if it had been answered whole."""
     new = [(name, value) for name, value in response.headers if name.lower() not in _OF_THE_ANSWER]
     renewed = {name.lower() for name, _ in new}
@@ -62,7 +62,7 @@ def confirmed(page: KeptPage, response: FetchResponse) -> FetchResponse:
     )
 
 
-def _validator(page: KeptPage, wanted: str) -> str:
+def _validator(page: CachedPage, wanted: str) -> str:
     for name, value in page.headers:
         if name.lower() == wanted and len(value) <= _MAX_VALIDATOR and value.isprintable():
             return value
@@ -82,7 +82,7 @@ class _Errand(Struct, frozen=True):
 
     request: FetchRequest
     caller: Caller
-    wish: Wish
+    wish: CacheDirective
     key: PageKey
     began: float
 
@@ -103,20 +103,20 @@ class Cached:
         """Raises SettingsInvalid when `ttl_seconds` cannot be read."""
         self._inner = inner
         self._memory = memory
-        self._shared = PatientPages(shared)
+        self._shared = TimeLimitedPages(shared)
         self._settings = settings
         self._sites = sites
         self._clock = clock
-        self._terms = Terms(settings.ttl_seconds)
+        self._terms = TtlRules(settings.ttl_seconds)
         self._max_bytes = int(settings.max_page_mb * 2**20)
-        self._flights = Flights()
-        self._behind = Behind(shared, _BEHIND_BYTES)
+        self._flights = SingleFlight()
+        self._behind = WriteBackBuffer(shared, _BEHIND_BYTES)
         self._drops = 0
         """Counts invalidations: what was asked for before one is not kept after it."""
 
     async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
         """Get a page, kept or fetched. Raises FetchFailed."""
-        wish = wish_of(request, caller, self._settings)
+        wish = directive_for(request, caller, self._settings)
         if wish is None:
             return await self._inner(request, caller)
         began = time.perf_counter()
@@ -146,7 +146,7 @@ class Cached:
         await self._behind.flush()
         await self._shared.settle()
 
-    def _near(self, errand: _Errand) -> KeptPage | None:
+    def _near(self, errand: _Errand) -> CachedPage | None:
         if errand.wish.mode == "around":
             return None
         page = self._memory.get(errand.key)
@@ -154,9 +154,9 @@ class Cached:
             page = self._memory.get(variant(errand.key, page.vary, errand.request, errand.caller))
         return page if page is not None and not page.vary and self._permitted(page, errand) else None
 
-    async def _far(self, errand: _Errand) -> KeptPage | None:
+    async def _far(self, errand: _Errand) -> CachedPage | None:
         drops = self._drops
-        found: list[tuple[PageKey, KeptPage]] = []
+        found: list[tuple[PageKey, CachedPage]] = []
         key, page = errand.key, await self._shared.get(errand.key)
         if page is not None and page.vary:
             found.append((key, page))
@@ -170,10 +170,10 @@ class Cached:
                 self._memory.offer(key, each)
         return page if self._permitted(page, errand) else None
 
-    def _serves(self, page: KeptPage, errand: _Errand) -> bool:
+    def _serves(self, page: CachedPage, errand: _Errand) -> bool:
         return errand.wish.max_age > 0 and self._clock() - page.fetched_at <= errand.wish.max_age
 
-    def _permitted(self, page: KeptPage, errand: _Errand) -> bool:
+    def _permitted(self, page: CachedPage, errand: _Errand) -> bool:
         """Whether this request might have fetched it: no kept page leads round a scraper's limits."""
         limit = errand.request.max_bytes
         if limit is not None and len(page.body) > limit:
@@ -188,7 +188,7 @@ class Cached:
             return False
         return True
 
-    def _served(self, page: KeptPage, errand: _Errand) -> FetchResponse:
+    def _served(self, page: CachedPage, errand: _Errand) -> FetchResponse:
         return FetchResponse(
             url=page.url,
             status=page.status,
@@ -201,7 +201,7 @@ class Cached:
             way=WAY,
         )
 
-    async def _join(self, errand: _Errand, page: KeptPage | None) -> FetchResponse:
+    async def _join(self, errand: _Errand, page: CachedPage | None) -> FetchResponse:
         name = flight_key(errand.key, errand.request, errand.caller)
         while errand.wish.max_age > 0 and self._flights.busy(name):
             landed = await self._flights.wait(name)
@@ -214,7 +214,7 @@ class Cached:
             return replace(landed, elapsed_ms=waited, bytes_received=0, age_seconds=age, way=WAY, proxy_class="")
         return await self._flights.lead(name, lambda: self._alone(name, errand, page))
 
-    async def _alone(self, name: str, errand: _Errand, page: KeptPage | None) -> FetchResponse:
+    async def _alone(self, name: str, errand: _Errand, page: CachedPage | None) -> FetchResponse:
         """Fetch, unless another worker does at this moment and its page comes soon."""
         claimed = await self._shared.claim(name, CLAIM_SECONDS)
         until = time.monotonic() + min(OTHERS_SECONDS, errand.request.timeout_seconds or OTHERS_SECONDS)
@@ -230,7 +230,7 @@ class Cached:
             if claimed:
                 await self._shared.release(name)
 
-    async def _obtain(self, errand: _Errand, page: KeptPage | None) -> FetchResponse:
+    async def _obtain(self, errand: _Errand, page: CachedPage | None) -> FetchResponse:
         drops = self._drops
         response = await self._ask(errand, page)
         kept = keepable(response, errand.wish, self._terms, self._clock(), self._max_bytes)
@@ -238,7 +238,7 @@ class Cached:
             await self._keep(errand, kept)
         return response
 
-    async def _ask(self, errand: _Errand, page: KeptPage | None) -> FetchResponse:
+    async def _ask(self, errand: _Errand, page: CachedPage | None) -> FetchResponse:
         conditional = None if page is None else with_validators(errand.request, page)
         if page is None or conditional is None:
             return await self._inner(errand.request, errand.caller)
@@ -247,16 +247,16 @@ class Cached:
             return confirmed(page, response)
         return response if response.status != 304 else await self._inner(errand.request, errand.caller)
 
-    async def _keep(self, errand: _Errand, kept: Keepable) -> None:
+    async def _keep(self, errand: _Errand, kept: Storable) -> None:
         key, page = errand.key, kept.page
         if kept.vary:
             await self._write(
-                errand, key, KeptPage(fetched_at=page.fetched_at, expires_at=page.expires_at, vary=kept.vary)
+                errand, key, CachedPage(fetched_at=page.fetched_at, expires_at=page.expires_at, vary=kept.vary)
             )
             key = variant(key, kept.vary, errand.request, errand.caller)
         await self._write(errand, key, page)
 
-    async def _write(self, errand: _Errand, key: PageKey, page: KeptPage) -> None:
+    async def _write(self, errand: _Errand, key: PageKey, page: CachedPage) -> None:
         if errand.wish.mode != "around":
             self._memory.put(key, page)
         if errand.wish.mode == "back":
@@ -265,7 +265,7 @@ class Cached:
             await self._shared.put(key, page)
 
 
-def _newer(one: KeptPage | None, other: KeptPage | None) -> KeptPage | None:
+def _newer(one: CachedPage | None, other: CachedPage | None) -> CachedPage | None:
     if one is None or other is None:
         return one or other
     return one if one.fetched_at >= other.fetched_at else other

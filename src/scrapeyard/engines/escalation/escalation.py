@@ -8,11 +8,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.engines.blocks import Block, recognise
-from scrapeyard.engines.escalation.planner import NO_POOL, SOLVER_COST, Doubts, Ladder, Pools, Rung
+from scrapeyard.engines.escalation.planner import (
+    NO_POOL,
+    SOLVER_COST,
+    Pools,
+    RouteOption,
+    RoutePlanner,
+    SoftBlockHistory,
+)
 from scrapeyard.engines.escalation.port import Remembered, WayMemory
 from scrapeyard.engines.escalation.report import Report
-from scrapeyard.engines.escalation.solving import Clearing, Order
-from scrapeyard.engines.port import Caller, FetchBy, FetchRequest, FetchResponse, Keep, Proxy, Way
+from scrapeyard.engines.escalation.solving import ChallengeSolver, SolveOrder
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Keep, Proxy, Route, RoutedFetch
 from scrapeyard.engines.solver.port import Clearance
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -27,23 +34,23 @@ _SKIPPED = (ExitReason.FETCH_PROXY, ExitReason.FETCH_BUDGET)
 """Failures of a way and not of the site: the next may do. A budget may bind one class of proxies only."""
 
 
-class Gear(Struct, frozen=True, kw_only=True):
+class EscalationDeps(Struct, frozen=True, kw_only=True):
     """What every climb uses."""
 
-    inner: FetchBy
+    inner: RoutedFetch
     settings: EscalationSettings
     memory: WayMemory
     pools: Pools
-    ladder: Ladder
-    clearing: Clearing | None
-    doubts: Doubts
+    ladder: RoutePlanner
+    clearing: ChallengeSolver | None
+    doubts: SoftBlockHistory
     clock: Callable[[], float]
 
 
-class Climb:
+class Escalation:
     """Tries one way after another."""
 
-    def __init__(self, gear: Gear, request: FetchRequest, caller: Caller, *, site: str, host: str) -> None:
+    def __init__(self, gear: EscalationDeps, request: FetchRequest, caller: Caller, *, site: str, host: str) -> None:
         self._gear = gear
         self._request = request
         self._caller = caller
@@ -77,10 +84,10 @@ class Climb:
         rungs = self._gear.ladder.rungs(self._request, self._caller, known)
         return await self._up(tuple(rung for rung in rungs if rung != first), tried=first)
 
-    async def _up(self, ladder: tuple[Rung, ...], tried: Rung | None = None) -> FetchResponse:
+    async def _up(self, ladder: tuple[RouteOption, ...], tried: RouteOption | None = None) -> FetchResponse:
         """`tried` was tried before the first of these; None: nothing was."""
         rungs, left, rung = deque(ladder), self._gear.settings.max_ways - (tried is not None), tried
-        again = set[Rung]()
+        again = set[RouteOption]()
         while left > 0 and self._goes_on():
             # Another exit of the same pool is cheaper than the next pool, and no other way: it does not count.
             if rung is not None and rung not in again and self._may_repeat():
@@ -98,10 +105,10 @@ class Climb:
     def _may_repeat(self) -> bool:
         return self._report.proxy_failed and self._gear.ladder.escalates(self._caller)
 
-    async def _plain(self, rung: Rung) -> FetchResponse | None:
+    async def _plain(self, rung: RouteOption) -> FetchResponse | None:
         """None: blocked, or the way itself failed."""
         try:
-            way = Way(profile=rung.profile, proxy=self._exit(rung))
+            way = Route(profile=rung.profile, proxy=self._exit(rung))
             response = await self._gear.inner(self._timed(), self._caller, way)
         except FetchFailed as error:
             if error.reason not in _SKIPPED or (error.reason is ExitReason.FETCH_BUDGET and self._report.is_empty):
@@ -127,7 +134,7 @@ class Climb:
             await self._lose(clearance)
         return page
 
-    async def _solved(self, rung: Rung) -> FetchResponse | None:
+    async def _solved(self, rung: RouteOption) -> FetchResponse | None:
         """By a clearance, which proves itself at once and brings the page as the site sends it; else the page that the
         solver's browser saw."""
         if self._gear.clearing is None or self._request.method.upper() not in ("GET", "HEAD"):
@@ -232,7 +239,7 @@ class Climb:
             return self._request
         return replace(self._request, timeout_seconds=max(_LEAST_SECONDS, self._seconds_left()))
 
-    def _exit(self, rung: Rung) -> Proxy | None:
+    def _exit(self, rung: RouteOption) -> Proxy | None:
         if rung.pool == NO_POOL:
             return None
         policy = self._caller.policy
@@ -243,8 +250,8 @@ class Climb:
         """For a clearance that all may use, nothing of the script's own is handed to the solver."""
         return FetchRequest(url=self._request.url, max_bytes=self._request.max_bytes)
 
-    def _order(self, rung: Rung, request: FetchRequest) -> Order:
-        return Order(
+    def _order(self, rung: RouteOption, request: FetchRequest) -> SolveOrder:
+        return SolveOrder(
             site=self._site,
             host=self._host,
             pool="" if rung.pool == NO_POOL else rung.pool,
@@ -261,4 +268,4 @@ async def _whole(body: bytes) -> AsyncIterator[bytes]:
 
 
 def _solver_name(pool: str) -> str:
-    return Rung(kind="solver", pool=pool or NO_POOL).name
+    return RouteOption(kind="solver", pool=pool or NO_POOL).name

@@ -15,7 +15,7 @@ _SECONDS = 3600.0
 _MAX_SITES = 10_000
 
 
-class Doubts:
+class SoftBlockHistory:
     """Counts, for each site, how often other ways were tried on a mere suspicion and changed nothing."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -64,7 +64,7 @@ class Pools(Protocol):
         """An exit. Raises FetchFailed (`fetch_proxy`) when there is no such pool."""
 
 
-class Rung(Struct, frozen=True, kw_only=True):
+class RouteOption(Struct, frozen=True, kw_only=True):
     """One way, before an exit is chosen for it."""
 
     kind: Kind
@@ -80,7 +80,7 @@ class Rung(Struct, frozen=True, kw_only=True):
         return face if self.pool == NO_POOL else f"{face} via {self.pool}"
 
 
-class Ladder:
+class RoutePlanner:
     """Makes the rungs for a request. What the request or its policy fixes is the same on all of them."""
 
     def __init__(
@@ -98,46 +98,46 @@ class Ladder:
         asked = caller.policy.escalate
         return self._settings.enabled if asked is None else asked
 
-    def first(self, request: FetchRequest, caller: Caller) -> Rung:
+    def first(self, request: FetchRequest, caller: Caller) -> RouteOption:
         """What is tried where nothing is known of the site."""
         pool = request.proxy or caller.policy.proxy or self._default_pool
         profile = request.profile or caller.policy.profile or self._profile
-        return Rung(kind="first", profile=profile, pool=pool, cost=self._cost(pool))
+        return RouteOption(kind="first", profile=profile, pool=pool, cost=self._cost(pool))
 
-    def rungs(self, request: FetchRequest, caller: Caller, known: Remembered) -> tuple[Rung, ...]:
+    def rungs(self, request: FetchRequest, caller: Caller, known: Remembered) -> tuple[RouteOption, ...]:
         """The best first, at most `max_ways`. One rung where nothing may be escalated."""
         every = self._every(request, caller)
         if not self.escalates(caller):
             return order(every, known)[:1]
         return order(trim(every, self._settings.max_ways), known)
 
-    def solving(self, request: FetchRequest, caller: Caller) -> Rung:
+    def solving(self, request: FetchRequest, caller: Caller) -> RouteOption:
         """The solver, by the request's own exit."""
         first = self.first(request, caller)
-        return Rung(kind="solver", pool=first.pool, cost=SOLVER_COST + first.cost)
+        return RouteOption(kind="solver", pool=first.pool, cost=SOLVER_COST + first.cost)
 
-    def _every(self, request: FetchRequest, caller: Caller) -> tuple[Rung, ...]:
+    def _every(self, request: FetchRequest, caller: Caller) -> tuple[RouteOption, ...]:
         first = self.first(request, caller)
         found = [first, *self._profiles(request, caller, first), *self._tiers(request, caller, first)]
         if self._solver and request.engine != "http" and self.escalates(caller):
             found.append(self.solving(request, caller))
         return tuple(found)
 
-    def _profiles(self, request: FetchRequest, caller: Caller, first: Rung) -> list[Rung]:
+    def _profiles(self, request: FetchRequest, caller: Caller, first: RouteOption) -> list[RouteOption]:
         if request.profile or caller.policy.profile:
             return []
         others = [profile for profile in self._settings.profiles if profile != first.profile]
         return [
-            Rung(kind="profile", profile=profile, pool=first.pool, cost=first.cost + _PROFILE_COST * place)
+            RouteOption(kind="profile", profile=profile, pool=first.pool, cost=first.cost + _PROFILE_COST * place)
             for place, profile in enumerate(others, 1)
         ]
 
-    def _tiers(self, request: FetchRequest, caller: Caller, first: Rung) -> list[Rung]:
+    def _tiers(self, request: FetchRequest, caller: Caller, first: RouteOption) -> list[RouteOption]:
         if request.proxy or caller.policy.proxy:
             return []
         names = [pool.name for pool in self._pools.tiers]
         dearer = names[names.index(first.pool) + 1 :] if first.pool in names else names
-        return [Rung(kind="tier", profile=first.profile, pool=name, cost=self._cost(name)) for name in dearer]
+        return [RouteOption(kind="tier", profile=first.profile, pool=name, cost=self._cost(name)) for name in dearer]
 
     def _cost(self, pool_name: str) -> float:
         if pool_name == NO_POOL:
@@ -146,7 +146,7 @@ class Ladder:
         return next((_CLASS_COST[pool.proxy_class] for pool in found), 1.0)
 
 
-def trim(rungs: Sequence[Rung], most: int) -> tuple[Rung, ...]:
+def trim(rungs: Sequence[RouteOption], most: int) -> tuple[RouteOption, ...]:
     """The first so many, but one of each kind before two of any: a fourth browser helps less than a first proxy."""
     left = list(rungs)
     for kind in ("profile", "tier"):
@@ -157,7 +157,7 @@ def trim(rungs: Sequence[Rung], most: int) -> tuple[Rung, ...]:
     return tuple(left[:most])
 
 
-def order(rungs: Sequence[Rung], known: Remembered) -> tuple[Rung, ...]:
+def order(rungs: Sequence[RouteOption], known: Remembered) -> tuple[RouteOption, ...]:
     """What worked lately first, the cheapest of it; then what nobody tried; last what failed lately.
 
     The first rung of all is the cheapest there is, so it is tried again as soon as its failures have faded.
@@ -169,7 +169,7 @@ def order(rungs: Sequence[Rung], known: Remembered) -> tuple[Rung, ...]:
     return tuple(rung for _, _, rung in sorted(ranked, key=lambda each: each[:2]))
 
 
-def _rank(rung: Rung, tried: Tried | None) -> tuple[int, float]:
+def _rank(rung: RouteOption, tried: Tried | None) -> tuple[int, float]:
     if tried is None or not tried.is_known:
         return (0, rung.cost) if rung.kind == "first" else (1, 0.0)
     return (0, rung.cost) if tried.works else (2, rung.cost)

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.engines.blocks import Block
-from scrapeyard.engines.escalation.planner import Doubts
+from scrapeyard.engines.escalation.planner import SoftBlockHistory
 from scrapeyard.engines.port import FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -35,7 +35,7 @@ class _Try(Struct, frozen=True, kw_only=True):
 class Report:
     """The tries of one fetch, in order."""
 
-    def __init__(self, site: str, doubts: Doubts) -> None:
+    def __init__(self, site: str, doubts: SoftBlockHistory) -> None:
         self._site = site
         self._doubts = doubts
         self._tries: list[_Try] = []

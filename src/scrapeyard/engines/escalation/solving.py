@@ -34,7 +34,7 @@ class Cleared(Struct, frozen=True, kw_only=True):
     """What the solver's browser saw, for the one whose page it is; None: another's page was solved."""
 
 
-class Order(Struct, frozen=True, kw_only=True):
+class SolveOrder(Struct, frozen=True, kw_only=True):
     """One fetch that wants a clearance."""
 
     site: str
@@ -48,7 +48,7 @@ class Order(Struct, frozen=True, kw_only=True):
     """Clearances that failed this fetch already."""
 
 
-class Clearing:
+class ChallengeSolver:
     """Hands out clearances, and has them made. One per worker."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Clearing:
             flight.cancel()
         await asyncio.gather(*flights, return_exceptions=True)
 
-    async def clear(self, order: Order) -> Cleared:
+    async def clear(self, order: SolveOrder) -> Cleared:
         """A clearance that holds, or the page itself. Raises FetchFailed as the solver does."""
         while True:
             held = await self._held(order)
@@ -94,14 +94,14 @@ class Clearing:
             if (cleared := self._cleared(order, outcome, ours=ours)) is not None:
                 return cleared
 
-    async def open(self, order: Order) -> FetchResponse:
+    async def open(self, order: SolveOrder) -> FetchResponse:
         """The page as the solver's browser sees it, for this fetch alone. A clearance that comes of it is kept."""
         solved = await self._paid(order)
         if solved.clearance is not None:
             await self._memory.keep(order.site, solved.clearance)
         return solved.response
 
-    def _cleared(self, order: Order, outcome: Solved | Clearance, *, ours: bool) -> Cleared | None:
+    def _cleared(self, order: SolveOrder, outcome: Solved | Clearance, *, ours: bool) -> Cleared | None:
         """None: what another solved is of no use here."""
         clearance = outcome.clearance if isinstance(outcome, Solved) else outcome
         if clearance is not None and not self._serves(order, clearance):
@@ -110,7 +110,7 @@ class Clearing:
             return Cleared(clearance=clearance, page=outcome.response)
         return Cleared(clearance=clearance) if clearance is not None else None
 
-    def _take_off(self, key: tuple[str, str], order: Order) -> None:
+    def _take_off(self, key: tuple[str, str], order: SolveOrder) -> None:
         """The flight is a task of its own: others wait for it when the one who began it is cancelled."""
         flight = asyncio.create_task(self._fly(key, order), name=f"solve {order.site}")
         self._flights[key] = flight
@@ -122,7 +122,7 @@ class Clearing:
 
         flight.add_done_callback(land)
 
-    async def _fly(self, key: tuple[str, str], order: Order) -> Solved | Clearance:
+    async def _fly(self, key: tuple[str, str], order: SolveOrder) -> Solved | Clearance:
         until = asyncio.get_running_loop().time() + order.seconds
         while not await self._memory.claim(*key, order.seconds + _CLAIM_GRACE_SECONDS):
             held = await self._held(order)
@@ -137,7 +137,7 @@ class Clearing:
         finally:
             await self._memory.release(*key)
 
-    async def _solve(self, key: tuple[str, str], order: Order) -> Solved:
+    async def _solve(self, key: tuple[str, str], order: SolveOrder) -> Solved:
         began = self._clock()
         try:
             solved = await self._paid(order)
@@ -152,7 +152,7 @@ class Clearing:
         log.info("solver.solved", site=order.site, exit=order.pool, seconds=round(self._clock() - began, 1))
         return solved
 
-    async def _paid(self, order: Order) -> Solved:
+    async def _paid(self, order: SolveOrder) -> Solved:
         proxy_class = order.proxy.proxy_class if order.proxy else ""
         if self._budgets is not None:
             await self._budgets.begin(order.caller, proxy_class)
@@ -166,11 +166,11 @@ class Clearing:
                 seconds = time.perf_counter() - began
                 await self._budgets.count(order.caller, proxy_class, size=size, seconds=seconds)
 
-    async def _held(self, order: Order) -> Clearance | None:
+    async def _held(self, order: SolveOrder) -> Clearance | None:
         known = await self._memory.recall(order.site, fresh=True)
         return next((each for each in known.clearances if self._serves(order, each)), None)
 
-    def _serves(self, order: Order, clearance: Clearance) -> bool:
+    def _serves(self, order: SolveOrder, clearance: Clearance) -> bool:
         same = clearance.pool == order.pool and clearance.id not in order.not_these
         return same and clearance.fits(order.host, self._clock())
 
@@ -187,6 +187,6 @@ class Clearing:
         self._rests[key] = (self._clock() + REST_SECONDS, again)
 
 
-def _waited(order: Order) -> FetchFailed:
+def _waited(order: SolveOrder) -> FetchFailed:
     message = f"another worker has been solving {order.site} for {order.seconds:g} s; try again later"
     return FetchFailed(ExitReason.FETCH_TIMEOUT, message)

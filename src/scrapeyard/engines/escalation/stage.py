@@ -4,18 +4,18 @@ import time
 from collections.abc import Callable
 
 from scrapeyard.engines.budget.stage import Budgets
-from scrapeyard.engines.escalation.escalation import Climb, Gear
-from scrapeyard.engines.escalation.planner import Doubts, Ladder, Pools
+from scrapeyard.engines.escalation.escalation import Escalation, EscalationDeps
+from scrapeyard.engines.escalation.planner import Pools, RoutePlanner, SoftBlockHistory
 from scrapeyard.engines.escalation.port import WayMemory
-from scrapeyard.engines.escalation.solving import Clearing
+from scrapeyard.engines.escalation.solving import ChallengeSolver
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import Caller, FetchBy, FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, RoutedFetch
 from scrapeyard.engines.solver.port import Solver, host_of
 from scrapeyard.settings import EscalationSettings
 
 
 class Ways:
-    """A Fetch around a FetchBy. One per worker.
+    """A Fetch around a RoutedFetch. One per worker.
 
     A site's answer that is a refusal without doubt raises FetchFailed (`fetch_blocked`, `fetch_captcha`) when no way
     that policy allows helped, with what was tried in `details["tried"]`. A doubtful one (a plain 403) is handed out as
@@ -24,7 +24,7 @@ class Ways:
 
     def __init__(
         self,
-        inner: FetchBy,
+        inner: RoutedFetch,
         settings: EscalationSettings,
         *,
         memory: WayMemory,
@@ -40,15 +40,15 @@ class Ways:
         self._memory = memory
         self._sites = sites
         self._solver = solver
-        self._clearing = Clearing(solver, memory, budgets=budgets, clock=clock) if solver else None
-        self._gear = Gear(
+        self._clearing = ChallengeSolver(solver, memory, budgets=budgets, clock=clock) if solver else None
+        self._gear = EscalationDeps(
             inner=inner,
             settings=settings,
             memory=memory,
             pools=pools,
-            ladder=Ladder(settings, pools, profile=profile, default_pool=default_pool, solver=solver is not None),
+            ladder=RoutePlanner(settings, pools, profile=profile, default_pool=default_pool, solver=solver is not None),
             clearing=self._clearing,
-            doubts=Doubts(clock),
+            doubts=SoftBlockHistory(clock),
             clock=clock,
         )
 
@@ -69,7 +69,7 @@ class Ways:
     async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
         """As `Fetch`."""
         host = host_of(request.url)
-        return await Climb(self._gear, request, caller, site=self._sites.of(host), host=host).go()
+        return await Escalation(self._gear, request, caller, site=self._sites.of(host), host=host).go()
 
     async def forget(self, site: str) -> None:
         """Begin anew with a site."""

@@ -94,7 +94,7 @@ _UNUSABLE: tuple[type[Exception], ...] = (ValueError, *WREQ_ERRORS)
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
-class Dress(Struct, frozen=True, kw_only=True):
+class ClientIdentity(Struct, frozen=True, kw_only=True):
     """What tells one client to a host from another."""
 
     profile: str
@@ -117,7 +117,7 @@ class Clients:
     def __init__(self, settings: HttpSettings, *, size: int = 512) -> None:
         """Raises SettingsInvalid when the profile is unknown or the CA bundle cannot be used."""
         self._size = size
-        self._made: OrderedDict[tuple[str, frozenset[Address], Dress], Client] = OrderedDict()
+        self._made: OrderedDict[tuple[str, frozenset[Address], ClientIdentity], Client] = OrderedDict()
         self._config = _config(settings)
         self._bundle = settings.ca_bundle
         try:
@@ -125,7 +125,7 @@ class Clients:
         except ValueError as error:
             raise SettingsInvalid(f"http.profile: {error}") from None
 
-    def get(self, host: str, addresses: tuple[Address, ...], dress: Dress) -> Client:
+    def get(self, host: str, addresses: tuple[Address, ...], dress: ClientIdentity) -> Client:
         """The client for a host whose addresses were checked. Without a proxy it connects nowhere else under that name.
 
         Raises ValueError for an unknown profile or a certificate that is none, FetchFailed for a proxy that is none.
@@ -147,7 +147,7 @@ class Clients:
             client.close()
         self._made.clear()
 
-    def _make(self, host: str, addresses: tuple[Address, ...], dress: Dress) -> Client:
+    def _make(self, host: str, addresses: tuple[Address, ...], dress: ClientIdentity) -> Client:
         dns = DnsOptions()
         dns.add_resolve(host, addresses)
         config: ClientConfig = {**self._config, "dns_options": dns}

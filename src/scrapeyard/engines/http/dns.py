@@ -21,7 +21,7 @@ async def system_resolve(host: str, port: int) -> list[Address]:
     return list(dict.fromkeys(ip_address(info[4][0]) for info in found))
 
 
-class Names:
+class DnsCache:
     """A small cache in front of a resolver. Failures are not kept.
 
     A resolution outlives the caller that asked for it, so that one impatient caller does not spoil it for the others.

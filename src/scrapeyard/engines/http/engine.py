@@ -14,15 +14,15 @@ import time
 from wreq import Client
 
 from scrapeyard.engines.http.checks import Hop, check_certificate, first_hop, keep_limit, page_limit, time_limit
-from scrapeyard.engines.http.clients import Clients, Dress, profile_of
+from scrapeyard.engines.http.clients import ClientIdentity, Clients, profile_of
 from scrapeyard.engines.http.cookies import Cookie, Jar, MemorySessions, Sessions
-from scrapeyard.engines.http.dns import Names, Resolve, system_resolve
+from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
 from scrapeyard.engines.http.guard import Guard
-from scrapeyard.engines.http.hops import Terms, Walk
+from scrapeyard.engines.http.hops import HopLoop, RequestTerms
 from scrapeyard.engines.http.timeouts import Deadlines
 from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.politeness.site import Sites
-from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Way
+from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
@@ -41,7 +41,7 @@ class WreqEngine:
         """
         self._settings = settings
         self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts)
-        self._names = Names(resolve)
+        self._names = DnsCache(resolve)
         self._clients = Clients(settings)
         self._sessions = Sessions(sessions or MemorySessions(), settings.session_days)
         self._site_of = Sites().of  # a cookie's domain is the public suffix list's matter, not of our settings
@@ -56,7 +56,7 @@ class WreqEngine:
         self._clients.close()
         await self._names.stop()
 
-    async def fetch(self, request: FetchRequest, caller: Caller, way: Way = PLAIN) -> FetchResponse:
+    async def fetch(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
         """Get a page. The time limit covers everything: waiting for a free connection, redirects, the whole body."""
         hop = first_hop(request)
         check_certificate(request, self._settings)
@@ -65,12 +65,12 @@ class WreqEngine:
         has_cookies = request.session or way.cookies
         jar = await self._open_jar(request, caller, way, hop.target) if has_cookies else Jar(self._site_of)
         try:
-            return await self._walk(Walk(self, terms, jar), hop, seconds)
+            return await self._walk(HopLoop(self, terms, jar), hop, seconds)
         finally:
             if request.session and jar.changed:
                 await self._sessions.keep(_owner(caller), request.session, jar.changes(), jar.changed, time.time())
 
-    async def client(self, target: Target, dress: Dress) -> Client:
+    async def client(self, target: Target, dress: ClientIdentity) -> Client:
         """A client to a target whose addresses have passed the guard. Raises FetchFailed."""
         literal = target.literal
         addresses = (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
@@ -80,7 +80,7 @@ class WreqEngine:
         except ValueError as error:
             raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"the request cannot be made so: {error}") from None
 
-    async def _walk(self, walk: Walk, hop: Hop, seconds: float | None) -> FetchResponse:
+    async def _walk(self, walk: HopLoop, hop: Hop, seconds: float | None) -> FetchResponse:
         try:
             with self._deadlines.within(seconds):
                 async with self._free:
@@ -93,12 +93,12 @@ class WreqEngine:
                 stage=walk.stage,
             ) from None
 
-    def _terms(self, request: FetchRequest, caller: Caller, way: Way) -> Terms:
+    def _terms(self, request: FetchRequest, caller: Caller, way: Route) -> RequestTerms:
         settings = self._settings
         profile = way.profile or request.profile or caller.policy.profile or profile_of(way.user_agent)
-        return Terms(
+        return RequestTerms(
             allowed_hosts=caller.scraper.allowed_hosts if caller.scraper else (),
-            dress=Dress(
+            dress=ClientIdentity(
                 profile=profile or settings.profile,
                 user_agent=way.user_agent,
                 proxy=way.proxy.url if way.proxy else "",
@@ -112,7 +112,7 @@ class WreqEngine:
             max_redirects=settings.max_redirects if request.follow_redirects else None,
         )
 
-    async def _open_jar(self, request: FetchRequest, caller: Caller, way: Way, target: Target) -> Jar:
+    async def _open_jar(self, request: FetchRequest, caller: Caller, way: Route, target: Target) -> Jar:
         kept = await self._sessions.open(_owner(caller), request.session, time.time()) if request.session else []
         jar = Jar(self._site_of, kept)
         for name, value in way.cookies:

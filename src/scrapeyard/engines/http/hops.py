@@ -15,11 +15,11 @@ from wreq.header import HeaderMap
 
 from scrapeyard.engines.http.body import Stream, find_charset, read_wire, undo_encoding
 from scrapeyard.engines.http.checks import METHODS, Hop, check_allowed, next_hop
-from scrapeyard.engines.http.clients import Dress
+from scrapeyard.engines.http.clients import ClientIdentity
 from scrapeyard.engines.http.cookies import Jar
 from scrapeyard.engines.http.failures import WREQ_ERRORS, explain, is_stale_connection, refused_by_proxy
 from scrapeyard.engines.http.url import Target
-from scrapeyard.engines.port import FetchResponse, Keep, Way
+from scrapeyard.engines.port import FetchResponse, Keep, Route
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
@@ -34,16 +34,16 @@ _PROXY_ERRORS = ("x-brd-error", "x-luminati-error")
 class Reach(Protocol):
     """What a walk needs of the engine."""
 
-    async def client(self, target: Target, dress: Dress) -> Client:
+    async def client(self, target: Target, dress: ClientIdentity) -> Client:
         """A client to a target whose addresses have passed the guard. Raises FetchFailed."""
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class RequestTerms(Struct, frozen=True, kw_only=True):
     """What holds for every hop."""
 
     allowed_hosts: tuple[str, ...]
-    dress: Dress
-    way: Way
+    dress: ClientIdentity
+    way: Route
     page_limit: int
     keep_limit: int
     keep: Keep | None = None
@@ -61,10 +61,10 @@ class Terms(Struct, frozen=True, kw_only=True):
         return f"{self.dress.profile} via {self.proxy}" if self.proxy else self.dress.profile
 
 
-class Walk:
+class HopLoop:
     """`stage` says what it is at, for whoever loses patience."""
 
-    def __init__(self, reach: Reach, terms: Terms, jar: Jar, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, reach: Reach, terms: RequestTerms, jar: Jar, clock: Callable[[], float] = time.time) -> None:
         self._reach = reach
         self._terms = terms
         self._jar = jar

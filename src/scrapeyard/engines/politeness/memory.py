@@ -7,7 +7,7 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, Turn, Verdict
+from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, Ticket, Verdict
 from scrapeyard.engines.politeness.state import Standing
 from scrapeyard.engines.politeness.verdicts import Report
 
@@ -30,14 +30,14 @@ class MemoryGate:
     async def stop(self) -> None:
         """Nothing to close."""
 
-    async def enter(self, site: str, limits: SiteLimits, within: float) -> Turn:
+    async def enter(self, site: str, limits: SiteLimits, within: float) -> Ticket:
         """Without a wait inside: a request of a site without limits costs some microseconds."""
-        turn = Turn(site=site, limits=limits, ticket=f"{next(self._tickets)}")
+        turn = Ticket(site=site, limits=limits, ticket=f"{next(self._tickets)}")
         self._limits[site] = limits
         self._seen[site] = time.time()
         return self._place(self._standing(site), turn, within)
 
-    async def again(self, turn: Turn, within: float) -> Turn:
+    async def again(self, turn: Ticket, within: float) -> Ticket:
         """As it stands now."""
         standing, now = self._standing(turn.site), self._clock()
         if turn.place is None:
@@ -52,7 +52,7 @@ class MemoryGate:
             return replace(turn, refused="late", retry_after=wait)
         return replace(turn, wait=wait)
 
-    def leave(self, turn: Turn, verdict: Verdict) -> None:
+    def leave(self, turn: Ticket, verdict: Verdict) -> None:
         """In force at once."""
         self.learn(turn.site, Report().add(turn, verdict), turn.limits)
 
@@ -91,7 +91,7 @@ class MemoryGate:
             self._sites.move_to_end(site)
         return standing
 
-    def _place(self, standing: Standing, turn: Turn, within: float) -> Turn:
+    def _place(self, standing: Standing, turn: Ticket, within: float) -> Ticket:
         limits, now = turn.limits, self._clock()
         standing.obey(limits, within, now)
         away, is_probe = standing.admit(turn.ticket, now)

@@ -64,7 +64,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 UNUSED = Verdict(answer="unknown", sent=False)
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class Ticket(Struct, frozen=True, kw_only=True):
     """A place in a site's line. One that is not refused must be given to `leave`, whatever happens."""
 
     site: str
@@ -120,14 +120,14 @@ class SiteGate(Protocol):
     async def stop(self) -> None:
         """Tell what is left to tell and close. May be called twice."""
 
-    async def enter(self, site: str, limits: SiteLimits, within: float) -> Turn:
+    async def enter(self, site: str, limits: SiteLimits, within: float) -> Ticket:
         """Take the next place in the site's line, if it comes up within so many seconds; otherwise the turn is refused
         and no place is taken. Then wait `turn.wait` seconds, and ask `again` until that is 0."""
 
-    async def again(self, turn: Turn, within: float) -> Turn:
+    async def again(self, turn: Ticket, within: float) -> Ticket:
         """The same place as it stands now: what is left to wait, or that it is refused after all (and given up)."""
 
-    def leave(self, turn: Turn, verdict: Verdict) -> None:
+    def leave(self, turn: Ticket, verdict: Verdict) -> None:
         """Give the turn back and tell how it went. Never blocks, so that it may stand in a `finally`."""
 
     async def states(self, sites: Sequence[str]) -> Mapping[str, SiteState]:

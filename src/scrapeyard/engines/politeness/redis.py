@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from redis.exceptions import NoScriptError, ResponseError
 
 from scrapeyard.engines.politeness.memory import MemoryGate
-from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, Turn, Verdict
+from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, Ticket, Verdict
 from scrapeyard.engines.politeness.redis_scripts import (
     ENTER,
     LOOK,
@@ -89,14 +89,14 @@ class RedisGate:
         await self._tell()
         await self._link.stop()
 
-    async def enter(self, site: str, limits: SiteLimits, within: float) -> Turn:
+    async def enter(self, site: str, limits: SiteLimits, within: float) -> Ticket:
         """At once where the site has no limits and is known to be well."""
-        turn = Turn(site=site, limits=limits, ticket=f"{self._name}.{next(self._tickets):x}")
+        turn = Ticket(site=site, limits=limits, ticket=f"{self._name}.{next(self._tickets):x}")
         if limits.is_open and self._is_well(site):
             return turn
         return await self._enter(turn, within)
 
-    async def again(self, turn: Turn, within: float) -> Turn:
+    async def again(self, turn: Ticket, within: float) -> Ticket:
         """From what is known of the line here, where that is fresh."""
         if turn.is_local:
             return await self._local.again(turn, within)
@@ -112,7 +112,7 @@ class RedisGate:
             return await self._alone(turn, within)
         return self._judged(turn, view, within)
 
-    def leave(self, turn: Turn, verdict: Verdict) -> None:
+    def leave(self, turn: Ticket, verdict: Verdict) -> None:
         """Told to the server within REPORT_SECONDS; at once where others wait for it."""
         if turn.is_local:
             self._local.leave(turn, verdict)
@@ -156,7 +156,7 @@ class RedisGate:
         view = self._views.get(site)
         return view is not None and view.is_well and time.monotonic() - view.asked_at < FRESH_SECONDS
 
-    async def _enter(self, turn: Turn, within: float) -> Turn:
+    async def _enter(self, turn: Ticket, within: float) -> Ticket:
         self._limits[turn.site] = turn.limits
         try:
             ((refused, seconds, place, probe, view),) = await self._ask_many(
@@ -174,10 +174,10 @@ class RedisGate:
             self._work.set()
         return turn
 
-    async def _alone(self, turn: Turn, within: float) -> Turn:
+    async def _alone(self, turn: Ticket, within: float) -> Ticket:
         return replace(await self._local.enter(turn.site, turn.limits, within), is_local=True)
 
-    def _judged(self, turn: Turn, view: View, within: float) -> Turn:
+    def _judged(self, turn: Ticket, view: View, within: float) -> Ticket:
         now = time.monotonic()
         if view.down is not None and not turn.is_probe:
             self.leave(turn, UNUSED)
@@ -188,7 +188,7 @@ class RedisGate:
             return replace(turn, refused="late", retry_after=wait)
         return replace(turn, wait=wait)
 
-    def _forget(self, turn: Turn) -> None:
+    def _forget(self, turn: Ticket) -> None:
         held = self._held.get(turn.site)
         if held is not None:
             held.discard(turn.ticket)

@@ -8,7 +8,7 @@ from importlib.resources import files
 import msgspec
 from msgspec import Struct
 
-from scrapeyard.engines.politeness.port import SiteLimits, SiteState, Turn
+from scrapeyard.engines.politeness.port import SiteLimits, SiteState, Ticket
 from scrapeyard.engines.politeness.verdicts import Report
 from scrapeyard.redis.connection import Command, Outage
 from scrapeyard.redis.keys import Keys
@@ -116,7 +116,7 @@ class _Looked(Struct):
 _looked = msgspec.json.Decoder(_Looked)
 
 
-def enter_arguments(turn: Turn, within: float) -> tuple[str | int | float, ...]:
+def enter_arguments(turn: Ticket, within: float) -> tuple[str | int | float, ...]:
     """For enter.lua."""
     limits = turn.limits
     return (turn.site, turn.ticket, within, limits.rate, limits.burst, limits.concurrency, limits.crawl_rate)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.politeness import verdicts
 from scrapeyard.engines.politeness.policies import SitePolicies
-from scrapeyard.engines.politeness.port import UNUSED, SiteGate, Turn, Verdict
+from scrapeyard.engines.politeness.port import UNUSED, SiteGate, Ticket, Verdict
 from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
@@ -27,7 +27,7 @@ _ASKING_A_SECOND = 100
 """How often all who wait for one site may ask together, which lets a few wait in small steps and many in large."""
 
 
-class Gated:
+class RateLimited:
     """A Fetch: through the gate, then on to `inner`.
 
     Raises FetchFailed: `fetch_rate_limited` when the turn would come after `sites.wait_seconds`, with
@@ -58,7 +58,7 @@ class Gated:
             self._gate.leave(turn, verdict)
         return response
 
-    async def _wait(self, turn: Turn, caller: Caller) -> Turn:
+    async def _wait(self, turn: Ticket, caller: Caller) -> Ticket:
         until = time.monotonic() + self._policies.wait_seconds
         self._waiting[turn.site] += 1
         try:
@@ -72,7 +72,7 @@ class Gated:
             raise _refused(turn)
         return turn
 
-    async def _wait_a_while(self, turn: Turn, caller: Caller, until: float) -> Turn:
+    async def _wait_a_while(self, turn: Ticket, caller: Caller, until: float) -> Ticket:
         try:
             await caller.pause(self._step(turn))
             turn = replace(turn, limits=self._policies.limits(turn.site))
@@ -84,12 +84,12 @@ class Gated:
             self._gate.leave(turn, UNUSED)
             raise
 
-    def _step(self, turn: Turn) -> float:
+    def _step(self, turn: Ticket) -> float:
         longest = max(_SLEEP_THROUGH, self._waiting[turn.site] / _ASKING_A_SECOND)
         return min(turn.wait, max(_SLEEP_THROUGH, min(turn.wait / 2, longest)))
 
 
-def _refused(turn: Turn) -> FetchFailed:
+def _refused(turn: Ticket) -> FetchFailed:
     seconds = max(turn.retry_after, 0.001)
     if turn.refused == "down":
         return FetchFailed(

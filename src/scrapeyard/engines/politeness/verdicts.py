@@ -8,7 +8,7 @@ from typing import Self
 
 from msgspec import Struct, field
 
-from scrapeyard.engines.politeness.port import MAX_CLOSED_SECONDS, Turn, Verdict
+from scrapeyard.engines.politeness.port import MAX_CLOSED_SECONDS, Ticket, Verdict
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -117,7 +117,7 @@ class Report(Struct):
     probe: str = ""
     """How the probe went, if it was among them: ok, failed or unknown."""
 
-    def add(self, turn: Turn, verdict: Verdict) -> Self:
+    def add(self, turn: Ticket, verdict: Verdict) -> Self:
         """One request that is over, or never went."""
         self.requests += verdict.sent
         self._add_answer(verdict)

@@ -28,7 +28,7 @@ class Secrets(Struct, frozen=True, kw_only=True):
     urls: tuple[str, ...] = ()
 
 
-class KeptPools:
+class StoredPools:
     """Brings what is kept into `pools`: at the start, and every EVERY_SECONDS. While the store is away what was last
     known stays in force; a process that starts then has the pools of the settings alone.
 

@@ -17,7 +17,7 @@ from wreq.redirect import Policy
 from scrapeyard.engines.http.body import read_wire
 from scrapeyard.engines.http.checks import check_allowed
 from scrapeyard.engines.http.clients import profile_of
-from scrapeyard.engines.http.dns import Names, Resolve, system_resolve
+from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
 from scrapeyard.engines.http.failures import WREQ_ERRORS
 from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.http.url import Target, parse_target
@@ -88,13 +88,13 @@ def _name(request: FetchRequest, caller: Caller, proxy: Proxy | None) -> str:
     return f"scrapeyard-{hashlib.sha256(told.encode()).hexdigest()[:24]}"
 
 
-class Passage:
+class SolverGuard:
     """Resolves a name and asks the guard. The browser resolves it again for itself; what it is told may differ."""
 
     def __init__(self, settings: HttpSettings, *, resolve: Resolve = system_resolve) -> None:
         """Raises SettingsInvalid when an allowed host makes no sense."""
         self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts)
-        self._names = Names(resolve)
+        self._names = DnsCache(resolve)
 
     async def check(self, target: Target) -> None:
         """Raises FetchFailed (fetch_private_address, fetch_dns)."""
@@ -124,7 +124,7 @@ class FlareSolverr:
         self,
         settings: EscalationSettings,
         *,
-        passage: Passage,
+        passage: SolverGuard,
         max_bytes: int,
         clock: Callable[[], float] = time.time,
     ) -> None:

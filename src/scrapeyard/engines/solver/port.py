@@ -5,7 +5,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from scrapeyard.engines.http.url import parse_target
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy, Way
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy, Route
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
@@ -61,10 +61,10 @@ class Clearance(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether it holds any cookie for a host, now."""
         return self.expires_at > now and any(cookie.goes_to(host, self.host, now) for cookie in self.cookies)
 
-    def way(self, host: str, now: float) -> Way:
+    def way(self, host: str, now: float) -> Route:
         """How plain HTTP uses it."""
         cookies = tuple((each.name, each.value) for each in self.cookies if each.goes_to(host, self.host, now))
-        return Way(profile=self.profile, proxy=self.proxy, cookies=cookies, user_agent=self.user_agent)
+        return Route(profile=self.profile, proxy=self.proxy, cookies=cookies, user_agent=self.user_agent)
 
 
 def host_of(url: str) -> str:

@@ -12,7 +12,7 @@ from scrapeyard.engines.http.url import canonical_host, parse_target
 from scrapeyard.engines.politeness.site import Sites, is_host
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.gateway.cache.schemas import InvalidateCall, WarmCall
-from scrapeyard.gateway.runs.calls import Asked
+from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.runs.submit import Scraping
@@ -64,7 +64,7 @@ class Caching:
             priority=Priority.LOW,
             policy=Policy(max_age_seconds=call.max_age_seconds, cache=mode),
         )
-        asked = Asked(call=scrape, wait=0, preference="", key=None, digest="", traceparent=traceparent)
+        asked = ScrapeRequest(call=scrape, wait=0, preference="", key=None, digest="", traceparent=traceparent)
         return await self._scraping.answer(asked, receive)
 
     def _signal(self, call: InvalidateCall) -> Invalidate:

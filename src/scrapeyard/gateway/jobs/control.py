@@ -12,9 +12,9 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import AppendCall, ChangeCall, RedriveCall, ShapeOptions
-from scrapeyard.gateway.jobs.create import JobCreation, JobNews, Upload, shape_of
+from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier, Upload, shape_of
 from scrapeyard.gateway.jobs.policies import policy_over
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.spool import Summary, read_spool
 from scrapeyard.model import new_id
 from scrapeyard.model.job import Job, JobStatus, NewItem
@@ -46,9 +46,9 @@ class JobControl:
         store: Store,
         blobs: Blobs,
         catalogue: Catalogue,
-        intake: Intake,
+        intake: ItemImporter,
         creation: JobCreation,
-        news: JobNews,
+        news: JobNotifier,
         clock: Callable[[], float],
     ) -> None:
         self._store = store

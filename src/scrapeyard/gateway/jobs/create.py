@@ -22,8 +22,8 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.policies import policy_of
 from scrapeyard.gateway.runs.admission import Lanes
-from scrapeyard.gateway.webhooks.schemas import Receivers
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.gateway.webhooks.schemas import WebhookValidator
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.mapper import check_source
 from scrapeyard.inputs.source import (
     BadRows,
@@ -51,7 +51,7 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("jobs")
 
 
-class JobNews:
+class JobNotifier:
     """Messages that cannot be sent are only late: dispatchers and workers ask the store now and then."""
 
     def __init__(self, queue: Queue, store: ItemStore, clock: Callable[[], float]) -> None:
@@ -124,10 +124,10 @@ class JobCreation:
         store: Store,
         blobs: Blobs,
         catalogue: Catalogue,
-        intake: Intake,
+        intake: ItemImporter,
         lanes: Lanes,
-        news: JobNews,
-        receivers: Receivers,
+        news: JobNotifier,
+        receivers: WebhookValidator,
         default_scraper: str,
         clock: Callable[[], float],
     ) -> None:

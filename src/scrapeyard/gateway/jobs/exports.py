@@ -11,7 +11,7 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.answers import ExportDocument, ExportsDocument
 from scrapeyard.gateway.jobs.calls import ExportCall
 from scrapeyard.gateway.jobs.documents import export_document
-from scrapeyard.gateway.jobs.service import JobDesk
+from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import new_id
@@ -57,7 +57,7 @@ def routes(gateway: Gateway) -> APIRouter:
     return router
 
 
-def _wishing(router: APIRouter, desk: JobDesk) -> None:
+def _wishing(router: APIRouter, desk: JobService) -> None:
     @router.post(
         "/api/jobs/{job_id}/exports",
         status_code=202,
@@ -88,7 +88,7 @@ def _wishing(router: APIRouter, desk: JobDesk) -> None:
         return Response(documents.encode({"exports": found}), media_type=documents.JSON)
 
 
-async def _export(desk: JobDesk, export_id: str) -> Export:
+async def _export(desk: JobService, export_id: str) -> Export:
     export = await desk.store.export(export_id)
     if export is None:
         raise NotFound(f"no export {export_id}")
@@ -103,7 +103,7 @@ def _range(request: Request, export: Export) -> tuple[int, int] | None:
     return wanted_range(request.headers.get("range"), export.bytes)
 
 
-async def _download(desk: JobDesk, export: Export, part: tuple[int, int] | None) -> Response:
+async def _download(desk: JobService, export: Export, part: tuple[int, int] | None) -> Response:
     headers = attachment(export.name) | {"Accept-Ranges": "bytes", "ETag": _tag(export)}
     first, end = part or (0, export.bytes)
     headers["Content-Length"] = str(end - first)

@@ -11,7 +11,7 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, ItemKey, ItemStatuses, JobId, Keys, Limit, Reasons, Sites
 from scrapeyard.gateway.jobs.answers import ItemPageDocument, WholeItemDocument
 from scrapeyard.gateway.jobs.documents import item_document
-from scrapeyard.gateway.jobs.service import JobDesk
+from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model.job import Item
@@ -92,14 +92,14 @@ def routes(gateway: Gateway) -> APIRouter:
     return router
 
 
-async def _item(desk: JobDesk, job_id: str, key: str) -> Item:
+async def _item(desk: JobService, job_id: str, key: str) -> Item:
     item = await desk.store.item(job_id, key)
     if item is None:
         raise NotFound(f"job {job_id} has no item {key}")
     return item
 
 
-async def _download(desk: JobDesk, item: Item, artifact: str, accepts: str) -> Response:
+async def _download(desk: JobService, item: Item, artifact: str, accepts: str) -> Response:
     """Names that a script chose win over the short ones."""
     for name in (artifact, _SHORT.get(artifact, "")):
         for kept in item.artifacts:

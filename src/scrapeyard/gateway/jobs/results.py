@@ -12,7 +12,7 @@ from scrapeyard.gateway.http.downloads import kept_object
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import JobId
 from scrapeyard.gateway.jobs.answers import ManifestPartDocument, ResultsDocument
-from scrapeyard.gateway.jobs.service import JobDesk
+from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.model.job import Job
@@ -53,7 +53,7 @@ def routes(gateway: Gateway) -> APIRouter:
     return router
 
 
-async def _summary(desk: JobDesk, job: Job, status: str | None) -> dict[str, Any]:
+async def _summary(desk: JobService, job: Job, status: str | None) -> dict[str, Any]:
     """While the job runs, or runs again, what was written before is not told: it may be out of date."""
     metadata: JobMetadata | None = None
     if job.status.is_final and not job.files_pending:

@@ -19,7 +19,7 @@ from scrapeyard.gateway.jobs.answers import (
 from scrapeyard.gateway.jobs.calls import AppendCall, AppendOptions, ChangeCall, JobCall, JobOptions, RedriveCall
 from scrapeyard.gateway.jobs.create import Created, Key
 from scrapeyard.gateway.jobs.documents import bad_rows, created_document
-from scrapeyard.gateway.jobs.service import JobDesk
+from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.jobs.uploads import media_type, options_of
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.runs.calls import decode_body, digest_of, idempotency_key, is_json
@@ -55,7 +55,7 @@ def routes(gateway: Gateway) -> APIRouter:
     return router
 
 
-def _making(router: APIRouter, desk: JobDesk) -> None:
+def _making(router: APIRouter, desk: JobService) -> None:
     @router.post(
         "/api/jobs",
         status_code=201,
@@ -99,7 +99,7 @@ def _making(router: APIRouter, desk: JobDesk) -> None:
         return _json({"added": done.added, "twice": done.twice, "bad": summary.bad, "first_bad": bad_rows(summary)})
 
 
-async def _created(request: Request, desk: JobDesk) -> Created:
+async def _created(request: Request, desk: JobService) -> Created:
     given = idempotency_key(request.headers.get("idempotency-key"))
     if is_json(request.headers.get("content-type", "")):
         body = await _body(request)
@@ -118,7 +118,7 @@ async def _body(request: Request) -> Any:
     return decode_body(await request.body())
 
 
-def _looking(router: APIRouter, desk: JobDesk) -> None:
+def _looking(router: APIRouter, desk: JobService) -> None:
     @router.get(
         "/api/jobs",
         summary="List jobs",
@@ -176,7 +176,7 @@ def _looking(router: APIRouter, desk: JobDesk) -> None:
         return Response(status_code=204)
 
 
-def _steering(router: APIRouter, desk: JobDesk) -> None:
+def _steering(router: APIRouter, desk: JobService) -> None:
     @router.post(
         "/api/jobs/{job_id}/pause",
         summary="Pause a job",
@@ -225,7 +225,7 @@ def _steering(router: APIRouter, desk: JobDesk) -> None:
         return _json({"items": count, "job": desk.document(job)})
 
 
-def _shown(desk: JobDesk, job: Job) -> Response:
+def _shown(desk: JobService, job: Job) -> Response:
     return _json(desk.document(job))
 
 

@@ -6,13 +6,13 @@ from typing import Any, Protocol
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.gateway.http.middleware import Origins
 from scrapeyard.gateway.jobs.control import JobControl
-from scrapeyard.gateway.jobs.create import JobCreation, JobNews
+from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier
 from scrapeyard.gateway.jobs.documents import JobRates, job_document
 from scrapeyard.gateway.jobs.streams import JobStreams
 from scrapeyard.gateway.jobs.uploads import Uploads
 from scrapeyard.gateway.runs.admission import Lanes
-from scrapeyard.gateway.webhooks.schemas import Receivers
-from scrapeyard.inputs.importer import Intake
+from scrapeyard.gateway.webhooks.schemas import WebhookValidator
+from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.model.job import Job
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
@@ -25,7 +25,7 @@ class DeskStore(Store, ExportStore, Protocol):
     """What is needed of the store."""
 
 
-class JobDesk:
+class JobService:
     """Jobs, as the gateway serves them."""
 
     def __init__(
@@ -36,13 +36,13 @@ class JobDesk:
         queue: Queue,
         blobs: Blobs,
         catalogue: Catalogue,
-        intake: Intake,
+        intake: ItemImporter,
         clock: Callable[[], float],
     ) -> None:
         self.store = store
         self.blobs = blobs
         self.clock = clock
-        self.news = JobNews(queue, store, clock)
+        self.news = JobNotifier(queue, store, clock)
         self.rates = JobRates(clock)
         self.creation = JobCreation(
             store=store,
@@ -51,7 +51,7 @@ class JobDesk:
             intake=intake,
             lanes=Lanes(store, 10 * settings.worker.lease_seconds),
             news=self.news,
-            receivers=Receivers(settings.webhooks),
+            receivers=WebhookValidator(settings.webhooks),
             default_scraper=settings.repository.default,
             clock=clock,
         )

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from scrapeyard.engines.proxies.stored import KeptPools, secrets_of
+from scrapeyard.engines.proxies.stored import StoredPools, secrets_of
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.problems import Refusal
@@ -77,14 +77,14 @@ async def _documents(gateway: Gateway) -> dict[str, Any]:
     return await all_pools(gateway.proxies, services.store, services.clock())
 
 
-def _check_free(kept: KeptPools, name: str) -> None:
+def _check_free(kept: StoredPools, name: str) -> None:
     if kept.is_own(name):
         raise Refusal("conflict", 409, f"{name} is a pool of the settings; change it there")
     if kept.changed_at(name) is None and kept.count >= MAX_POOLS:
         raise Refusal("conflict", 409, f"there are {MAX_POOLS} pools already; remove one")
 
 
-def _made(kept: KeptPools, name: str, call: PoolCall) -> ProxyPool:
+def _made(kept: StoredPools, name: str, call: PoolCall) -> ProxyPool:
     """Raises pydantic's ValidationError. What is secret and not given stays as it was, if the kind does."""
     before = next((pool for pool in kept.pools.tiers if pool.name == name and pool.kind == call.kind), None)
     hidden = secrets_of(before) if before else None

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.engines.proxies import pool as brightdata
-from scrapeyard.engines.proxies.stored import KeptPools
+from scrapeyard.engines.proxies.stored import StoredPools
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model.fetching import read_proxy_url
 from scrapeyard.settings import ProxyPool
@@ -128,7 +128,7 @@ _DAY = 86_400.0
 _NONE = {"requests": 0, "failures": 0, "bytes": 0}
 
 
-async def all_pools(kept: KeptPools, store: Store, now: float) -> dict[str, Any]:
+async def all_pools(kept: StoredPools, store: Store, now: float) -> dict[str, Any]:
     """Every pool, the cheapest first, and what was received through each class."""
     since = day_of(now - DAYS * _DAY)
     today = {use.pool: _use(use) for use in await store.use(["pool"], day_of(now))}
@@ -164,7 +164,7 @@ class UseOfSites:
         return found
 
 
-def _pool(pool: ProxyPool, tier: int, kept: KeptPools) -> dict[str, Any]:
+def _pool(pool: ProxyPool, tier: int, kept: StoredPools) -> dict[str, Any]:
     endpoints = _endpoints(pool)
     return {
         "name": pool.name,

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from scrapeyard.dispatch.deliveries import Order
 from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, ScraperInvalid, SourceUnavailable
-from scrapeyard.gateway.runs.calls import Asked
+from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
 from scrapeyard.model import Priority, Scraper
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
@@ -140,7 +140,7 @@ class Backlog:
         self._known = dict(totals)
 
 
-class Orders:
+class RunBuilder:
     """Takes calls apart. A refusal leaves nothing behind."""
 
     def __init__(self, catalogue: Catalogue, lanes: Lanes, default_scraper: str) -> None:
@@ -149,7 +149,7 @@ class Orders:
         self._default = default_scraper
         self._inputs = InputChecks()
 
-    async def place(self, asked: Asked, reply_to: str) -> Order:
+    async def place(self, asked: ScrapeRequest, reply_to: str) -> Order:
         """What the call wants run. Raises BadRequest, ScraperNotFound, ScraperInvalid or SourceUnavailable."""
         scraper = await self._find(asked.call.scraper or self._default)
         inputs = self._check(asked, scraper)
@@ -165,7 +165,7 @@ class Orders:
                 raise
             return await self._catalogue.obtain(wanted)
 
-    def _check(self, asked: Asked, scraper: Scraper) -> tuple[Raw, ...]:
+    def _check(self, asked: ScrapeRequest, scraper: Scraper) -> tuple[Raw, ...]:
         call = asked.call
         if call.urls is not None:
             return tuple(
@@ -175,7 +175,9 @@ class Orders:
         given = call.input if call.url is None else {**call.input, "url": call.url}
         return (self._inputs.check(scraper, given),)
 
-    def _order(self, asked: Asked, scraper: Scraper, inputs: tuple[Raw, ...], lane: str, reply_to: str) -> Order:
+    def _order(
+        self, asked: ScrapeRequest, scraper: Scraper, inputs: tuple[Raw, ...], lane: str, reply_to: str
+    ) -> Order:
         """The version is chosen here, once; workers run that one. A built-in is the worker's own, of its version."""
         call, defaults = asked.call, scraper.policy
         wanted = call.priority or (Priority(defaults.priority) if defaults.priority else None)

@@ -32,7 +32,7 @@ _PREFER_WAIT = re.compile(r"^wait\s*=\s*\"?(\d{1,9})\"?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class ScrapeRequest:
     """A call, understood."""
 
     call: ScrapeCall
@@ -52,7 +52,7 @@ class Asked:
         return self.call.urls is not None
 
 
-async def read_call(request: Request, settings: GatewaySettings) -> Asked:
+async def read_call(request: Request, settings: GatewaySettings) -> ScrapeRequest:
     """Understand a call. Raises BadRequest, Refusal (415) or pydantic's ValidationError."""
     headers = request.headers
     if not is_json(headers.get("content-type", "")):
@@ -62,7 +62,7 @@ async def read_call(request: Request, settings: GatewaySettings) -> Asked:
     _bounded(call, settings)
     wait, preference = _wait(call, headers.getlist("prefer"), settings)
     key = idempotency_key(headers.get("idempotency-key"))
-    return Asked(
+    return ScrapeRequest(
         call=call,
         wait=wait,
         preference=preference,

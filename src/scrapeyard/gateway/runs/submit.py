@@ -21,11 +21,11 @@ from scrapeyard.errors import (
 from scrapeyard.gateway.http import problems
 from scrapeyard.gateway.http.problems import EXITS
 from scrapeyard.gateway.runs import answers, documents
-from scrapeyard.gateway.runs.admission import Backlog, Lanes, Orders
+from scrapeyard.gateway.runs.admission import Backlog, Lanes, RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling, Lookup
-from scrapeyard.gateway.runs.calls import Asked
+from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.waiting import Call, Waiters, Wake
-from scrapeyard.gateway.webhooks.schemas import Receivers
+from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.model import Run, RunStatus, may_help_later
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
@@ -64,12 +64,12 @@ class Scraping:
         self._waiters = waiters
         self._lookup = lookup
         self._cancelling = cancelling
-        self._receivers = Receivers(settings.webhooks)
+        self._receivers = WebhookValidator(settings.webhooks)
         lanes = Lanes(store, 10 * settings.worker.lease_seconds)
-        self._orders = Orders(catalogue, lanes, settings.repository.default)
+        self._orders = RunBuilder(catalogue, lanes, settings.repository.default)
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
 
-    async def answer(self, asked: Asked, receive: Receive) -> Response:
+    async def answer(self, asked: ScrapeRequest, receive: Receive) -> Response:
         """Do what a call asks for. `receive` is the request's, its body read: it tells when the caller hangs up."""
         order = await self._orders.place(asked, self._gateway_id if asked.wait else "")
         await self._backlog.admit(order.lane, len(order.inputs))
@@ -81,25 +81,25 @@ class Scraping:
             return await self._at_once(asked, runs)
         return await self._waited(asked, runs, receive)
 
-    async def _watch(self, asked: Asked, runs: Sequence[Run]) -> None:
+    async def _watch(self, asked: ScrapeRequest, runs: Sequence[Run]) -> None:
         """Written before the runs are, so that no end is ever missed; a watch of runs that never came is dropped."""
         if asked.call.webhook is not None:
             webhook = self._receivers.of_run(asked.call.webhook)
             await self._store.watch_runs([run.id for run in runs], webhook, self._clock())
 
-    async def _waited(self, asked: Asked, runs: Sequence[Run], receive: Receive) -> Response:
+    async def _waited(self, asked: ScrapeRequest, runs: Sequence[Run], receive: Receive) -> Response:
         with self._waiters.join(runs) as call:
             await self._publish(runs)
             await self._record(runs)
             return await self._conclude(asked, call, await call.wait(asked.wait, receive))
 
-    async def _at_once(self, asked: Asked, runs: Sequence[Run]) -> Response:
+    async def _at_once(self, asked: ScrapeRequest, runs: Sequence[Run]) -> Response:
         """Once they are in the store the runs are durable, so a queue that is away only delays them."""
         await self._store.add(runs)
         await self._publish_durable(runs)
         return self._accepted(asked, runs)
 
-    async def _keyed(self, asked: Asked, key: str, runs: Sequence[Run], receive: Receive) -> Response:
+    async def _keyed(self, asked: ScrapeRequest, key: str, runs: Sequence[Run], receive: Receive) -> Response:
         """Claim the key first. Once it is claimed the runs are durable, so a queue that is away only delays them."""
         ours = KeyedAnswer(
             key=key, body_digest=asked.digest, run_ids=tuple(run.id for run in runs), created_at=self._clock()
@@ -115,7 +115,7 @@ class Scraping:
                 return await self._conclude(asked, call, await call.wait(asked.wait, receive))
         return await self._replay(asked, held, receive)
 
-    async def _replay(self, asked: Asked, held: KeyedAnswer, receive: Receive) -> Response:
+    async def _replay(self, asked: ScrapeRequest, held: KeyedAnswer, receive: Receive) -> Response:
         if held.body_digest != asked.digest:
             raise IdempotencyConflict("this Idempotency-Key was used with another body")
         runs = [await self._lookup.get(run_id) for run_id in held.run_ids]
@@ -145,7 +145,7 @@ class Scraping:
                 await self._cancelling.signal(run.id)
             raise
 
-    async def _conclude(self, asked: Asked, call: Call, wake: Wake, replayed: bool = False) -> Response:
+    async def _conclude(self, asked: ScrapeRequest, call: Call, wake: Wake, replayed: bool = False) -> Response:
         if wake is Wake.ENDED:
             return await self._ended(asked, call.runs, replayed)
         if wake is Wake.GONE and asked.call.on_disconnect == "cancel":
@@ -158,7 +158,7 @@ class Scraping:
         await self._make_durable(call)
         return self._accepted(asked, await self._standing(asked, call), replayed)
 
-    async def _standing(self, asked: Asked, call: Call) -> Sequence[Run]:
+    async def _standing(self, asked: ScrapeRequest, call: Call) -> Sequence[Run]:
         """A single run as it stands now; of several, only their ends are known here."""
         return call.runs if asked.many else [await self._lookup.get(run.id) for run in call.runs]
 
@@ -178,7 +178,7 @@ class Scraping:
                 call.settle(stands)
         return call.runs
 
-    async def _ended(self, asked: Asked, runs: Sequence[Run], replayed: bool) -> Response:
+    async def _ended(self, asked: ScrapeRequest, runs: Sequence[Run], replayed: bool) -> Response:
         headers = _headers(asked, replayed)
         if asked.many:
             return await answers.answer_all(runs, self._blobs, headers)
@@ -186,7 +186,7 @@ class Scraping:
             return problems.respond(_bad_end(runs[0]), headers)
         return await answers.answer(runs[0], self._blobs, headers)
 
-    def _accepted(self, asked: Asked, runs: Sequence[Run], replayed: bool = False) -> Response:
+    def _accepted(self, asked: ScrapeRequest, runs: Sequence[Run], replayed: bool = False) -> Response:
         headers = _headers(asked, replayed)
         handles = [documents.handle(run) for run in runs]
         if asked.many:
@@ -194,7 +194,7 @@ class Scraping:
         headers["Location"] = handles[0]["links"]["self"]
         return Response(documents.encode(handles[0]), 202, headers, documents.JSON)
 
-    def _cancelled(self, asked: Asked, runs: Sequence[Run], replayed: bool) -> Response:
+    def _cancelled(self, asked: ScrapeRequest, runs: Sequence[Run], replayed: bool) -> Response:
         handles = [documents.handle(run) for run in runs]
         more: dict[str, Any] = {"runs": handles} if asked.many else handles[0] | {"exit_reason": "cancelled"}
         more.pop("status", None)
@@ -220,7 +220,7 @@ def _bad_end(run: Run) -> dict[str, Any]:
     )
 
 
-def _headers(asked: Asked, replayed: bool) -> dict[str, str]:
+def _headers(asked: ScrapeRequest, replayed: bool) -> dict[str, str]:
     headers = {"traceparent": asked.traceparent}
     if asked.preference:
         headers["Preference-Applied"] = asked.preference

@@ -15,12 +15,12 @@ from scrapeyard.errors import BadRequest, NotFound
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import JobCall
 from scrapeyard.gateway.jobs.create import JobCreation
-from scrapeyard.gateway.runs.admission import Orders
-from scrapeyard.gateway.runs.calls import Asked
+from scrapeyard.gateway.runs.admission import RunBuilder
+from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.schedules.schemas import ScheduleCall, ScheduleChange, ScheduledScrape
-from scrapeyard.gateway.webhooks.schemas import Receivers
+from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.model import new_id
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, subject_id
 from scrapeyard.store.ports.schedules import HISTORY, ScheduleStore
@@ -92,7 +92,7 @@ _TIMING: Final = ("cron", "every_seconds", "time_zone", "jitter_seconds", "pause
 _CALLED: Final = ("name", "time_zone", "jitter_seconds", "overlap", "missed", "paused")
 
 
-class ScheduleDesk:
+class ScheduleService:
     """Raises NotFound for a schedule there is not; what a template names is looked up when it is given, too, so that
     most faults show then and not at night."""
 
@@ -101,8 +101,8 @@ class ScheduleDesk:
         *,
         store: ScheduleStore,
         creation: JobCreation,
-        orders: Orders,
-        receivers: Receivers,
+        orders: RunBuilder,
+        receivers: WebhookValidator,
         clock: Callable[[], float],
     ) -> None:
         self._store = store
@@ -223,9 +223,9 @@ def _started(call: ScheduleCall | ScheduleChange) -> JobCall | ScheduledScrape:
     return given
 
 
-def _asked(scrape: ScheduledScrape) -> Asked:
+def _asked(scrape: ScheduledScrape) -> ScrapeRequest:
     call = ScrapeCall.model_validate(msgspec.json.decode(_packed(scrape)))
-    return Asked(call=call, wait=0, preference="", key=None, digest="", traceparent="")
+    return ScrapeRequest(call=call, wait=0, preference="", key=None, digest="", traceparent="")
 
 
 def _packed(given: BaseModel) -> bytes:

@@ -12,11 +12,11 @@ from scrapeyard.errors import BadRequest, QueueUnavailable
 from scrapeyard.gateway.jobs.calls import JobCall
 from scrapeyard.gateway.jobs.control import JobControl
 from scrapeyard.gateway.jobs.create import JobCreation
-from scrapeyard.gateway.runs.admission import Orders
+from scrapeyard.gateway.runs.admission import RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling
-from scrapeyard.gateway.runs.calls import Asked, traceparent
+from scrapeyard.gateway.runs.calls import ScrapeRequest, traceparent
 from scrapeyard.gateway.runs.schemas import ScrapeCall
-from scrapeyard.gateway.webhooks.schemas import Receivers
+from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.model.schedule import Schedule, Target
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import Store
@@ -36,8 +36,8 @@ class TemplateStarter:
         queue: Queue,
         creation: JobCreation,
         control: JobControl,
-        orders: Orders,
-        receivers: Receivers,
+        orders: RunBuilder,
+        receivers: WebhookValidator,
         cancelling: Cancelling,
         clock: Callable[[], float],
     ) -> None:
@@ -72,7 +72,7 @@ class TemplateStarter:
 
     async def _scrape(self, call: ScrapeCall, run_id: str) -> None:
         """Durable first; a queue that is away only delays it. Of two copies delivered the store refuses the second."""
-        asked = Asked(call=call, wait=0, preference="", key=None, digest="", traceparent=traceparent(None))
+        asked = ScrapeRequest(call=call, wait=0, preference="", key=None, digest="", traceparent=traceparent(None))
         (run,) = build_runs(await self._orders.place(asked, ""), self._clock())
         run = replace(run, id=run_id)
         if call.webhook is not None:

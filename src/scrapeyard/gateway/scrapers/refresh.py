@@ -11,8 +11,8 @@ from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
 from scrapeyard.queues.listeners import hear_forever
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.catalogue.channels import MovedChannels
-from scrapeyard.repository.catalogue.refresh import Looks
+from scrapeyard.repository.catalogue.channels import ChannelOverrides
+from scrapeyard.repository.catalogue.refresh import CoalescedRefresh
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.metrics import GatewayMetrics
@@ -57,14 +57,14 @@ class Refreshing:
     """Looks here, and tells everyone else to look."""
 
     def __init__(
-        self, catalogue: Catalogue, queue: Queue, moved: MovedChannels, metrics: GatewayMetrics, gateway_id: str
+        self, catalogue: Catalogue, queue: Queue, moved: ChannelOverrides, metrics: GatewayMetrics, gateway_id: str
     ) -> None:
         self._catalogue = catalogue
         self._queue = queue
         self._moved = moved
         self._metrics = metrics
         self._gateway_id = gateway_id
-        self._looks = Looks(self._look, self._ended)
+        self._looks = CoalescedRefresh(self._look, self._ended)
         self._tell = False
         self._ear: asyncio.Task[None] | None = None
 
@@ -72,7 +72,7 @@ class Refreshing:
         """Hear what others say. Returns when they are heard, or after two seconds without a broker."""
         if self._ear is not None:
             return
-        self._looks = Looks(self._look, self._ended)
+        self._looks = CoalescedRefresh(self._look, self._ended)
         heard = asyncio.Event()
         hearing = hear_forever(self._queue, messages.SIGNALS, self._hear, heard)
         self._ear = asyncio.create_task(hearing, name="gateway-signals")

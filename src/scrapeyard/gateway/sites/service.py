@@ -51,7 +51,7 @@ MoreOfSites = Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]
 """What another part knows of some of these sites, by site; each part under a key of its own."""
 
 
-class SiteDesk:
+class SiteService:
     """Rules, limits in force and state, together. Without a gate no state is known."""
 
     def __init__(

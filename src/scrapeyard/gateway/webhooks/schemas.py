@@ -57,7 +57,7 @@ class DeliveryPageDocument(BaseModel):
 _NO_SECRET: Final = "give webhook.secret, 16 characters or more; the operator has set no webhooks.secret for all"  # noqa: S105  words
 
 
-class Asked(Protocol):
+class WebhookRequest(Protocol):
     """What calls say alike."""
 
     @property
@@ -69,13 +69,13 @@ class Asked(Protocol):
         """None: the operator's."""
 
 
-class Receivers:
+class WebhookValidator:
     """Takes no webhook that could not be signed, or not be reached by any request."""
 
     def __init__(self, settings: WebhookSettings) -> None:
         self._has_secret = bool(settings.secret.get_secret_value())
 
-    def check(self, asked: Asked) -> None:
+    def check(self, asked: WebhookRequest) -> None:
         """Raises BadRequest. That an address is private is found when it is told."""
         if asked.secret is None and not self._has_secret:
             raise BadRequest(_NO_SECRET)

@@ -16,7 +16,7 @@ from scrapeyard.redis.keys import Keys
 from scrapeyard.telemetry.events import Log
 
 
-class Ear(Link):
+class RedisSubscriber(Link):
     """Subscribes to a channel for its first listener, again after every reconnect, and leaves it with the last.
 
     Messages sent while the connection is away are lost. A process that reads its socket too slowly is cut off by the

@@ -17,7 +17,7 @@ from redis.exceptions import ResponseError
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.messages import LANE, Unreadable, check_lanes, check_size, decode_delivery, encode_delivery
-from scrapeyard.queues.redis.pubsub import Ear
+from scrapeyard.queues.redis.pubsub import RedisSubscriber
 from scrapeyard.queues.redis.take import Entry, Takers, read_entries, removals
 from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
 from scrapeyard.redis.keys import CONSUMER, FIELD, GROUP, Keys
@@ -49,7 +49,7 @@ class RedisQueue:
         self._levels = _Levels()
         dial, outage = Dialer(url), Outage(self._log)
         self._commands = CommandLink(dial, outage)
-        self._ear = Ear(dial, outage, self._keys, self._log)
+        self._ear = RedisSubscriber(dial, outage, self._keys, self._log)
         self._takers = Takers(
             new_link=lambda: CommandLink(dial, outage),
             commands=self._commands,

@@ -15,7 +15,7 @@ from scrapeyard.repository.manifest.signature import MAX_BYTES, read_signature
 from scrapeyard.repository.trust.signing import PublicKey, check_signature, signature_of
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class LoadTerms(Struct, frozen=True, kw_only=True):
     """What the operator allows every scraper."""
 
     ceiling: Limits
@@ -32,7 +32,7 @@ def load_folder(path: Path, cache: Path, ceiling: Limits, *, direct_network: Col
         raise ScraperInvalid(f"{path}: no {FILE_NAME} here; `scrapeyard new` makes one")
     try:
         files = scraper_files(path, path.resolve(), str(path), cache.resolve())
-        return load_files(files, Cache(cache), Terms(ceiling=ceiling, direct_network=direct_network), str(path))
+        return load_files(files, Cache(cache), LoadTerms(ceiling=ceiling, direct_network=direct_network), str(path))
     except OSError as error:
         raise ScraperInvalid(f"{error.filename or path}: cannot be read: {error.strerror}") from None
     except ChangedMeanwhile:
@@ -56,7 +56,7 @@ def identify(path: Path) -> tuple[ScraperRef, bytes | None]:
         raise ScraperInvalid(f"{path}: changed while it was read; try again") from None
 
 
-def load_files(files: tuple[SourceFile, ...], cache: Cache, terms: Terms, where: str) -> Scraper:
+def load_files(files: tuple[SourceFile, ...], cache: Cache, terms: LoadTerms, where: str) -> Scraper:
     """Copy to the cache, then read the copy: what was checked is what will run. `where` stands in error messages.
 
     Raises ScraperInvalid, ChangedMeanwhile or OSError.
@@ -78,7 +78,7 @@ def load_files(files: tuple[SourceFile, ...], cache: Cache, terms: Terms, where:
     return _scraper(manifest, signature, ref, copy, terms)
 
 
-def _check_terms(manifest: Manifest, terms: Terms, where: str) -> None:
+def _check_terms(manifest: Manifest, terms: LoadTerms, where: str) -> None:
     if manifest.network == "direct" and manifest.id not in terms.direct_network:
         raise ScraperInvalid(f'{where}: network: "direct" is not granted here; use ctx.fetch, or ask the operator')
     missing = [name for name in manifest.capabilities if name not in terms.capabilities]
@@ -109,7 +109,9 @@ def _read(path: Path, where: str) -> bytes:
         raise ScraperInvalid(f"{where}: no such file; `entry` in {FILE_NAME} names it") from None
 
 
-def _scraper(manifest: Manifest, signature: dict[str, object], ref: ScraperRef, copy: Path, terms: Terms) -> Scraper:
+def _scraper(
+    manifest: Manifest, signature: dict[str, object], ref: ScraperRef, copy: Path, terms: LoadTerms
+) -> Scraper:
     return Scraper(
         ref=ref,
         folder=copy,

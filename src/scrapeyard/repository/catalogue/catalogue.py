@@ -9,17 +9,17 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Scraper
-from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.channels import Channels
 from scrapeyard.repository.catalogue.copies import Cache
 from scrapeyard.repository.catalogue.entries import Stock
 from scrapeyard.repository.catalogue.fetching import Fetcher
-from scrapeyard.repository.catalogue.quota import Room
+from scrapeyard.repository.catalogue.quota import CacheQuota
 from scrapeyard.repository.catalogue.refresh import Pace, Watch
 from scrapeyard.repository.catalogue.resolve import Index, split
 from scrapeyard.repository.catalogue.semver import is_version
 from scrapeyard.repository.catalogue.state import StateFile
-from scrapeyard.repository.catalogue.sync import Keeping, Shelf
+from scrapeyard.repository.catalogue.sync import Keeping, SourceSync
 from scrapeyard.repository.port import Listing, SourceState
 from scrapeyard.repository.sources.port import Source
 from scrapeyard.telemetry.events import get_log
@@ -100,13 +100,13 @@ class SourcedCatalogue:
         sources: Sequence[Source],
         cache: Path,
         builtins: Mapping[str, Scraper],
-        terms: Terms,
+        terms: LoadTerms,
         upkeep: Upkeep | None = None,
     ) -> None:
         self._upkeep = upkeep or Upkeep()
         self._cache = Cache(cache)
         self._builtins = dict(builtins)
-        self._room = Room(int(self._upkeep.cache_mb * 1024 * 1024))
+        self._room = CacheQuota(int(self._upkeep.cache_mb * 1024 * 1024))
         self._shelves = [self._shelf(source, terms) for source in sources]
         self._watches = [Watch(shelf, self._pace(shelf.source)) for shelf in self._shelves]
         self._moved: Channels = {}
@@ -181,12 +181,12 @@ class SourcedCatalogue:
         """As the port says. A source that does not answer is logged, and what was known stays."""
         await asyncio.gather(*(shelf.refresh() for shelf in self._shelves))
 
-    def _shelf(self, source: Source, terms: Terms) -> Shelf:
+    def _shelf(self, source: Source, terms: LoadTerms) -> SourceSync:
         upkeep = self._upkeep
         fetcher = Fetcher(source, self._cache, terms, upkeep.timeout_seconds)
         file = StateFile(self._cache.folder.parent / "sources", source.kind, source.name)
         keeping = Keeping(versions=upkeep.versions, timeout_seconds=upkeep.timeout_seconds)
-        return Shelf(source, fetcher=fetcher, file=file, room=self._room, keeping=keeping, changed=self._rebuild)
+        return SourceSync(source, fetcher=fetcher, file=file, room=self._room, keeping=keeping, changed=self._rebuild)
 
     def _pace(self, source: Source) -> Pace:
         if source.is_mutable:
@@ -198,7 +198,7 @@ class SourcedCatalogue:
             async with asyncio.timeout(self._upkeep.start_seconds):
                 await asyncio.gather(*(watch.began.wait() for watch in self._watches))
 
-    def _asked(self, wanted: str) -> list[Shelf]:
+    def _asked(self, wanted: str) -> list[SourceSync]:
         """Who may have it: those that offer the version, else all. They keep it from now on, however old it is."""
         scraper_id, version = split(wanted)
         if not is_version(version):

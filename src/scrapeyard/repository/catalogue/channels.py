@@ -69,7 +69,7 @@ EVERY_SECONDS = 10.0
 Moves = Mapping[str, Mapping[str, str]]
 
 
-class MovedChannels:
+class ChannelOverrides:
     """Brings the store's moves into the catalogue: at the start, on a signal, and every EVERY_SECONDS.
 
     While the store is away the last known moves stay in force; a process that starts then serves without any.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Scraper
 from scrapeyard.repository.archive.files import ChangedMeanwhile, scraper_files
-from scrapeyard.repository.archive.loading import Terms, load_files
+from scrapeyard.repository.archive.loading import LoadTerms, load_files
 from scrapeyard.repository.catalogue.copies import Cache, content_digest
 from scrapeyard.repository.catalogue.entries import Entry
 from scrapeyard.repository.sources.port import Release, Source
@@ -27,7 +27,7 @@ class OtherContent(Exception):
 class Fetcher:
     """Gets releases of one source. A download lands in a folder of its own, which is gone at the end."""
 
-    def __init__(self, source: Source, cache: Cache, terms: Terms, timeout_seconds: float) -> None:
+    def __init__(self, source: Source, cache: Cache, terms: LoadTerms, timeout_seconds: float) -> None:
         self._source = source
         self._cache = cache
         self._terms = terms if source.needs_signatures else replace(terms, public_keys=())

@@ -17,7 +17,7 @@ Name = tuple[str, str]
 T = TypeVar("T")
 
 
-class Holdings:
+class SourceVersions:
     """Nothing leaves before its replacement is there. Plain memory: no disk, no network, no waiting."""
 
     def __init__(self) -> None:

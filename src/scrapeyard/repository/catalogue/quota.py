@@ -11,7 +11,7 @@ from scrapeyard.repository.sources.port import Release
 FULL = "the cache is full (repository.cache_mb)"
 
 
-class Room:
+class CacheQuota:
     """The bytes that copies in use may take together. The same copy counts once."""
 
     def __init__(self, limit: int) -> None:
@@ -29,7 +29,7 @@ class Room:
         return rank < self._worst
 
     def take(self, entry: Entry) -> None:
-        """One more copy, until the next `allot`."""
+        """One more copy, until the next `assign`."""
         self._taken += entry.size
         if self._worst is not None:
             self._worst = max(self._worst, entry.rank)

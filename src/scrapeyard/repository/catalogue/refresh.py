@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from scrapeyard.repository.catalogue.sync import Shelf
+from scrapeyard.repository.catalogue.sync import SourceSync
 
 OVERLAP_SECONDS = 1.0
 """How long a look keeps the next one waiting. One source that hangs must not hold up what is new in the others, and a
 source that is looked at already shares its own next look among all who ask."""
 
 
-class Looks:
+class CoalescedRefresh:
     """One look that began and one that waits: who asks shares the look that begins after. `ended` hears of each that
     was not broken off: None, or what went wrong."""
 
@@ -81,7 +81,7 @@ class Pace(Struct, frozen=True, kw_only=True):
 class Watch:
     """Refreshes a shelf until it is stopped. `began` is set when the first refresh is over."""
 
-    def __init__(self, shelf: Shelf, pace: Pace) -> None:
+    def __init__(self, shelf: SourceSync, pace: Pace) -> None:
         self.began = asyncio.Event()
         self._shelf = shelf
         self._pace = pace

@@ -8,7 +8,7 @@ from scrapeyard.model import SCRAPER_ID, Scraper
 from scrapeyard.repository.catalogue.channels import Channels, is_channel
 from scrapeyard.repository.catalogue.entries import Entry, Stock
 from scrapeyard.repository.catalogue.semver import MAX_LENGTH, is_version, parse_range
-from scrapeyard.repository.catalogue.versions import Family, Members
+from scrapeyard.repository.catalogue.versions import ScraperVersions, VersionSet
 from scrapeyard.repository.port import Listing
 
 RESERVED = "builtin/"
@@ -28,11 +28,11 @@ class Index:
         before: "Index | None" = None,
     ) -> None:
         known = before.families if before else {}
-        self.families: dict[str, Family] = {}
+        self.families: dict[str, ScraperVersions] = {}
         for scraper_id, members in _divide(builtins, stocks, moved or {}).items():
             family = known.get(scraper_id)
             if family is None or not family.members.same(members):
-                family = Family(scraper_id, members, builtins.get(scraper_id))
+                family = ScraperVersions(scraper_id, members, builtins.get(scraper_id))
             self.families[scraper_id] = family
         self._remembered: dict[str, Scraper] = {}
 
@@ -83,18 +83,18 @@ def _check(version: str) -> None:
         parse_range(version)
 
 
-def _divide(builtins: Mapping[str, Scraper], stocks: Sequence[Stock], moved: Channels) -> dict[str, Members]:
+def _divide(builtins: Mapping[str, Scraper], stocks: Sequence[Stock], moved: Channels) -> dict[str, VersionSet]:
     names = dict.fromkeys([*builtins, *(name for stock in stocks for name in (*stock.families, *stock.left))])
     return {name: _members(name, builtins, stocks, moved.get(name, {})) for name in names}
 
 
 def _members(
     scraper_id: str, builtins: Mapping[str, Scraper], stocks: Sequence[Stock], moved: Mapping[str, str]
-) -> Members:
+) -> VersionSet:
     owner = _owner(scraper_id, stocks)
     reserved = scraper_id in builtins or scraper_id.startswith(RESERVED)
     channels = owner.channels.get(scraper_id, {})
-    return Members(
+    return VersionSet(
         source=owner.source,
         entries=owner.families.get(scraper_id, ()),
         channels={**channels, **moved} if moved else channels,

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from scrapeyard.repository.catalogue.channels import Channels
 from scrapeyard.repository.catalogue.entries import Entry, Stock, key_of
 from scrapeyard.repository.catalogue.fetching import Fetcher, NotNow, OtherContent, why
-from scrapeyard.repository.catalogue.known import MAX_LEFT, Holdings
-from scrapeyard.repository.catalogue.quota import Room, full, select
+from scrapeyard.repository.catalogue.known import MAX_LEFT, SourceVersions
+from scrapeyard.repository.catalogue.quota import CacheQuota, full, select
 from scrapeyard.repository.catalogue.state import Kept, State, StateFile, offer_of, state_of
 from scrapeyard.repository.port import SourceState
-from scrapeyard.repository.sources.port import Offer, Release, Source, check_offer
+from scrapeyard.repository.sources.port import Offer, Release, Source, validate_offer
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")
@@ -35,7 +35,7 @@ class Keeping(Struct, frozen=True, kw_only=True):
     timeout_seconds: float = 60.0
 
 
-class Shelf:
+class SourceSync:
     """Holds what one source offers. `changed` is called in the loop whenever the stock has become another."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Shelf:
         *,
         fetcher: Fetcher,
         file: StateFile,
-        room: Room,
+        room: CacheQuota,
         keeping: Keeping,
         changed: Callable[[], None],
     ) -> None:
@@ -54,7 +54,7 @@ class Shelf:
         self._room = room
         self._keeping = keeping
         self._changed = changed
-        self._holdings = Holdings()
+        self._holdings = SourceVersions()
         self._offer = Offer(mark="", releases=())
         self._asked: dict[str, set[str]] = {}
         self._moved: Channels = {}
@@ -158,7 +158,7 @@ class Shelf:
                 offer = await self.source.look(self._offer.mark if self._answered or self._settled() else "")
             self._answered = self._answered or offer is not None
             self._checked_at = time.time()
-            await self._take(self._offer if offer is None else await asyncio.to_thread(check_offer, offer))
+            await self._take(self._offer if offer is None else await asyncio.to_thread(validate_offer, offer))
         except Exception as error:  # noqa: BLE001  one source's fault must not end the others
             self._note(why(error, self._keeping.timeout_seconds))
         else:
@@ -232,7 +232,7 @@ class Shelf:
         self._recalled = True
         state = await asyncio.to_thread(self._file.read)
         kept = {key_of(each.release): each for each in state.kept}
-        self._offer = check_offer(offer_of(state))
+        self._offer = validate_offer(offer_of(state))
         chosen = await asyncio.to_thread(self._select, self._offer)
         work = [(rank, kept[key_of(release)]) for rank, release in chosen if kept[key_of(release)].digest]
         for start in range(0, len(work), BATCH):

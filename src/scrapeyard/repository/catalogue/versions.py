@@ -16,7 +16,7 @@ from scrapeyard.repository.port import STABLE, Listing
 BETA = "beta"
 
 
-class Members(Struct, frozen=True, kw_only=True):
+class VersionSet(Struct, frozen=True, kw_only=True):
     """What a family is made of."""
 
     source: str = ""
@@ -29,7 +29,7 @@ class Members(Struct, frozen=True, kw_only=True):
     reserved: bool = False
     """Whether the name belongs to a built-in scraper, so that nothing of these may run."""
 
-    def same(self, other: "Members") -> bool:
+    def same(self, other: "VersionSet") -> bool:
         """Whether the other family would be equal; entries are compared by identity, which is quick."""
         return (
             self.entries is other.entries
@@ -40,10 +40,10 @@ class Members(Struct, frozen=True, kw_only=True):
         )
 
 
-class Family:
+class ScraperVersions:
     """Resolves what stands after the @ in a name."""
 
-    def __init__(self, scraper_id: str, members: Members, builtin: Scraper | None = None) -> None:
+    def __init__(self, scraper_id: str, members: VersionSet, builtin: Scraper | None = None) -> None:
         self.id = scraper_id
         self.members = members
         self.channels = members.channels
@@ -143,7 +143,7 @@ class Family:
         return ", ".join(listing.version for _, listing in reversed(self._newest[:10])) or "none"
 
 
-def _listings(members: Members) -> tuple[Listing, ...]:
+def _listings(members: VersionSet) -> tuple[Listing, ...]:
     found = (listing for entry in members.entries for listing in listings_of(entry, members.source))
     if members.reserved:
         found = (_taken(listing) for listing in found)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scrapeyard.repository.environments import disk, spec
-from scrapeyard.repository.environments.spec import Wish, environment_key, names
-from scrapeyard.repository.environments.store import Built, Shelf, too_large
+from scrapeyard.repository.environments.spec import EnvironmentSpec, environment_key, names
+from scrapeyard.repository.environments.store import Built, EnvironmentStore, too_large
 from scrapeyard.repository.environments.uv import BuildFailed, BuildStopped, Deadline, Uv
 from scrapeyard.settings import EnvironmentSettings
 
@@ -19,13 +19,13 @@ _CLEAN_SECONDS = 30.0
 class Builder:
     """Makes environments on a shelf. Several processes and threads may make the same one; it is made once."""
 
-    def __init__(self, settings: EnvironmentSettings, shelf: Shelf, stopping: threading.Event) -> None:
+    def __init__(self, settings: EnvironmentSettings, shelf: EnvironmentStore, stopping: threading.Event) -> None:
         self._settings = settings
         self._shelf = shelf
         self._stopping = stopping
         self._uv = Uv(settings, shelf.uv_cache)
 
-    def make(self, wish: Wish) -> Built:
+    def make(self, wish: EnvironmentSpec) -> Built:
         """Raises BuildFailed with words for the author, BuildStopped, or OSError."""
         lock = self._lock(wish)
         key = environment_key(lock)
@@ -51,7 +51,7 @@ class Builder:
         """For whoever builds before us: a build that is resolved and installed, and some to spare."""
         return Deadline(2.5 * self._settings.build_seconds, self._stopping)
 
-    def _lock(self, wish: Wish) -> str:
+    def _lock(self, wish: EnvironmentSpec) -> str:
         if wish.lock:
             return wish.lock
         known = self._shelf.lock(wish.key)
@@ -60,7 +60,7 @@ class Builder:
         with self._shelf.turn(wish.key, self._patience()):
             return self._shelf.lock(wish.key) or self._resolve(wish)
 
-    def _resolve(self, wish: Wish) -> str:
+    def _resolve(self, wish: EnvironmentSpec) -> str:
         with self._shelf.workbench() as bench:
             wanted, held, lock = bench / "wanted.txt", bench / "held.txt", bench / "lock.txt"
             wanted.write_text("".join(f"{line}\n" for line in wish.requirements), "utf-8")
@@ -70,7 +70,7 @@ class Builder:
             self._shelf.keep_lock(wish.key, text, bench)
             return text
 
-    def _build(self, wish: Wish, lock: str, key: str) -> Built:
+    def _build(self, wish: EnvironmentSpec, lock: str, key: str) -> Built:
         with self._shelf.workbench() as bench:
             try:
                 self._fill(bench, lock)

@@ -11,8 +11,8 @@ from pathlib import Path
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import Environment, EnvironmentState, EnvironmentStatus, Scraper
 from scrapeyard.repository.environments.build import Builder
-from scrapeyard.repository.environments.spec import Wish, wish_of
-from scrapeyard.repository.environments.store import Built, Shelf
+from scrapeyard.repository.environments.spec import EnvironmentSpec, spec_of
+from scrapeyard.repository.environments.store import Built, EnvironmentStore
 from scrapeyard.repository.environments.uv import BuildFailed, BuildStopped
 from scrapeyard.settings import EnvironmentSettings
 from scrapeyard.telemetry.events import get_log
@@ -28,7 +28,7 @@ _MARGIN_SECONDS = 30.0
 class _Order:
     """One wish and what has become of it."""
 
-    def __init__(self, wish: Wish, scraper: str) -> None:
+    def __init__(self, wish: EnvironmentSpec, scraper: str) -> None:
         self.wish = wish
         self.scraper = scraper
         """The first that asked, for logs."""
@@ -45,11 +45,11 @@ class Environments:
 
     def __init__(self, settings: EnvironmentSettings, folder: Path) -> None:
         self._settings = settings
-        self._shelf = Shelf(folder)
+        self._shelf = EnvironmentStore(folder)
         self._stopping = threading.Event()
         self._builder = Builder(settings, self._shelf, self._stopping)
         self._threads: ThreadPoolExecutor | None = None
-        self._wishes: OrderedDict[str, Wish | ScraperInvalid | None] = OrderedDict()
+        self._wishes: OrderedDict[str, EnvironmentSpec | ScraperInvalid | None] = OrderedDict()
         """By the digest of a scraper's files, which never change."""
         self._orders: OrderedDict[str, _Order] = OrderedDict()
         self._urgent: OrderedDict[str, _Order] = OrderedDict()
@@ -143,11 +143,11 @@ class Environments:
         if order.done is not None:
             await asyncio.shield(order.done)
 
-    def _wish(self, scraper: Scraper) -> Wish | None:
+    def _wish(self, scraper: Scraper) -> EnvironmentSpec | None:
         digest = scraper.ref.digest
         if digest not in self._wishes:
             try:
-                self._wishes[digest] = wish_of(scraper)
+                self._wishes[digest] = spec_of(scraper)
             except ScraperInvalid as error:
                 self._wishes[digest] = error
             _forget_oldest(self._wishes)
@@ -156,7 +156,7 @@ class Environments:
             raise ScraperInvalid(found.message)
         return found
 
-    def _order(self, wish: Wish, scraper: Scraper) -> _Order:
+    def _order(self, wish: EnvironmentSpec, scraper: Scraper) -> _Order:
         order = self._orders.get(wish.key)
         if order is None:
             order = self._orders[wish.key] = _Order(wish, str(scraper.ref))
@@ -225,7 +225,7 @@ class Environments:
         finally:
             _settle(order)
 
-    async def _in_thread(self, wish: Wish) -> Built:
+    async def _in_thread(self, wish: EnvironmentSpec) -> Built:
         loop = asyncio.get_running_loop()
         built, removed = await loop.run_in_executor(self._threads, self._make, wish)
         for order in self._orders.values():
@@ -233,7 +233,7 @@ class Environments:
                 order.environment, order.state = None, _WAITING
         return built
 
-    def _make(self, wish: Wish) -> tuple[Built, list[str]]:
+    def _make(self, wish: EnvironmentSpec) -> tuple[Built, list[str]]:
         built = self._builder.make(wish)
         removed = self._builder.make_room()
         if removed:
@@ -263,6 +263,6 @@ def _settle(order: _Order) -> None:
         done.set_result(None)
 
 
-def _forget_oldest(known: "OrderedDict[str, Wish | ScraperInvalid | None]") -> None:
+def _forget_oldest(known: "OrderedDict[str, EnvironmentSpec | ScraperInvalid | None]") -> None:
     if len(known) > _REMEMBERED:
         known.popitem(last=False)

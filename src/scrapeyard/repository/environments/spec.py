@@ -107,7 +107,7 @@ def _pins(text: str) -> str:
 _FORMAT = "1"
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class EnvironmentSpec(Struct, frozen=True, kw_only=True):
     """A set of requirements for this interpreter on this kind of machine."""
 
     key: str
@@ -116,17 +116,17 @@ class Wish(Struct, frozen=True, kw_only=True):
     """What the scraper brings along; empty: its requirements are resolved here."""
 
 
-def wish_of(scraper: Scraper) -> Wish | None:
+def spec_of(scraper: Scraper) -> EnvironmentSpec | None:
     """None when it requires nothing. Raises ScraperInvalid. Blocking, for a small file."""
     if scraper.folder is None:
         return None
     lock = read_lock(scraper.folder)
     if lock:
-        return Wish(key=_digest("lock", lock), lock=lock)
+        return EnvironmentSpec(key=_digest("lock", lock), lock=lock)
     if not scraper.requirements:
         return None
     requirements = checked(scraper.requirements)
-    return Wish(key=_digest("requirements", *requirements), requirements=requirements)
+    return EnvironmentSpec(key=_digest("requirements", *requirements), requirements=requirements)
 
 
 def environment_key(lock: str) -> str:

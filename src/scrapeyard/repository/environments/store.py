@@ -49,7 +49,7 @@ class _Marker(Struct, frozen=True, kw_only=True):
     built_at: float
 
 
-class Shelf:
+class EnvironmentStore:
     """The folder. Blocking; every method may be called from any thread."""
 
     def __init__(self, folder: Path) -> None:

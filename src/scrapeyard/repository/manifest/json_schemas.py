@@ -28,7 +28,7 @@ class SchemaRefused(Exception):
     """The schema is not one we take; the message says why and what to do."""
 
 
-class Weight(Struct, frozen=True, kw_only=True):
+class SchemaCost(Struct, frozen=True, kw_only=True):
     """What one look at one value may cost."""
 
     parts: int
@@ -40,7 +40,7 @@ class Weight(Struct, frozen=True, kw_only=True):
         return size * self.parts * self.loops ** min(max(depth, 2), 64) if self.loops > 1 else size * self.parts
 
 
-def weigh(schema: dict[str, Any]) -> Weight:
+def estimate_cost(schema: dict[str, Any]) -> SchemaCost:
     """Reckon a schema's cost. Raises SchemaRefused when it is too deep, too heavy or refers outside itself."""
     anchors: dict[str, Any] = {}
     patterns = 0
@@ -55,7 +55,7 @@ def weigh(schema: dict[str, Any]) -> Weight:
         raise SchemaRefused(f"{patterns} patterns; at most {MAX_PATTERNS} are allowed")
     scale = _Scale(schema, anchors)
     parts, _ = scale.weigh(schema, 0)
-    return Weight(parts=parts, loops=scale.loops)
+    return SchemaCost(parts=parts, loops=scale.loops)
 
 
 def _parts(node: Any, depth: int) -> Iterator[dict[str, Any]]:
@@ -153,7 +153,7 @@ _PLAIN: Fault = {
 
 def check_schema(schema: dict[str, Any]) -> None:
     """Raises SchemaRefused when the schema is wrong, refers outside itself, or could take too long to check."""
-    weigh(schema)
+    estimate_cost(schema)
     _compile(schema)
 
 
@@ -200,8 +200,8 @@ class _Validator:
             return [{"path": "", "message": _short(f"cannot be checked: {error}")}]
 
     @functools.cached_property
-    def _weight(self) -> Weight:
-        return weigh(self._schema)
+    def _weight(self) -> SchemaCost:
+        return estimate_cost(self._schema)
 
     def _explain(self, value: Any) -> list[Fault]:
         """The library collects all errors before it shows the first, so large work asks for one alone."""

@@ -14,7 +14,7 @@ from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Limits, Scraper, ScraperRef
 from scrapeyard.repository.archive.archives import pack
 from scrapeyard.repository.archive.files import ChangedMeanwhile, SourceFile, list_files, scraper_files
-from scrapeyard.repository.archive.loading import Terms, identify, load_files
+from scrapeyard.repository.archive.loading import LoadTerms, identify, load_files
 from scrapeyard.repository.catalogue.copies import SIGNATURE, Cache
 from scrapeyard.repository.manifest.manifest import CAPABILITIES
 from scrapeyard.repository.sources.indexed.document import FILE_NAME, FORMAT, MAX_BYTES, Archived, read_offer
@@ -182,7 +182,7 @@ async def publish(parcel: Parcel, target: Target, *, channel: str = "", dry_run:
 
 def _load(folder: Path, work: Path, ceiling: Limits) -> Scraper:
     ref, _ = identify(folder)
-    terms = Terms(ceiling=ceiling, direct_network=(ref.id,), capabilities=CAPABILITIES)
+    terms = LoadTerms(ceiling=ceiling, direct_network=(ref.id,), capabilities=CAPABILITIES)
     return load_files(scraper_files(folder, folder.resolve(), str(folder)), Cache(work / "copy"), terms, str(folder))
 
 

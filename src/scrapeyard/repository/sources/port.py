@@ -79,7 +79,7 @@ MAX_TEXT = 1000
 """Characters of a mark or a place."""
 
 
-def check_offer(offer: Offer) -> Offer:
+def validate_offer(offer: Offer) -> Offer:
     """The same offer; what cannot be used in it has become a fault. Raises SourceUnavailable when there is too much."""
     if len(offer.releases) + len(offer.faults) > MAX_RELEASES or len(offer.mark) > MAX_TEXT:
         raise SourceUnavailable(f"it offers more than {MAX_RELEASES} versions; remove old ones, or split it")

@@ -22,7 +22,7 @@ from scrapeyard.results.exports.xlsx_file import XlsxFile
 _BLOCK: Final = 1000
 
 
-class Maker:
+class ExportBuilder:
     """Makes one file. Whatever order items come in is the order of its rows."""
 
     def __init__(self, wish: ExportWish, send: Callable[[bytes], None]) -> None:

@@ -8,7 +8,7 @@ import sys
 from typing import BinaryIO
 
 from scrapeyard.results.exports import protocol
-from scrapeyard.results.exports.builder import Maker
+from scrapeyard.results.exports.builder import ExportBuilder
 
 _DIE_WITH_PARENT = 1
 
@@ -37,7 +37,7 @@ def serve(source: BinaryIO, answers: BinaryIO) -> None:
 
 def _make(source: BinaryIO, send: "protocol.Send") -> None:
     letter, body = _read(source)
-    maker = Maker(protocol.decode_wish(body), lambda piece: send(protocol.DATA, piece))
+    maker = ExportBuilder(protocol.decode_wish(body), lambda piece: send(protocol.DATA, piece))
     while letter != protocol.END:
         letter, body = _read(source)
         if letter == protocol.LINES:

@@ -42,7 +42,7 @@ class ParentGone(Exception):
     """The parent died, through its own fault or another's."""
 
 
-class ScraperParent:
+class ParentHandle:
     """One loaded scraper. Made by the sandbox; every method belongs to the event loop's thread."""
 
     def __init__(

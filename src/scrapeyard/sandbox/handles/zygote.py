@@ -24,15 +24,15 @@ _HELLO_PATIENCE = 20.0
 _TRIES = 3
 """To start one: whoever kills processes, for want of memory or by hand, does not look whether they are ready."""
 
-Told = Callable[["Zygote", dict[str, Any]], None]
-Gone = Callable[["Zygote"], None]
+Told = Callable[["ZygoteHandle", dict[str, Any]], None]
+Gone = Callable[["ZygoteHandle"], None]
 
 
 class _Ended(SandboxError):
     """It was gone before it said hello."""
 
 
-class Zygote:
+class ZygoteHandle:
     """One zygote, started when it is first needed and again after its death. All methods belong to the event loop."""
 
     def __init__(self, environment: Environment | None, on_told: Told, on_gone: Gone) -> None:

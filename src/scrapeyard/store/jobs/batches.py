@@ -26,7 +26,7 @@ from scrapeyard.store.jobs.rows import Fields, to_counts, to_job
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, WAITING
-from scrapeyard.store.transaction import Ask, Put, Script
+from scrapeyard.store.transaction import BulkInsert, Execute, Script
 
 _BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 _ONE: Final = _BATCHES.where(BATCHES.c.id == bindparam("id"))
@@ -58,7 +58,7 @@ class SqlJobBatches:
         """Hand out up to `batch.left` items: due waiting ones first, then fresh ones. None when there was nothing."""
 
         def work() -> Script[Batch | None]:
-            written = yield Ask(_ONE, {"id": batch.id})
+            written = yield Execute(_ONE, {"id": batch.id})
             if written:
                 return to_batch(as_fields(written[0]))
             job = yield from locked_job(batch.job_id)
@@ -103,10 +103,10 @@ class SqlJobBatches:
         mine = mine.where(BATCHES.c.id.in_(ids), BATCHES.c.worker_id == worker_id).order_by(BATCHES.c.id)
 
         def work() -> Script[list[str]]:
-            rows = yield Ask(mine.with_for_update(of=BATCHES))
+            rows = yield Execute(mine.with_for_update(of=BATCHES))
             going = {batch_id for batch_id, kill in rows if not kill}
             held = [batch_id for batch_id, _ in rows]
-            yield Ask(update(BATCHES).where(BATCHES.c.id.in_(held)).values(lease_until=lease_until))
+            yield Execute(update(BATCHES).where(BATCHES.c.id.in_(held)).values(lease_until=lease_until))
             return [batch_id for batch_id in batch_ids if batch_id not in going]
 
         return await self._database.play(work) if ids else list(batch_ids)
@@ -122,8 +122,8 @@ class SqlJobBatches:
         queued = select(BATCHES.c.id).where(BATCHES.c.id.in_(ids), BATCHES.c.state == "queued").order_by(BATCHES.c.id)
 
         def work() -> Script[None]:
-            held = [row[0] for row in (yield Ask(queued.with_for_update()))]
-            yield Ask(update(BATCHES).where(BATCHES.c.id.in_(held)).values(queued_at=now))
+            held = [row[0] for row in (yield Execute(queued.with_for_update()))]
+            yield Execute(update(BATCHES).where(BATCHES.c.id.in_(held)).values(queued_at=now))
 
         if ids:
             await self._database.play(work)
@@ -138,7 +138,7 @@ def _filled(job: Fields, batch: Batch, now: float) -> Script[Batch]:
     fresh = job["total"] - job["cursor"]
     if job["pending"] > fresh:
         asked = {"job": job["number"], "now": now, "most": batch.left}
-        due = tuple((seq, attempt) for seq, attempt in (yield Ask(_DUE, asked)))
+        due = tuple((seq, attempt) for seq, attempt in (yield Execute(_DUE, asked)))
         if due:
             return structs.replace(batch, state="queued", part=0, first=0, last=-1, again=due, left=len(due))
     left, first = min(batch.left, fresh), job["cursor"]
@@ -151,8 +151,8 @@ def _hand_out(job: Fields, batch: Batch, now: float) -> Script[None]:
         seqs = [seq for seq, _ in batch.again]
         for start in range(0, count, ITEM_BLOCK):
             some = WAITING.c.seq.in_(seqs[start : start + ITEM_BLOCK])
-            yield Ask(delete(WAITING).where(WAITING.c.job == job["number"], some))
-    yield Put(BATCHES, [batch_row(batch, job["number"])])
+            yield Execute(delete(WAITING).where(WAITING.c.job == job["number"], some))
+    yield BulkInsert(BATCHES, [batch_row(batch, job["number"])])
     counts = moved(job, pending=-count, queued=count)
     values: dict[str, Any] = {"pending": counts.pending, "queued": counts.queued}
     values["cursor"] = job["cursor"] if batch.again else batch.last + 1
@@ -161,7 +161,7 @@ def _hand_out(job: Fields, batch: Batch, now: float) -> Script[None]:
 
 
 def _begin(held: Held, job: Fields, worker_id: str, lease_until: float) -> Script[Counts]:
-    yield Ask(_TAKE, {"batch": held.batch.id, "worker": worker_id, "until": lease_until})
+    yield Execute(_TAKE, {"batch": held.batch.id, "worker": worker_id, "until": lease_until})
     counts = moved(job, queued=-held.batch.left, in_progress=held.batch.left)
     yield from change_job(job, {"queued": counts.queued, "in_progress": counts.in_progress})
     return counts
@@ -170,12 +170,12 @@ def _begin(held: Held, job: Fields, worker_id: str, lease_until: float) -> Scrip
 def _items(held: Held) -> Script[list[BatchItem]]:
     batch = held.batch
     if not batch.again:
-        rows = yield Ask(BATCH_ITEMS, {"job": held.job, "first": batch.first, "last": batch.last})
+        rows = yield Execute(BATCH_ITEMS, {"job": held.job, "first": batch.first, "last": batch.last})
         return [BatchItem(seq=seq, key=key, input=Raw(given)) for seq, key, given in rows]
     attempts = dict(items_of(batch))
     seqs, found = list(attempts), []
     for start in range(0, len(seqs), ITEM_BLOCK):
         numbers = ITEMS.c.seq.in_(seqs[start : start + ITEM_BLOCK])
-        some = yield Ask(_INPUTS.where(ITEMS.c.job == held.job, numbers).order_by(ITEMS.c.seq))
+        some = yield Execute(_INPUTS.where(ITEMS.c.job == held.job, numbers).order_by(ITEMS.c.seq))
         found += [BatchItem(seq=seq, key=key, input=Raw(given), attempt=attempts[seq]) for seq, key, given in some]
     return found

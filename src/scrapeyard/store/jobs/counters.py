@@ -12,7 +12,7 @@ from scrapeyard.model.job import Counts, ItemOutcome
 from scrapeyard.store.jobs.locks import Held, change_job, locked_number, moved
 from scrapeyard.store.jobs.rows import Fields, pack_usage, to_breaker, to_policy, to_use
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOB_EVENTS, OUTCOMES, WAITING
-from scrapeyard.store.transaction import Ask, Put, Script
+from scrapeyard.store.transaction import BulkInsert, Execute, Script
 
 GOOD: Final = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
 _encode: Final = json.Encoder().encode
@@ -72,15 +72,15 @@ def write_ends(
     waits: Sequence[tuple[Any, ...]],
 ) -> Script[None]:
     """The rows of items of one job, by its number."""
-    written = yield Put(OUTCOMES, [outcome_row(job, outcome) for outcome in ends])
-    written += yield Put(WAITING, waits)
+    written = yield BulkInsert(OUTCOMES, [outcome_row(job, outcome) for outcome in ends])
+    written += yield BulkInsert(WAITING, waits)
     if written != len(ends) + len(waits):
         raise RuntimeError(f"items of job {job} ended or wait already though a batch held them; nothing was written")
 
 
 def drop_batch(held: Held) -> Script[None]:
     """All of its items have a record, or somewhere else to be."""
-    yield Ask(_GONE, {"batch": held.batch.id})
+    yield Execute(_GONE, {"batch": held.batch.id})
 
 
 def account(
@@ -108,7 +108,7 @@ def account(
 def put_back(held: Held, now: float) -> Script[None]:
     """End a held batch: what has no record waits again at the same attempt, due now."""
     waits = [(held.job, seq, attempt, now) for seq, attempt in held.undone()]
-    yield Put(WAITING, waits)
+    yield BulkInsert(WAITING, waits)
     yield from drop_batch(held)
     job = yield from locked_number(held.job)
     state = "in_progress" if held.batch.state == "running" else "queued"
@@ -120,12 +120,12 @@ def _tell_failures(job: Fields, bad: Sequence[ItemOutcome], now: float) -> Scrip
     if not bad:
         return {}
     some = ITEMS.c.seq.in_([outcome.seq for outcome in bad])
-    keys = dict(tuple(row) for row in (yield Ask(_KEYS.where(ITEMS.c.job == job["number"], some))))
+    keys = dict(tuple(row) for row in (yield Execute(_KEYS.where(ITEMS.c.job == job["number"], some))))
     rows = [
         (job["number"], number, now, "item_failed", _failure(outcome, keys[outcome.seq]))
         for number, outcome in enumerate(bad, job["events"] + 1)
     ]
-    yield Put(JOB_EVENTS, rows)
+    yield BulkInsert(JOB_EVENTS, rows)
     return {"events": job["events"] + len(bad), "failures_told": job["failures_told"] + len(bad)}
 
 

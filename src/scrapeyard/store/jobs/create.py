@@ -14,7 +14,7 @@ from scrapeyard.store.jobs.rows import Fields, job_row, to_job
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BLOCKS, ITEMS, JOBS
-from scrapeyard.store.transaction import Ask, Put, Script
+from scrapeyard.store.transaction import BulkInsert, Execute, Script
 
 _TAKES_ITEMS: Final = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED})
 _ADDED: Final = select(BLOCKS.c.added).where(
@@ -38,7 +38,7 @@ class SqlJobCreate:
             nonlocal tries
             tries += 1
             insert = self._database.insert(JOBS).values(job_row(job)).on_conflict_do_nothing().returning(JOBS.c.number)
-            made = yield Ask(insert)
+            made = yield Execute(insert)
             # Only the answer was lost, if the row of the try before is there.
             return bool(made) or tries > 1
 
@@ -65,11 +65,11 @@ class SqlJobCreate:
             if job is None:
                 return None
             key = {"job": job["number"], "source": source, "block": block}
-            before = yield Ask(_ADDED, key)
+            before = yield Execute(_ADDED, key)
             added: int | None = before[0][0] if before else None
             if added is None and job["status"] in _TAKES_ITEMS:
                 added = yield from _append(job, list(given.values()))
-                yield Put(BLOCKS, [(job["number"], source, block, added)])
+                yield BulkInsert(BLOCKS, [(job["number"], source, block, added)])
             return added
 
         return await self._database.play(work) if is_id(job_id) else None
@@ -101,10 +101,10 @@ class SqlJobCreate:
 def _append(job: Fields, given: Sequence[NewItem]) -> Script[int]:
     """New items, numbered without a gap, since batches name ranges: where some were known, the others move up."""
     number, total = job["number"], job["total"]
-    added: int = yield Put(ITEMS, _rows(job, given))
+    added: int = yield BulkInsert(ITEMS, _rows(job, given))
     if 0 < added < len(given):
-        new = {row[0] for row in (yield Ask(_TAKE_BACK, {"job_is": number, "from_seq": total}))}
-        yield Put(ITEMS, _rows(job, [item for item in given if item.key in new]))
+        new = {row[0] for row in (yield Execute(_TAKE_BACK, {"job_is": number, "from_seq": total}))}
+        yield BulkInsert(ITEMS, _rows(job, [item for item in given if item.key in new]))
     yield from change_job(job, {"total": total + added, "pending": job["pending"] + added})
     return added
 

@@ -15,7 +15,7 @@ from scrapeyard.store.jobs.rows import Fields
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
-from scrapeyard.store.transaction import Ask, Put, Script
+from scrapeyard.store.transaction import BulkInsert, Execute, Script
 
 _PIECE: Final = 5000
 """Items in one transaction: others write in between."""
@@ -110,19 +110,19 @@ class _Redrive:
         number = job["number"]
         matching = [OUTCOMES.c.job == number, *(yield from self._conditions(number))]
         rest = select(OUTCOMES.c.seq).where(*matching, OUTCOMES.c.seq > after).order_by(OUTCOMES.c.seq).limit(_PIECE)
-        seqs = [row[0] for row in (yield Ask(rest))]
+        seqs = [row[0] for row in (yield Execute(rest))]
         if not seqs:
             return 0, 0, None
         piece = delete(OUTCOMES).where(*matching, OUTCOMES.c.seq.between(seqs[0], seqs[-1]))
-        gone = yield Ask(piece.returning(OUTCOMES.c.seq, OUTCOMES.c.ok))
-        yield Put(WAITING, [(number, seq, 1, self._now) for seq, _ in gone])
+        gone = yield Execute(piece.returning(OUTCOMES.c.seq, OUTCOMES.c.ok))
+        yield BulkInsert(WAITING, [(number, seq, 1, self._now) for seq, _ in gone])
         good = sum(ok for _, ok in gone)
         return good, len(gone) - good, seqs[-1] if len(seqs) == _PIECE else None
 
     def _conditions(self, number: int) -> Script[list[ColumnElement[bool]]]:
         conditions = of_outcomes(self._where)
         if self._where.keys is not None:
-            seqs = [row[0] for row in (yield Ask(keyed(number, self._where.keys)))]
+            seqs = [row[0] for row in (yield Execute(keyed(number, self._where.keys)))]
             conditions.append(OUTCOMES.c.seq.in_(seqs))
         return conditions
 
@@ -130,7 +130,7 @@ class _Redrive:
 def _delete_piece(number: int, first: int) -> Script[None]:
     for table in (OUTCOMES, WAITING, ITEMS):
         some = table.c.seq.between(first, first + _PIECE - 1)
-        yield Ask(delete(table).where(table.c.job == number, some))
+        yield Execute(delete(table).where(table.c.job == number, some))
 
 
 def _runs_again(job: Fields, changes: Job | None, now: float) -> dict[str, Any]:
@@ -145,5 +145,5 @@ def _runs_again(job: Fields, changes: Job | None, now: float) -> dict[str, Any]:
 
 def _delete_rest(number: int) -> Script[None]:
     for table in (BATCHES, BLOCKS, JOB_EVENTS):
-        yield Ask(delete(table).where(table.c.job == number))
-    yield Ask(delete(JOBS).where(JOBS.c.number == number))
+        yield Execute(delete(table).where(table.c.job == number))
+    yield Execute(delete(JOBS).where(JOBS.c.number == number))

@@ -16,7 +16,7 @@ from scrapeyard.store.jobs.rows import Fields, as_cursor, numbers
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemPage, JobEvent
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
-from scrapeyard.store.transaction import Ask, Put, Script
+from scrapeyard.store.transaction import BulkInsert, Execute, Script
 
 _BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 
@@ -80,7 +80,7 @@ class SqlJobItems:
             if job is None or (yield from _is_told(job, kind, bytes(data), now)):
                 return
             number = job["events"] + 1
-            yield Put(JOB_EVENTS, [(job["number"], number, now, kind, bytes(data))])
+            yield BulkInsert(JOB_EVENTS, [(job["number"], number, now, kind, bytes(data))])
             yield from change_job(job, {"events": number})
 
         if is_id(job_id):
@@ -107,17 +107,17 @@ class SqlJobItems:
 def _is_told(job: Fields, kind: str, data: bytes, now: float) -> Script[bool]:
     same = select(JOB_EVENTS.c.number).where(JOB_EVENTS.c.job == job["number"], JOB_EVENTS.c.kind == kind)
     same = same.where(JOB_EVENTS.c.at == now, JOB_EVENTS.c.data == data).limit(1)
-    return bool((yield Ask(same)))
+    return bool((yield Execute(same)))
 
 
 def _counted(job: Fields) -> Script[Counts]:
     number = job["number"]
-    total = yield Ask(select(func.count()).where(ITEMS.c.job == number))
-    fresh = yield Ask(select(func.count()).where(ITEMS.c.job == number, ITEMS.c.seq >= job["cursor"]))
-    waits = yield Ask(select(func.count()).where(WAITING.c.job == number))
-    ends = yield Ask(select(OUTCOMES.c.ok, func.count()).where(OUTCOMES.c.job == number).group_by(OUTCOMES.c.ok))
+    total = yield Execute(select(func.count()).where(ITEMS.c.job == number))
+    fresh = yield Execute(select(func.count()).where(ITEMS.c.job == number, ITEMS.c.seq >= job["cursor"]))
+    waits = yield Execute(select(func.count()).where(WAITING.c.job == number))
+    ends = yield Execute(select(OUTCOMES.c.ok, func.count()).where(OUTCOMES.c.job == number).group_by(OUTCOMES.c.ok))
     by_end = {bool(ok): count for ok, count in ends}
-    batches = [Held(as_fields(row)) for row in (yield Ask(_BATCHES.where(BATCHES.c.job == number)))]
+    batches = [Held(as_fields(row)) for row in (yield Execute(_BATCHES.where(BATCHES.c.job == number)))]
     out = {state: sum(len(held.undone()) for held in batches if held.batch.state == state) for state in _OUT}
     idle = fresh[0][0] + waits[0][0]
     stopped = job["status"] in STOPPED

@@ -11,7 +11,7 @@ from scrapeyard.model import Priority
 from scrapeyard.model.job import FINAL_JOB, Batch, Counts, JobStatus
 from scrapeyard.store.jobs.rows import Fields, to_counts
 from scrapeyard.store.tables.jobs import BATCHES, JOBS
-from scrapeyard.store.transaction import Ask, Script
+from scrapeyard.store.transaction import Execute, Script
 
 WHOLE: Final = (*BATCHES.c, JOBS.c.id.label("job_id"))
 """What makes a Held: batches joined with their job."""
@@ -117,25 +117,25 @@ _BATCH: Final = (
 
 def locked_job(job_id: str) -> Script[Fields | None]:
     """The row of a job, held. None means no such job."""
-    rows = yield Ask(_BY_ID, {"id": job_id})
+    rows = yield Execute(_BY_ID, {"id": job_id})
     return dict(zip(_JOB_COLUMNS, rows[0], strict=True)) if rows else None
 
 
 def locked_number(number: int) -> Script[Fields]:
     """The same by its number: of a batch, whose job is always there."""
-    rows = yield Ask(_BY_NUMBER, {"number": number})
+    rows = yield Execute(_BY_NUMBER, {"number": number})
     return dict(zip(_JOB_COLUMNS, rows[0], strict=True))
 
 
 def locked_batch(batch_id: str) -> Script[Held | None]:
     """A batch, held. None means that it is gone."""
-    rows = yield Ask(_BATCH, {"id": batch_id})
+    rows = yield Execute(_BATCH, {"id": batch_id})
     return Held(as_fields(rows[0])) if rows else None
 
 
 def change_job(job: Fields, values: Mapping[str, Any]) -> Script[None]:
     """Write to a job's row that is held."""
-    yield Ask(_change(frozenset(values)), {"number_is": job["number"], **values})
+    yield Execute(_change(frozenset(values)), {"number_is": job["number"], **values})
 
 
 @cache

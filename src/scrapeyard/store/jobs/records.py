@@ -13,7 +13,7 @@ from scrapeyard.store.jobs.rows import to_counts, to_policy
 from scrapeyard.store.ports.jobs import Recorded
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES
-from scrapeyard.store.transaction import Ask, Script
+from scrapeyard.store.transaction import Execute, Script
 
 _GOES_ON: Final = (
     update(BATCHES)
@@ -111,4 +111,4 @@ def _set_left(held: Held, left: int, marks: bytearray) -> Script[None]:
         yield from drop_batch(held)
         return
     values = {"now_left": left, "now_part": held.batch.part + 1, "now_done": bytes(marks)}
-    yield Ask(_GOES_ON, values | {"batch": held.batch.id})
+    yield Execute(_GOES_ON, values | {"batch": held.batch.id})

@@ -19,18 +19,18 @@ from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.sandbox.port import Sandbox, Verdict
 from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.batches.item_services import Surroundings
+from scrapeyard.worker.batches.item_services import BatchContext
 from scrapeyard.worker.batches.items import Items, refused_outcome
 from scrapeyard.worker.batches.records import BatchRecords
 from scrapeyard.worker.runs.execute import Executor
 from scrapeyard.worker.runs.steps import limits_of, refused
-from scrapeyard.worker.slots import Seat, Slots
-from scrapeyard.worker.waiting import Pausing
+from scrapeyard.worker.slots import SlotLease, Slots
+from scrapeyard.worker.waiting import SiteWait
 
 SLICE_SECONDS = 0.001
 
 
-class Turns:
+class LoopFairness:
     """One for all batches of a worker. Of those who ask, one at a time goes on, in the order in which they came."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Batches:
         self._parts = parts
         self._worker_id = worker_id
         self._lease = lease_seconds
-        self._turns = Turns()
+        self._turns = LoopFairness()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._held: dict[str, _Held] = {}
         self._draining = False
@@ -96,7 +96,7 @@ class Batches:
         """Read the list of public suffixes now and elsewhere: the event loop would stand still for it later."""
         await asyncio.to_thread(self._parts.sites.of, "shop.example")
 
-    def begin(self, delivery: Delivery, share: Slots, seat: Seat) -> None:
+    def begin(self, delivery: Delivery, share: Slots, seat: SlotLease) -> None:
         """Take it in a slot of this share; a delivery that is here already is dropped."""
         batch_id = delivery.run_id
         if batch_id in self._tasks or self._draining:
@@ -147,7 +147,7 @@ class Batches:
         self._tasks.pop(batch_id, None)
         share.free(batch_id)
 
-    async def _handle(self, delivery: Delivery, seat: Seat) -> None:
+    async def _handle(self, delivery: Delivery, seat: SlotLease) -> None:
         try:
             taken = await self._take(delivery)
             if taken is not None:
@@ -164,7 +164,7 @@ class Batches:
             return None
         return None if taken is None else (*taken, now + self._lease)
 
-    async def _run(self, batch: Batch, job: Job, items: list[BatchItem], lease_until: float, seat: Seat) -> None:
+    async def _run(self, batch: Batch, job: Job, items: list[BatchItem], lease_until: float, seat: SlotLease) -> None:
         held = _Held(self._parts, self._turns, batch, job, items, lease_until)
         held.draining = self._draining
         self._held[batch.id] = held
@@ -181,7 +181,7 @@ class _Held:
     def __init__(  # noqa: PLR0917 - what the store gave, in its order
         self,
         parts: BatchParts,
-        turns: Turns,
+        turns: LoopFairness,
         batch: Batch,
         job: Job,
         items: Sequence[BatchItem],
@@ -204,7 +204,7 @@ class _Held:
         if self._work is not None:
             self._work.cancel()
 
-    async def run(self, seat: Seat) -> None:
+    async def run(self, seat: SlotLease) -> None:
         """To its end. Raises CancelledError only if cancelled itself."""
         began = time.perf_counter()
         recording = asyncio.create_task(self.records.run())
@@ -234,8 +234,8 @@ class _Held:
         except Unavailable as error:
             log.warning("batch.not_given_back", batch=self._batch.id, left=self.records.left, error=error.message)
 
-    async def _run_items(self, seat: Seat) -> None:
-        pausing = Pausing(seat, math.inf)
+    async def _run_items(self, seat: SlotLease) -> None:
+        pausing = SiteWait(seat, math.inf)
         try:
             items = await self._prepare(seat, pausing)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the items, never the worker
@@ -250,11 +250,11 @@ class _Held:
             items.close()
             await pausing.close()
 
-    async def _prepare(self, seat: Seat, pausing: Pausing) -> Items:
+    async def _prepare(self, seat: SlotLease, pausing: SiteWait) -> Items:
         job, parts = self.job, self._parts
         prepared = await parts.executor.prepare(job.pinned, seat)
         limits = limits_of(prepared.scraper, job.policy.timeout_seconds)
-        around = Surroundings(
+        around = BatchContext(
             job=job,
             prepared=prepared,
             policy=job.policy.fetching.over(prepared.scraper.policy.fetching),

@@ -16,7 +16,7 @@ from scrapeyard.model.job import BatchItem, Job
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.results import artifacts
 from scrapeyard.worker.environments import Prepared
-from scrapeyard.worker.waiting import Pausing, too_long
+from scrapeyard.worker.waiting import SiteWait, too_long
 
 MAX_LOG = 4096
 """Bytes of a failed item's log that are kept: the last ones."""
@@ -24,7 +24,7 @@ _LINE_COST = 32
 _NOTHING = Spent()
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class BatchContext(Struct, frozen=True, kw_only=True):
     """The same for all items of a batch."""
 
     job: Job
@@ -33,14 +33,14 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     wall_seconds: float
     engine: HttpEngine
     blobs: Blobs
-    pausing: Pausing
+    pausing: SiteWait
     """Of the whole batch: its slot is given up while every item that fetches waits."""
 
 
 class ItemServices:
     """Serves one child, or one built-in, for the length of one item."""
 
-    def __init__(self, around: Surroundings, item: BatchItem) -> None:
+    def __init__(self, around: BatchContext, item: BatchItem) -> None:
         self._around = around
         self._item = item
         self._ends = time.monotonic() + around.wall_seconds

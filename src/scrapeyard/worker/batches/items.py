@@ -17,7 +17,7 @@ from scrapeyard.model.job import BatchItem, ItemOutcome, Job
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.results import artifacts
 from scrapeyard.sandbox.port import Sandbox, Series, Verdict, Work
-from scrapeyard.worker.batches.item_services import ItemServices, Surroundings
+from scrapeyard.worker.batches.item_services import BatchContext, ItemServices
 from scrapeyard.worker.retrying import LEAST_SECONDS, MOST_SECONDS, retry_seconds
 from scrapeyard.worker.runs.steps import checked, refused, run_builtin, without_secrets
 
@@ -53,7 +53,7 @@ class Items:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: BatchContext,
         *,
         limits: Limits,
         sandbox: Sandbox,

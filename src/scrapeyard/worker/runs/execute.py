@@ -25,8 +25,8 @@ from scrapeyard.worker.environments import Prepared, Preparer
 from scrapeyard.worker.retrying import postponed, with_retry
 from scrapeyard.worker.runs.services import RunServices
 from scrapeyard.worker.runs.steps import checked, limits_of, refused, run_builtin, since, without_secrets
-from scrapeyard.worker.slots import Seat
-from scrapeyard.worker.waiting import Pausing
+from scrapeyard.worker.slots import SlotLease
+from scrapeyard.worker.waiting import SiteWait
 
 log = get_log("worker")
 INLINE_RESULT = 64 * 1024
@@ -59,7 +59,7 @@ class Executor:
         self._checker = checker
         self._worker_id = worker_id
 
-    async def execute(self, delivery: Delivery, seat: Seat | None = None) -> Outcome:
+    async def execute(self, delivery: Delivery, seat: SlotLease | None = None) -> Outcome:
         """From delivery to outcome. Never raises but CancelledError; by then the child is gone.
 
         With a `seat`, the run leaves it while its packages are installed.
@@ -79,7 +79,7 @@ class Executor:
             engine=self._engine,
             blobs=self._blobs,
             tell=lambda message: self._tell(delivery.run_id, message),
-            pausing=Pausing(seat, limits.wall_seconds),
+            pausing=SiteWait(seat, limits.wall_seconds),
         )
         try:
             verdict = await self._run(delivery, prepared, limits, services)
@@ -91,7 +91,7 @@ class Executor:
         later = postponed(outcome, delivery, services.come_back, outcome.finished_at) if seat else None
         return later or with_retry(outcome, delivery, verdict.retry_after)
 
-    async def _find(self, wanted: str, seat: Seat | None) -> Scraper:
+    async def _find(self, wanted: str, seat: SlotLease | None) -> Scraper:
         """From memory. A version that is not known here yet is asked for, outside the slot."""
         try:
             return self._catalogue.resolve(wanted)
@@ -101,7 +101,7 @@ class Executor:
         async with seat.left():
             return await self._catalogue.obtain(wanted)
 
-    async def prepare(self, wanted: str, seat: Seat | None) -> Prepared:
+    async def prepare(self, wanted: str, seat: SlotLease | None) -> Prepared:
         """The scraper, with its config and packages. Raises what `steps.refused` puts into words."""
         return await self._preparer.prepare(await self._find(wanted, seat), seat)
 

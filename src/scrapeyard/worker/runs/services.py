@@ -15,7 +15,7 @@ from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.worker.environments import Prepared
-from scrapeyard.worker.waiting import Pausing
+from scrapeyard.worker.waiting import SiteWait
 
 MAX_TRACES = 200
 MAX_TRIED = 20
@@ -37,7 +37,7 @@ class RunServices:
         engine: HttpEngine,
         blobs: Blobs,
         tell: Tell,
-        pausing: Pausing,
+        pausing: SiteWait,
     ) -> None:
         self._delivery = delivery
         self._pausing = pausing
