@@ -14,7 +14,7 @@ from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
 from scrapeyard.engines.cache.stage import Cached
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.model import FetchPolicy
 from scrapeyard.settings import CacheSettings

@@ -12,12 +12,12 @@ import uvloop
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from benchmarks.peers.crawl import Clock, Errand, errand, numbered
-from scrapeyard.engines.pipeline import Engine
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import HttpSettings, Settings
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.wiring.engine import WebParts, start_engine
+from scrapeyard.wiring.pipeline import Engine
 
 _LATENCIES = 2000
 

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from scrapeyard.engines.budget.ledger import JobLedgers, OwnLedgers, Spent
 from scrapeyard.engines.budget.redis import RedisJobLedgers
 from scrapeyard.engines.budget.stage import Budgets
+from scrapeyard.engines.ledger import JobLedgers, OwnLedgers, Spent
 from scrapeyard.engines.port import Caller
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, new_id

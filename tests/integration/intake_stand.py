@@ -12,7 +12,7 @@ from msgspec import Raw
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS, PAGE
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.formats.sitemaps import SitemapBounds
 from scrapeyard.inputs.importer import ItemImporter

@@ -20,7 +20,7 @@ from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.scrapers import echo
 from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway.app import GatewayServices, application
 from scrapeyard.gateway.services import Gateway

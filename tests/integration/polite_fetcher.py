@@ -13,9 +13,9 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.redis import RedisGate
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.errors import FetchFailed

@@ -11,13 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from scrapeyard.engines.cache.disk import DiskPages
-from scrapeyard.engines.cache.forgetting import Invalidations
+from scrapeyard.engines.cache.invalidation import Invalidations
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
 from scrapeyard.engines.cache.stage import Cached
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, FetchPolicy, Invalidate, Scraper, ScraperRef

@@ -9,10 +9,10 @@ from contextlib import suppress
 import pytest
 
 from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteState
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.politeness.verdicts import of_failure
 from scrapeyard.engines.port import Caller, FetchRequest

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import trustme
 
-from scrapeyard.engines.budget.ledger import OwnLedgers
 from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.ledger import OwnLedgers
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.politeness.policies import SitePolicies
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.robots import copies as robots_copies
 from scrapeyard.engines.robots.copies import RobotsCopies

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.engines.budget.ledger import OwnLedgers
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.escalation import escalation
 from scrapeyard.engines.escalation import redis as redis_ways
@@ -21,8 +20,9 @@ from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.redis import RedisWays
 from scrapeyard.engines.escalation.stage import Ways
 from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import Address
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.ledger import OwnLedgers
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.solver.flaresolverr import FlareSolverr, SolverGuard

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from structlog.testing import capture_logs
 
-from scrapeyard.engines.budget.ledger import Ledger, OwnLedgers, Spent
 from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgeted, Budgets
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.ledger import Ledger, OwnLedgers, Spent
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Proxy, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed

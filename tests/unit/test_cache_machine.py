@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.stage import Cached
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.model import FetchPolicy, Invalidate, Scraper, ScraperRef
 from scrapeyard.settings import CacheSettings

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.engines.http.cookies import MAX_COOKIES, Jar, parse_cookie
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
-from scrapeyard.engines.politeness.site import Sites
 
 NOW = 1_800_000_000.0
 SITES = Sites()

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteState
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.politeness.verdicts import of_failure, of_response, retry_after
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse

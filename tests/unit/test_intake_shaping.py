@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.builtin import BUILTINS, PAGE
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import BadRequest
 from scrapeyard.inputs.follower import Links
 from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable, Piece

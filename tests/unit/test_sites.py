@@ -2,7 +2,7 @@
 
 import pytest
 
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import SettingsInvalid
 
 
@@ -47,7 +47,7 @@ def test_a_setting_that_is_no_domain_is_refused() -> None:
 
 def test_the_list_is_read_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Sites().of("www.shop.example") == "shop.example"
-    monkeypatch.delattr("scrapeyard.engines.politeness.site.PublicSuffixList")
+    monkeypatch.delattr("scrapeyard.engines.http.site.PublicSuffixList")
     assert Sites(("cdn.example",)).of("img.shop.example") == "shop.example"
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
-from scrapeyard.engines.budget.ledger import Ledger
+from scrapeyard.engines.ledger import Ledger
 from scrapeyard.model import BudgetLimits, FetchPolicy, Scraper
 from scrapeyard.settings import hide_user
 

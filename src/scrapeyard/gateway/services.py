@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.cache.port import PageStore
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
 from scrapeyard.gateway.cache.service import Caching

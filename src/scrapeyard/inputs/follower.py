@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.http.decompress import Corrupt, OverLimit, decompress
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.errors import FetchFailed, NotFound, ScrapeyardError
 from scrapeyard.inputs.formats.rows import ListRefused
 from scrapeyard.inputs.mapper import Shaper, key_of

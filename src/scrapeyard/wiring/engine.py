@@ -3,11 +3,10 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from scrapeyard.engines.budget.ledger import OwnLedgers
 from scrapeyard.engines.budget.meters import Meters
 from scrapeyard.engines.budget.redis import RedisJobLedgers
 from scrapeyard.engines.cache.disk import DiskPages
-from scrapeyard.engines.cache.forgetting import Invalidations
+from scrapeyard.engines.cache.invalidation import Invalidations
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
@@ -15,18 +14,19 @@ from scrapeyard.engines.escalation.memory import MemoryWays
 from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.redis import RedisWays
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.pipeline import Engine, Shared, assemble, near_pages
+from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.ledger import OwnLedgers
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.politeness.redis import RedisGate
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
 from scrapeyard.gateway.sites import service
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.runs import Store
+from scrapeyard.wiring.pipeline import Engine, Shared, assemble, near_pages
 
 _MEGABYTE = 2**20
 Up = Callable[[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]], Awaitable[None]]

@@ -14,8 +14,7 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import make_builtins
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.dispatch.leader import Dispatcher
-from scrapeyard.engines.pipeline import Engine
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.importer import ItemImporter
@@ -40,6 +39,7 @@ from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.duties import start_schedules, start_webhooks
 from scrapeyard.wiring.engine import WebParts, start_engine
+from scrapeyard.wiring.pipeline import Engine
 from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.loop import Worker

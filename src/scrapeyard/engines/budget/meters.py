@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from scrapeyard.engines.budget.stage import Budgets
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route, RoutedFetch
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed, ScrapeyardError

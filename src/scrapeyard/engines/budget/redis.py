@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from scrapeyard.engines.budget.ledger import Spent
+from scrapeyard.engines.ledger import Spent
 from scrapeyard.model import new_id
 from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
 from scrapeyard.redis.keys import Keys

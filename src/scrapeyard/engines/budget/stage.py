@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from scrapeyard.engines.budget.ledger import RESIDENTIAL, JobLedgers, Ledger, Spent, spent_through
+from scrapeyard.engines.ledger import RESIDENTIAL, JobLedgers, Ledger, Spent, spent_through
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason

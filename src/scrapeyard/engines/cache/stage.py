@@ -7,16 +7,16 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrapeyard.engines.cache.forgetting import forget
 from scrapeyard.engines.cache.identity import flight_key, page_key, variant
+from scrapeyard.engines.cache.invalidation import forget
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import CachedPage, PageKey, PageStore
 from scrapeyard.engines.cache.rules import CacheDirective, Storable, TtlRules, directive_for, keepable
 from scrapeyard.engines.cache.shared import TimeLimitedPages, WriteBackBuffer
 from scrapeyard.engines.cache.single_flight import SingleFlight
 from scrapeyard.engines.http.checks import check_allowed
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Invalidate

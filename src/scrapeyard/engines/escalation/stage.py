@@ -8,7 +8,7 @@ from scrapeyard.engines.escalation.escalation import Escalation, EscalationDeps
 from scrapeyard.engines.escalation.planner import Pools, RoutePlanner, SoftBlockHistory
 from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.solving import ChallengeSolver
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, RoutedFetch
 from scrapeyard.engines.solver.port import Solver, host_of
 from scrapeyard.settings import EscalationSettings

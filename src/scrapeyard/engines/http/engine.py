@@ -19,9 +19,9 @@ from scrapeyard.engines.http.cookies import Cookie, Jar, MemorySessions, Session
 from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
 from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.http.hops import HopLoop, RequestTerms
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.timeouts import Deadlines
 from scrapeyard.engines.http.url import Target
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

@@ -9,11 +9,11 @@ from collections import Counter
 
 from msgspec.structs import replace
 
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.politeness import verdicts
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import UNUSED, SiteGate, Ticket, Verdict
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

@@ -6,9 +6,9 @@ a redirect leads to is not looked up again.
 
 import asyncio
 
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.engines.politeness.policies import SitePolicies
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
 from scrapeyard.engines.robots.copies import SMALL, Copy, RobotsCopies, RobotsRules
 from scrapeyard.errors import FetchFailed

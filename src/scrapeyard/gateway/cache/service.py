@@ -6,10 +6,10 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 from starlette.types import Receive
 
-from scrapeyard.engines.cache.forgetting import forget
+from scrapeyard.engines.cache.invalidation import forget
 from scrapeyard.engines.cache.port import PageStore
+from scrapeyard.engines.http.site import Sites, is_host
 from scrapeyard.engines.http.url import canonical_host, parse_target
-from scrapeyard.engines.politeness.site import Sites, is_host
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.gateway.cache.schemas import InvalidateCall, WarmCall
 from scrapeyard.gateway.runs.calls import ScrapeRequest

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec.structs import asdict
 
 from scrapeyard.engines.escalation.port import Remembered
+from scrapeyard.engines.http.site import Sites, is_host
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate, SiteState
-from scrapeyard.engines.politeness.site import Sites, is_host
 from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.documents import instant

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin import Builtin
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import Delivery

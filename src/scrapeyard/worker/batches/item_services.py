@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.engines.budget.ledger import Ledger, Spent
+from scrapeyard.engines.ledger import Ledger, Spent
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Artifact, ExitReason, FetchPolicy, LogLine

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
 from scrapeyard.builtin import Builtin
-from scrapeyard.engines.politeness.site import Sites
+from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import Artifact, ExitReason, Limits, RunError, Usage
 from scrapeyard.model.job import BatchItem, ItemOutcome, Job

@@ -9,7 +9,7 @@ import msgspec
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.engines.budget.ledger import Ledger
+from scrapeyard.engines.ledger import Ledger
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scrapeyard.engines.budget.ledger import JobLedgers
 from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgeted, Budgets
 from scrapeyard.engines.cache.memory import MemoryPages
@@ -15,9 +14,10 @@ from scrapeyard.engines.cache.stage import Cached
 from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.stage import Ways
 from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.ledger import JobLedgers
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
-from scrapeyard.engines.politeness.site import Sites
 from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.proxies.pools import ProxyPools
