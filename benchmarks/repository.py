@@ -19,9 +19,9 @@ from packaging.version import Version
 from benchmarks.quantiles import median, quantile
 from benchmarks.report import Goal, Options, Report, Table, figure, ratio, spread
 from scrapeyard.model import Limits, Scraper, ScraperRef
-from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.catalogue.entries import Entry, Stock
+from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.repository.catalogue.resolve import Index
 from scrapeyard.repository.publish.publish import pack_scraper
 from scrapeyard.repository.sources.indexed.source import http_source

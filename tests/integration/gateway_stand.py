@@ -33,8 +33,8 @@ from scrapeyard.model import (
 from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.sources.folder import FolderSource
 from scrapeyard.settings import GatewaySettings, Settings

@@ -20,8 +20,8 @@ from scrapeyard.inputs.reading import Reading
 from scrapeyard.inputs.source import Source, as_table, first_status
 from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, Item, ItemOutcome, Job
-from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
+from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.settings import HttpSettings
 from scrapeyard.store.ports.jobs import ItemFilter

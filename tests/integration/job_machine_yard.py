@@ -28,8 +28,8 @@ from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import Reading
 from scrapeyard.model import Delivery, ExitReason, Scraper, ScraperRef, new_id
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.trust.secrets import Secrets

@@ -5,8 +5,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from scrapeyard.repository.archive.copies import Cache
 from scrapeyard.repository.archive.files import list_files
-from scrapeyard.repository.catalogue.copies import Cache
 
 PROGRAM = """
 import asyncio, sys
@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from scrapeyard.model import Limits
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
-from scrapeyard.repository.archive.loading import Terms
+from scrapeyard.repository.catalogue.loading import Terms
 from tests.services.scripted_source import SCRIPT, ScriptedSource
 
 async def main():

@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 from scrapeyard.errors import BadRequest, ScraperInvalid, ScraperNotFound
 from scrapeyard.model import Limits, Scraper, ScraperRef
 from scrapeyard.repository.archive import files
+from scrapeyard.repository.archive.copies import DAY, Cache
 from scrapeyard.repository.archive.files import find_scrapers, scraper_files
-from scrapeyard.repository.archive.loading import LoadTerms, load_folder
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
-from scrapeyard.repository.catalogue.copies import DAY, Cache
+from scrapeyard.repository.catalogue.loading import LoadTerms, load_folder
 from scrapeyard.repository.sources.folder import FolderSource
 from tests.leaks import PATIENCE
 
@@ -245,7 +245,7 @@ async def test_an_unchanged_folder_is_not_read_again(root: Path, make: Make, mon
     reads: list[str] = []
     real = files.read_chunks
     monkeypatch.setattr(
-        "scrapeyard.repository.catalogue.copies.read_chunks", lambda file: reads.append(file.name) or real(file)
+        "scrapeyard.repository.archive.copies.read_chunks", lambda file: reads.append(file.name) or real(file)
     )
     await catalogue.refresh()
     assert reads == []
@@ -439,7 +439,7 @@ def test_a_file_that_changes_while_it_is_copied_is_never_kept(
         (folder / "scraper.py").write_text(edit(next(passes)))
         return real(file)
 
-    monkeypatch.setattr("scrapeyard.repository.catalogue.copies.read_chunks", changing)
+    monkeypatch.setattr("scrapeyard.repository.archive.copies.read_chunks", changing)
     with pytest.raises(files.ChangedMeanwhile):
         Cache(tmp_path / "cache").put(scraper_files(folder, root, "a"))
     assert list((tmp_path / "cache").glob("*")) == []

@@ -16,8 +16,8 @@ from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.source import Choice, FollowSource, Shape, source_of
 from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, ItemOutcome, Job, JobStatus
-from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
+from scrapeyard.repository.catalogue.loading import LoadTerms
 from tests.integration.intake_stand import SCRAPER, Stand, a_stand
 
 HOME = "https://shop.example/"

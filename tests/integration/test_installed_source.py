@@ -11,9 +11,9 @@ import pytest
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Limits, Scraper
+from scrapeyard.repository.archive.copies import Cache
 from scrapeyard.repository.archive.files import scraper_files
-from scrapeyard.repository.archive.loading import LoadTerms, load_files
-from scrapeyard.repository.catalogue.copies import Cache
+from scrapeyard.repository.catalogue.loading import LoadTerms, load_files
 from scrapeyard.repository.sources.installed import discovery
 from scrapeyard.repository.sources.installed import source as installed
 from scrapeyard.repository.sources.installed.discovery import Discovered

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from scrapeyard.errors import BadRequest, ScraperInvalid, SettingsInvalid, SourceUnavailable
 from scrapeyard.model import Limits
-from scrapeyard.repository.archive.loading import LoadTerms, identify
+from scrapeyard.repository.catalogue.loading import LoadTerms, identify
 from scrapeyard.repository.publish.publish import Published, Target, pack_scraper, publish
 from scrapeyard.repository.publish.targets import open_target
 from scrapeyard.repository.sources.indexed.source import http_source, s3_source

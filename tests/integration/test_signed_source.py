@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scrapeyard import settings
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import Limits
-from scrapeyard.repository.archive.loading import LoadTerms, identify
+from scrapeyard.repository.archive.copies import SIGNATURE
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
-from scrapeyard.repository.catalogue.copies import SIGNATURE
+from scrapeyard.repository.catalogue.loading import LoadTerms, identify
 from scrapeyard.repository.sources.installed.source import InstalledSource
 from scrapeyard.repository.trust.signing import public_key_of, sign
 from scrapeyard.wiring.catalogue import make_catalogue

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.model import Limits
-from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.repository.sources.folder import FolderSource
 from tests.leaks import PATIENCE
 from tests.services.catalogues import PAGE, Make

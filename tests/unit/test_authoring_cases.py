@@ -11,7 +11,7 @@ from scrapeyard.authoring.recording import case_folder
 from scrapeyard.errors import BadRequest, ScraperInvalid
 from scrapeyard.model import ExitReason, Limits
 from scrapeyard.repository.archive.files import find_scrapers
-from scrapeyard.repository.archive.loading import load_folder
+from scrapeyard.repository.catalogue.loading import load_folder
 
 PAGES = (Page(entry=Entry(method="GET", url="http://x.example/", status=200), body=b"<p>"),)
 

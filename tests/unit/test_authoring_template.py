@@ -9,7 +9,7 @@ from scrapeyard.authoring.template import TEMPLATES, create
 from scrapeyard.authoring.validating import check_files
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import Limits
-from scrapeyard.repository.archive.loading import load_folder
+from scrapeyard.repository.catalogue.loading import load_folder
 from scrapeyard.settings import LimitSettings
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.errors import ScraperNotFound, SourceUnavailable
-from scrapeyard.repository.catalogue.copies import DAY, SAFE_SECONDS, Cache
+from scrapeyard.repository.archive.copies import DAY, SAFE_SECONDS, Cache
 from scrapeyard.repository.catalogue.quota import FULL
 from tests.leaks import PATIENCE
 from tests.services.catalogues import Make, copies, problems, version_of
@@ -151,7 +151,7 @@ class TestCache:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr("scrapeyard.repository.catalogue.copies._make_folders", full)
+            patch.setattr("scrapeyard.repository.archive.copies._make_folders", full)
             await catalogue.refresh()
         assert version_of(catalogue) == "1.0.0"
         assert "the disk is full" in catalogue.sources()[0].stale

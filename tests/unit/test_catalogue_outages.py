@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Limits
-from scrapeyard.repository.archive.loading import LoadTerms
+from scrapeyard.repository.catalogue.loading import LoadTerms
 from tests.leaks import PATIENCE
 from tests.services.catalogues import PAGE, Make, copies, problems, version_of
 from tests.services.scripted_source import SCRIPT, ScriptedSource

@@ -6,9 +6,9 @@ import pytest
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Defaults, Limits, Scraper
+from scrapeyard.repository.archive.copies import Cache
 from scrapeyard.repository.archive.files import scraper_files
-from scrapeyard.repository.archive.loading import LoadTerms, load_files
-from scrapeyard.repository.catalogue.copies import Cache
+from scrapeyard.repository.catalogue.loading import LoadTerms, load_files
 
 HEAD = 'id = "shop/product"\nversion = "1.0.0"\n'
 SCRIPT = "def run(ctx): ...\n"

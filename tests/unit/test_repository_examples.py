@@ -13,7 +13,7 @@ import pytest
 from scrapeyard.authoring.template import create
 from scrapeyard.demo import create_app
 from scrapeyard.model import Limits
-from scrapeyard.repository.archive.loading import load_folder
+from scrapeyard.repository.catalogue.loading import load_folder
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard_sdk import Fail, Page, Retry, Skip
 from tests.leaks import PATIENCE

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.repository.catalogue.semver import MAX_LENGTH, looks_like_range, parse_range, precedence
+from scrapeyard.repository.manifest.semver import MAX_LENGTH, looks_like_range, parse_range, precedence
 
 NUMBER = st.integers(0, 12)
 TRIPLE = st.tuples(NUMBER, NUMBER, NUMBER)

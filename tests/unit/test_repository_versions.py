@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from scrapeyard.repository.catalogue.semver import is_prerelease, is_version, precedence
+from scrapeyard.repository.manifest.semver import is_prerelease, is_version, precedence
 
 IN_ORDER = [
     "0.0.1",

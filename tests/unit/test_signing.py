@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from scrapeyard.cli.main import app
 from scrapeyard.errors import ScraperInvalid, ScrapeyardError, SettingsInvalid
 from scrapeyard.model import Limits, Scraper, ScraperRef
+from scrapeyard.repository.archive.copies import SIGNATURE, Cache
 from scrapeyard.repository.archive.files import scraper_files
-from scrapeyard.repository.archive.loading import LoadTerms, identify, load_files
-from scrapeyard.repository.catalogue.copies import SIGNATURE, Cache
+from scrapeyard.repository.catalogue.loading import LoadTerms, identify, load_files
 from scrapeyard.repository.trust.signing import (
     MAX_BYTES,
     PublicKey,

@@ -11,8 +11,8 @@ from scrapeyard.authoring.testing import offline
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Limits, Scraper
 from scrapeyard.repository.archive.files import SourceFile, scraper_files
-from scrapeyard.repository.catalogue.semver import is_prerelease
 from scrapeyard.repository.manifest.manifest import FILE_NAME, Manifest, read_manifest
+from scrapeyard.repository.manifest.semver import is_prerelease
 from scrapeyard.repository.manifest.signature import MAX_BYTES, read_signature
 
 MAX_WARNINGS = 20

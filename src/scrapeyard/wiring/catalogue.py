@@ -4,8 +4,8 @@ from pathlib import Path
 
 from scrapeyard.builtin import BUILTINS
 from scrapeyard.errors import SettingsInvalid
-from scrapeyard.repository.archive.loading import LoadTerms
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
+from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.repository.sources.folder import FolderSource
 from scrapeyard.repository.sources.git.source import GitSource
 from scrapeyard.repository.sources.indexed.source import http_source, s3_source

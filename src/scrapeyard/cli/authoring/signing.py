@@ -52,8 +52,8 @@ def sign(
 ) -> None:
     """Sign the scraper as it stands; writes scraper.sig beside its manifest. Sign again after every change."""
     from scrapeyard.errors import BadRequest
-    from scrapeyard.repository.archive.loading import identify
-    from scrapeyard.repository.catalogue.copies import SIGNATURE
+    from scrapeyard.repository.archive.copies import SIGNATURE
+    from scrapeyard.repository.catalogue.loading import identify
     from scrapeyard.repository.trust import signing
 
     private = read_private_key(key)
@@ -77,7 +77,7 @@ def verify(
     """Tell whether the scraper is signed by one of these keys, as it stands. Ends with 1 when it is not."""
     from scrapeyard import settings
     from scrapeyard.errors import BadRequest
-    from scrapeyard.repository.archive.loading import identify
+    from scrapeyard.repository.catalogue.loading import identify
     from scrapeyard.repository.trust.signing import check_signature, read_public_keys
 
     keys = read_public_keys(public or settings.load().repository.public_keys)

@@ -18,8 +18,8 @@ from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperNotFound
 from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.repository.archive.loading import load_folder
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
+from scrapeyard.repository.catalogue.loading import load_folder
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Listing, SourceState

@@ -9,7 +9,7 @@ from scrapeyard.errors import QueueUnavailable, ScraperInvalid, ScrapeyardError
 from scrapeyard.model import SCRAPER_ID, Refresh
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
-from scrapeyard.repository.catalogue.semver import is_version, looks_like_range
+from scrapeyard.repository.manifest.semver import is_version, looks_like_range
 from scrapeyard.repository.manifest.values import parse_toml
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.store.ports.runs import ChannelMove, ChannelStore

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Scraper
+from scrapeyard.repository.archive.copies import Cache, content_digest
 from scrapeyard.repository.archive.files import ChangedMeanwhile, scraper_files
-from scrapeyard.repository.archive.loading import LoadTerms, load_files
-from scrapeyard.repository.catalogue.copies import Cache, content_digest
 from scrapeyard.repository.catalogue.entries import Entry
+from scrapeyard.repository.catalogue.loading import LoadTerms, load_files
 from scrapeyard.repository.sources.port import Release, Source
 
 

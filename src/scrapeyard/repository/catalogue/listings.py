@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scrapeyard.repository.catalogue.semver import is_prerelease
+from scrapeyard.repository.manifest.semver import is_prerelease
 from scrapeyard.repository.port import Catalogue, Listing
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec.structs import replace
 
 from scrapeyard.repository.catalogue.entries import Entry, Stock
-from scrapeyard.repository.catalogue.semver import is_prerelease, precedence
+from scrapeyard.repository.manifest.semver import is_prerelease, precedence
 from scrapeyard.repository.sources.port import Release
 
 FULL = "the cache is full (repository.cache_mb)"

@@ -10,7 +10,7 @@ from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Scraper
 from scrapeyard.repository.catalogue.channels import is_channel
 from scrapeyard.repository.catalogue.entries import Entry, listings_of
-from scrapeyard.repository.catalogue.semver import is_prerelease, is_version, parse_range, precedence
+from scrapeyard.repository.manifest.semver import is_prerelease, is_version, parse_range, precedence
 from scrapeyard.repository.port import STABLE, Listing
 
 BETA = "beta"

@@ -31,10 +31,10 @@ from msgspec import Struct, field
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import SCRAPER_ID, Defaults, Limits
-from scrapeyard.repository.catalogue.semver import is_version
 from scrapeyard.repository.manifest.policy import read_policy
 from scrapeyard.repository.manifest.requirements import check_requirement
 from scrapeyard.repository.manifest.schemas import ReadFile, read_schema
+from scrapeyard.repository.manifest.semver import is_version
 from scrapeyard.repository.manifest.values import WORD, Place, check_json, check_secrets, meant, parse_toml
 
 FILE_NAME = "scraper.toml"

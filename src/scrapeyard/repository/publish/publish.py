@@ -13,9 +13,9 @@ from msgspec import Struct
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Limits, Scraper, ScraperRef
 from scrapeyard.repository.archive.archives import pack
+from scrapeyard.repository.archive.copies import SIGNATURE, Cache
 from scrapeyard.repository.archive.files import ChangedMeanwhile, SourceFile, list_files, scraper_files
-from scrapeyard.repository.archive.loading import LoadTerms, identify, load_files
-from scrapeyard.repository.catalogue.copies import SIGNATURE, Cache
+from scrapeyard.repository.catalogue.loading import LoadTerms, identify, load_files
 from scrapeyard.repository.manifest.manifest import CAPABILITIES
 from scrapeyard.repository.sources.indexed.document import FILE_NAME, FORMAT, MAX_BYTES, Archived, read_offer
 from scrapeyard.repository.trust.signing import sign

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.repository.catalogue.channels import Channels, check_channels
-from scrapeyard.repository.catalogue.semver import is_version
+from scrapeyard.repository.manifest.semver import is_version
 
 
 class Release(Struct, frozen=True, kw_only=True):

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import ScraperRef
+from scrapeyard.repository.archive.copies import SIGNATURE
 from scrapeyard.repository.archive.files import SourceFile, read_chunks
-from scrapeyard.repository.catalogue.copies import SIGNATURE
 from scrapeyard.repository.manifest.values import WORD
 
 if TYPE_CHECKING:

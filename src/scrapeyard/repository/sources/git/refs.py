@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scrapeyard.errors import SettingsInvalid, SourceUnavailable
 from scrapeyard.model import SCRAPER_ID
-from scrapeyard.repository.catalogue.semver import is_version, precedence
+from scrapeyard.repository.manifest.semver import is_version, precedence
 from scrapeyard.repository.sources.git.objects import OBJECT_ID
 
 MAX_TAGS_EACH = 100

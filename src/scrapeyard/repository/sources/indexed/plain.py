@@ -13,8 +13,8 @@ from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.repository.archive.files import MAX_BYTES, MAX_FILES, is_skipped
 from scrapeyard.repository.archive.members import Landing
-from scrapeyard.repository.catalogue.semver import is_version
 from scrapeyard.repository.manifest.manifest import FILE_NAME
+from scrapeyard.repository.manifest.semver import is_version
 from scrapeyard.repository.sources.indexed.objects import Absent, Meta, Objects
 from scrapeyard.repository.sources.port import Fault, Offer, Release
 

@@ -15,7 +15,7 @@ from msgspec import Struct, json
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import SCRAPER_ID
-from scrapeyard.repository.catalogue.semver import is_version
+from scrapeyard.repository.manifest.semver import is_version
 from scrapeyard.repository.sources.installed.discovery import SECONDS, Announced, Discovered, discover
 from scrapeyard.repository.sources.installed.packages import (
     MAX_MODULE_BYTES,

@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid
 from scrapeyard.model import Limits, Scraper, ScraperRef
+from scrapeyard.repository.archive.copies import Cache, content_digest
 from scrapeyard.repository.archive.files import ChangedMeanwhile, SourceFile, scraper_files
-from scrapeyard.repository.catalogue.copies import Cache, content_digest
 from scrapeyard.repository.environments.spec import LOCK_FILE, read_lock
 from scrapeyard.repository.manifest.manifest import FILE_NAME, Manifest, read_manifest
 from scrapeyard.repository.manifest.signature import MAX_BYTES, read_signature
