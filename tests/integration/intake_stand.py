@@ -14,9 +14,9 @@ from scrapeyard.builtin import BUILTINS, PAGE
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.inputs.follower import Following
-from scrapeyard.inputs.formats.sitemaps import SitemapBounds
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import Reading
+from scrapeyard.inputs.sitemaps import SitemapBounds
 from scrapeyard.inputs.source import Source, as_table, first_status
 from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, Item, ItemOutcome, Job

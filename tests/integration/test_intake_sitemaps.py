@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scrapeyard.inputs.formats.sitemaps import SitemapBounds
+from scrapeyard.inputs.sitemaps import SitemapBounds
 from scrapeyard.inputs.source import Choice, Shape, SitemapSource
 from scrapeyard.model.job import Job, JobStatus
 from tests.integration.intake_stand import Stand, a_stand

@@ -9,7 +9,7 @@ import pytest
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.inputs.fetched import FetchedAgain, stream_file
-from scrapeyard.inputs.formats.sitemaps import Sitemaps
+from scrapeyard.inputs.sitemaps import Sitemaps
 from scrapeyard.inputs.source import SitemapSource
 from scrapeyard.model import ExitReason
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from scrapeyard.inputs.formats.csv_rows import CsvParser
 from scrapeyard.inputs.formats.json_rows import JsonArrayParser, JsonlParser, UrlParser
-from scrapeyard.inputs.formats.lists import read_csv, read_json_array, read_jsonl, read_list, read_urls
 from scrapeyard.inputs.formats.rows import MAX_ROW, BadRow, ListUnreadable, Parser, Piece
+from scrapeyard.inputs.lists import read_csv, read_json_array, read_jsonl, read_list, read_urls
 from scrapeyard.inputs.source import Shape
 
 

@@ -14,10 +14,10 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.port import Caller, HttpEngine
 from scrapeyard.errors import BadRequest, BlobsUnavailable, FetchFailed, NotFound, ScraperInvalid, StoreUnavailable
 from scrapeyard.inputs.fetched import keep_file
-from scrapeyard.inputs.formats.lists import MAX_LIST, read_list
 from scrapeyard.inputs.formats.rows import Piece
-from scrapeyard.inputs.formats.sitemaps import SitemapBounds, Sitemaps
+from scrapeyard.inputs.lists import MAX_LIST, read_list
 from scrapeyard.inputs.mapper import Shaped, Shaper
+from scrapeyard.inputs.sitemaps import SitemapBounds, Sitemaps
 from scrapeyard.inputs.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of
 from scrapeyard.inputs.spool import RowCount, Summary, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later

@@ -21,7 +21,7 @@ from scrapeyard.gateway.jobs.calls import JobOptions
 from scrapeyard.gateway.jobs.create import Upload
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs.admission import DEFAULT as LANE
-from scrapeyard.inputs.formats.lists import MAX_LIST
+from scrapeyard.inputs.lists import MAX_LIST
 from scrapeyard.inputs.spool import Summary
 from scrapeyard.model import Scraper, new_id
 from scrapeyard.model.export import Export, ExportState

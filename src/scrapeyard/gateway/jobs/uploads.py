@@ -16,7 +16,7 @@ from scrapeyard.gateway.http.middleware import Origins
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import ShapeOptions
 from scrapeyard.gateway.jobs.create import Upload
-from scrapeyard.inputs.formats.lists import MAX_LIST
+from scrapeyard.inputs.lists import MAX_LIST
 
 MAX_HEAD = 16 * 1024
 """Bytes before the file's first."""
