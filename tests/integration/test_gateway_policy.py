@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from scrapeyard.dispatch.deliveries import deliver
 from scrapeyard.model import Backoff, BudgetLimits, FetchPolicy
+from scrapeyard.queues.deliveries import deliver
 from tests.integration.gateway_stand import SCRIPT, open_stand
 
 URL = "https://shop.example/p/1"

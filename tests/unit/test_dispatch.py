@@ -11,12 +11,12 @@ from msgspec import Raw
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.dispatch.deliveries import Order, build_runs, deliver
 from scrapeyard.dispatch.leader import LEAD_SECONDS, Dispatcher
 from scrapeyard.dispatch.upkeep.lost_deliveries import GRACE_SECONDS
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Outcome, Priority, Run, RunStatus, new_id
 from scrapeyard.queues import messages
+from scrapeyard.queues.deliveries import Order, build_runs, deliver
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.runs import Ending, KeyedAnswer, Meter

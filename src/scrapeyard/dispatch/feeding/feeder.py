@@ -8,7 +8,6 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scrapeyard.dispatch.deliveries import deliver_batch
 from scrapeyard.dispatch.feeding.breaker import JobBreakers
 from scrapeyard.dispatch.feeding.budget import JobBudgets
 from scrapeyard.dispatch.feeding.pace import Pace, TokenBucket, batch_items
@@ -17,6 +16,7 @@ from scrapeyard.errors import ScrapeyardError
 from scrapeyard.model import Priority, new_id
 from scrapeyard.model.job import Batch, Job
 from scrapeyard.queues import messages as channels
+from scrapeyard.queues.deliveries import deliver_batch
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import BatchStore, ItemStore, JobStore

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.deliveries import announce, deliver
 from scrapeyard.model import ExitReason, Run, RunError, RunStatus, status_of
+from scrapeyard.queues.deliveries import announce, deliver
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.store.ports.runs import RunStore

@@ -5,9 +5,9 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.deliveries import deliver, deliver_batch
 from scrapeyard.model import Delivery, Priority, Run
 from scrapeyard.model.job import Batch, Job
+from scrapeyard.queues.deliveries import deliver, deliver_batch
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.jobs import BatchStore, JobStore
 from scrapeyard.store.ports.runs import RunStore

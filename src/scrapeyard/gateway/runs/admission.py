@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.dispatch.deliveries import Order
 from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, ScraperInvalid, SourceUnavailable
 from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
 from scrapeyard.model import Priority, Scraper
+from scrapeyard.queues.deliveries import Order
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused
 from scrapeyard.repository.port import Catalogue

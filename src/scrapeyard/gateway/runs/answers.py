@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.dispatch.deliveries import announce
 from scrapeyard.errors import NotFound, QueueUnavailable
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.runs.waiting import Waiters
 from scrapeyard.model import Cancel, Run, RunError, RunStatus
 from scrapeyard.queues import messages
+from scrapeyard.queues.deliveries import announce
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.store.recorder import Recorder

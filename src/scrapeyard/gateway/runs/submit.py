@@ -11,7 +11,6 @@ from starlette.responses import Response
 from starlette.types import Receive
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.dispatch.deliveries import build_runs, deliver
 from scrapeyard.errors import (
     IdempotencyConflict,
     QueueUnavailable,
@@ -27,6 +26,7 @@ from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.waiting import Call, Waiters, Wake
 from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.model import Run, RunStatus, may_help_later
+from scrapeyard.queues.deliveries import build_runs, deliver
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings

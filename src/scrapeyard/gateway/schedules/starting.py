@@ -7,7 +7,6 @@ import msgspec
 from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
-from scrapeyard.dispatch.deliveries import build_runs, deliver
 from scrapeyard.errors import BadRequest, QueueUnavailable
 from scrapeyard.gateway.jobs.calls import JobCall
 from scrapeyard.gateway.jobs.control import JobControl
@@ -18,6 +17,7 @@ from scrapeyard.gateway.runs.calls import ScrapeRequest, traceparent
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.model.schedule import Schedule, Target
+from scrapeyard.queues.deliveries import build_runs, deliver
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import Store
 from scrapeyard.telemetry.events import get_log
