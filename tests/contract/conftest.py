@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
-from scrapeyard.store.migrate import migrate
+from scrapeyard.store.database.migrate import migrate
+from scrapeyard.store.database.postgres import Postgres
+from scrapeyard.store.database.sqlite import Sqlite
 from scrapeyard.store.ports.runs import Store
-from scrapeyard.store.postgres import Postgres
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.store.sqlite import Sqlite
 from tests.contract.unhurried import unhurried
 from tests.services.postgres import PostgresServer
 

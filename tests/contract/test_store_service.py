@@ -23,7 +23,7 @@ from scrapeyard.model import (
     ExitReason,
     RunStatus,
 )
-from scrapeyard.store.migrate import FOLDER, HEAD
+from scrapeyard.store.database.migrate import FOLDER, HEAD
 from scrapeyard.store.ports.runs import RunFilter, Store
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.tables.runs import METADATA

@@ -20,9 +20,9 @@ TIMEOUTS: dict[str, object] = {
     "scrapeyard.sandbox.handles.parent._FORK_PATIENCE": PATIENCE,
     "scrapeyard.sandbox.handles.session._EXIT_PATIENCE": PATIENCE,
     "scrapeyard.sandbox.handles.zygote._HELLO_PATIENCE": PATIENCE,
-    "scrapeyard.store.postgres.ANSWER_SECONDS": PATIENCE,
-    "scrapeyard.store.postgres.CONNECT_SECONDS": PATIENCE,
-    "scrapeyard.store.sqlite.BUSY_SECONDS": PATIENCE,
+    "scrapeyard.store.database.postgres.ANSWER_SECONDS": PATIENCE,
+    "scrapeyard.store.database.postgres.CONNECT_SECONDS": PATIENCE,
+    "scrapeyard.store.database.sqlite.BUSY_SECONDS": PATIENCE,
 }
 
 

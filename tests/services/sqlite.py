@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
-from scrapeyard.store.migrate import migrate
-from scrapeyard.store.sqlite import Sqlite
+from scrapeyard.store.database.migrate import migrate
+from scrapeyard.store.database.sqlite import Sqlite
 
 
 def migrated(path: Path) -> str:

@@ -215,8 +215,8 @@ class TestAway:
     @pytest.fixture(autouse=True)
     def connects_patiently(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A server that is gone is known at once all the same."""
-        monkeypatch.setattr("scrapeyard.store.postgres.CONNECT_SECONDS", PATIENCE)
-        monkeypatch.setattr("scrapeyard.store.postgres.ANSWER_SECONDS", PATIENCE)
+        monkeypatch.setattr("scrapeyard.store.database.postgres.CONNECT_SECONDS", PATIENCE)
+        monkeypatch.setattr("scrapeyard.store.database.postgres.ANSWER_SECONDS", PATIENCE)
 
     async def test_nothing_is_lost_while_the_database_is_away(self, own_postgres: PostgresServer) -> None:
         store = SqlStore(own_postgres.url)

@@ -182,8 +182,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_no_history_breaks_the_machine(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapeyard.store.postgres.CONNECT_SECONDS", PATIENCE)
-    monkeypatch.setattr("scrapeyard.store.postgres.ANSWER_SECONDS", PATIENCE)
+    monkeypatch.setattr("scrapeyard.store.database.postgres.CONNECT_SECONDS", PATIENCE)
+    monkeypatch.setattr("scrapeyard.store.database.postgres.ANSWER_SECONDS", PATIENCE)
     with asyncio.Runner() as runner:
         store = SqlStore(url)
         runner.run(store.start())

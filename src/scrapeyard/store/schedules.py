@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, RowMapping, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.schedule import Firing, FiringState, Schedule
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.jobs.rows import as_cursor, from_cursor
 from scrapeyard.store.ports.schedules import HISTORY, SchedulePage
 from scrapeyard.store.runs.writes import is_id

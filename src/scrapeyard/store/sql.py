@@ -1,6 +1,6 @@
 """The store on SQLite and PostgreSQL: one implementation."""
 
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.jobs.batches import SqlJobBatches
 from scrapeyard.store.jobs.control import SqlJobControl
 from scrapeyard.store.jobs.create import SqlJobCreate

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import FINAL, Run
 from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook, WebhookDelivery
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.jobs.rows import as_cursor, from_cursor, to_job
 from scrapeyard.store.ports.jobs import JobEvent
 from scrapeyard.store.ports.webhooks import DeliveryFilter, DeliveryPage, JobNewsItem, Mark

@@ -24,8 +24,8 @@ from scrapeyard.model import ExitReason
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings, hide_password
-from scrapeyard.store.database import Database
-from scrapeyard.store.migrate import HEAD, revision
+from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.migrate import HEAD, revision
 
 LEAST_PYTHON = (3, 11)
 GOOD_FILES = 4096

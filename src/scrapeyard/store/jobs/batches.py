@@ -7,7 +7,8 @@ from msgspec import Raw, structs
 from sqlalchemy import bindparam, delete, select, update
 
 from scrapeyard.model.job import Batch, BatchItem, Counts, Job, JobStatus
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs import locks
 from scrapeyard.store.jobs.counters import put_back
 from scrapeyard.store.jobs.locks import (
@@ -26,7 +27,6 @@ from scrapeyard.store.jobs.rows import Fields, to_counts, to_job
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, WAITING
-from scrapeyard.store.transaction import BulkInsert, Execute, Script
 
 _BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 _ONE: Final = _BATCHES.where(BATCHES.c.id == bindparam("id"))

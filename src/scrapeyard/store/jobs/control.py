@@ -8,13 +8,13 @@ from sqlalchemy import select
 
 from scrapeyard.model.breaker import closed
 from scrapeyard.model.job import FINAL_JOB, BreakerState, Job, JobPolicy, JobStatus
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.transaction import Script
 from scrapeyard.store.jobs.counters import put_back
 from scrapeyard.store.jobs.locks import change_job, locked_batch, locked_job, status_values
 from scrapeyard.store.jobs.rows import Fields, to_breaker, to_job, to_policy
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, JOBS
-from scrapeyard.store.transaction import Script
 
 _GOING = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED, JobStatus.CANCELLING})
 

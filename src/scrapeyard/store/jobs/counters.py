@@ -9,10 +9,10 @@ from sqlalchemy import bindparam, delete, select
 from scrapeyard.model import ExitReason, RunError, Usage
 from scrapeyard.model.breaker import heard, letters
 from scrapeyard.model.job import Counts, ItemOutcome
+from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.locks import Held, change_job, locked_number, moved
 from scrapeyard.store.jobs.rows import Fields, pack_usage, to_breaker, to_policy, to_use
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOB_EVENTS, OUTCOMES, WAITING
-from scrapeyard.store.transaction import BulkInsert, Execute, Script
 
 GOOD: Final = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
 _encode: Final = json.Encoder().encode

@@ -8,13 +8,13 @@ from sqlalchemy import bindparam, delete, select, update
 
 from scrapeyard.model import RunError
 from scrapeyard.model.job import Job, JobStatus, NewItem
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.locks import change_job, locked_job, status_values
 from scrapeyard.store.jobs.rows import Fields, job_row, to_job
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BLOCKS, ITEMS, JOBS
-from scrapeyard.store.transaction import BulkInsert, Execute, Script
 
 _TAKES_ITEMS: Final = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED})
 _ADDED: Final = select(BLOCKS.c.added).where(

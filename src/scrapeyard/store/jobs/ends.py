@@ -8,14 +8,14 @@ from msgspec.structs import replace
 from sqlalchemy import ColumnElement, delete, select, update
 
 from scrapeyard.model.job import FINAL_JOB, ItemStatus, Job, JobStatus
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.item_queries import keyed, of_outcomes
 from scrapeyard.store.jobs.locks import change_job, locked_job, status_values
 from scrapeyard.store.jobs.rows import Fields
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
-from scrapeyard.store.transaction import BulkInsert, Execute, Script
 
 _PIECE: Final = 5000
 """Items in one transaction: others write in between."""

@@ -24,7 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.tables.jobs import JOBS
 from scrapeyard.store.tables.runs import ID, METADATA
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, literal_co
 
 from scrapeyard.model import Artifact, ExitReason, LogLine, RunError
 from scrapeyard.model.job import ITEM_KEY, Item, ItemStatus
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.jobs import locks
 from scrapeyard.store.jobs.counters import GOOD
 from scrapeyard.store.jobs.item_state import Whereabouts

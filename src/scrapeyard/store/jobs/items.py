@@ -8,7 +8,8 @@ from msgspec import Raw
 from sqlalchemy import func, select
 
 from scrapeyard.model.job import Counts, Item
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs import locks
 from scrapeyard.store.jobs.item_queries import Found, dead, items_after, to_item
 from scrapeyard.store.jobs.locks import STOPPED, Held, as_fields, change_job, locked_job
@@ -16,7 +17,6 @@ from scrapeyard.store.jobs.rows import Fields, as_cursor, numbers
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemPage, JobEvent
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
-from scrapeyard.store.transaction import BulkInsert, Execute, Script
 
 _BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 

@@ -9,9 +9,9 @@ from sqlalchemy import Update, bindparam, select, update
 
 from scrapeyard.model import Priority
 from scrapeyard.model.job import FINAL_JOB, Batch, Counts, JobStatus
+from scrapeyard.store.database.transaction import Execute, Script
 from scrapeyard.store.jobs.rows import Fields, to_counts
 from scrapeyard.store.tables.jobs import BATCHES, JOBS
-from scrapeyard.store.transaction import Execute, Script
 
 WHOLE: Final = (*BATCHES.c, JOBS.c.id.label("job_id"))
 """What makes a Held: batches joined with their job."""

@@ -7,13 +7,13 @@ from sqlalchemy import ColumnElement, and_, bindparam, exists, literal_column, o
 
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.model.job import Job, JobStatus
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.transaction import Script
 from scrapeyard.store.jobs.locks import change_job, locked_job, status_values
 from scrapeyard.store.jobs.rows import as_cursor, from_cursor, to_job
 from scrapeyard.store.ports.jobs import JobFilter, JobPage
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import JOBS, WAITING
-from scrapeyard.store.transaction import Script
 
 _RUNNABLE: Final = 1000
 _OUT: Final = JOBS.c.queued + JOBS.c.in_progress

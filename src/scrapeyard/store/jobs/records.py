@@ -6,14 +6,14 @@ from typing import Final
 from sqlalchemy import bindparam, select, update
 
 from scrapeyard.model.job import ItemOutcome
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.transaction import Execute, Script
 from scrapeyard.store.jobs.counters import account, drop_batch, is_end, lost, put_back, waiting_row, write_ends
 from scrapeyard.store.jobs.locks import Held, locked_batch, locked_number
 from scrapeyard.store.jobs.rows import to_counts, to_policy
 from scrapeyard.store.ports.jobs import Recorded
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES
-from scrapeyard.store.transaction import Execute, Script
 
 _GOES_ON: Final = (
     update(BATCHES)

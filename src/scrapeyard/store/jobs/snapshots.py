@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import json
 from sqlalchemy import BigInteger, Column, LargeBinary, RowMapping, Table, Text, delete, or_, select
 
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.ports.exports import PageState, Snapshot
 from scrapeyard.store.tables.runs import ID, METADATA
 

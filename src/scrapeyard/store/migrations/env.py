@@ -1,4 +1,4 @@
-"""Runs the revisions on the connection that `scrapeyard.store.migrate` holds, inside its transaction."""
+"""Runs the revisions on the connection that `scrapeyard.store.database.migrate` holds, inside its transaction."""
 
 from alembic import context
 

@@ -8,7 +8,7 @@ from sqlalchemy import RowMapping, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import Run
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.ports.runs import KeyedAnswer
 from scrapeyard.store.runs.rows import RunStatements, queued_row
 from scrapeyard.store.tables.runs import KEYS

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 from sqlalchemy import RowMapping, delete, func, select
 
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.ports.runs import Meter, Use, UseBy
 from scrapeyard.store.tables.runs import FETCH_METERS
 

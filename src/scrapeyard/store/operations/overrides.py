@@ -7,7 +7,7 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import new_id
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.ports.runs import ChannelMove, KeptPool, PoolStanding, SiteRules
 from scrapeyard.store.tables.runs import CHANNEL_MOVES, CHANNELS, PROXY_POOLS, PROXY_STANDINGS, SITES
 

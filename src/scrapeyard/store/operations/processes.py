@@ -6,7 +6,7 @@ from msgspec import json
 from sqlalchemy import delete, or_, select
 
 from scrapeyard.model import WorkerInfo
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.tables.runs import LEADERS, WORKERS
 
 _INFO: Final = json.Decoder(WorkerInfo)

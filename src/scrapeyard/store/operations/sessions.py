@@ -5,7 +5,7 @@ from typing import Final
 from sqlalchemy import Column, ColumnElement, Double, Index, LargeBinary, Table, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.ports.runs import SessionChange
 from scrapeyard.store.tables.runs import ID, METADATA
 

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Select, delete, func, select, union_all
 
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import FINAL, SCRAPER_ID, LogLine, Run, RunStatus
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.ports.runs import RunFilter, RunPage
 from scrapeyard.store.runs.rows import LISTED, QUEUED, RUNNING, UNFINISHED, WHOLE, to_lines, to_run
 from scrapeyard.store.runs.writes import is_id

@@ -11,7 +11,7 @@ from sqlalchemy import RowMapping, Update, case, null, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import ExitReason, Run, RunError, RunStatus, status_of
-from scrapeyard.store.database import Database
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.ports.runs import Ending
 from scrapeyard.store.runs.rows import (
     QUEUED,

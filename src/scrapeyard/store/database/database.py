@@ -13,11 +13,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
-from scrapeyard.store.backend import Backend, Engines
-from scrapeyard.store.migrate import migrate
-from scrapeyard.store.postgres import Postgres
-from scrapeyard.store.sqlite import Sqlite
-from scrapeyard.store.transaction import Work
+from scrapeyard.store.database.backend import Backend, Engines
+from scrapeyard.store.database.migrate import migrate
+from scrapeyard.store.database.postgres import Postgres
+from scrapeyard.store.database.sqlite import Sqlite
+from scrapeyard.store.database.transaction import Work
 
 T = TypeVar("T")
 

@@ -22,8 +22,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import NullPool
 
 from scrapeyard.errors import SettingsInvalid
-from scrapeyard.store.backend import Engines
-from scrapeyard.store.transaction import BulkInsert, Execute, Script, StatementCache, T, Work
+from scrapeyard.store.database.backend import Engines
+from scrapeyard.store.database.transaction import BulkInsert, Execute, Script, StatementCache, T, Work
 
 BUSY_SECONDS: Final = 10.0
 _READERS: Final = 4

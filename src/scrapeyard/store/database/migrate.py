@@ -12,9 +12,9 @@ from typing import Final
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from scrapeyard.store.backend import Backend
+from scrapeyard.store.database.backend import Backend
 
-FOLDER: Final = Path(__file__).parent / "migrations"
+FOLDER: Final = Path(__file__).parent.parent / "migrations"
 HEAD: Final = "0011"
 """The newest revision in FOLDER; a database that stands there is left alone."""
 

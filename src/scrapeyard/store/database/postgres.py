@@ -18,8 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import NullPool
 
 from scrapeyard.errors import SettingsInvalid
-from scrapeyard.store.backend import Engines
-from scrapeyard.store.transaction import BulkInsert, Execute, StatementCache, T, Work
+from scrapeyard.store.database.backend import Engines
+from scrapeyard.store.database.transaction import BulkInsert, Execute, StatementCache, T, Work
 
 CONNECT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 20.0

@@ -8,7 +8,7 @@ from sqlalchemy import Executable, Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from scrapeyard.store.transaction import T, Work
+from scrapeyard.store.database.transaction import T, Work
 
 
 class Reader(Protocol):
