@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from scrapeyard_sdk.child.channel import Answer, Channel
+from scrapeyard_sdk.channel import Answer, Channel
 from scrapeyard_sdk.fetch import fetch_request
 from scrapeyard_sdk.outcomes import ArtifactError, FetchError
 from scrapeyard_sdk.page import Page

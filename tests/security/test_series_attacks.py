@@ -23,7 +23,7 @@ PROTOCOL, SUCCEEDED = ExitReason.PROTOCOL_ERROR, ExitReason.SUCCEEDED
 
 PRELUDE = """
 import gc, json, os, socket, stat, struct, threading, time
-import scrapeyard_sdk.child.channel as channels
+import scrapeyard_sdk.channel as channels
 
 def wire():
     for fd in range(3, 64):

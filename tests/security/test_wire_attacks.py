@@ -178,7 +178,7 @@ TAMPERED: dict[str, tuple[str, set[ExitReason]]] = {
         {SUCCEEDED},
     ),
     "poisoned frames": (
-        "import scrapeyard_sdk.child.wire as w\nreal = w.encode\n"
+        "import scrapeyard_sdk.wire as w\nreal = w.encode\n"
         "w.encode = lambda head, raw=b'': real(head, raw)[:-1] + b'!'\ndef run(ctx): return 1",
         {ExitReason.CRASHED, PROTOCOL},
     ),

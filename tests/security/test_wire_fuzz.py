@@ -16,7 +16,7 @@ from scrapeyard.model import ExitReason, Limits
 from scrapeyard.sandbox.handles.child import Child, Exit
 from scrapeyard.sandbox.handles.session import Session
 from scrapeyard.sandbox.port import Verdict, Work
-from scrapeyard_sdk.child import wire
+from scrapeyard_sdk import wire
 from tests.contract.sandboxes import Served
 from tests.leaks import PATIENCE
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard_sdk.child import wire
+from scrapeyard_sdk import wire
 
 plain = st.dictionaries(
     st.text(max_size=10), st.none() | st.booleans() | st.integers() | st.text(max_size=30), max_size=5

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from scrapeyard_sdk.child import wire
-from scrapeyard_sdk.child.channel import Channel, WorkerGone
+from scrapeyard_sdk import wire
+from scrapeyard_sdk.channel import Channel, WorkerGone
 from scrapeyard_sdk.context import Context, LogRoom, SyncContext, as_text
 from scrapeyard_sdk.outcomes import FetchError, Outcome, Retry
 from scrapeyard_sdk.script import Script, clean, describe_error

@@ -13,7 +13,7 @@ from msgspec import Struct
 from scrapeyard.model import ExitReason, RunError
 from scrapeyard.sandbox.handles.frames import Frame, Ready, parse
 from scrapeyard.sandbox.port import Verdict
-from scrapeyard_sdk.child import wire
+from scrapeyard_sdk import wire
 
 _CREDENTIALS = struct.Struct("iII")
 _READ = 256 * 1024

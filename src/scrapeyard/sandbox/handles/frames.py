@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
-from scrapeyard_sdk.child import wire
+from scrapeyard_sdk import wire
 from scrapeyard_sdk.context import MAX_LINE
 
 Short = Annotated[str, Meta(max_length=200)]

@@ -7,7 +7,7 @@ import socket
 from _thread import LockType, allocate_lock
 from typing import TYPE_CHECKING, Any
 
-from scrapeyard_sdk.child import wire
+from scrapeyard_sdk import wire
 
 if TYPE_CHECKING:
     import asyncio
