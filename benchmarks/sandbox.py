@@ -20,8 +20,8 @@ from benchmarks.systems import SCRAPERS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed, SandboxError
 from scrapeyard.model import ExitReason, Limits, LogLine, Scraper, ScraperRef, new_id
+from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import Sandbox, Verdict, Work
-from scrapeyard.sandbox.sandbox import ForkSandbox
 from scrapeyard.settings import LogSettings, SandboxSettings, WorkerSettings
 from scrapeyard.telemetry.events import configure
 

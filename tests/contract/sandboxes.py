@@ -18,8 +18,8 @@ from msgspec import Raw
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import BlobsUnavailable, FetchFailed
 from scrapeyard.model import ExitReason, Limits, LogLine, Scraper, ScraperRef
+from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import Verdict, Work
-from scrapeyard.sandbox.sandbox import ForkSandbox
 from scrapeyard.settings import SandboxSettings, WorkerSettings
 from tests.leaks import PATIENCE
 

@@ -350,7 +350,7 @@ def _quoted(path: Path) -> str:
 
 
 async def test_scrapers_that_are_still_loading_do_not_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapeyard.sandbox.sandbox._TIDY_SECONDS", 0.01)
+    monkeypatch.setattr("scrapeyard.sandbox.handles.sandbox._TIDY_SECONDS", 0.01)
     async with bench(CONFIGURATIONS[0], ahead=0, max_scrapers=1) as made:
         scripts = [f"import time\ntime.sleep(0.5)\ndef run(ctx): return {number}" for number in range(2)]
         verdicts = await asyncio.gather(*(made.run(script) for script in scripts))

@@ -13,8 +13,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from scrapeyard.model import ExitReason, Limits, Scraper
+from scrapeyard.sandbox.handles.series import ChildSeries
 from scrapeyard.sandbox.port import Verdict, Work
-from scrapeyard.sandbox.series import ChildSeries
 from tests.contract.sandbox_scripts import result
 from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, Walls, bench, descendants, eventually
 from tests.leaks import PATIENCE

@@ -11,8 +11,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from scrapeyard.model import ExitReason, Limits
+from scrapeyard.sandbox.handles.series import ChildSeries
 from scrapeyard.sandbox.port import Verdict, Work
-from scrapeyard.sandbox.series import ChildSeries
 from tests.contract.sandboxes import CONFIGURATIONS, Bench, Served, bench
 from tests.security.yard import PLENTY
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from msgspec.structs import replace
 
-from scrapeyard.sandbox.sandbox import ForkSandbox
+from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.wiring.platform import Platform
 from tests.contract.sandboxes import SMALL, Traces, descendants, eventually

@@ -30,7 +30,7 @@ from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
-from scrapeyard.sandbox.sandbox import ForkSandbox
+from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore

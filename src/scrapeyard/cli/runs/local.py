@@ -24,8 +24,8 @@ from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Listing, SourceState
 from scrapeyard.repository.trust.secrets import Secrets
+from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
-from scrapeyard.sandbox.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.worker.environments import Preparer
 from scrapeyard.worker.runs.execute import Executor

@@ -16,7 +16,7 @@ from scrapeyard.errors import SandboxError
 from scrapeyard.model import Environment
 from scrapeyard.sandbox.inside import launch
 from scrapeyard.sandbox.inside.libraries import sdk_folder
-from scrapeyard.sandbox.inside.plan import Plan
+from scrapeyard.sandbox.walls.plan import Plan
 
 ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
 _MESSAGE = 128 * 1024

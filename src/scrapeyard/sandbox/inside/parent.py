@@ -19,8 +19,8 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from scrapeyard.sandbox.inside import folders
-from scrapeyard.sandbox.inside.plan import Plan
 from scrapeyard.sandbox.walls import libc, walls
+from scrapeyard.sandbox.walls.plan import Plan
 from scrapeyard_sdk.child.run import explain, run_child
 from scrapeyard_sdk.script import Script, load
 

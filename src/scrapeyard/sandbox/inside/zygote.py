@@ -20,8 +20,8 @@ import sys
 from typing import NoReturn
 
 from scrapeyard.sandbox.inside.parent import serve
-from scrapeyard.sandbox.inside.plan import Plan
 from scrapeyard.sandbox.walls import libc, walls
+from scrapeyard.sandbox.walls.plan import Plan
 
 _MESSAGE = 128 * 1024
 _STRAYS_EVERY = 0.5

@@ -12,8 +12,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from scrapeyard.sandbox.inside.plan import ROOT_FOLDER, WORK_FOLDER, Plan
 from scrapeyard.sandbox.walls import landlock, libc, seccomp
+from scrapeyard.sandbox.walls.plan import ROOT_FOLDER, WORK_FOLDER, Plan
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _KEPT_MOUNT_FLAGS = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC

@@ -11,8 +11,8 @@ from scrapeyard.model import Environment, Limits
 from scrapeyard.sandbox.handles.child import Child
 from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
 from scrapeyard.sandbox.handles.session import Session, frame_room
+from scrapeyard.sandbox.handles.watch import Watch
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
-from scrapeyard.sandbox.watch import Watch
 
 _CPU_SECONDS = 3600.0
 """Processor time of all items of one child; what one item may use is watched from outside."""

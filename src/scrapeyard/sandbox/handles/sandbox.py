@@ -14,15 +14,15 @@ from msgspec.structs import replace
 from scrapeyard.errors import SandboxError, ScraperInvalid
 from scrapeyard.model import Environment, ExitReason, Scraper
 from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
+from scrapeyard.sandbox.handles.series import ChildSeries
 from scrapeyard.sandbox.handles.session import Session
+from scrapeyard.sandbox.handles.watch import Watch
 from scrapeyard.sandbox.handles.zygote import ENVIRONMENT, ZygoteHandle
 from scrapeyard.sandbox.inside import folders
 from scrapeyard.sandbox.inside.libraries import others_can_read_all, readable
-from scrapeyard.sandbox.inside.plan import NAMES, WORK_FOLDER, Plan
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
-from scrapeyard.sandbox.series import ChildSeries
 from scrapeyard.sandbox.walls import landlock
-from scrapeyard.sandbox.watch import Watch
+from scrapeyard.sandbox.walls.plan import NAMES, WORK_FOLDER, Plan
 from scrapeyard.settings import SandboxSettings, WorkerSettings
 from scrapeyard.telemetry.events import get_log
 
