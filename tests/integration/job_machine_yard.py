@@ -40,8 +40,8 @@ from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.worker.batches.batches import Batches, BatchParts
-from scrapeyard.worker.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.loop import Worker
+from scrapeyard.worker.runs.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.runs.execute import Executor
 from tests.integration.mortal import Door, Hatch, Life, first_of, outlived
 from tests.services.job_yard import Clock

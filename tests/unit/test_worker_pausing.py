@@ -7,9 +7,9 @@ import pytest
 
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
-from scrapeyard.worker import waiting
-from scrapeyard.worker.slots import ParkedRuns, SlotLease, Slots, share_out
-from scrapeyard.worker.waiting import SiteWait
+from scrapeyard.worker.runs import waiting
+from scrapeyard.worker.runs.slots import ParkedRuns, SlotLease, Slots, share_out
+from scrapeyard.worker.runs.waiting import SiteWait
 
 
 class Sleepers:

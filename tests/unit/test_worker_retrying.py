@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from scrapeyard.model import Backoff, Delivery, ExitReason, FetchPolicy, Outcome, RunError
-from scrapeyard.worker.retrying import LEAST_SECONDS, MOST_SECONDS, postponed, retry_seconds, with_retry
+from scrapeyard.worker.runs.retrying import LEAST_SECONDS, MOST_SECONDS, postponed, retry_seconds, with_retry
 
 NOW = 1_800_000_000.0
 

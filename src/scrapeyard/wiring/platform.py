@@ -41,8 +41,8 @@ from scrapeyard.wiring.duties import start_schedules, start_webhooks
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.pipeline import Engine
 from scrapeyard.worker.batches.batches import Batches, BatchParts
-from scrapeyard.worker.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.loop import Worker
+from scrapeyard.worker.runs.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.runs.execute import Executor
 
 if TYPE_CHECKING:

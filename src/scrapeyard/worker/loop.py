@@ -37,10 +37,10 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.worker.batches.batches import Batches
-from scrapeyard.worker.environments import EnvironmentPrebuilder
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
+from scrapeyard.worker.runs.environments import EnvironmentPrebuilder
 from scrapeyard.worker.runs.execute import Executor
-from scrapeyard.worker.slots import ParkedRuns, SlotLease, Slots, share_out
+from scrapeyard.worker.runs.slots import ParkedRuns, SlotLease, Slots, share_out
 
 log = get_log("worker")
 _TAKE_SECONDS = 5.0

@@ -27,7 +27,7 @@ from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.settings import Settings
-from scrapeyard.worker.environments import Preparer
+from scrapeyard.worker.runs.environments import Preparer
 from scrapeyard.worker.runs.execute import Executor
 
 Hear = Callable[[LogLine], None]

@@ -23,9 +23,9 @@ from scrapeyard.worker.batches.item_services import BatchContext
 from scrapeyard.worker.batches.items import Items, refused_outcome
 from scrapeyard.worker.batches.records import BatchRecords
 from scrapeyard.worker.runs.execute import Executor
+from scrapeyard.worker.runs.slots import SlotLease, Slots
 from scrapeyard.worker.runs.steps import limits_of, refused
-from scrapeyard.worker.slots import SlotLease, Slots
-from scrapeyard.worker.waiting import SiteWait
+from scrapeyard.worker.runs.waiting import SiteWait
 
 SLICE_SECONDS = 0.001
 

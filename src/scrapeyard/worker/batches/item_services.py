@@ -15,8 +15,8 @@ from scrapeyard.model import Artifact, ExitReason, FetchPolicy, LogLine
 from scrapeyard.model.job import BatchItem, Job
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.results import artifacts
-from scrapeyard.worker.environments import Prepared
-from scrapeyard.worker.waiting import SiteWait, too_long
+from scrapeyard.worker.runs.environments import Prepared
+from scrapeyard.worker.runs.waiting import SiteWait, too_long
 
 MAX_LOG = 4096
 """Bytes of a failed item's log that are kept: the last ones."""

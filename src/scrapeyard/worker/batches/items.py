@@ -18,7 +18,7 @@ from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.results import artifacts
 from scrapeyard.sandbox.port import Sandbox, Series, Verdict, Work
 from scrapeyard.worker.batches.item_services import BatchContext, ItemServices
-from scrapeyard.worker.retrying import LEAST_SECONDS, MOST_SECONDS, retry_seconds
+from scrapeyard.worker.runs.retrying import LEAST_SECONDS, MOST_SECONDS, retry_seconds
 from scrapeyard.worker.runs.steps import checked, refused, run_builtin, without_secrets
 
 INLINE_RESULT = 16 * 1024

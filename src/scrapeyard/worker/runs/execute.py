@@ -21,12 +21,12 @@ from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.sandbox.port import Sandbox, Verdict, Work
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.environments import Prepared, Preparer
-from scrapeyard.worker.retrying import postponed, with_retry
+from scrapeyard.worker.runs.environments import Prepared, Preparer
+from scrapeyard.worker.runs.retrying import postponed, with_retry
 from scrapeyard.worker.runs.services import RunServices
+from scrapeyard.worker.runs.slots import SlotLease
 from scrapeyard.worker.runs.steps import checked, limits_of, refused, run_builtin, since, without_secrets
-from scrapeyard.worker.slots import SlotLease
-from scrapeyard.worker.waiting import SiteWait
+from scrapeyard.worker.runs.waiting import SiteWait
 
 log = get_log("worker")
 INLINE_RESULT = 64 * 1024

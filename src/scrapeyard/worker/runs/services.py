@@ -14,8 +14,8 @@ from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEng
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine
 from scrapeyard.repository.trust.secrets import redact
-from scrapeyard.worker.environments import Prepared
-from scrapeyard.worker.waiting import SiteWait
+from scrapeyard.worker.runs.environments import Prepared
+from scrapeyard.worker.runs.waiting import SiteWait
 
 MAX_TRACES = 200
 MAX_TRIED = 20

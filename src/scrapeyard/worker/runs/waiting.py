@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from scrapeyard.errors import FetchFailed, Overloaded
 from scrapeyard.model import ExitReason
-from scrapeyard.worker.slots import SlotLease
+from scrapeyard.worker.runs.slots import SlotLease
 
 IN_PLACE = 0.02
 """Seconds. Small, since runs that wait in place for a busy site fill the slots until each waits just so long."""
