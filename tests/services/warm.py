@@ -215,10 +215,10 @@ def _load() -> None:
     import scrapeyard.authoring.certifying
     import scrapeyard.authoring.recording
     import scrapeyard.authoring.validating
-    import scrapeyard.cli.client
+    import scrapeyard.cli.common.client
+    import scrapeyard.cli.common.output
     import scrapeyard.cli.jobs.calls
     import scrapeyard.cli.main
-    import scrapeyard.cli.output
     import scrapeyard.cli.runs.local
     import scrapeyard.settings
     import scrapeyard.wiring.platform  # noqa: F401

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from scrapeyard.cli.client import Refused, RefusedCall, Server, ServerUnreachable
+from scrapeyard.cli.common.client import Refused, RefusedCall, Server, ServerUnreachable
 from scrapeyard.cli.runs.runs import logs
 from scrapeyard.errors import BadRequest
 

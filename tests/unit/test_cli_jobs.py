@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.cli.client import RefusedCall, Server, ServerUnreachable
+from scrapeyard.cli.common.client import RefusedCall, Server, ServerUnreachable
+from scrapeyard.cli.common.progress import JobBar, facts, span
 from scrapeyard.cli.jobs.calls import JobTerms, Origin, as_query, export_of
 from scrapeyard.cli.jobs.documents import is_bad
 from scrapeyard.cli.jobs.transfers import ATTEMPTS, ExportFailed, fetch_into
 from scrapeyard.cli.jobs.watch import AWAY_SECONDS, JobWatch
 from scrapeyard.cli.operations.schedule import seconds
-from scrapeyard.cli.progress import JobBar, facts, span
 from scrapeyard.errors import BadRequest
 from tests.services.raw_answers import STREAM, answer, raw_answers
 

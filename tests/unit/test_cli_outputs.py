@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scrapeyard.cli.inputs import check_output, is_url, read_input, whole_file, write_result
-from scrapeyard.cli.output import age, duration, encode, log_line, plain, size
+from scrapeyard.cli.common.inputs import check_output, is_url, read_input, whole_file, write_result
+from scrapeyard.cli.common.output import age, duration, encode, log_line, plain, size
 from scrapeyard.errors import BadRequest
 
 

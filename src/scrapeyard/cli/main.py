@@ -9,11 +9,11 @@ import sys
 import typer
 
 from scrapeyard import __version__
-from scrapeyard.cli.authoring import certify, new, publish, record, scrapers, signing, test, validate
+from scrapeyard.cli.authoring import certify, new, publish, record, signing, test, validate
 from scrapeyard.cli.doctor import command
 from scrapeyard.cli.jobs import commands
 from scrapeyard.cli.operations import cache, config, demo, schedule, serve, sites, workers
-from scrapeyard.cli.runs import run, runs, scrape
+from scrapeyard.cli.runs import run, runs, scrape, scrapers
 
 app = typer.Typer(
     name="scrapeyard",
@@ -67,8 +67,8 @@ def main() -> None:
 
 def _tell(error: Exception) -> int:
     """Say what is wrong and return the exit code; raises it again when it is not one of ours."""
-    from scrapeyard.cli.client import ServerUnreachable
-    from scrapeyard.cli.output import plain
+    from scrapeyard.cli.common.client import ServerUnreachable
+    from scrapeyard.cli.common.output import plain
     from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError, SettingsInvalid
 
     if not isinstance(error, ScrapeyardError):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from scrapeyard.cli.authoring.common import Paths
-from scrapeyard.cli.options import AsJson
+from scrapeyard.cli.common.options import AsJson
 
 if TYPE_CHECKING:
     from scrapeyard.authoring.certifying import Certificate
@@ -24,7 +24,7 @@ def certify(paths: Paths, as_json: AsJson = False) -> None:
 
     from scrapeyard.authoring.findings import scraper_folders
     from scrapeyard.cli.authoring.common import author_settings
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.runs.run import until_done
 
     folders = scraper_folders(paths)

@@ -64,7 +64,7 @@ def styled(mark: str) -> str:
 
 def show_findings(findings: "Iterable[Finding]") -> None:
     """A line for each, and under it what to do."""
-    from scrapeyard.cli.output import plain
+    from scrapeyard.cli.common.output import plain
 
     for finding in findings:
         first, *rest = finding.detail.splitlines() or [""]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scrapeyard.cli.options import AsJson
+from scrapeyard.cli.common.options import AsJson
 
 if TYPE_CHECKING:
     from scrapeyard.repository.publish.publish import Published
@@ -43,7 +43,7 @@ def publish(
     """Check a scraper, pack it and publish it. A version that is there is never replaced by other content."""
     import asyncio
 
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.settings import load
 
     _check(folder, to, channel)
@@ -76,7 +76,7 @@ async def _publish(
     import tempfile
 
     from scrapeyard.cli.authoring.signing import read_private_key
-    from scrapeyard.cli.output import size, spinner
+    from scrapeyard.cli.common.output import size, spinner
     from scrapeyard.repository.publish.publish import pack_scraper, publish
     from scrapeyard.repository.publish.targets import open_target
 

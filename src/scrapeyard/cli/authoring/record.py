@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from scrapeyard.cli.options import AllowPrivate, Input, Pairs
+from scrapeyard.cli.common.options import AllowPrivate, Input, Pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ def record(
     from scrapeyard.authoring.findings import scraper_folder
     from scrapeyard.authoring.recording import case_folder, keep_case
     from scrapeyard.cli.authoring.common import author_settings
-    from scrapeyard.cli.inputs import read_input
+    from scrapeyard.cli.common.inputs import read_input
     from scrapeyard.cli.runs.run import until_done
 
     folder = scraper_folder(scraper)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scrapeyard.cli.authoring.common import Paths
-from scrapeyard.cli.options import AsJson
+from scrapeyard.cli.common.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def replay(
 
     from scrapeyard.authoring.findings import scraper_folders
     from scrapeyard.cli.authoring.common import author_settings
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.runs.run import until_done
 
     folders = scraper_folders(paths)
@@ -83,7 +83,7 @@ async def _reports(yard: "LocalYard", folder: Path, case: str | None, update: bo
 
 def _show(folder: Path, report: "CaseReport") -> None:
     from scrapeyard.cli.authoring.common import styled
-    from scrapeyard.cli.output import duration, plain
+    from scrapeyard.cli.common.output import duration, plain
 
     mark = "new" if report.updated else "pass" if report.passed else "fail"
     spent = f"  {duration(report.outcome.usage.wall_ms)}" if report.outcome else ""

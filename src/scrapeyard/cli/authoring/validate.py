@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scrapeyard.cli.authoring.common import Paths
-from scrapeyard.cli.options import AsJson
+from scrapeyard.cli.common.options import AsJson
 
 if TYPE_CHECKING:
     from scrapeyard.authoring.findings import Finding
@@ -31,7 +31,7 @@ def validate(
 
     from scrapeyard.authoring.findings import is_good, scraper_folders
     from scrapeyard.cli.authoring.common import author_settings
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.output import show_json
 
     folders = scraper_folders(paths)
     found = asyncio.run(_check(folders, author_settings(folders), load=not no_load))

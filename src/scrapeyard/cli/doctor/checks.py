@@ -15,9 +15,9 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.cli.client import Refused, Server, ServerUnreachable
+from scrapeyard.cli.common.client import Refused, Server, ServerUnreachable
+from scrapeyard.cli.common.output import size
 from scrapeyard.cli.doctor.findings import Finding, fail, ok, warn
-from scrapeyard.cli.output import size
 from scrapeyard.cli.runs.local import LocalYard, open_yard
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.model import ExitReason

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, AsJson
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ def doctor(as_json: AsJson = False) -> None:
     """Check this machine, the sandbox's walls and everything the settings name. Exits 1 when a check fails."""
     import asyncio
 
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.output import show_json
 
     found = asyncio.run(_examine(None if as_json else _print))
     if as_json:
@@ -85,7 +85,7 @@ async def _with_settings(settings: "Settings") -> "AsyncIterator[Finding]":
 
 
 def _print(finding: "Finding") -> None:
-    from scrapeyard.cli.output import plain
+    from scrapeyard.cli.common.output import plain
 
     mark = typer.style(f"{finding.state:<5}", fg=_COLOURS[finding.state]) if sys.stdout.isatty() else finding.state
     lead = f"{mark} {finding.check:<16}" if sys.stdout.isatty() else f"{mark:<5} {finding.check:<16}"

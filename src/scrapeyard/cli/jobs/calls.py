@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scrapeyard.cli.inputs import is_url, read_object
+from scrapeyard.cli.common.inputs import is_url, read_object
 from scrapeyard.errors import BadRequest
 
 EXPORT_TYPES = ("full", "seo", "diff", "records")

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, JobId, ServerUrl, add_group
 from scrapeyard.cli.jobs import create, results, steer, watch
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl, add_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,9 +37,9 @@ def list_jobs(
     as_json: AsJson = False,
 ) -> None:
     """The newest jobs first."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
     from scrapeyard.cli.jobs.documents import JOB_HEADERS, job_row, pages
-    from scrapeyard.cli.output import show_list
 
     where = {"status": status or None, "scraper": scraper, "schedule_id": schedule}
     found = list(pages(Server(url), "/api/jobs", "jobs", limit, **where))
@@ -49,9 +49,9 @@ def list_jobs(
 @group.command()
 def status(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """How a job stands: counts, rate, time left, breaker, what it used."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import path_of
-    from scrapeyard.cli.output import show_json
 
     job = Server(url).get(path_of(job_id))
     if as_json:
@@ -76,9 +76,9 @@ def items(
     as_json: AsJson = False,
 ) -> None:
     """Items in the order of the list, with their results as JSON."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
     from scrapeyard.cli.jobs.documents import ITEM_HEADERS, item_row, pages, path_of
-    from scrapeyard.cli.output import show_list
 
     where = {"status": status, "exit_reason": exit_reason, "site": site, "key": item}
     given = {name: value for name, value in where.items() if value}
@@ -89,9 +89,9 @@ def items(
 @group.command("dead-letters")
 def dead_letters(limit: Limit = 50, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Items that ended as errors, of every job; `jobs redrive` runs them again."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
     from scrapeyard.cli.jobs.documents import ITEM_HEADERS, item_row, pages
-    from scrapeyard.cli.output import show_list
 
     def row(item: dict[str, Any]) -> tuple[str, ...]:
         return item["job_id"], *item_row(item)
@@ -101,9 +101,9 @@ def dead_letters(limit: Limit = 50, url: ServerUrl = DEFAULT_URL, as_json: AsJso
 
 
 def _facts(job: "Mapping[str, Any]") -> "list[tuple[str, str]]":
+    from scrapeyard.cli.common.output import plain, size
+    from scrapeyard.cli.common.progress import facts
     from scrapeyard.cli.jobs.documents import FINAL
-    from scrapeyard.cli.output import plain, size
-    from scrapeyard.cli.progress import facts
 
     counts, breaker, used = job["counts"], job["breaker"], job["usage"]
     version = f"@{job['version']}" if job["version"] else ""

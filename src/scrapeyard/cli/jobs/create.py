@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from scrapeyard.cli.options import (
+from scrapeyard.cli.common.options import (
     DEFAULT_URL,
     AreUrls,
     AsJson,
@@ -128,7 +128,7 @@ def create(
 
 
 def _print_call(origin: "Origin", terms: "JobTerms") -> None:
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.errors import BadRequest
 
     if origin.file is not None:
@@ -139,11 +139,11 @@ def _print_call(origin: "Origin", terms: "JobTerms") -> None:
 def _create(
     url: str, origin: "Origin", terms: "JobTerms", key: str | None, *, watch: bool, strict: bool, as_json: bool
 ) -> None:
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import end
     from scrapeyard.cli.jobs.transfers import send_list
     from scrapeyard.cli.jobs.watch import watched
-    from scrapeyard.cli.output import show_json
 
     server = Server(url)
     headers = {"Idempotency-Key": key} if key is not None else {}
@@ -169,7 +169,7 @@ def _create(
 
 def tell_rows(bad: int, first: Sequence[tuple[int, str]]) -> None:
     """On stderr, rows of a list that were left out: how many, and line and reason of the first."""
-    from scrapeyard.cli.output import plain
+    from scrapeyard.cli.common.output import plain
 
     if not bad:
         return
@@ -198,8 +198,8 @@ def append(
     as_json: AsJson = False,
 ) -> None:
     """Add items to a job that has not ended: FILE.csv, FILE.jsonl, - (stdin) or --urls. Those it has are left out."""
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.calls import JobTerms, Origin
-    from scrapeyard.cli.output import show_json
 
     origin = Origin(words=source or (), urls=urls)
     origin.check_appended()
@@ -222,7 +222,7 @@ def append(
 def _appended(
     url: str, job_id: str, origin: "Origin", table: dict[str, Any], headers: dict[str, str]
 ) -> dict[str, Any]:
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.jobs.documents import path_of
     from scrapeyard.cli.jobs.transfers import send_list
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from scrapeyard.cli.output import age, plain, shortened
+from scrapeyard.cli.common.output import age, plain, shortened
 from scrapeyard.errors import BadRequest
 
 if TYPE_CHECKING:
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
 FINAL = ("completed", "cancelled", "failed")
 _PAGE = 200
@@ -103,7 +103,7 @@ def _failure(item: Mapping[str, Any]) -> str:
 def _took(job: Mapping[str, Any]) -> str:
     from datetime import datetime
 
-    from scrapeyard.cli.progress import span
+    from scrapeyard.cli.common.progress import span
 
     first, last = (datetime.fromisoformat(job[name]) for name in ("started_at", "finished_at"))
     return span((last - first).total_seconds())

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ExportType, JobId, ServerUrl
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ExportType, JobId, ServerUrl
 
 if TYPE_CHECKING:
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
 _LOOK_SECONDS = 0.3
 _BINARY = ("xlsx", "parquet")
@@ -44,10 +44,10 @@ def results(
 ) -> None:
     """What the items came to, as one file or on stdout. Of a job that still runs: what has ended so far. With --json
     the export's document goes to stdout, which then needs -o."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import FINAL, path_of
     from scrapeyard.cli.jobs.watch import watched
-    from scrapeyard.cli.output import show_json
 
     form = chosen_format(output, form)
     check_stdout(output, form, as_json)
@@ -75,9 +75,9 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Have a file made of a job and kept on the server. Prints the export's id."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import path_of
-    from scrapeyard.cli.output import show_json
 
     server, path = Server(url), path_of(job_id)
     columns = kind or default_type(server.get(path)["scraper"])
@@ -91,9 +91,9 @@ def export(
 
 def exports(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Files that were made of a job, the oldest first."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
     from scrapeyard.cli.jobs.documents import path_of
-    from scrapeyard.cli.output import show_list
 
     found = Server(url).get(f"{path_of(job_id)}/exports")["exports"]
     show_list(found, as_json, ("ID", "STATE", "TYPE", "FORMAT", "ROWS", "SIZE", "SHA256"), _row, empty="no exports")
@@ -151,8 +151,8 @@ def _wished(server: "Server", path: str, wish: dict[str, Any]) -> dict[str, Any]
 
 def _awaited(server: "Server", made: dict[str, Any]) -> dict[str, Any]:
     """The export when it is done. Raises ExportFailed."""
+    from scrapeyard.cli.common.progress import share_bar
     from scrapeyard.cli.jobs.transfers import ExportFailed
-    from scrapeyard.cli.progress import share_bar
 
     with share_bar(f"making {made['type']} {made['format']}") as show:
         while made["state"] not in ("done", "failed"):
@@ -165,9 +165,9 @@ def _awaited(server: "Server", made: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fetch(server: "Server", made: dict[str, Any], output: Path | None) -> None:
-    from scrapeyard.cli.inputs import whole_file
+    from scrapeyard.cli.common.inputs import whole_file
+    from scrapeyard.cli.common.output import size
     from scrapeyard.cli.jobs.transfers import fetch_into, fetch_to_stdout
-    from scrapeyard.cli.output import size
 
     if output is None:
         fetch_to_stdout(server, made)
@@ -178,7 +178,7 @@ def _fetch(server: "Server", made: dict[str, Any], output: Path | None) -> None:
 
 
 def _row(made: dict[str, Any]) -> tuple[str, ...]:
-    from scrapeyard.cli.output import size
+    from scrapeyard.cli.common.output import size
 
     state = f"{made['state']}: {made['error']}" if made["error"] else made["state"]
     sha = (made["sha256"] or "")[:16]

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, JobId, ServerUrl
 
 
 def add_to(group: typer.Typer) -> None:
@@ -49,10 +49,10 @@ def redrive(
     as_json: AsJson = False,
 ) -> None:
     """Run items again that ended: those that fit every filter."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.inputs import read_object
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.inputs import read_object
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import path_of
-    from scrapeyard.cli.output import show_json
 
     asked = {"statuses": status, "exit_reasons": exit_reason, "sites": site, "keys": item, "scraper": scraper}
     body: dict[str, Any] = {name: value for name, value in asked.items() if value}
@@ -67,9 +67,9 @@ def redrive(
 
 def delete(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Remove a job that has ended, with its items, results and exports."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import path_of
-    from scrapeyard.cli.output import show_json
 
     Server(url).call("DELETE", path_of(job_id))
     if as_json:
@@ -79,7 +79,7 @@ def delete(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False)
 
 
 def _asked(url: str, job_id: str, what: str, **query: Any) -> dict[str, Any]:
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.jobs.documents import path_of
 
     _, job = Server(url).call("POST", f"{path_of(job_id)}/{what}", **query)
@@ -87,8 +87,8 @@ def _asked(url: str, job_id: str, what: str, **query: Any) -> dict[str, Any]:
 
 
 def _show(job: dict[str, Any], as_json: bool) -> None:
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import summary
-    from scrapeyard.cli.output import show_json
 
     if as_json:
         show_json(job)

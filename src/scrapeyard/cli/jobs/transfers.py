@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from scrapeyard.cli.client import Server, ServerUnreachable
+from scrapeyard.cli.common.client import Server, ServerUnreachable
+from scrapeyard.cli.common.output import write
+from scrapeyard.cli.common.progress import Advance, byte_bar
 from scrapeyard.cli.jobs.calls import as_query, list_format, media_type
-from scrapeyard.cli.output import write
-from scrapeyard.cli.progress import Advance, byte_bar
 from scrapeyard.errors import BadRequest, ScrapeyardError
 
 ATTEMPTS = 5

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, JobId, ServerUrl, Strict
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, JobId, ServerUrl, Strict
 
 if TYPE_CHECKING:
-    from scrapeyard.cli.client import Event, Server
-    from scrapeyard.cli.progress import JobBar
+    from scrapeyard.cli.common.client import Event, Server
+    from scrapeyard.cli.common.progress import JobBar
 
 POLL_SECONDS = 1.0
 STREAM_SECONDS = 10.0
@@ -27,9 +27,9 @@ def add_to(group: typer.Typer) -> None:
 
 def watch(job_id: JobId, strict: Strict = False, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Show a job's progress until it ends. Ctrl-C leaves the job running. With --json each event is a line of JSON."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import encode
     from scrapeyard.cli.jobs.documents import end, path_of
-    from scrapeyard.cli.output import encode
 
     path_of(job_id)
     hear = (lambda event: typer.echo(encode(_table(event), pretty=False))) if as_json else None
@@ -38,8 +38,8 @@ def watch(job_id: JobId, strict: Strict = False, url: ServerUrl = DEFAULT_URL, a
 
 def watched(server: "Server", job_id: str, hear: "Callable[[Event], None] | None" = None) -> dict[str, Any]:
     """The job's document when it has ended, its progress shown meanwhile; Ctrl-C says how to come back, and exits."""
+    from scrapeyard.cli.common.progress import JobBar
     from scrapeyard.cli.jobs.documents import FINAL, path_of
-    from scrapeyard.cli.progress import JobBar
 
     first: dict[str, Any] = server.get(path_of(job_id))
     if first["status"] in FINAL and hear is None:
@@ -96,7 +96,7 @@ class JobWatch:
 
     def _followed(self) -> bool:
         """Hear events until the stream ends. False: not one came."""
-        from scrapeyard.cli.client import Refused, ServerUnreachable
+        from scrapeyard.cli.common.client import Refused, ServerUnreachable
         from scrapeyard.cli.jobs.documents import path_of
 
         heard = False
@@ -125,7 +125,7 @@ class JobWatch:
 
     def _looked_up(self) -> dict[str, Any] | None:
         """The job's document; None: the server is away for now."""
-        from scrapeyard.cli.client import Refused, RefusedCall, ServerUnreachable
+        from scrapeyard.cli.common.client import Refused, RefusedCall, ServerUnreachable
         from scrapeyard.cli.jobs.documents import path_of
 
         try:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ServerUrl, add_group
 
 BATCH = 1000
 MAX_URLS_FILE = 64 * 1024 * 1024
@@ -21,8 +21,8 @@ def register(app: typer.Typer) -> None:
 @group.command()
 def stats(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """How pages are kept, and how many there are."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_json, show_table
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json, show_table
 
     document = Server(url).get("/api/cache")
     if as_json:
@@ -43,8 +43,8 @@ def invalidate(
     as_json: AsJson = False,
 ) -> None:
     """Forget kept pages, here and in every worker."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.errors import BadRequest
 
     if (what is None) != everything:
@@ -71,8 +71,8 @@ def warm(
     as_json: AsJson = False,
 ) -> None:
     """Have pages fetched and kept, in the background. Prints the id of each run."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_list
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
     from scrapeyard.errors import BadRequest
 
     wanted = [*(urls or ()), *(_read(source) if source else ())]

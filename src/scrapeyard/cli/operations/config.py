@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scrapeyard.cli.options import AsJson
+from scrapeyard.cli.common.options import AsJson
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +23,7 @@ def config(
     ] = False,
 ) -> None:
     """The settings in force, with passwords hidden, and where each value came from."""
-    from scrapeyard.cli.output import show_json, show_table
+    from scrapeyard.cli.common.output import show_json, show_table
     from scrapeyard.settings import load, redacted
 
     if describe:
@@ -39,7 +39,7 @@ def config(
 
 
 def _describe(as_json: bool) -> None:
-    from scrapeyard.cli.output import show_json, show_table
+    from scrapeyard.cli.common.output import show_json, show_table
 
     described = [
         {"key": key, "env": env, "default": _json_value(default), "meaning": meaning}

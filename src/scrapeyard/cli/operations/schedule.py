@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ServerUrl, add_group
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _HEADERS = ("ID", "NAME", "WHEN", "STARTS", "NEXT", "LAST")
@@ -46,8 +46,8 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Start a job or a run by cron or at intervals. Prints the schedule's id."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
 
     body = {
         **_target(job, scrape),
@@ -76,9 +76,9 @@ def list_schedules(
     as_json: AsJson = False,
 ) -> None:
     """The newest first."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
     from scrapeyard.cli.jobs.documents import pages
-    from scrapeyard.cli.output import show_list
 
     found = list(pages(Server(url), "/api/schedule", "schedules", limit))
     show_list(found, as_json, _HEADERS, _row, empty="no schedules")
@@ -91,8 +91,8 @@ def show(
     as_json: AsJson = False,  # noqa: ARG001  there is no other form, but every command takes it
 ) -> None:
     """A schedule with its next five times, as JSON."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
 
     show_json(Server(url).get(_path(schedule_id)))
 
@@ -112,7 +112,7 @@ def resume(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = Fal
 @group.command()
 def run(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Start it now. Prints the id of the job or run."""
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.output import show_json
 
     firing = _asked(url, schedule_id, "run")
     if as_json:
@@ -124,8 +124,8 @@ def run(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False)
 @group.command()
 def history(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """What became of its times, the newest first."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_list
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
 
     def row(firing: dict[str, Any]) -> tuple[str, ...]:
         return firing["due_at"], firing["kind"], firing["state"], firing["id"] or "", firing["reason"] or ""
@@ -137,8 +137,8 @@ def history(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = Fa
 @group.command()
 def delete(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Remove a schedule with its history; what it started goes on."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
 
     Server(url).call("DELETE", _path(schedule_id))
     if as_json:
@@ -165,7 +165,7 @@ def _check_when(cron: str | None, every: str | None) -> None:
 
 
 def _target(job: str | None, scrape: str | None) -> dict[str, Any]:
-    from scrapeyard.cli.inputs import is_url, read_object
+    from scrapeyard.cli.common.inputs import is_url, read_object
     from scrapeyard.errors import BadRequest
 
     if (job is None) == (scrape is None):
@@ -185,13 +185,13 @@ def _path(schedule_id: str) -> str:
 
 
 def _asked(url: str, schedule_id: str, what: str) -> dict[str, Any]:
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
     return dict(Server(url).call("POST", f"{_path(schedule_id)}/{what}")[1])
 
 
 def _tell(schedule: dict[str, Any], as_json: bool) -> None:
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.output import show_json
 
     if as_json:
         show_json(schedule)

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ServerUrl, add_group
 
 _PAGE = 200
 _HEADERS = ("SITE", "RATE", "IN FORCE", "WAITING", "BREAKER", "SUCCESS", "LATENCY", "ROBOTS", "NOTE")
@@ -24,8 +24,8 @@ def list_sites(
     as_json: AsJson = False,
 ) -> None:
     """Sites with rules of their own, and those asked for within a day."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_list
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
 
     server, cursor = Server(url), None
     found: list[dict[str, Any]] = []
@@ -45,8 +45,8 @@ def show(
     as_json: AsJson = False,  # noqa: ARG001  there is no other form, but every command takes it
 ) -> None:
     """How a site is treated and how it is doing, as JSON."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
 
     show_json(Server(url).get(_path(site)))
 
@@ -71,7 +71,7 @@ def set_rules(
     as_json: AsJson = False,
 ) -> None:
     """Change a site's rules; what is not named stays. In force in every worker within a second."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
     from scrapeyard.errors import BadRequest
 
     given = {
@@ -98,7 +98,7 @@ def set_rules(
 @group.command()
 def unset(site: _Site, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Delete a site's rules: the settings decide again."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
     _show(Server(url).call("DELETE", _path(site))[1], as_json)
 
@@ -106,7 +106,7 @@ def unset(site: _Site, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) ->
 @group.command()
 def reset(site: _Site, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Close a site's breaker and forget what slowed it down; its rules stay."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
     _show(Server(url).call("POST", f"{_path(site)}/reset")[1], as_json)
 
@@ -118,7 +118,7 @@ def _path(site: str) -> str:
 
 
 def _show(document: dict[str, Any], as_json: bool) -> None:
-    from scrapeyard.cli.output import show_json, show_table
+    from scrapeyard.cli.common.output import show_json, show_table
 
     if as_json:
         show_json(document)

@@ -4,7 +4,7 @@ from typing import Any
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ServerUrl
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ServerUrl
 
 
 def register(app: typer.Typer) -> None:
@@ -14,8 +14,8 @@ def register(app: typer.Typer) -> None:
 
 def workers(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Workers whose heartbeat is fresh, with their load and lanes."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_list
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
 
     found = Server(url).get("/api/workers")["workers"]
     headers = ("ID", "HOST", "BUSY", "LANES", "LOAD", "MEMORY", "DONE", "SEEN")

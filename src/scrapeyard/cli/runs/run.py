@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.options import (
+from scrapeyard.cli.common.options import (
     AllowPrivate,
     BadRows,
     Columns,
@@ -75,7 +75,7 @@ def run(
     of a list; the options from --policy on go with it."""
     import asyncio
 
-    from scrapeyard.cli.inputs import check_output
+    from scrapeyard.cli.common.inputs import check_output
     from scrapeyard.cli.jobs.calls import JobTerms
     from scrapeyard.cli.jobs.results import check_stdout, chosen_format
     from scrapeyard.cli.runs.run_file import FileRun, run_file
@@ -121,7 +121,7 @@ def run(
 
 
 def _check_list(target: str, artifacts: Path | None, explain: bool) -> None:
-    from scrapeyard.cli.inputs import is_url
+    from scrapeyard.cli.common.inputs import is_url
     from scrapeyard.errors import BadRequest
 
     if is_url(target):
@@ -165,7 +165,7 @@ class _Local:
         )
 
     async def run(self, settings: "Settings") -> "tuple[Run, Outcome, bytes]":
-        from scrapeyard.cli.inputs import is_url, read_input
+        from scrapeyard.cli.common.inputs import is_url, read_input
         from scrapeyard.cli.runs.local import open_yard
 
         async with open_yard(settings) as yard:
@@ -181,7 +181,7 @@ class _Local:
 
     async def _scraper(self, yard: "LocalYard") -> "Scraper":
         from scrapeyard.builtin import PAGE
-        from scrapeyard.cli.inputs import is_url
+        from scrapeyard.cli.common.inputs import is_url
 
         if is_url(self._target):
             return await yard.find(PAGE)
@@ -240,13 +240,13 @@ def say(line: "LogLine") -> None:
     """One line of the script, on stderr."""
     from msgspec.structs import asdict
 
-    from scrapeyard.cli.output import log_line
+    from scrapeyard.cli.common.output import log_line
 
     typer.echo(log_line(asdict(line)), err=True)
 
 
 async def _copy_artifacts(yard: "LocalYard", outcome: "Outcome", folder: Path) -> None:
-    from scrapeyard.cli.inputs import whole_file
+    from scrapeyard.cli.common.inputs import whole_file
     from scrapeyard.errors import BadRequest
 
     try:
@@ -274,8 +274,8 @@ def _tell_explanation(ended: "Run", allowed: "Limits") -> None:
 def _finish(ended: "Run", outcome: "Outcome", result: bytes, as_json: bool, output: Path | None) -> None:
     import json
 
-    from scrapeyard.cli.inputs import write_result
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.inputs import write_result
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.model import RunStatus
 
     good = ended.status is RunStatus.SUCCEEDED

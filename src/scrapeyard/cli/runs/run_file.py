@@ -36,10 +36,10 @@ class FileRun:
 
 def run_file(asked: FileRun, settings: "Settings", *, strict: bool, as_json: bool) -> None:
     """Run the job, write what it came to, tell how it ended; exits 1 when that was badly."""
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import is_bad, summary
     from scrapeyard.cli.jobs.transfers import open_list
     from scrapeyard.cli.operations.serve import runner
-    from scrapeyard.cli.output import show_json
     from scrapeyard.cli.runs.run import until_done
 
     with open_list(asked.file) as (stream, _):
@@ -52,8 +52,8 @@ def run_file(asked: FileRun, settings: "Settings", *, strict: bool, as_json: boo
 
 
 async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[str, Any]:
+    from scrapeyard.cli.common.progress import JobBar
     from scrapeyard.cli.jobs.create import tell_rows
-    from scrapeyard.cli.progress import JobBar
     from scrapeyard.cli.runs.local_job import open_jobs
 
     wanted, settings = _wanted(asked.target, settings)
@@ -97,7 +97,7 @@ def _read(manifest: Path) -> bytes:
 
 async def _table(asked: FileRun, wanted: str, jobs: "LocalJobs") -> dict[str, Any]:
     """The job as the API takes it; pairs are fields of every item."""
-    from scrapeyard.cli.inputs import read_input
+    from scrapeyard.cli.common.inputs import read_input
     from scrapeyard.cli.jobs.calls import list_format
 
     table = {**asked.terms.table(), "scraper": wanted}
@@ -110,7 +110,7 @@ async def _table(asked: FileRun, wanted: str, jobs: "LocalJobs") -> dict[str, An
 
 
 async def _tell_failures(jobs: "LocalJobs", job: "Job") -> None:
-    from scrapeyard.cli.output import plain, shortened
+    from scrapeyard.cli.common.output import plain, shortened
 
     for item in await jobs.failures(job, _FAILURES_SHOWN) if job.counts.error else ():
         said = f"{item.exit_reason}: {item.error.message}" if item.error else str(item.exit_reason)
@@ -121,10 +121,10 @@ async def _tell_failures(jobs: "LocalJobs", job: "Job") -> None:
 
 
 async def _write(asked: FileRun, jobs: "LocalJobs", job: "Job") -> None:
-    from scrapeyard.cli.inputs import whole_file
+    from scrapeyard.cli.common.inputs import whole_file
+    from scrapeyard.cli.common.output import size, write
+    from scrapeyard.cli.common.progress import share_bar
     from scrapeyard.cli.jobs.results import default_type
-    from scrapeyard.cli.output import size, write
-    from scrapeyard.cli.progress import share_bar
     from scrapeyard.model.job import ExportWish
 
     kind: Any = asked.kind or default_type(job.pinned)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, Output, RunId, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Output, RunId, ServerUrl, add_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
 _PAGE = 200
 _PAUSE_SECONDS = 0.5
@@ -36,8 +36,8 @@ def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """The newest runs first."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_list
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
 
     found = list(_newest(Server(url), limit, status=status or None, scraper=scraper))
     show_list(found, as_json, ("ID", "STATUS", "SCRAPER", "AGE", "TOOK"), _row, empty="no runs")
@@ -51,9 +51,9 @@ def show(
     output: Output = None,
 ) -> None:
     """A run as JSON, or its result. With -o the result goes to a file."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.inputs import check_output, write_result
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.inputs import check_output, write_result
+    from scrapeyard.cli.common.output import show_json
 
     check_output(output)
     run = Server(url).get(_path(run_id))
@@ -73,8 +73,8 @@ def logs(
     as_json: AsJson = False,
 ) -> None:
     """What the script wrote. With --follow, what it writes from now on; one that has ended shows all of it."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
 
     server = Server(url)
     if follow:
@@ -93,8 +93,8 @@ def logs(
 @group.command()
 def cancel(run_id: RunId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Stop a run. One that has ended stays as it is."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
 
     _, run = Server(url).call("DELETE", _path(run_id))
     if as_json:
@@ -107,8 +107,8 @@ def cancel(run_id: RunId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False)
 @group.command()
 def explain(run_id: RunId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Where the time went, each fetch, limits used against limits allowed, and what to do."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.runs.summary import explanation
 
     document = Server(url).get(f"{_path(run_id)}/explain")
@@ -127,8 +127,8 @@ def artifacts(
     as_json: AsJson = False,
 ) -> None:
     """What a run kept: a list, or the bytes of one to stdout or a file."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_list
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
     from scrapeyard.errors import BadRequest
 
     server = Server(url)
@@ -161,7 +161,7 @@ def _newest(server: "Server", limit: int, **where: Any) -> "Iterator[dict[str, A
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:
-    from scrapeyard.cli.output import age, duration
+    from scrapeyard.cli.common.output import age, duration
 
     version = f"@{run['version']}" if run["version"] else ""
     took = duration(run["usage"]["wall_ms"]) if run["usage"] else ""
@@ -169,7 +169,7 @@ def _row(run: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _artifact_row(kept: dict[str, Any]) -> tuple[str, ...]:
-    from scrapeyard.cli.output import size
+    from scrapeyard.cli.common.output import size
 
     return kept["name"], kept["content_type"], size(kept["size"])
 
@@ -196,14 +196,14 @@ def _follow(server: "Server", run_id: str, as_json: bool) -> None:
 
 
 def _tell_end(event: dict[str, Any]) -> None:
-    from scrapeyard.cli.output import plain
+    from scrapeyard.cli.common.output import plain
 
     error = f": {event['error']['message']}" if event.get("error") else ""
     typer.echo(f"scrapeyard: {plain(_ending(event) + error)}", err=True)
 
 
 def _print(line: dict[str, Any], as_json: bool = False) -> None:
-    from scrapeyard.cli.output import encode, log_line
+    from scrapeyard.cli.common.output import encode, log_line
 
     typer.echo(encode(line, pretty=False) if as_json else log_line(line))
 
@@ -211,8 +211,8 @@ def _print(line: dict[str, Any], as_json: bool = False) -> None:
 def _download(server: "Server", run_id: str, name: str, output: Path | None) -> None:
     from urllib.parse import quote
 
-    from scrapeyard.cli.inputs import whole_file
-    from scrapeyard.cli.output import write
+    from scrapeyard.cli.common.inputs import whole_file
+    from scrapeyard.cli.common.output import write
     from scrapeyard.errors import BadRequest
 
     if output is None and sys.stdout.isatty():

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, Input, Output, Pairs, ServerUrl, WholeRun
+from scrapeyard.cli.common.options import DEFAULT_URL, Input, Output, Pairs, ServerUrl, WholeRun
 
 if TYPE_CHECKING:
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
 _LONGEST_WAIT = 30.0
 """One request; a longer wait is made of several, so that no server's limit stands in its way."""
@@ -42,8 +42,8 @@ def scrape(
     output: Output = None,
 ) -> None:
     """Run a scraper, or read a page, on a running server. Ctrl-C while it waits cancels the run."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.inputs import check_output
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.inputs import check_output
 
     check_output(output)
     server = Server(url)
@@ -57,7 +57,7 @@ def scrape(
 
 
 def _call(server: "Server", target: str, given: str | None, pairs: list[str]) -> dict[str, Any]:
-    from scrapeyard.cli.inputs import is_url, read_input
+    from scrapeyard.cli.common.inputs import is_url, read_input
 
     if is_url(target):
         return {"url": target, "input": read_input(given, pairs, lambda: _schema(server, "builtin/page"))}
@@ -65,19 +65,19 @@ def _call(server: "Server", target: str, given: str | None, pairs: list[str]) ->
 
 
 def _policy(given: str | None) -> dict[str, Any]:
-    from scrapeyard.cli.inputs import read_object
+    from scrapeyard.cli.common.inputs import read_object
 
     return {} if given is None else {"policy": read_object(given, "--policy")}
 
 
 def _schema(server: "Server", target: str) -> dict[str, Any]:
-    from scrapeyard.cli.authoring.scrapers import path_of
+    from scrapeyard.cli.runs.scrapers import path_of
 
     return server.get(path_of(target.partition("@")[0])).get("input_schema") or {}
 
 
 def _submit(server: "Server", body: dict[str, Any], headers: dict[str, str], as_json: bool) -> None:
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.output import show_json
 
     _, handle = server.call("POST", "/api/scrape", body={**body, "wait": 0}, headers=headers)
     if as_json:
@@ -95,7 +95,7 @@ class _Waiting:
 
     def answer(self, body: dict[str, Any], headers: dict[str, str], target: str) -> dict[str, Any]:
         """The run as it stands at the end of the wait. Raises Refused or ServerUnreachable."""
-        from scrapeyard.cli.output import spinner
+        from scrapeyard.cli.common.output import spinner
 
         with spinner(f"scraping {target}"):
             run = self._start(body, headers)
@@ -104,7 +104,7 @@ class _Waiting:
         return run
 
     def _start(self, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
-        from scrapeyard.cli.client import Refused
+        from scrapeyard.cli.common.client import Refused
 
         wait = min(self._left(), _LONGEST_WAIT)
         call = {**body, "wait": wait, "on_disconnect": "cancel"}
@@ -118,7 +118,7 @@ class _Waiting:
         return dict(run)
 
     def _look(self, run_id: str) -> dict[str, Any]:
-        from scrapeyard.cli.client import ServerUnreachable
+        from scrapeyard.cli.common.client import ServerUnreachable
 
         wait = max(0.0, min(self._left(), _LONGEST_WAIT))
         try:
@@ -134,8 +134,8 @@ class _Waiting:
 
 
 def _finish(run: dict[str, Any], as_json: bool, output: Path | None) -> None:
-    from scrapeyard.cli.inputs import write_result
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.inputs import write_result
+    from scrapeyard.cli.common.output import show_json
 
     remedy = str(run.pop("remedy", "") or "")
     good = run["status"] == "succeeded"
@@ -149,7 +149,7 @@ def _finish(run: dict[str, Any], as_json: bool, output: Path | None) -> None:
         _tell(run, remedy)
         raise typer.Exit(1)
     if run.get("error"):
-        from scrapeyard.cli.output import plain
+        from scrapeyard.cli.common.output import plain
 
         typer.echo(f"scrapeyard: {plain(str(run['exit_reason']))}: {plain(str(run['error']['message']))}", err=True)
 

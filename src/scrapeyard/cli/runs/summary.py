@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from scrapeyard.cli.output import duration, indented, plain, size
+from scrapeyard.cli.common.output import duration, indented, plain, size
 
 if TYPE_CHECKING:
     from scrapeyard.model import ExitReason, RunError

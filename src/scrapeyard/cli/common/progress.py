@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from scrapeyard.cli.output import plain
+from scrapeyard.cli.common.output import plain
 
 if TYPE_CHECKING:
     from rich.progress import Progress

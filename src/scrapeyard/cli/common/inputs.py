@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 import typer
 
-from scrapeyard.cli.options import FORMATS
-from scrapeyard.cli.output import encode
+from scrapeyard.cli.common.options import FORMATS
+from scrapeyard.cli.common.output import encode
 from scrapeyard.errors import BadRequest
 
 MAX_BYTES = 16 * 1024 * 1024

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scrapeyard.cli.options import DEFAULT_URL, AsJson, ScrapersFolder, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ScrapersFolder, ServerUrl, add_group
 
 _REFRESH_SECONDS = 300.0
 group = typer.Typer(help="Scrapers: list, show, versions, refresh, channels, move, unmove.", rich_markup_mode=None)
@@ -30,7 +30,7 @@ def list_scrapers(
     looked at, and no server is asked."""
     import asyncio
 
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
     if scrapers is None:
         _show(Server(url).get("/api/scrapers", site=site, q=q), as_json)
@@ -48,8 +48,8 @@ def show(
     as_json: AsJson = False,  # noqa: ARG001  there is no other form, but every command takes it
 ) -> None:
     """How a scraper is called, as JSON: schemas, limits, hosts it may reach, versions, channels, source."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_json
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_json
 
     scraper_id, _, version = wanted.partition("@")
     document = Server(url).get(path_of(scraper_id), version=version or None)
@@ -60,8 +60,8 @@ def show(
 @group.command()
 def versions(scraper_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Every version of a scraper, newest first, with the channels that point to it and where it comes from."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import show_list
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
 
     document = Server(url).get(path_of(scraper_id))
     headers = ("VERSION", "CHANNELS", "SOURCE", "PLACE", "DIGEST", "PROBLEM")
@@ -72,8 +72,8 @@ def versions(scraper_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = Fa
 @group.command()
 def refresh(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Make the server and its workers look at their repositories now, and list what is there."""
-    from scrapeyard.cli.client import Server
-    from scrapeyard.cli.output import spinner
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import spinner
 
     with spinner("looking at the repositories"):
         _, document = Server(url).call("POST", "/api/scrapers/refresh", patience=_REFRESH_SECONDS)
@@ -83,7 +83,7 @@ def refresh(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
 @group.command()
 def channels(scraper_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Where the channels of a scraper point, and the last moves."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
     _show_channels(Server(url).get(f"{path_of(scraper_id)}/channels"), as_json)
 
@@ -97,7 +97,7 @@ def move(
     as_json: AsJson = False,
 ) -> None:
     """Point a channel to a version. Rolling back is moving `stable` to an older one."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
     _, document = Server(url).call("PUT", _channel_path(scraper_id, channel), body={"version": version})
     _show_channels(document, as_json)
@@ -106,7 +106,7 @@ def move(
 @group.command()
 def unmove(scraper_id: _Id, channel: _Channel, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Take a move back: the repository decides again where the channel points."""
-    from scrapeyard.cli.client import Server
+    from scrapeyard.cli.common.client import Server
 
     _, document = Server(url).call("DELETE", _channel_path(scraper_id, channel))
     _show_channels(document, as_json)
@@ -129,7 +129,7 @@ def _channel_path(scraper_id: str, channel: str) -> str:
 
 
 def _show(document: dict[str, Any], as_json: bool) -> None:
-    from scrapeyard.cli.output import show_list
+    from scrapeyard.cli.common.output import show_list
 
     show_list(document["scrapers"], as_json, ("ID", "VERSION", "CHANNELS", "ABOUT"), _row, empty="no scrapers")
     _tell_stale(document["sources"])
@@ -146,7 +146,7 @@ def _version_row(each: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _show_channels(document: dict[str, Any], as_json: bool) -> None:
-    from scrapeyard.cli.output import age, show_json, show_table
+    from scrapeyard.cli.common.output import age, show_json, show_table
 
     if as_json:
         show_json(document)
@@ -166,7 +166,7 @@ def _show_channels(document: dict[str, Any], as_json: bool) -> None:
 
 
 def _tell_stale(sources: list[dict[str, Any]]) -> None:
-    from scrapeyard.cli.output import plain
+    from scrapeyard.cli.common.output import plain
 
     for source in sources:
         if source["stale"]:

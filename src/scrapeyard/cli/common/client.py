@@ -21,7 +21,7 @@ from urllib.request import (
 )
 
 from scrapeyard import __version__
-from scrapeyard.cli.options import DEFAULT_URL
+from scrapeyard.cli.common.options import DEFAULT_URL
 from scrapeyard.errors import BadRequest, ScrapeyardError
 
 
