@@ -26,8 +26,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from scrapeyard.dispatch.webhooks.news import Outbox
-from scrapeyard.gateway.jobs.calls import EXPORT_ID, JOB_ID
-from scrapeyard.gateway.runs.schemas import NAME, RUN_ID, VERSION
+from scrapeyard.gateway.http.patterns import EXPORT_ID, JOB_ID, NAME, RUN_ID, VERSION
 from scrapeyard.gateway.schedules.schemas import SCHEDULE_ID
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices

@@ -15,10 +15,10 @@ from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.gateway.app import application
 from scrapeyard.gateway.runs.admission import Lanes, RunBuilder
+from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.schedules import service
 from scrapeyard.gateway.schedules.starting import TemplateStarter
 from scrapeyard.gateway.services import Gateway
-from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.settings import Settings
 from scrapeyard.wiring.duties import make_webhook_engine
 from tests.integration.gateway_stand import Stand, open_services

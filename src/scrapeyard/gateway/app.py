@@ -14,11 +14,13 @@ from scrapeyard.gateway.http import openapi, problems
 from scrapeyard.gateway.http.middleware import BodyLimit, HotPath, LastResort
 from scrapeyard.gateway.jobs import dead_letters, exports, items, results, stream_routes
 from scrapeyard.gateway.jobs import routes as jobs
+from scrapeyard.gateway.jobs.calls import AppendCall, JobCall
 from scrapeyard.gateway.jobs.uploads import takes_upload
 from scrapeyard.gateway.operations import health_routes, metrics, stats, workers
 from scrapeyard.gateway.proxies import routes as proxies
 from scrapeyard.gateway.runs import artifacts, events, scrape
 from scrapeyard.gateway.runs import routes as runs
+from scrapeyard.gateway.runs.schemas import Problem, RunProblem, ScrapeCall
 from scrapeyard.gateway.schedules import routes as schedule
 from scrapeyard.gateway.scrapers import channels
 from scrapeyard.gateway.scrapers import routes as scrapers
@@ -36,6 +38,8 @@ FAMILIES = (
     *(workers, scrapers, channels, sites, proxies, cache, health_routes, metrics),
 )
 """Of routes, in the order in which they are described."""
+MODELS = (Problem, RunProblem, ScrapeCall, JobCall, AppendCall)
+"""Described though no route names them."""
 EXPOSED = (
     *("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent"),
     *("Content-Disposition", "Content-Range", "ETag"),
@@ -111,7 +115,7 @@ def _upload_limit(settings: GatewaySettings) -> Callable[[Scope], int | None]:
 def _document(app: FastAPI, settings: GatewaySettings) -> None:
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = openapi.describe(app, settings)
+            app.openapi_schema = openapi.describe(app, settings, MODELS)
         return app.openapi_schema
 
     app.openapi = described  # type: ignore[method-assign]

@@ -18,12 +18,12 @@ from scrapeyard.gateway.operations.health import Health
 from scrapeyard.gateway.proxies.schemas import UseOfSites
 from scrapeyard.gateway.runs.admission import Lanes, RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling, Lookup
+from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.runs.submit import Scraping
 from scrapeyard.gateway.runs.waiting import Waiters
 from scrapeyard.gateway.schedules.service import ScheduleService
 from scrapeyard.gateway.scrapers.refresh import Refreshing
 from scrapeyard.gateway.sites.service import MoreOfSites, SiteService
-from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.channels import ChannelOverrides

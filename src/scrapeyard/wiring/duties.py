@@ -32,8 +32,8 @@ async def start_schedules(
     from scrapeyard.gateway.jobs.service import JobService  # noqa: PLC0415
     from scrapeyard.gateway.runs.admission import Lanes, RunBuilder  # noqa: PLC0415
     from scrapeyard.gateway.runs.answers import Cancelling  # noqa: PLC0415 - a worker alone needs no web framework
+    from scrapeyard.gateway.runs.receivers import WebhookValidator  # noqa: PLC0415
     from scrapeyard.gateway.schedules.starting import TemplateStarter  # noqa: PLC0415
-    from scrapeyard.gateway.webhooks.schemas import WebhookValidator  # noqa: PLC0415
 
     clock = time.time
     desk = JobService(

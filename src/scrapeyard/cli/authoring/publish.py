@@ -61,7 +61,7 @@ def publish(
 
 def _check(folder: Path, to: str, channel: str) -> None:
     from scrapeyard.errors import BadRequest
-    from scrapeyard.repository.catalogue.channels import is_channel
+    from scrapeyard.repository.manifest.channels import is_channel
 
     if channel and not is_channel(channel):
         raise BadRequest(f"--channel {channel[:50]!r}: write a word in lower case, e.g. stable")

@@ -1,5 +1,7 @@
 """`/api/cache`: kept pages."""
 
+from typing import TYPE_CHECKING
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -8,10 +10,12 @@ from scrapeyard.gateway.http.openapi import HEADERS, refusals
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.runs.calls import traceparent
 from scrapeyard.gateway.runs.schemas import Handles
-from scrapeyard.gateway.services import Gateway
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["cache"])
 

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from scrapeyard.gateway.http.patterns import SCRAPER_WANTED, Url
 from scrapeyard.gateway.runs.policies import MOST
-from scrapeyard.gateway.runs.schemas import SCRAPER_WANTED, Url
 
 MAX_WARM = 1000
 

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from scrapeyard.gateway.jobs.calls import EXAMPLE_JOB, EXPORT_ID, JOB_ID
-from scrapeyard.gateway.runs.schemas import EXAMPLE_ID, RUN_ID
+from scrapeyard.gateway.http.patterns import EXAMPLE_ID, EXAMPLE_JOB, EXPORT_ID, JOB_ID, RUN_ID
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import ITEM_KEY, ItemStatus
 

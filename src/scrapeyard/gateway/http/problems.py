@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest, InputInvalid, NotFound, ScraperInvalid, ScrapeyardError, Unavailable
-from scrapeyard.gateway.runs.schemas import FORMS
+from scrapeyard.gateway.http.patterns import FORMS
 from scrapeyard.model import ExitReason
 
 PROBLEMS: dict[str, tuple[str, str]] = {

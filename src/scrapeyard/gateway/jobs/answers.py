@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from scrapeyard.gateway.jobs.calls import EXAMPLE_JOB, EXPORT_ID, JOB_ID
+from scrapeyard.gateway.http.patterns import EXAMPLE_JOB, EXPORT_ID, JOB_ID
 from scrapeyard.gateway.runs.schemas import ArtifactDocument, ErrorDocument, LogLineDocument, UsageDocument
 from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.export import ExportState

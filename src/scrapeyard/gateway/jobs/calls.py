@@ -5,16 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
+from scrapeyard.gateway.http.patterns import NAME, SCRAPER_WANTED, URL, Url, no_number
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
-from scrapeyard.gateway.runs.schemas import NAME, SCRAPER_WANTED, URL, Url, no_number
 from scrapeyard.inputs.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START
 from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.job import ITEM_KEY, ExportWish, ItemStatus
 
-JOB_ID = r"^job_[0-9a-f]{32}$"
-EXPORT_ID = r"^export_[0-9a-f]{32}(-[a-z]{2,10}-[a-z]{2,10})?$"
 TEXT = r"^[^\x00-\x1f\x7f]*$"
-EXAMPLE_JOB = "job_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
 MAX_EXPORTS = 20
 MAX_KEYS = 1000
 _FORBID = ConfigDict(extra="forbid", frozen=True)

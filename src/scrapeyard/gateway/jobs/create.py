@@ -22,7 +22,7 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.policies import policy_of
 from scrapeyard.gateway.runs.admission import Lanes
-from scrapeyard.gateway.webhooks.schemas import WebhookValidator
+from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.mapper import check_source
 from scrapeyard.inputs.source import (

@@ -1,5 +1,7 @@
 """Items that ended as errors, across jobs."""
 
+from typing import TYPE_CHECKING
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -8,10 +10,12 @@ from scrapeyard.gateway.http.parameters import Cursor, Limit
 from scrapeyard.gateway.jobs.answers import DeadLetterPageDocument
 from scrapeyard.gateway.jobs.documents import item_document
 from scrapeyard.gateway.runs import documents
-from scrapeyard.gateway.services import Gateway
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The route."""
     router = APIRouter(tags=["jobs"])
     store = gateway.jobs.store

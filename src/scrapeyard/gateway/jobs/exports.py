@@ -1,5 +1,7 @@
 """Exports: wish for a file, see how far it is, download it."""
 
+from typing import TYPE_CHECKING
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
@@ -13,16 +15,18 @@ from scrapeyard.gateway.jobs.calls import ExportCall
 from scrapeyard.gateway.jobs.documents import export_document
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs import documents
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import new_id
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.results.exporter import CONTENT_TYPES
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 _WHOLE = {"description": "The file, as an attachment.", "content": BYTES}
 _SOME = {"description": "The range that was asked for.", "content": BYTES}
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["exports"])
     desk = gateway.jobs

@@ -1,6 +1,6 @@
 """Items of jobs: page through them, look one up, download what it left."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -13,9 +13,11 @@ from scrapeyard.gateway.jobs.answers import ItemPageDocument, WholeItemDocument
 from scrapeyard.gateway.jobs.documents import item_document
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs import documents
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.model.job import Item
 from scrapeyard.store.ports.jobs import ItemFilter
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 _SHORT = {"data": "data.json", "html": "html.html", "metadata": "metadata.json", "screenshot": "screenshot.png"}
 _Artifact = Annotated[
@@ -28,7 +30,7 @@ _Artifact = Annotated[
 _BYTES = {"description": "The bytes, as an attachment.", "content": BYTES}
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["jobs"])
     desk = gateway.jobs

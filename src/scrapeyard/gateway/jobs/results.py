@@ -1,6 +1,6 @@
 """What a job came to: manifests in parts."""
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -14,16 +14,18 @@ from scrapeyard.gateway.http.parameters import JobId
 from scrapeyard.gateway.jobs.answers import ManifestPartDocument, ResultsDocument
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs import documents
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.model.job import Job
 from scrapeyard.results.manifests import JobMetadata, ManifestFiles, read_metadata
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 _KINDS: dict[str, ManifestKind] = {"all": "full", "success": "success", "error": "errors"}
 _Status = Annotated[Literal["all", "success", "error"] | None, Query(description="Which items; default: all.")]
 _Part = Annotated[int | None, Query(ge=1, le=10**9, description="From 1. Without it: the summary, and links to parts.")]
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The route."""
     router = APIRouter(tags=["jobs"])
     desk = gateway.jobs

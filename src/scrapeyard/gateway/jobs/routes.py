@@ -1,14 +1,15 @@
 """Jobs: make, look up, list, steer, delete."""
 
 import hashlib
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.gateway.http.openapi import APPEND, CREATE, CREATED, refusals
+from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, JobId, Limit
+from scrapeyard.gateway.http.patterns import SCRAPER_ID
 from scrapeyard.gateway.jobs.answers import (
     AppendedDocument,
     CreatedJobDocument,
@@ -20,13 +21,14 @@ from scrapeyard.gateway.jobs.calls import AppendCall, AppendOptions, ChangeCall,
 from scrapeyard.gateway.jobs.create import Created, Key
 from scrapeyard.gateway.jobs.documents import bad_rows, created_document
 from scrapeyard.gateway.jobs.service import JobService
-from scrapeyard.gateway.jobs.uploads import media_type, options_of
+from scrapeyard.gateway.jobs.uploads import APPEND, CREATE, CREATED, media_type, options_of
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.runs.calls import decode_body, digest_of, idempotency_key, is_json
-from scrapeyard.gateway.runs.schemas import SCRAPER_ID
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.store.ports.jobs import JobFilter
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 _Statuses = Annotated[list[JobStatus] | None, Query(max_length=8, description="Any of these; may be repeated.")]
 _Mode = Annotated[
@@ -45,7 +47,7 @@ unless `bad_rows` is `reject`.
 The scraper's version is pinned now. The same `Idempotency-Key` with the same body makes one job."""
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["jobs"])
     desk = gateway.jobs

@@ -11,7 +11,7 @@ from scrapeyard.gateway.jobs.documents import JobRates, job_document
 from scrapeyard.gateway.jobs.streams import JobStreams
 from scrapeyard.gateway.jobs.uploads import Uploads
 from scrapeyard.gateway.runs.admission import Lanes
-from scrapeyard.gateway.webhooks.schemas import WebhookValidator
+from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.model.job import Job
 from scrapeyard.queues.port import Queue

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Header, Query, WebSocket
 from starlette.responses import Response, StreamingResponse
@@ -13,11 +13,13 @@ from starlette.websockets import WebSocketDisconnect
 from scrapeyard.errors import NotFound, ScrapeyardError
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import JobId
+from scrapeyard.gateway.http.patterns import JOB_ID
 from scrapeyard.gateway.http.problems import from_error
-from scrapeyard.gateway.jobs.calls import JOB_ID
 from scrapeyard.gateway.jobs.streams import Told, as_message, as_sse
 from scrapeyard.gateway.runs.events import EventStreamResponse
-from scrapeyard.gateway.services import Gateway
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 KINDS = ("progress", "status", "item_failed", "breaker", "budget", "export", "rows_skipped", "rows_refused", "end")
 _EVENT = {
@@ -40,7 +42,7 @@ _LAST = 2**53
 _NORMAL, _GOING_AWAY = 1000, 1001
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["jobs"])
     desk = gateway.jobs

@@ -1,7 +1,7 @@
 """Is the process alive, can it take calls, and how is everything it depends on."""
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -12,10 +12,12 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.operations.health import Finding
 from scrapeyard.gateway.operations.schemas import HealthDocument, LiveDocument, ReadyDocument
 from scrapeyard.gateway.runs import documents
-from scrapeyard.gateway.services import Gateway
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["operations"])
 

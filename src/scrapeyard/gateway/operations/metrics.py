@@ -1,14 +1,18 @@
 """`GET /metrics`."""
 
+from typing import TYPE_CHECKING
+
 from fastapi import APIRouter
 from starlette.responses import PlainTextResponse, Response
 
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.telemetry.metrics import CONTENT_TYPE
 
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
-def routes(gateway: Gateway) -> APIRouter:
+
+def routes(gateway: "Gateway") -> APIRouter:
     """The route."""
     router = APIRouter(tags=["operations"])
 

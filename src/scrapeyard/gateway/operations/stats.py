@@ -1,6 +1,6 @@
 """How busy the platform is, in one look."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -8,15 +8,17 @@ from starlette.responses import Response
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.jobs.answers import StatsDocument
 from scrapeyard.gateway.runs import documents
-from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.model.job import FINAL_JOB, Counts, JobStatus
 from scrapeyard.store.ports.jobs import JobFilter
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway, GatewayServices
 
 MOST_JOBS = 1000
 _GOING = tuple(status for status in JobStatus if status not in FINAL_JOB)
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The route."""
     router = APIRouter(tags=["operations"])
     services = gateway.services
@@ -51,7 +53,7 @@ def routes(gateway: Gateway) -> APIRouter:
     return router
 
 
-async def _jobs(services: GatewayServices) -> dict[str, Any]:
+async def _jobs(services: "GatewayServices") -> dict[str, Any]:
     page = await services.store.jobs(JobFilter(statuses=_GOING), None, MOST_JOBS)
     by_status = dict.fromkeys((status.value for status in _GOING), 0)
     for job in page.jobs:

@@ -1,6 +1,6 @@
 """`GET /api/workers`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter
 from msgspec.structs import asdict
@@ -10,11 +10,13 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.operations.schemas import WorkersDocument
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.scrapers.documents import state_document
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import WorkerInfo
 
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
-def routes(gateway: Gateway) -> APIRouter:
+
+def routes(gateway: "Gateway") -> APIRouter:
     """The route."""
     router = APIRouter(tags=["operations"])
     services = gateway.services

@@ -1,6 +1,6 @@
 """Pools of proxies: what there is, how it does, and keeping more."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response
@@ -11,16 +11,18 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.proxies.schemas import PoolCall, PoolDocument, PoolsDocument, all_pools
 from scrapeyard.gateway.scrapers.documents import answer
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.model.fetching import POOL
 from scrapeyard.settings import ProxyPool
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 MAX_POOLS = 200
 """Kept by the API."""
 _Name = Annotated[str, Path(pattern=POOL, description="Its name.", examples=["home"])]
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["proxies"])
     kept = gateway.proxies
@@ -72,7 +74,7 @@ def routes(gateway: Gateway) -> APIRouter:
     return router
 
 
-async def _documents(gateway: Gateway) -> dict[str, Any]:
+async def _documents(gateway: "Gateway") -> dict[str, Any]:
     services = gateway.services
     return await all_pools(gateway.proxies, services.store, services.clock())
 

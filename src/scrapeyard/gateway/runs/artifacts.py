@@ -1,7 +1,7 @@
 """What runs kept. Scraped bytes are never shown in our origin: always an attachment, never sniffed."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response, StreamingResponse
@@ -12,8 +12,10 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import RunId
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.runs.schemas import ArtifactsDocument
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import Artifact, Run
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 _Name = Annotated[str, Path(pattern=r"^[^/\x00-\x1f\x7f]{1,255}$", description="As the listing names it.")]
 _ANY = {
@@ -28,7 +30,7 @@ class AnyResponse(Response):
     media_type = "*/*"
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["runs"])
     services = gateway.services

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from scrapeyard.errors import BadRequest
+from scrapeyard.gateway.http.patterns import KEY_PATTERN
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.settings import GatewaySettings
@@ -25,7 +26,6 @@ def traceparent(given: str | None) -> str:
     return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
 
 
-KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
 _KEY = re.compile(KEY_PATTERN)
 _JSON = re.compile(r"^application/(?:[a-z0-9.+-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
 _PREFER_WAIT = re.compile(r"^wait\s*=\s*\"?(\d{1,9})\"?$", re.IGNORECASE)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from fastapi import APIRouter
@@ -15,11 +15,13 @@ from scrapeyard.gateway.http.parameters import RunId
 from scrapeyard.gateway.runs.answers import Lookup
 from scrapeyard.gateway.runs.documents import encode
 from scrapeyard.gateway.runs.waiting import Call, Waiters
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import Run
 from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import RunStore
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 KEEP_ALIVE_SECONDS = 15.0
 MAX_BEHIND = 1000
@@ -149,7 +151,7 @@ class EventStreamResponse(Response):
     media_type = "text/event-stream"
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The route."""
     router = APIRouter(tags=["runs"])
     services = gateway.services

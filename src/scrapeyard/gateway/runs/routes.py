@@ -1,7 +1,7 @@
 """Looking runs up, listing, cancelling, logs, explain."""
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BeforeValidator
@@ -10,19 +10,15 @@ from starlette.responses import PlainTextResponse, Response
 from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import RunId, Wait
+from scrapeyard.gateway.http.patterns import SCRAPER_ID, no_number
 from scrapeyard.gateway.runs import answers, documents
 from scrapeyard.gateway.runs.explain import explain
-from scrapeyard.gateway.runs.schemas import (
-    SCRAPER_ID,
-    Explanation,
-    LogsDocument,
-    RunDocument,
-    RunPageDocument,
-    no_number,
-)
-from scrapeyard.gateway.services import Gateway
+from scrapeyard.gateway.runs.schemas import Explanation, LogsDocument, RunDocument, RunPageDocument
 from scrapeyard.model import ExitReason, Limits, LogLine, Run, RunStatus
 from scrapeyard.store.ports.runs import RunFilter
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 _Statuses = Annotated[list[RunStatus] | None, Query(max_length=5, description="Any of these; may be repeated.")]
 _Reasons = Annotated[list[ExitReason] | None, Query(max_length=40, description="Any of these; may be repeated.")]
@@ -33,7 +29,7 @@ _Instant = Annotated[
 ]
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["runs"])
     services = gateway.services
@@ -134,7 +130,7 @@ def routes(gateway: Gateway) -> APIRouter:
     return router
 
 
-async def _follow(gateway: Gateway, request: Request, run: Run, seconds: float) -> Run:
+async def _follow(gateway: "Gateway", request: Request, run: Run, seconds: float) -> Run:
     with gateway.waiters.join([run]) as call:
         await call.wait(seconds, request.receive)
         if not call.open:
@@ -142,7 +138,7 @@ async def _follow(gateway: Gateway, request: Request, run: Run, seconds: float) 
     return await gateway.lookup.get(run.id)
 
 
-def _allowed(gateway: Gateway, run: Run) -> Limits:
+def _allowed(gateway: "Gateway", run: Run) -> Limits:
     """The scraper's limits as it is now, under the ceiling; the ceiling alone for one that is gone."""
     ceiling = gateway.services.settings.limits.as_limits()
     try:

@@ -4,49 +4,13 @@ Requests are validated with these. Answers are built as bytes elsewhere (`docume
 describe them, and tests hold the two together.
 """
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from scrapeyard.gateway.http.patterns import EXAMPLE_ID, NAME, RUN_ID, SCRAPER_WANTED, Milliseconds, Url
 from scrapeyard.gateway.runs.policies import Policy
 from scrapeyard.model import ExitReason, Priority, RunStatus
-
-RUN_ID = r"^run_[0-9a-f]{32}$"
-NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-SCRAPER_ID = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}$"
-SCRAPER_WANTED = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}(@[0-9A-Za-z^~<>=*+._ -]{1,64})?$"
-VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$"
-VERSION_WANTED = r"^[0-9A-Za-z^~<>=*+._ -]{1,64}$"
-CHANNEL = r"^([a-wyz]|[a-z][a-z0-9_-]{1,31})$"
-URL = r"^https?://[^\s\x00-\x1f]+$"
-
-FORMS = {
-    RUN_ID: "a run's id, as the call that began it answered",
-    NAME: "lower-case letters, digits, '.', '_' and '-', e.g. shop",
-    SCRAPER_ID: "site/task in lower case, e.g. shop/product",
-    SCRAPER_WANTED: "site/task in lower case, perhaps with @ and a version, range or channel, e.g. shop/product@^1.4",
-    VERSION: "an exact version, e.g. 1.4.2",
-    VERSION_WANTED: "a version, a range or a channel, e.g. 1.4.2, ^1.4 or stable",
-    CHANNEL: "a channel's name in lower-case letters, e.g. stable",
-    URL: "a URL with http:// or https://, without spaces",
-}
-"""What each of these patterns wants, in words."""
-
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-def no_number(given: object) -> object:
-    """A time must be ISO 8601: a bare number would be taken for seconds or milliseconds by its size."""
-    if given is not None and not (isinstance(given, str) and _DAY.match(given)):
-        raise ValueError("write ISO 8601, as 2026-01-31T09:30:00Z")
-    return given
-
-
-EXAMPLE_ID = "run_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
-Url = Annotated[str, Field(pattern=URL, max_length=8192)]
-Milliseconds = Annotated[float, Field(ge=0)]
-
 
 RunWebhookEvent = Literal["run.succeeded", "run.failed", "run.cancelled"]
 Secret = Annotated[str, Field(min_length=16, max_length=200, pattern=r"^[\x21-\x7e]+$")]

@@ -1,7 +1,7 @@
 """`POST /api/scrape`: the one route everything else is about."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
@@ -10,7 +10,9 @@ from starlette.responses import Response
 from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, Responses, bad_ends, parameter, refusals
 from scrapeyard.gateway.runs.calls import read_call
 from scrapeyard.gateway.runs.schemas import Handle, Handles, RunDocument, RunDocuments
-from scrapeyard.gateway.services import Gateway
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 PATH = "/api/scrape"
 _DESCRIPTION = """Runs a scraper, or `builtin/page` when only a `url` is given.
@@ -54,7 +56,7 @@ class PlainRoute(APIRoute):
         return cast("Callable[[Request], Coroutine[Any, Any, Response]]", self.endpoint)
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The route."""
     router = APIRouter(tags=["scrape"], route_class=PlainRoute)
     router.add_api_route(
@@ -71,7 +73,7 @@ def routes(gateway: Gateway) -> APIRouter:
     return router
 
 
-def answerer(gateway: Gateway) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+def answerer(gateway: "Gateway") -> Callable[[Request], Coroutine[Any, Any, Response]]:
     """The function behind the route, which the hot path calls by itself."""
     settings = gateway.services.settings.gateway
 

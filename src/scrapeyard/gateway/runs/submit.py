@@ -23,8 +23,8 @@ from scrapeyard.gateway.runs import answers, documents
 from scrapeyard.gateway.runs.admission import Backlog, Lanes, RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling, Lookup
 from scrapeyard.gateway.runs.calls import ScrapeRequest
+from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.runs.waiting import Call, Waiters, Wake
-from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.model import Run, RunStatus, may_help_later
 from scrapeyard.queues.deliveries import build_runs, deliver
 from scrapeyard.queues.port import Queue

@@ -1,6 +1,6 @@
 """`/api/schedule`: what is started again and again."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response
@@ -18,14 +18,16 @@ from scrapeyard.gateway.schedules.schemas import (
     SchedulePageDocument,
 )
 from scrapeyard.gateway.scrapers.documents import answer
-from scrapeyard.gateway.services import Gateway
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 _Id = Annotated[str, Path(pattern=SCHEDULE_ID, description="The schedule's id.", examples=[EXAMPLE_SCHEDULE])]
 _HERE = "/api/schedule/{schedule_id}"
 _REFUSALS = refusals(400, 404, 409, 413, 422, 503)
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["schedules"])
     _keeping(router, gateway)
@@ -33,7 +35,7 @@ def routes(gateway: Gateway) -> APIRouter:
     return router
 
 
-def _keeping(router: APIRouter, gateway: Gateway) -> None:
+def _keeping(router: APIRouter, gateway: "Gateway") -> None:
     desk = gateway.schedules
 
     @router.post(
@@ -99,7 +101,7 @@ def _keeping(router: APIRouter, gateway: Gateway) -> None:
         return Response(status_code=204)
 
 
-def _steering(router: APIRouter, gateway: Gateway) -> None:
+def _steering(router: APIRouter, gateway: "Gateway") -> None:
     desk = gateway.schedules
 
     @router.post(

@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from scrapeyard.dispatch.schedules.timetable import MAX_CRON
+from scrapeyard.gateway.http.patterns import NAME, SCRAPER_WANTED, Url
 from scrapeyard.gateway.jobs.calls import TEXT, JobCall
 from scrapeyard.gateway.runs.policies import Policy
-from scrapeyard.gateway.runs.schemas import NAME, SCRAPER_WANTED, RunWebhookCall, Url
+from scrapeyard.gateway.runs.schemas import RunWebhookCall
 from scrapeyard.model import Priority
 from scrapeyard.model.schedule import FiringState, Missed, Overlap, Target
 

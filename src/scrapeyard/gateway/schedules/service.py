@@ -18,9 +18,9 @@ from scrapeyard.gateway.jobs.create import JobCreation
 from scrapeyard.gateway.runs.admission import RunBuilder
 from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.documents import instant
+from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.schedules.schemas import ScheduleCall, ScheduleChange, ScheduledScrape
-from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.model import new_id
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, subject_id
 from scrapeyard.store.ports.schedules import HISTORY, ScheduleStore

@@ -14,8 +14,8 @@ from scrapeyard.gateway.jobs.create import JobCreation
 from scrapeyard.gateway.runs.admission import RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling
 from scrapeyard.gateway.runs.calls import ScrapeRequest, traceparent
+from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.runs.schemas import ScrapeCall
-from scrapeyard.gateway.webhooks.schemas import WebhookValidator
 from scrapeyard.model.schedule import Schedule, Target
 from scrapeyard.queues.deliveries import build_runs, deliver
 from scrapeyard.queues.port import Queue

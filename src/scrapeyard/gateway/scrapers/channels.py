@@ -1,30 +1,32 @@
 """Channels of a scraper: where they point, and moving them."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from scrapeyard.errors import ScraperNotFound
 from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.patterns import CHANNEL
 from scrapeyard.gateway.http.problems import Refusal
-from scrapeyard.gateway.operations.schemas import ChannelsDocument, MoveCall
 from scrapeyard.gateway.runs.documents import instant
-from scrapeyard.gateway.runs.schemas import CHANNEL
 from scrapeyard.gateway.scrapers.documents import answer
 from scrapeyard.gateway.scrapers.routes import Site, Task
-from scrapeyard.gateway.services import Gateway
-from scrapeyard.repository.catalogue.channels import MAX_CHANNELS
+from scrapeyard.gateway.scrapers.schemas import ChannelsDocument, MoveCall
 from scrapeyard.repository.catalogue.listings import Listings
+from scrapeyard.repository.manifest.channels import MAX_CHANNELS
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.store.ports.runs import ChannelMove
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 HISTORY = 50
 """Moves shown."""
 _Channel = Annotated[str, Path(pattern=CHANNEL, description="Its name.", examples=["stable"])]
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["scrapers"])
     catalogue = gateway.services.catalogue
@@ -85,7 +87,7 @@ async def _check(catalogue: Catalogue, scraper_id: str, version: str) -> None:
     await catalogue.obtain(f"{scraper_id}@{version}")
 
 
-async def _document(gateway: Gateway, scraper_id: str) -> dict[str, Any]:
+async def _document(gateway: "Gateway", scraper_id: str) -> dict[str, Any]:
     moves = await gateway.services.store.channel_moves(scraper_id, HISTORY)
     return {
         "scraper": scraper_id,

@@ -1,17 +1,19 @@
 """Scrapers and sources as the API shows them, and how far their packages are installed."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable, StoreUnavailable
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.runs.documents import instant
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.model import EnvironmentState, EnvironmentStatus, Scraper
 from scrapeyard.repository.catalogue.listings import Listings, sources
 from scrapeyard.repository.port import Catalogue, Listing
 from scrapeyard.store.ports.runs import WorkerStore
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 _WORST_FIRST = (
     EnvironmentStatus.FAILED,
@@ -76,7 +78,7 @@ def listed(catalogue: Catalogue, site: str | None = None, words: str | None = No
     return answer({"scrapers": found, "sources": [source_document(state) for state in sources(catalogue)]})
 
 
-async def described(gateway: Gateway, scraper_id: str, version: str | None) -> Response:
+async def described(gateway: "Gateway", scraper_id: str, version: str | None) -> Response:
     """One scraper at the version that a call would get, with all its versions. Raises ScraperNotFound, BadRequest."""
     services = gateway.services
     known = Listings(services.catalogue)

@@ -1,15 +1,17 @@
 """Which scrapers there are and how they are called."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from scrapeyard.gateway.http.openapi import parameter, refusals
-from scrapeyard.gateway.operations.schemas import HookDocument, ScraperDocument, ScrapersDocument
-from scrapeyard.gateway.runs.schemas import NAME, VERSION_WANTED
+from scrapeyard.gateway.http.patterns import NAME, VERSION_WANTED
 from scrapeyard.gateway.scrapers import documents, refresh
-from scrapeyard.gateway.services import Gateway
+from scrapeyard.gateway.scrapers.schemas import HookDocument, ScraperDocument, ScrapersDocument
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 Site = Annotated[str, Path(pattern=NAME, description="The part of the id before the slash.", examples=["builtin"])]
 Task = Annotated[str, Path(pattern=NAME, description="The part after it.", examples=["page"])]
@@ -38,7 +40,7 @@ _HOOK = {
 }
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["scrapers"])
     services = gateway.services

@@ -1,19 +1,21 @@
 """`/api/sites`: how each site is treated, and how it is doing."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.scrapers.documents import answer
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.gateway.sites.schemas import SITE, SiteCall, SiteDocument, SitePageDocument
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
 
 _Site = Annotated[str, Path(pattern=SITE, description="A registrable domain or an address.", examples=["shop.example"])]
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["sites"])
     desk = gateway.sites

@@ -1,6 +1,6 @@
 """`/api/webhooks`: what was sent to receivers, and sending it again."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
@@ -10,7 +10,6 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, Limit
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.scrapers.documents import answer
-from scrapeyard.gateway.services import Gateway
 from scrapeyard.gateway.webhooks.schemas import (
     DELIVERY_ID,
     SUBJECT,
@@ -21,12 +20,15 @@ from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.settings import hide_user
 from scrapeyard.store.ports.webhooks import DeliveryFilter
 
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
+
 _Id = Annotated[str, Path(pattern=DELIVERY_ID, description="The delivery's id, as its receiver got it.")]
 _HERE = "/api/webhooks/deliveries/{delivery_id}"
 _HOUR = 3600.0
 
 
-def routes(gateway: Gateway) -> APIRouter:
+def routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["webhooks"])
     store, clock = gateway.services.store, gateway.services.clock

@@ -10,7 +10,6 @@ from msgspec import Struct
 from scrapeyard.errors import ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Scraper
 from scrapeyard.repository.archive.copies import Cache
-from scrapeyard.repository.catalogue.channels import Channels
 from scrapeyard.repository.catalogue.entries import Stock
 from scrapeyard.repository.catalogue.fetching import Fetcher
 from scrapeyard.repository.catalogue.loading import LoadTerms
@@ -19,6 +18,7 @@ from scrapeyard.repository.catalogue.refresh import Pace, Watch
 from scrapeyard.repository.catalogue.resolve import Index, split
 from scrapeyard.repository.catalogue.state import StateFile
 from scrapeyard.repository.catalogue.sync import Keeping, SourceSync
+from scrapeyard.repository.manifest.channels import Channels
 from scrapeyard.repository.manifest.semver import is_version
 from scrapeyard.repository.port import Listing, SourceState
 from scrapeyard.repository.sources.port import Source

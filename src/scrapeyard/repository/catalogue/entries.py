@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 
 from scrapeyard.model import Scraper
-from scrapeyard.repository.catalogue.channels import Channels
+from scrapeyard.repository.manifest.channels import Channels
 from scrapeyard.repository.port import Listing
 from scrapeyard.repository.sources.port import Fault, Release
 

@@ -6,8 +6,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from scrapeyard.model import Scraper
-from scrapeyard.repository.catalogue.channels import Channels
 from scrapeyard.repository.catalogue.entries import Entry, Key, Stock, faulty, key_of
+from scrapeyard.repository.manifest.channels import Channels
 from scrapeyard.repository.sources.port import Offer, Release
 
 MAX_LEFT = 2000

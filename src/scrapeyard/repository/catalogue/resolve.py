@@ -5,9 +5,9 @@ from functools import cached_property
 
 from scrapeyard.errors import BadRequest, ScraperNotFound
 from scrapeyard.model import SCRAPER_ID, Scraper
-from scrapeyard.repository.catalogue.channels import Channels, is_channel
 from scrapeyard.repository.catalogue.entries import Entry, Stock
 from scrapeyard.repository.catalogue.versions import ScraperVersions, VersionSet
+from scrapeyard.repository.manifest.channels import Channels, is_channel
 from scrapeyard.repository.manifest.semver import MAX_LENGTH, is_version, parse_range
 from scrapeyard.repository.port import Listing
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from scrapeyard.repository.catalogue.channels import Channels
 from scrapeyard.repository.catalogue.entries import Entry, Stock, key_of
+from scrapeyard.repository.manifest.channels import Channels
 from scrapeyard.repository.sources.port import Fault, Offer, Release
 from scrapeyard.telemetry.events import get_log
 

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Collection
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrapeyard.repository.catalogue.channels import Channels
 from scrapeyard.repository.catalogue.entries import Entry, Stock, key_of
 from scrapeyard.repository.catalogue.fetching import Fetcher, NotNow, OtherContent, why
 from scrapeyard.repository.catalogue.known import MAX_LEFT, SourceVersions
 from scrapeyard.repository.catalogue.quota import CacheQuota, full, select
 from scrapeyard.repository.catalogue.state import Kept, State, StateFile, offer_of, state_of
+from scrapeyard.repository.manifest.channels import Channels
 from scrapeyard.repository.port import SourceState
 from scrapeyard.repository.sources.port import Offer, Release, Source, validate_offer
 from scrapeyard.telemetry.events import get_log

@@ -8,8 +8,8 @@ from msgspec import Struct, field
 
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Scraper
-from scrapeyard.repository.catalogue.channels import is_channel
 from scrapeyard.repository.catalogue.entries import Entry, listings_of
+from scrapeyard.repository.manifest.channels import is_channel
 from scrapeyard.repository.manifest.semver import is_prerelease, is_version, parse_range, precedence
 from scrapeyard.repository.port import STABLE, Listing
 

@@ -11,9 +11,9 @@ from msgspec import Struct
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.repository.archive.files import SourceFile, find_scrapers, scraper_files
-from scrapeyard.repository.catalogue.channels import FILE_NAME as CHANNELS_FILE
-from scrapeyard.repository.catalogue.channels import MAX_BYTES as MAX_CHANNEL_BYTES
-from scrapeyard.repository.catalogue.channels import Channels, read_channels
+from scrapeyard.repository.manifest.channels import FILE_NAME as CHANNELS_FILE
+from scrapeyard.repository.manifest.channels import MAX_BYTES as MAX_CHANNEL_BYTES
+from scrapeyard.repository.manifest.channels import Channels, read_channels
 from scrapeyard.repository.manifest.manifest import FILE_NAME, MAX_BYTES, read_identity, read_manifest
 from scrapeyard.repository.sources.port import Fault, Offer, Release
 from scrapeyard.telemetry.events import get_log

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import SCRAPER_ID
-from scrapeyard.repository.catalogue.channels import Channels, check_channels
+from scrapeyard.repository.manifest.channels import Channels, check_channels
 from scrapeyard.repository.manifest.semver import is_version
 
 

@@ -21,7 +21,7 @@ from msgspec import Raw, Struct
 from scrapeyard.errors import SourceUnavailable
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.repository.archive.archives import ENDINGS, MAX_ARCHIVE_BYTES
-from scrapeyard.repository.catalogue.channels import MAX_CHANNELS, is_channel
+from scrapeyard.repository.manifest.channels import MAX_CHANNELS, is_channel
 from scrapeyard.repository.manifest.semver import is_version
 from scrapeyard.repository.sources.port import Fault, Offer, Release
 

@@ -1,0 +1,73 @@
+"""Patterns that calls are held to, what each wants in words, and examples."""
+
+import re
+from typing import Annotated
+
+from pydantic import Field
+
+RUN_ID = r"^run_[0-9a-f]{32}$"
+
+
+NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+
+
+SCRAPER_ID = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}$"
+
+
+SCRAPER_WANTED = r"^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}(@[0-9A-Za-z^~<>=*+._ -]{1,64})?$"
+
+
+VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$"
+
+
+VERSION_WANTED = r"^[0-9A-Za-z^~<>=*+._ -]{1,64}$"
+
+
+CHANNEL = r"^([a-wyz]|[a-z][a-z0-9_-]{1,31})$"
+
+
+URL = r"^https?://[^\s\x00-\x1f]+$"
+
+
+FORMS = {
+    RUN_ID: "a run's id, as the call that began it answered",
+    NAME: "lower-case letters, digits, '.', '_' and '-', e.g. shop",
+    SCRAPER_ID: "site/task in lower case, e.g. shop/product",
+    SCRAPER_WANTED: "site/task in lower case, perhaps with @ and a version, range or channel, e.g. shop/product@^1.4",
+    VERSION: "an exact version, e.g. 1.4.2",
+    VERSION_WANTED: "a version, a range or a channel, e.g. 1.4.2, ^1.4 or stable",
+    CHANNEL: "a channel's name in lower-case letters, e.g. stable",
+    URL: "a URL with http:// or https://, without spaces",
+}
+"""What each of these patterns wants, in words."""
+
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def no_number(given: object) -> object:
+    """A time must be ISO 8601: a bare number would be taken for seconds or milliseconds by its size."""
+    if given is not None and not (isinstance(given, str) and _DAY.match(given)):
+        raise ValueError("write ISO 8601, as 2026-01-31T09:30:00Z")
+    return given
+
+
+EXAMPLE_ID = "run_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
+
+
+Url = Annotated[str, Field(pattern=URL, max_length=8192)]
+
+
+Milliseconds = Annotated[float, Field(ge=0)]
+
+
+JOB_ID = r"^job_[0-9a-f]{32}$"
+
+
+EXPORT_ID = r"^export_[0-9a-f]{32}(-[a-z]{2,10}-[a-z]{2,10})?$"
+
+
+EXAMPLE_JOB = "job_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
+
+
+KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
