@@ -96,10 +96,10 @@ class Stand:
 async def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stand]:
     """However slow the machine is: nobody gives up waiting for the shared tier, another worker or the broker."""
     for name in (
-        "cached.CLAIM_SECONDS",
-        "cached.OTHERS_SECONDS",
-        "behind.FLUSH_SECONDS",
-        "forgetting._PATIENCE_SECONDS",
+        "stage.CLAIM_SECONDS",
+        "stage.OTHERS_SECONDS",
+        "shared.FLUSH_SECONDS",
+        "invalidation._PATIENCE_SECONDS",
         "redis.ANSWER_SECONDS",
     ):
         monkeypatch.setattr(f"scrapeyard.engines.cache.{name}", FOREVER)

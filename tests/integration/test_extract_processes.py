@@ -40,7 +40,7 @@ def children() -> set[int]:
 def _reads_pages(pid: str) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        return state != "Z" and b"extract.serving" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return state != "Z" and b"reading.serving" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

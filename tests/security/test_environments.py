@@ -71,9 +71,10 @@ def _write_attacks(wheels: Path, witness: str) -> None:
     shadows = {f"{name}.py": f"import witness; witness.witness({name!r})\n" for name in SHADOWED}
     write_wheel(wheels, "by_shadow", "1.0", plain | shadows)
     call = "import witness; witness.witness(__name__)\n"
-    names = ("__init__", "child", "wire", "script", "page", "context", "text")
+    names = ("__init__", "child/__init__", "child/run", "channel", "wire", "script", "page", "context", "text")
     sdk = {f"scrapeyard_sdk/{name}.py": call for name in names}
-    ours = {"scrapeyard/__init__.py": call, "scrapeyard/sandbox/__init__.py": call, "scrapeyard/sandbox/walls.py": call}
+    rooms = ("", "sandbox/", "sandbox/inside/", "sandbox/walls/")
+    ours = {f"scrapeyard/{room}{name}.py": call for room in rooms for name in ("__init__", "zygote", "parent", "walls")}
     write_wheel(wheels, "by_name", "1.0", plain | sdk | ours)
     write_wheel(wheels, "by_fork", "1.0", {"fork.pth": "import os, time; os.fork() or time.sleep(600)\n"})
     write_wheel(wheels, "by_exit", "1.0", {"exit.pth": "import os; os._exit(0)\n"})

@@ -5,9 +5,10 @@ from typing import Final, Protocol
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.gateway.runs.schemas import RunWebhookCall
-from scrapeyard.gateway.webhooks.schemas import _NO_SECRET
 from scrapeyard.model.webhook import Webhook
 from scrapeyard.settings import WebhookSettings
+
+_NO_SECRET: Final = "give webhook.secret, 16 characters or more; the operator has set no webhooks.secret for all"  # noqa: S105  words
 
 
 class WebhookRequest(Protocol):
@@ -41,6 +42,3 @@ class WebhookValidator:
         """As the store keeps it. Raises BadRequest."""
         self.check(asked)
         return Webhook(url=asked.url, events=tuple(asked.events), secret=asked.secret)
-
-
-_NO_SECRET: Final = "give webhook.secret, 16 characters or more; the operator has set no webhooks.secret for all"  # noqa: S105  words
