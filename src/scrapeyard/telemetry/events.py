@@ -1,4 +1,4 @@
-"""Log events, not sentences: a fixed name with fields. The words stand in the catalogue.
+"""Log events, not sentences: a fixed name with fields. The words stand in `words.en.toml` and `words.ko.toml`.
 
 log = get_log("worker")
 log.info("run.finished", run=run_id, exit_reason="succeeded", wall_ms=12.5)

@@ -2,18 +2,35 @@
 
 import contextlib
 from collections.abc import MutableMapping
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, TextIO, cast
 
+import msgspec
 import structlog
 
 from scrapeyard.settings import LogSettings
-from scrapeyard.telemetry.catalogue import WORDS
 
 
 def words(event: str, lang: str, fields: MutableMapping[str, Any]) -> str:
     """The sentence for an event. A field that is missing shows as `?`; an unknown event shows its name."""
-    template = WORDS.get(event, {}).get(lang, event)
-    return template.format_map(_Fields(fields))
+    return _templates(lang).get(event, event).format_map(_Fields(fields))
+
+
+@cache
+def _templates(lang: str) -> dict[str, str]:
+    areas = read_words(files("scrapeyard.telemetry").joinpath(f"words.{lang}.toml"))
+    return {event: template for area in areas.values() for event, template in area.items()}
+
+
+def read_words(file: Traversable) -> dict[str, dict[str, str]]:
+    """The template of each event, by area. Raises RuntimeError for a file that is missing or malformed."""
+    try:
+        return msgspec.toml.decode(file.read_bytes(), type=dict[str, dict[str, str]])
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
+        message = f"cannot read the words of log events in {file}: {error}; install scrapeyard again"
+        raise RuntimeError(message) from error
 
 
 class _Fields(dict[str, Any]):

@@ -2,6 +2,8 @@
 
 import ast
 import string
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -9,13 +11,12 @@ from typing import NamedTuple
 import pytest
 
 import scrapeyard
-from scrapeyard.telemetry import catalogue
-from scrapeyard.telemetry.catalogue import WORDS
-from scrapeyard.telemetry.rendering import words
+from scrapeyard.telemetry.rendering import read_words, words
 
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
-LANGUAGES = {"en", "ko"}
 SOURCE = Path(scrapeyard.__file__).parent
+ENGLISH, KOREAN = (read_words(SOURCE / "telemetry" / f"words.{lang}.toml") for lang in ("en", "ko"))
+WORDS = {event: template for area in ENGLISH.values() for event, template in area.items()}
 
 
 class Call(NamedTuple):
@@ -90,33 +91,33 @@ def test_words_use_only_fields_that_the_event_carries(logged: list[Call]) -> Non
         for call in logged
         if call.event in WORDS
         and call.fields is not None
-        and (missing := placeholders(WORDS[call.event]["en"]) - call.fields - bound)
+        and (missing := placeholders(WORDS[call.event]) - call.fields - bound)
     ]
     assert wrong == []
 
 
-@pytest.mark.parametrize("event", WORDS)
-def test_both_languages_say_the_same(event: str) -> None:
-    assert set(WORDS[event]) == LANGUAGES
-    english, korean = WORDS[event]["en"], WORDS[event]["ko"]
+@pytest.mark.parametrize(("area", "event"), [(area, event) for area, page in ENGLISH.items() for event in page])
+def test_both_languages_say_the_same(area: str, event: str) -> None:
+    english, korean = ENGLISH[area][event], KOREAN[area][event]
     assert placeholders(english) == placeholders(korean)
     assert all(name.isidentifier() for name in placeholders(english))
     assert any("\uac00" <= letter <= "\ud7a3" for letter in korean)
     assert english.strip()
 
 
-def test_the_words_for_one_part_of_the_program_stand_in_one_module_of_the_catalogue() -> None:
-    parts = [part for page in catalogue.PAGES for part in {event.partition(".")[0] for event in page}]
+def test_both_languages_have_the_same_events_in_the_same_order() -> None:
+    assert [(area, list(page)) for area, page in ENGLISH.items()] == [
+        (area, list(page)) for area, page in KOREAN.items()
+    ]
+
+
+def test_the_words_for_one_part_of_the_program_stand_in_one_area() -> None:
+    parts = [part for page in ENGLISH.values() for part in {event.partition(".")[0] for event in page}]
     assert sorted(parts) == sorted(set(parts))
 
 
-def test_no_module_of_the_catalogue_is_forgotten() -> None:
-    folder = Path(catalogue.__file__).parent
-    assert len(catalogue.PAGES) == len([path for path in folder.glob("*.py") if path.stem != "__init__"])
-
-
-def test_the_catalogue_is_sorted_and_its_names_have_one_form() -> None:
-    assert all(list(page) == sorted(page) for page in catalogue.PAGES)
+def test_the_words_are_sorted_and_their_names_have_one_form() -> None:
+    assert all(list(page) == sorted(page) for page in ENGLISH.values())
     parts = [event.split(".") for event in WORDS]
     assert all(len(part) == 2 and all(_is_plain(word) for word in part) for part in parts)
 
@@ -130,3 +131,43 @@ def test_a_missing_field_and_an_unknown_event_still_read() -> None:
     assert words("queue.back", "en", {}) == "The queue answers again after ? s"
     assert words("queue.back", "ko", {"away_seconds": 3}) == "큐가 3초 만에 다시 응답합니다"
     assert words("no.such_event", "ko", {}) == "no.such_event"
+
+
+def test_a_language_without_a_file_fails_with_its_name() -> None:
+    with pytest.raises(RuntimeError, match=r"words\.xx\.toml.*install scrapeyard again"):
+        words("queue.back", "xx", {})
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b'[queue]\n"queue.back" = \n', "line 2"),
+        (b'[queue]\n"queue.back" = 3', "Expected `str`, got `int`"),
+        (b'"queue.back" = "The queue answers"', "Expected `object`, got `str`"),
+        (b'[queue]\n"queue.back" = "\xff"', "utf-8"),
+    ],
+)
+def test_a_malformed_file_fails_with_its_path_and_the_fault(tmp_path: Path, content: bytes, fault: str) -> None:
+    file = tmp_path / "words.en.toml"
+    file.write_bytes(content)
+    with pytest.raises(RuntimeError) as raised:
+        read_words(file)
+    assert str(file) in str(raised.value)
+    assert fault in str(raised.value)
+
+
+def test_only_the_language_in_force_is_read_and_only_for_the_first_event() -> None:
+    program = """
+import pathlib, sys
+from scrapeyard.settings import LogSettings
+from scrapeyard.telemetry.events import configure, get_log
+read = []
+sys.addaudithook(lambda name, args: read.append(str(args[0])) if name == "open" else None)
+configure(LogSettings(lang="ko"))
+before = [path for path in read if "words." in path]
+get_log("queue").info("queue.back", away_seconds=3)
+get_log("queue").info("queue.back", away_seconds=4)
+print(before, [pathlib.Path(path).name for path in read if "words." in path])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert done.stdout.strip() == "[] ['words.ko.toml']"
