@@ -20,7 +20,7 @@ from benchmarks.quantiles import median, quantile
 from benchmarks.report import Goal, Options, Report, Table, figure, ratio, spread
 from scrapeyard.model import Limits, Scraper, ScraperRef
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
-from scrapeyard.repository.catalogue.entries import Entry, Stock
+from scrapeyard.repository.catalogue.entries import Stock, VersionEntry
 from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.repository.catalogue.resolve import Index
 from scrapeyard.repository.publish.publish import pack_scraper
@@ -102,11 +102,11 @@ def _index(names: list[str], versions: list[str]) -> Index:
     return Index({}, [Stock(source="bench", families={name: _family(name, versions) for name in names})])
 
 
-def _family(name: str, versions: list[str]) -> tuple[Entry, ...]:
+def _family(name: str, versions: list[str]) -> tuple[VersionEntry, ...]:
     entries = []
     for version in versions:
         scraper = Scraper(ref=ScraperRef(id=name, version=version, digest="0" * 64), folder=Path("copy"))
-        entries.append(Entry(release=Release(id=name, version=version, mark="", place=version), scraper=scraper))
+        entries.append(VersionEntry(release=Release(id=name, version=version, mark="", place=version), scraper=scraper))
     return tuple(entries)
 
 

@@ -15,7 +15,7 @@ import obstore
 from pydantic import SecretStr
 
 from scrapeyard.model import Limits
-from scrapeyard.repository.publish.publish import Published, Target, pack_scraper, publish
+from scrapeyard.repository.publish.publish import Published, PublishTarget, pack_scraper, publish
 from scrapeyard.repository.publish.targets import open_target
 from scrapeyard.repository.sources.git.source import GitSource
 from scrapeyard.repository.sources.indexed.source import http_source, s3_source
@@ -73,7 +73,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-async def publish_folder(folder: Path, target: Target, work: Path, channel: str = "") -> Published:
+async def publish_folder(folder: Path, target: PublishTarget, work: Path, channel: str = "") -> Published:
     """As the command line does."""
     work.mkdir()
     parcel = pack_scraper(folder, work, Limits())

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from structlog.testing import capture_logs
 
-from scrapeyard.engines.cache.coding import Unreadable, decode, encode
+from scrapeyard.engines.cache.coding import UnreadablePage, decode, encode
 from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.cache.identity import url_digest
 from scrapeyard.engines.cache.memory import MemoryPages
@@ -275,9 +275,9 @@ def test_the_coding_refuses_what_it_did_not_write() -> None:
     data = encode(page(0, b"tea" * 1000))
     assert decode(data, 3000).body == b"tea" * 1000
     for wrong in (b"", data[:-1], data[:40], b"sp0" + data[3:], data[:20] + b"x" + data[21:], os.urandom(200)):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadablePage):
             decode(wrong, 3000)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadablePage):
         decode(data, 2999)
 
 

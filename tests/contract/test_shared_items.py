@@ -13,7 +13,7 @@ from scrapeyard.errors import BlobsUnavailable, NotFound, Unavailable
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exporter import Exporter
-from scrapeyard.results.feeding import Counted, Reader, shared
+from scrapeyard.results.feeding import Counted, ItemReader, shared
 from scrapeyard.results.finishing import Finisher, wished_id
 from scrapeyard.results.manifests import read_metadata
 from scrapeyard.store.sql import SqlStore
@@ -121,7 +121,7 @@ async def numbers(count: int, fails: bool = False) -> AsyncGenerator[Counted, No
         raise BlobsUnavailable("it went away")
 
 
-async def read(reader: Reader[Counted]) -> list[int]:
+async def read(reader: ItemReader[Counted]) -> list[int]:
     return [number async for _, number in reader]
 
 

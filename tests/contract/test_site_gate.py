@@ -12,15 +12,15 @@ from structlog.testing import capture_logs
 
 from scrapeyard.engines.politeness import redis, redis_scripts
 from scrapeyard.engines.politeness.memory import MAX_SITES, MemoryGate
-from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteLimits, SiteState, Ticket, Verdict
+from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteLimits, SiteState, SiteVerdict, Ticket
 from scrapeyard.engines.politeness.redis import RedisGate
 from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 
 SITE = "shop.example"
-OK = Verdict(answer="ok", latency=0.01)
-FAILED = Verdict(answer="failed")
-SLOW_DOWN = Verdict(answer="throttled")
+OK = SiteVerdict(answer="ok", latency=0.01)
+FAILED = SiteVerdict(answer="failed")
+SLOW_DOWN = SiteVerdict(answer="throttled")
 OPEN = SiteLimits()
 PATIENT = 1_000_000.0
 CLOCK = "test:clock"
@@ -126,7 +126,7 @@ def outage() -> None:
     """Asks for a server of the test's own, and for the real time."""
 
 
-async def goes(gate: SiteGate, limits: SiteLimits = OPEN, verdict: Verdict = OK, site: str = SITE) -> Ticket:
+async def goes(gate: SiteGate, limits: SiteLimits = OPEN, verdict: SiteVerdict = OK, site: str = SITE) -> Ticket:
     """One request that goes at once."""
     turn = await gate.enter(site, limits, PATIENT)
     assert (turn.refused, turn.wait) == ("", 0.0)
@@ -348,7 +348,7 @@ async def test_a_share_of_failures_opens_the_breaker(gate: SiteGate) -> None:
 async def test_what_says_nothing_of_the_site_does_not_count(gate: SiteGate) -> None:
     limits = SiteLimits(breaker_failures=2)
     for _ in range(5):
-        await goes(gate, limits, Verdict(answer="unknown"))
+        await goes(gate, limits, SiteVerdict(answer="unknown"))
     await goes(gate, limits, OK)
     found = await until(gate, lambda found: found.recent == 1)
     assert (found.breaker, found.success_share) == ("closed", 1.0)
@@ -452,7 +452,7 @@ async def test_it_is_slowed_down_no_further_than_the_floor_and_comes_back(stand:
 
 async def test_retry_after_closes_the_site(stand: Stand, gate: SiteGate) -> None:
     limits = SiteLimits(rate=100)
-    gate.leave(await gate.enter(SITE, limits, PATIENT), Verdict(answer="throttled", retry_after=0.5))
+    gate.leave(await gate.enter(SITE, limits, PATIENT), SiteVerdict(answer="throttled", retry_after=0.5))
     found = await until(gate, lambda found: found.closed_seconds > 0)
     assert found.closed_seconds == pytest.approx(0.5, abs=0.2)
     turn = await gate.enter(SITE, limits, PATIENT)
@@ -463,14 +463,14 @@ async def test_retry_after_closes_the_site(stand: Stand, gate: SiteGate) -> None
 
 
 async def test_a_site_is_closed_for_an_hour_at_most(gate: SiteGate) -> None:
-    gate.leave(await gate.enter(SITE, OPEN, PATIENT), Verdict(answer="throttled", retry_after=1e9))
+    gate.leave(await gate.enter(SITE, OPEN, PATIENT), SiteVerdict(answer="throttled", retry_after=1e9))
     found = await until(gate, lambda found: found.closed_seconds > 0)
     assert found.closed_seconds == pytest.approx(3600, abs=2)
 
 
 async def test_without_adapting_nothing_slows_it_down(gate: SiteGate) -> None:
     limits = SiteLimits(rate=100, adapt=False)
-    gate.leave(await gate.enter(SITE, limits, PATIENT), Verdict(answer="throttled", retry_after=10))
+    gate.leave(await gate.enter(SITE, limits, PATIENT), SiteVerdict(answer="throttled", retry_after=10))
     found = await until(gate, lambda found: found.recent == 1)
     assert (found.rate, found.slowed, found.closed_seconds) == (100, False, 0)
 
@@ -478,18 +478,18 @@ async def test_without_adapting_nothing_slows_it_down(gate: SiteGate) -> None:
 async def test_rising_latency_slows_it_down(gate: SiteGate) -> None:
     limits = SiteLimits(rate=1000, burst=100)
     for _ in range(40):
-        gate.leave(await gate.enter(SITE, limits, PATIENT), Verdict(answer="ok", latency=0.1))
+        gate.leave(await gate.enter(SITE, limits, PATIENT), SiteVerdict(answer="ok", latency=0.1))
     await until(gate, lambda found: found.recent == 40)
     assert not (await state(gate)).slowed
     for _ in range(20):
-        gate.leave(await gate.enter(SITE, limits, PATIENT), Verdict(answer="ok", latency=2.0))
+        gate.leave(await gate.enter(SITE, limits, PATIENT), SiteVerdict(answer="ok", latency=2.0))
     found = await until(gate, lambda found: found.slowed)
     assert found.rate == 500
 
 
 async def test_a_reset_makes_it_well_and_keeps_the_limits(gate: SiteGate) -> None:
     limits = SiteLimits(rate=100, breaker_failures=1)
-    gate.leave(await gate.enter(SITE, limits, PATIENT), Verdict(answer="throttled", retry_after=60, failed=True))
+    gate.leave(await gate.enter(SITE, limits, PATIENT), SiteVerdict(answer="throttled", retry_after=60, failed=True))
     await until(gate, lambda found: found.breaker == "open" and found.slowed)
     await gate.reset(SITE)
     found = await state(gate)

@@ -18,7 +18,7 @@ from scrapeyard.results import artifacts
 from scrapeyard.results.changes import compare, miss, see
 from scrapeyard.results.exports.columns import DIFF
 from scrapeyard.results.exports.protocol import line_of
-from scrapeyard.results.snapshots import Snapshots, policy_of, scope_of
+from scrapeyard.results.snapshots import SnapshotComparer, policy_of, scope_of
 from scrapeyard.store.ports.exports import Snapshot
 from scrapeyard.store.sql import SqlStore
 from tests.contract.finished_jobs import NOW, Ended, bad, finished_job, good
@@ -50,7 +50,7 @@ class Crawls:
 
     async def compare(self) -> dict[str, dict[str, Any]]:
         assert self.job is not None
-        metadata = await Snapshots(self.store, self.blobs).update(self.job)
+        metadata = await SnapshotComparer(self.store, self.blobs).update(self.job)
         assert metadata is not None
         rows = [dict(zip(NAMES, row, strict=True)) for row in await changes(self.blobs, self.job.id, metadata.parts)]
         assert len(rows) == metadata.rows == sum(metadata.counts.values())
@@ -172,7 +172,7 @@ async def test_a_crash_at_any_part_changes_nothing(
         store, [good(n, {"n": n % 7}) for n in range(1, 1500)], job_id="job_2", snapshots=crawls.policy, at=NOW + 9000
     )
     with pytest.raises(BlobsUnavailable):
-        await Snapshots(store, Failing.in_folder(tmp_path / "blobs")).update(job)
+        await SnapshotComparer(store, Failing.in_folder(tmp_path / "blobs")).update(job)
     crawls.job = job
     told = types(await crawls.compare())
     assert {n for n, change in told.items() if change == "REMOVED"} == {"0", *(str(n) for n in range(1500, 1700))}

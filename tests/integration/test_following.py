@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scrapeyard.builtin import PAGE
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.inputs.follower import Following
-from scrapeyard.inputs.source import Choice, FollowSource, Shape, source_of
+from scrapeyard.inputs.source import FollowSource, Shape, UrlChoice, source_of
 from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, ItemOutcome, Job, JobStatus
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
@@ -98,7 +98,7 @@ async def test_links_elsewhere_and_those_not_chosen_are_left(stand: Stand) -> No
             "http://[",
         ]
     }
-    job = await stand.create(FollowSource(start=(HOME,), choice=Choice(exclude=("**.pdf",))))
+    job = await stand.create(FollowSource(start=(HOME,), choice=UrlChoice(exclude=("**.pdf",))))
     await crawl(stand, job, web)
     assert await stand.urls(job) == [HOME, "https://www.shop.example/1"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
-from scrapeyard.engines.politeness.port import SiteLimits, Verdict
+from scrapeyard.engines.politeness.port import SiteLimits, SiteVerdict
 from scrapeyard.gateway.app import application
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.gateway.sites import service
@@ -34,7 +34,7 @@ class Stand:
     async def fails(self, site: str = "shop.example") -> None:
         limits = SiteLimits(breaker_failures=1, breaker_seconds=60)
         turn = await self.gate.enter(site, limits, 10)
-        self.gate.leave(turn, Verdict(answer="throttled", failed=True, retry_after=30, latency=0.5))
+        self.gate.leave(turn, SiteVerdict(answer="throttled", failed=True, retry_after=30, latency=0.5))
 
 
 async def ways(sites: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:

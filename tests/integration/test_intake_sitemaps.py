@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.inputs.sitemaps import SitemapBounds
-from scrapeyard.inputs.source import Choice, Shape, SitemapSource
+from scrapeyard.inputs.source import Shape, SitemapSource, UrlChoice
 from scrapeyard.model.job import Job, JobStatus
 from tests.integration.intake_stand import Stand, a_stand
 from tests.sites.site import Asked, Site, chunks, page, reset
@@ -97,7 +97,7 @@ async def test_only_what_is_wanted_is_taken(stand: Stand, site: Site) -> None:
     }
     source = SitemapSource(
         url=site.url("/all.xml"),
-        choice=Choice(include=("/p/*",), exclude=(r"re:\.pdf$",)),
+        choice=UrlChoice(include=("/p/*",), exclude=(r"re:\.pdf$",)),
         modified_since=1704067200.0,
         limit=3,
     )

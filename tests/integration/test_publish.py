@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scrapeyard.errors import BadRequest, ScraperInvalid, SettingsInvalid, SourceUnavailable
 from scrapeyard.model import Limits
 from scrapeyard.repository.catalogue.loading import LoadTerms, identify
-from scrapeyard.repository.publish.publish import Published, Target, pack_scraper, publish
+from scrapeyard.repository.publish.publish import Published, PublishTarget, pack_scraper, publish
 from scrapeyard.repository.publish.targets import open_target
 from scrapeyard.repository.sources.indexed.source import http_source, s3_source
 from scrapeyard.repository.sources.port import Source
@@ -41,7 +41,7 @@ class Place:
         self.source = source
 
     @property
-    def target(self) -> Target:
+    def target(self) -> PublishTarget:
         return open_target(self.text, self.settings, PATIENCE)
 
     async def versions(self) -> dict[str, set[str]]:
@@ -248,7 +248,7 @@ async def test_a_server_that_fails_in_the_middle_leaves_the_index_as_it_was(plac
     class Broken:
         name = "broken"
 
-        def __init__(self, real: Target) -> None:
+        def __init__(self, real: PublishTarget) -> None:
             self.read_index, self.put_archive = real.read_index, real.put_archive
 
         async def write_index(self, text: bytes, mark: str) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.repository.sources.git.access import read_access
 from scrapeyard.repository.sources.git.command import Bounds, Git
-from scrapeyard.repository.sources.git.objects import Objects, ObjectsBroken, TooLarge
+from scrapeyard.repository.sources.git.objects import GitObjects, ObjectsBroken, ObjectTooLarge
 from scrapeyard.repository.sources.git.source import GitSource
 from scrapeyard.repository.sources.git.tree import Search, Trees, check_sizes, list_tree
 from scrapeyard.repository.sources.port import Offer
@@ -41,10 +41,10 @@ async def source(repository: GitRepository, tmp_path: Path) -> AsyncIterator[Git
 
 
 @pytest.fixture
-def objects(repository: GitRepository, tmp_path: Path) -> Objects:
+def objects(repository: GitRepository, tmp_path: Path) -> GitObjects:
     """Reads the author's own repository, where crooked objects need not pass git's checks."""
     settings = SourceSettings.model_validate({"type": "git", "url": repository.url})
-    return Objects(Git(read_access(settings), tmp_path), repository.folder / ".git")
+    return GitObjects(Git(read_access(settings), tmp_path), repository.folder / ".git")
 
 
 def hang(repository: GitRepository, tree: str) -> str:
@@ -151,7 +151,7 @@ CROOKED = {
 
 @pytest.mark.parametrize("entries", CROOKED.values(), ids=CROOKED.keys())
 def test_crooked_names_are_refused_or_passed_over(
-    repository: GitRepository, objects: Objects, entries: list[tuple[str, str]]
+    repository: GitRepository, objects: GitObjects, entries: list[tuple[str, str]]
 ) -> None:
     blob = repository.blob(b"evil")
     rows = [("100644", repository.blob(MANIFEST), "scraper.toml"), *((mode, blob, name) for mode, name in entries)]
@@ -174,7 +174,7 @@ async def test_git_itself_refuses_trees_with_such_names(
         await source.look("")
 
 
-def test_bytes_that_are_no_tree_are_refused(repository: GitRepository, objects: Objects) -> None:
+def test_bytes_that_are_no_tree_are_refused(repository: GitRepository, objects: GitObjects) -> None:
     rows = (b"100644 x", b"100644\0" + b"1" * 20, b"9 x\0" + b"1" * 20, b"100644 x\0" + b"1" * 19, b"\0", b"7" * 99)
     with objects:
         for raw in rows:
@@ -186,14 +186,14 @@ def test_bytes_that_are_no_tree_are_refused(repository: GitRepository, objects: 
             assert len(search.unreadable) == 1
 
 
-def test_an_object_that_is_not_what_its_name_says_is_noticed(repository: GitRepository, objects: Objects) -> None:
+def test_an_object_that_is_not_what_its_name_says_is_noticed(repository: GitRepository, objects: GitObjects) -> None:
     blob, other = repository.blob(b"good"), repository.blob(b"evil")
     path = repository.folder / ".git" / "objects" / blob[:2] / blob[2:]
     path.chmod(0o644)
     path.write_bytes(zlib.compress(b"blob 4\0evil"))
     with objects:
         assert objects.read(other, "blob", 10) == b"evil"
-        with pytest.raises(TooLarge):
+        with pytest.raises(ObjectTooLarge):
             objects.read(other, "blob", 3)
         with pytest.raises(ObjectsBroken):
             objects.read(blob, "blob", 10)
@@ -264,7 +264,9 @@ async def test_a_file_that_unpacks_to_more_than_is_allowed_is_refused(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_sizes_of_objects_that_are_missing_or_folders_are_faults(repository: GitRepository, objects: Objects) -> None:
+def test_sizes_of_objects_that_are_missing_or_folders_are_faults(
+    repository: GitRepository, objects: GitObjects
+) -> None:
     folder = repository.tree([])
     with objects:
         for lost in ("2" * 40, folder):

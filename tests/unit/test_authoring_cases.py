@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.authoring.cases import Options, case_folders, read_case, write_case
-from scrapeyard.authoring.cassette import Entry, Page
+from scrapeyard.authoring.cassette import CassetteEntry, RecordedPage
 from scrapeyard.authoring.recording import case_folder
 from scrapeyard.errors import BadRequest, ScraperInvalid
 from scrapeyard.model import ExitReason, Limits
 from scrapeyard.repository.archive.files import find_scrapers
 from scrapeyard.repository.catalogue.loading import load_folder
 
-PAGES = (Page(entry=Entry(method="GET", url="http://x.example/", status=200), body=b"<p>"),)
+PAGES = (RecordedPage(entry=CassetteEntry(method="GET", url="http://x.example/", status=200), body=b"<p>"),)
 
 
 def scraper(folder: Path, scraper_id: str = "a/b") -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scrapeyard.authoring import cassette
-from scrapeyard.authoring.cassette import Entry, Page, read_cassette, write_cassette
+from scrapeyard.authoring.cassette import CassetteEntry, RecordedPage, read_cassette, write_cassette
 from scrapeyard.authoring.recording import RecordingEngine
 from scrapeyard.authoring.redaction import Veil, clean_url, kept_headers, without_secrets
 from scrapeyard.authoring.replay import MAX_UNKNOWN, ReplayEngine
@@ -45,7 +45,7 @@ def get(path: str = "/", **more: Any) -> FetchRequest:
     return FetchRequest(url=SITE + path, **more)
 
 
-async def recorded(*requests: FetchRequest, secrets: dict[str, str] | None = None) -> tuple[Page, ...]:
+async def recorded(*requests: FetchRequest, secrets: dict[str, str] | None = None) -> tuple[RecordedPage, ...]:
     engine = RecordingEngine(Web(), Veil(secrets or {}))
     for request in requests:
         try:
@@ -243,7 +243,7 @@ def test_pages_behind_a_link_and_a_cassette_that_is_a_pipe_are_refused(tmp_path:
 
 def test_all_bodies_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cassette, "MAX_BYTES", 1500)
-    entry = Entry(method="GET", url=SITE, status=200)
-    write_cassette(tmp_path, tuple(Page(entry=entry, body=bytes(1000)) for _ in range(2)))
+    entry = CassetteEntry(method="GET", url=SITE, status=200)
+    write_cassette(tmp_path, tuple(RecordedPage(entry=entry, body=bytes(1000)) for _ in range(2)))
     with pytest.raises(ScraperInvalid, match="larger than 500 bytes"):
         read_cassette(tmp_path)

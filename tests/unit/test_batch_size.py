@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from scrapeyard.dispatch.feeding.pace import FIRST_ITEMS, SLACK_SECONDS, Pace, TokenBucket, batch_items
+from scrapeyard.dispatch.feeding.pace import FIRST_ITEMS, SLACK_SECONDS, BatchPace, TokenBucket, batch_items
 from scrapeyard.model import Usage
 from scrapeyard.model.job import Counts, Job, JobPolicy, JobStatus
 
@@ -25,15 +25,15 @@ def a_job(*, done: int = 0, wall_ms: float = 0.0, **policy: Any) -> Job:
     )
 
 
-def paced(seconds: float) -> Pace:
+def paced(seconds: float) -> BatchPace:
     """After thousands of items that took so long each."""
-    pace = Pace()
+    pace = BatchPace()
     for done in range(0, 20_000, 2000):
         pace.hear(a_job(done=done, wall_ms=done * seconds * 1000), 1000)
     return pace
 
 
-def size(pace: Pace, pending: int = 10**6, slots: int = 6, **policy: Any) -> int:
+def size(pace: BatchPace, pending: int = 10**6, slots: int = 6, **policy: Any) -> int:
     return batch_items(a_job(**policy), pace, pending=pending, slots=slots, batch_seconds=1.0)
 
 
@@ -43,12 +43,12 @@ def test_a_batch_takes_about_a_second(seconds: float, items: int) -> None:
 
 
 def test_an_unknown_job_begins_with_a_few_items_for_each_slot() -> None:
-    assert size(Pace()) == FIRST_ITEMS
-    assert size(Pace(), pending=12, slots=6) == 2
+    assert size(BatchPace()) == FIRST_ITEMS
+    assert size(BatchPace(), pending=12, slots=6) == 2
 
 
 def test_sizes_grow_only_as_items_end() -> None:
-    pace = Pace()
+    pace = BatchPace()
     pace.hear(a_job(done=3, wall_ms=0.03), 1000)
     assert size(pace) == FIRST_ITEMS
     pace.hear(a_job(done=13, wall_ms=0.13), 1000)
@@ -75,7 +75,7 @@ def test_the_last_items_are_spread_over_the_slots() -> None:
 
 
 def test_built_in_scrapers_run_many_items_of_a_batch_at_once() -> None:
-    pace = Pace()
+    pace = BatchPace()
     for done in range(0, 20_000, 2000):
         job = replace(a_job(done=done, wall_ms=done * 500.0), pinned="builtin/page@1.0.0")
         pace.hear(job, 1000)

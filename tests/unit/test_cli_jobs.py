@@ -11,7 +11,7 @@ from scrapeyard.cli.common.client import RefusedCall, Server, ServerUnreachable
 from scrapeyard.cli.common.progress import JobBar, facts, span
 from scrapeyard.cli.jobs.calls import JobTerms, Origin, as_query, export_of
 from scrapeyard.cli.jobs.documents import is_bad
-from scrapeyard.cli.jobs.transfers import ATTEMPTS, ExportFailed, fetch_into
+from scrapeyard.cli.jobs.transfers import ATTEMPTS, DownloadFailed, fetch_into
 from scrapeyard.cli.jobs.watch import AWAY_SECONDS, JobWatch
 from scrapeyard.cli.operations.schedule import seconds
 from scrapeyard.errors import BadRequest
@@ -119,7 +119,7 @@ def test_a_file_that_is_another_now_is_fetched_from_its_start() -> None:
 
 
 def test_what_is_not_what_was_made_is_refused() -> None:
-    with raw_answers(answer("200 OK", b"other")) as server, pytest.raises(ExportFailed, match="SHA-256"):
+    with raw_answers(answer("200 OK", b"other")) as server, pytest.raises(DownloadFailed, match="SHA-256"):
         fetch_into(Server(server.url), made(b"mine!"), io.BytesIO(), sleep=Clock().sleep)
 
 

@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from scrapeyard.builtin import BUILTINS, PAGE
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import BadRequest
-from scrapeyard.inputs.follower import Links
+from scrapeyard.inputs.follower import PageLinks
 from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable, Piece
 from scrapeyard.inputs.mapper import Shaped, Shaper, canonical, check_source, is_key, key_of, key_of_url
 from scrapeyard.inputs.patterns import Chooser
 from scrapeyard.inputs.source import (
-    Choice,
     FollowSource,
     ListSource,
     Shape,
     SitemapSource,
     Source,
+    UrlChoice,
     UrlSource,
     as_table,
     source_of,
 )
-from scrapeyard.inputs.spool import KEPT, RowCount, Summary, read_spool, write_spool
+from scrapeyard.inputs.spool import KEPT, ListSummary, RowCount, read_spool, write_spool
 from scrapeyard.model import Scraper, ScraperRef
 from scrapeyard.model.job import MAX_ITEM_INPUT, Job, JobStatus, NewItem
 from scrapeyard.repository.manifest.json_schemas import InputChecker
@@ -183,12 +183,12 @@ def test_an_address_has_one_key_however_it_is_spelled() -> None:
     ],
 )
 def test_globs_and_expressions(pattern: str, url: str, fits: bool) -> None:
-    assert Chooser(Choice(include=(pattern,))).takes(url) is fits
-    assert Chooser(Choice(exclude=(pattern,))).takes(url) is not fits
+    assert Chooser(UrlChoice(include=(pattern,))).takes(url) is fits
+    assert Chooser(UrlChoice(exclude=(pattern,))).takes(url) is not fits
 
 
 def test_one_pattern_of_several_is_enough_and_exclusion_wins() -> None:
-    chooser = Chooser(Choice(include=("/a/**", "/b/**"), exclude=("**.pdf",)))
+    chooser = Chooser(UrlChoice(include=("/a/**", "/b/**"), exclude=("**.pdf",)))
     wanted = [chooser.takes(f"http://x{path}") for path in ("/a/1", "/b/1", "/c/1", "/b/1.pdf")]
     assert wanted == [True, True, False, False]
 
@@ -198,7 +198,7 @@ def test_one_pattern_of_several_is_enough_and_exclusion_wins() -> None:
 )
 def test_a_pattern_that_cannot_be_used_is_refused(patterns: tuple[str, ...]) -> None:
     with pytest.raises(BadRequest, match="exclude"):
-        Chooser(Choice(exclude=patterns))
+        Chooser(UrlChoice(exclude=patterns))
 
 
 @pytest.mark.security
@@ -206,13 +206,15 @@ def test_a_pattern_that_cannot_be_used_is_refused(patterns: tuple[str, ...]) -> 
     "pattern", ["re:(a+)+$", "re:^https://shop.example/(a|aa)*$", "re:(.*)(.*)(.*)(.*)x$", "**" * 100 + "x"]
 )
 def test_no_pattern_takes_for_ever(pattern: str) -> None:
-    chooser, began = Chooser(Choice(include=(pattern,))), time.process_time()
+    chooser, began = Chooser(UrlChoice(include=(pattern,))), time.process_time()
     assert not chooser.takes("https://shop.example/" + "a" * 8000 + "!")
     assert time.process_time() - began < 5
 
 
 SOURCES: list[Source] = [
-    SitemapSource(url="https://x/", choice=Choice(include=("/a",)), modified_since=5.0, shape=Shape(bad_rows="skip")),
+    SitemapSource(
+        url="https://x/", choice=UrlChoice(include=("/a",)), modified_since=5.0, shape=Shape(bad_rows="skip")
+    ),
     FollowSource(start=("https://x/",), depth=3),
 ]
 
@@ -256,7 +258,7 @@ async def test_a_spooled_list_is_read_as_it_was_written(pieces: list[list[NewIte
     assert [(item.key, bytes(item.input)) for block in blocks for item in block] == [
         (item.key, bytes(item.input)) for item in flat
     ]
-    assert summary == Summary(rows=len(flat), bad=len(pieces), first=(BadRow(line=1, reason="x\ny"),) * len(pieces))
+    assert summary == ListSummary(rows=len(flat), bad=len(pieces), first=(BadRow(line=1, reason="x\ny"),) * len(pieces))
 
 
 async def test_blocks_are_full_but_for_the_last() -> None:
@@ -281,14 +283,14 @@ def test_a_list_that_is_wanted_whole_is_refused_with_its_first_bad_rows() -> Non
         tally.take(Shaped([], [BadRow(line=9, reason="bad")] * KEPT))
 
 
-def links_of(source: FollowSource) -> Links:
-    return Links(source, Shaper(BUILTINS[PAGE].scraper, InputChecker(), source.shape), Sites())
+def links_of(source: FollowSource) -> PageLinks:
+    return PageLinks(source, Shaper(BUILTINS[PAGE].scraper, InputChecker(), source.shape), Sites())
 
 
 def test_links_of_results_become_items_of_the_same_site_once() -> None:
     source = FollowSource(
         start=("https://www.shop.example/",),
-        choice=Choice(exclude=("**.pdf",)),
+        choice=UrlChoice(exclude=("**.pdf",)),
         shape=Shape(input={"include": ["links"]}),
     )
     pages = [
@@ -309,7 +311,7 @@ def test_links_of_results_become_items_of_the_same_site_once() -> None:
 CHECKED: list[tuple[Source, str]] = [
     (UrlSource(url="shop.example/list"), "items_url: the URL"),
     (SitemapSource(url="ftp://x/"), "sitemap_url: the URL"),
-    (SitemapSource(url="https://x/", choice=Choice(include=("re:(",))), "include"),
+    (SitemapSource(url="https://x/", choice=UrlChoice(include=("re:(",))), "include"),
     (SitemapSource(url="https://x/", limit=-1), "limit: -1"),
     (SitemapSource(url="https://x/", shape=Shape(input={"colour": "red"})), "does not take such inputs"),
     (FollowSource(start=()), "start: 0"),

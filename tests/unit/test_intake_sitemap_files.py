@@ -7,12 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.inputs.formats.sitemap_parser import MAX_TOKEN, Ampersands, Entry, SitemapBroken, SitemapFile, moment
+from scrapeyard.inputs.formats.sitemap_parser import (
+    MAX_TOKEN,
+    Ampersands,
+    SitemapBroken,
+    SitemapEntry,
+    SitemapFile,
+    moment,
+)
 
 SCHEMA = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 
-def read(data: bytes, size: int = 10_000) -> list[Entry]:
+def read(data: bytes, size: int = 10_000) -> list[SitemapEntry]:
     file, found = SitemapFile(), []
     for at in range(0, len(data), size):
         found += file.feed(data[at : at + size]).found
@@ -33,7 +40,7 @@ def test_a_urlset_with_lines_and_dates() -> None:
             "<url><loc> http://x/1 </loc><lastmod>2024-01-02</lastmod></url>", "<url><loc>http://x/2</loc></url>"
         ).encode()
     )
-    assert found == [Entry(3, "http://x/1", False, 1704153600.0), Entry(4, "http://x/2")]
+    assert found == [SitemapEntry(3, "http://x/1", False, 1704153600.0), SitemapEntry(4, "http://x/2")]
 
 
 def test_an_index_leads_to_sitemaps() -> None:

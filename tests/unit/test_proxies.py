@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from structlog.testing import capture_logs
 
 from scrapeyard.engines.port import Proxy
-from scrapeyard.engines.proxies.pool import LONGEST_SECONDS, Health
+from scrapeyard.engines.proxies.pool import LONGEST_SECONDS, ExitHealth
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -193,7 +193,7 @@ class TestRests:
 
     def test_rests_double_up_to_an_hour_and_a_success_begins_anew(self) -> None:
         clock = Clock()
-        health = Health(600, clock)
+        health = ExitHealth(600, clock)
         lengths = [health.bad("x"), health.bad("x"), health.bad("x")]
         for _ in range(4):
             clock.now = health.rests_until("x")
@@ -211,7 +211,7 @@ class TestRests:
 
     def test_what_is_remembered_is_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("scrapeyard.engines.proxies.pool.KEPT", 5)
-        health = Health(60, Clock())
+        health = ExitHealth(60, Clock())
         for n in range(10):
             health.bad(str(n))
             health.bad(str(n))

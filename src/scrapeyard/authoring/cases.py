@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 
 from scrapeyard.authoring.cassette import FILE_NAME as CASSETTE
-from scrapeyard.authoring.cassette import Page, read_bounded, read_cassette, write_cassette
+from scrapeyard.authoring.cassette import RecordedPage, read_bounded, read_cassette, write_cassette
 from scrapeyard.authoring.comparing import MAX_MASKS, Step, parse_mask
 from scrapeyard.errors import BadRequest, ScraperInvalid
 from scrapeyard.model import ExitReason
@@ -74,7 +74,7 @@ class Case(Struct, frozen=True, kw_only=True):
     input: dict[str, Any]
     expected: Any
     options: Options
-    pages: tuple[Page, ...]
+    pages: tuple[RecordedPage, ...]
 
 
 def case_folders(scraper: Path) -> list[Path]:
@@ -125,7 +125,9 @@ def read_options(folder: Path) -> Options:
     )
 
 
-def write_case(folder: Path, given: dict[str, Any], result: Any, options: Options, pages: tuple[Page, ...]) -> None:
+def write_case(
+    folder: Path, given: dict[str, Any], result: Any, options: Options, pages: tuple[RecordedPage, ...]
+) -> None:
     """Write a case in place of what was there before. Raises BadRequest when it cannot be written."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -121,7 +121,7 @@ _ENDINGS = {
 }
 
 
-class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class CassetteEntry(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One request and what came of it, as the file spells it: an answer has a `status`, a failure an `error`."""
 
     method: str
@@ -151,19 +151,19 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
         )
 
 
-class Page(Struct, frozen=True, kw_only=True):
+class RecordedPage(Struct, frozen=True, kw_only=True):
     """An entry with its body."""
 
-    entry: Entry
+    entry: CassetteEntry
     body: bytes = b""
 
 
 class _Document(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     format: int
-    pages: tuple[Entry, ...]
+    pages: tuple[CassetteEntry, ...]
 
 
-def read_cassette(folder: Path) -> tuple[Page, ...]:
+def read_cassette(folder: Path) -> tuple[RecordedPage, ...]:
     """The pages in a case's folder, in the order they were asked for. Raises ScraperInvalid. Blocking."""
     path = folder / FILE_NAME
     document = _decode(read_bounded(path, MAX_JSON_BYTES), path)
@@ -176,11 +176,11 @@ def read_cassette(folder: Path) -> tuple[Page, ...]:
         _check(entry, f"{path}: pages[{number}]")
         body = _body(folder, entry, min(left, MAX_BODY_BYTES))
         left -= len(body)
-        pages.append(Page(entry=entry, body=body))
+        pages.append(RecordedPage(entry=entry, body=body))
     return tuple(pages)
 
 
-def write_cassette(folder: Path, pages: tuple[Page, ...]) -> None:
+def write_cassette(folder: Path, pages: tuple[RecordedPage, ...]) -> None:
     """Write a cassette into a case's folder, which is empty. Names depend on the pages alone. Raises OSError."""
     if any(page.body for page in pages):
         (folder / FOLDER).mkdir()
@@ -203,7 +203,7 @@ def _decode(data: bytes, path: Path) -> _Document:
         raise ScraperInvalid(f"{path}: not JSON: {str(error)[:200]}") from None
 
 
-def _check(entry: Entry, where: str) -> None:
+def _check(entry: CassetteEntry, where: str) -> None:
     if (entry.status is None) == (entry.error is None):
         raise ScraperInvalid(f"{where}: needs a status, or an error; one of them")
     if entry.status is not None and not 100 <= entry.status <= 599:
@@ -218,7 +218,7 @@ def _check(entry: Entry, where: str) -> None:
         raise ScraperInvalid(f"{where}.encoding: {entry.encoding[:50]!r} is not known") from None
 
 
-def _body(folder: Path, entry: Entry, most: int) -> bytes:
+def _body(folder: Path, entry: CassetteEntry, most: int) -> bytes:
     if not entry.file:
         return b""
     if (folder / FOLDER).is_symlink():
@@ -226,7 +226,7 @@ def _body(folder: Path, entry: Entry, most: int) -> bytes:
     return read_bounded(folder / FOLDER / entry.file, most)
 
 
-def _file_name(number: int, entry: Entry) -> str:
+def _file_name(number: int, entry: CassetteEntry) -> str:
     kind = next((value for name, value in entry.headers if name == "content-type"), "")
     ending = _ENDINGS.get(kind.partition(";")[0].strip().lower(), "bin")
     parts = urlsplit(entry.url)

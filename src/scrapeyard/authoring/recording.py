@@ -9,7 +9,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scrapeyard.authoring.cases import FOLDER, NAME, REPLAYABLE, Options, read_options, write_case
-from scrapeyard.authoring.cassette import MAX_BODY_BYTES, MAX_BYTES, MAX_PAGES, Entry, Page, RecordedRequest, asked_of
+from scrapeyard.authoring.cassette import (
+    MAX_BODY_BYTES,
+    MAX_BYTES,
+    MAX_PAGES,
+    CassetteEntry,
+    RecordedPage,
+    RecordedRequest,
+    asked_of,
+)
 from scrapeyard.authoring.redaction import Veil, clean_url, kept_headers
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import BadRequest, FetchFailed
@@ -25,7 +33,7 @@ class RecordingEngine:
     def __init__(self, inner: HttpEngine, veil: Veil) -> None:
         self._inner = inner
         self._veil = veil
-        self._pages: dict[int, Page] = {}
+        self._pages: dict[int, RecordedPage] = {}
         self._asked = 0
         self._bytes = 0
 
@@ -44,13 +52,13 @@ class RecordingEngine:
             # What a script downloads is recorded like any page, so it is held here and handed on by whoever asked.
             response = await self._inner.fetch(msgspec.structs.replace(request, keep=None), caller)
         except FetchFailed as failure:
-            self._keep(number, Page(entry=_failed(asked, failure, self._veil)))
+            self._keep(number, RecordedPage(entry=_failed(asked, failure, self._veil)))
             raise
         entry = _answered(asked, response, self._veil)
-        self._keep(number, Page(entry=entry, body=self._veil.data(response.body)))
+        self._keep(number, RecordedPage(entry=entry, body=self._veil.data(response.body)))
         return response
 
-    def pages(self) -> tuple[Page, ...]:
+    def pages(self) -> tuple[RecordedPage, ...]:
         """What was kept. Raises BadRequest when that is more than a cassette may hold."""
         if self._asked > MAX_PAGES or self._bytes > MAX_BYTES:
             raise BadRequest(
@@ -64,16 +72,16 @@ class RecordingEngine:
                 )
         return tuple(self._pages[number] for number in sorted(self._pages))
 
-    def _keep(self, number: int, page: Page) -> None:
+    def _keep(self, number: int, page: RecordedPage) -> None:
         """Beyond the bounds only counted: the run goes on, and `pages` refuses."""
         self._bytes += len(page.body)
         if number <= MAX_PAGES and self._bytes <= MAX_BYTES:
             self._pages[number] = page
 
 
-def _answered(asked: RecordedRequest, response: FetchResponse, veil: Veil) -> Entry:
+def _answered(asked: RecordedRequest, response: FetchResponse, veil: Veil) -> CassetteEntry:
     final = clean_url(veil.text(response.url))
-    return Entry(
+    return CassetteEntry(
         method=asked.method,
         url=asked.url,
         body_sha256=asked.body_sha256,
@@ -86,8 +94,8 @@ def _answered(asked: RecordedRequest, response: FetchResponse, veil: Veil) -> En
     )
 
 
-def _failed(asked: RecordedRequest, failure: FetchFailed, veil: Veil) -> Entry:
-    return Entry(
+def _failed(asked: RecordedRequest, failure: FetchFailed, veil: Veil) -> CassetteEntry:
+    return CassetteEntry(
         method=asked.method,
         url=asked.url,
         body_sha256=asked.body_sha256,
@@ -128,7 +136,9 @@ def check_end(outcome: Outcome, ends: str | None) -> None:
     raise BadRequest(f"{message}; such an end cannot be replayed")
 
 
-def keep_case(folder: Path, given: dict[str, Any], outcome: Outcome, result: bytes, pages: tuple[Page, ...]) -> None:
+def keep_case(
+    folder: Path, given: dict[str, Any], outcome: Outcome, result: bytes, pages: tuple[RecordedPage, ...]
+) -> None:
     """Write the case; what an earlier recording ignores stays ignored. Raises BadRequest or ScraperInvalid."""
     before = read_options(folder)
     names = tuple(sorted(artifact.name for artifact in outcome.artifacts))

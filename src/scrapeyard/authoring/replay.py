@@ -3,7 +3,7 @@
 from collections import defaultdict, deque
 from collections.abc import Sequence
 
-from scrapeyard.authoring.cassette import Page, RecordedRequest, asked_of, nearest
+from scrapeyard.authoring.cassette import RecordedPage, RecordedRequest, asked_of, nearest
 from scrapeyard.authoring.redaction import Veil
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
@@ -20,9 +20,9 @@ class ReplayEngine:
     `unknown`: a script that goes on regardless has still not done what was recorded.
     """
 
-    def __init__(self, pages: Sequence[Page]) -> None:
+    def __init__(self, pages: Sequence[RecordedPage]) -> None:
         self._known = tuple(page.entry.asked for page in pages)
-        self._waiting: dict[RecordedRequest, deque[Page]] = defaultdict(deque)
+        self._waiting: dict[RecordedRequest, deque[RecordedPage]] = defaultdict(deque)
         for page in pages:
             self._waiting[page.entry.asked].append(page)
         self._veil = Veil({})
@@ -68,7 +68,7 @@ class ReplayEngine:
         return "is not on the cassette" + ("; nearest: " + str(near) if near else ", which is empty")
 
 
-def _response(page: Page, status: int) -> FetchResponse:
+def _response(page: RecordedPage, status: int) -> FetchResponse:
     entry = page.entry
     return FetchResponse(
         url=entry.final_url or entry.url,

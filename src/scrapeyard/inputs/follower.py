@@ -32,7 +32,7 @@ MAX_RESULT = 64 * 1024**2
 _GZIP = b"\x1f\x8b"
 
 
-class Links:
+class PageLinks:
     """Decides which links of one job's pages are followed."""
 
     def __init__(self, source: FollowSource, shaper: Shaper, sites: Sites) -> None:
@@ -180,7 +180,7 @@ class Following:
         if not isinstance(source, FollowSource):
             return
         scraper = await self._catalogue.obtain(job.pinned)
-        links = Links(source, Shaper(scraper, self._checker, source.shape), self._sites)
+        links = PageLinks(source, Shaper(scraper, self._checker, source.shape), self._sites)
         progress: Progress | None = source.progress or await self._start(job, source, links)
         until = time.monotonic() + SLICE_SECONDS
         while progress is not None and time.monotonic() < until:
@@ -193,13 +193,13 @@ class Following:
         elif progress != source.progress:
             await self._note(job, source, progress)
 
-    async def _start(self, job: Job, source: FollowSource, links: Links) -> Progress:
+    async def _start(self, job: Job, source: FollowSource, links: PageLinks) -> Progress:
         await self._add(job, links.starts(), limit=source.limit)
         progress = Progress(end=await self._total(job))
         await self._note(job, source, progress)
         return progress
 
-    async def _step(self, job: Job, source: FollowSource, links: Links, progress: Progress) -> Progress | None:
+    async def _step(self, job: Job, source: FollowSource, links: PageLinks, progress: Progress) -> Progress | None:
         """Read some pages' links, or go one deeper. The same progress: nothing is to be done now; None: ever."""
         if progress.depth >= source.depth or await self._total(job) >= source.limit:
             return None
@@ -231,7 +231,7 @@ class Following:
                 return [item for item in block if item.seq < progress.end]
         return []
 
-    async def _read(self, job: Job, source: FollowSource, links: Links, pages: Sequence[Item]) -> None:
+    async def _read(self, job: Job, source: FollowSource, links: PageLinks, pages: Sequence[Item]) -> None:
         where = ItemFilter(keys=tuple(page.key for page in pages))
         found = await self._store.items(job.id, where, None, len(pages))
         results = [await self._result(item) for item in found.items]

@@ -19,7 +19,7 @@ from scrapeyard.inputs.lists import MAX_LIST, read_list
 from scrapeyard.inputs.mapper import Shaped, Shaper
 from scrapeyard.inputs.sitemaps import SitemapBounds, Sitemaps
 from scrapeyard.inputs.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of
-from scrapeyard.inputs.spool import RowCount, Summary, read_spool, write_spool
+from scrapeyard.inputs.spool import ListSummary, RowCount, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.repository.manifest.json_schemas import InputChecker
@@ -142,12 +142,12 @@ class ItemImporter:
 
     async def keep_list(
         self, job_id: str, scraper: Scraper, chunks: AsyncIterator[bytes], shape: Shape, limit: int = MAX_LIST
-    ) -> Summary:
+    ) -> ListSummary:
         """Spool a list that comes with a call, before its job is made. Nothing stays when it raises: ListUnreadable,
         ListRefused, ScraperInvalid, BlobsUnavailable."""
         return await self._spool(job_id, self._shaped_list(scraper, chunks, shape, limit), _tally(shape))
 
-    async def keep_values(self, job_id: str, scraper: Scraper, values: Sequence[Any], shape: Shape) -> Summary:
+    async def keep_values(self, job_id: str, scraper: Scraper, values: Sequence[Any], shape: Shape) -> ListSummary:
         """The same for values of a call's own body; the line of a bad one is its place, from 1."""
         return await self._spool(job_id, self._shaped_values(scraper, values, shape), _tally(shape))
 
@@ -223,7 +223,7 @@ class ItemImporter:
         tally = RowCount(reject=source.shape.bad_rows == "reject", may_be_empty=True)
         await self._put(job.id, self._shaped_sitemap(scraper, sitemaps, source.shape), tally)
 
-    async def _spool(self, job_id: str, shaped: AsyncIterator[Shaped], tally: RowCount) -> Summary:
+    async def _spool(self, job_id: str, shaped: AsyncIterator[Shaped], tally: RowCount) -> ListSummary:
         await self._put(job_id, shaped, tally)
         return tally.end()
 
@@ -250,12 +250,12 @@ class ItemImporter:
             async for piece in pieces:
                 yield shaper.shape(piece)
 
-    async def _add(self, job: Job, lease: Lease) -> Summary | None:
+    async def _add(self, job: Job, lease: Lease) -> ListSummary | None:
         """Every block in its order. None: the job takes no more, or the lease was lost."""
         block = added = 0
         async with aclosing(read_spool(self._blobs.stream(keys.job_list(job.id)))) as found:
             async for some in found:
-                if isinstance(some, Summary):
+                if isinstance(some, ListSummary):
                     return msgspec.structs.replace(some, doubles=some.rows - added)
                 new = await self._store.add_items(job.id, some, block, self._clock()) if lease.held else None
                 if new is None:
@@ -263,7 +263,7 @@ class ItemImporter:
                 block, added = block + 1, added + new
         return None
 
-    async def _end(self, job: Job, summary: Summary) -> None:
+    async def _end(self, job: Job, summary: ListSummary) -> None:
         now = self._clock()
         if summary.bad:
             rows = Raw(msgspec.json.encode({"count": summary.bad, "first": summary.first}))

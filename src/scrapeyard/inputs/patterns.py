@@ -9,7 +9,7 @@ import jsonschema_rs
 
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import BadRequest
-from scrapeyard.inputs.source import MAX_PATTERNS, Choice
+from scrapeyard.inputs.source import MAX_PATTERNS, UrlChoice
 
 MAX_PATTERN = 500
 _EXPRESSION = "re:"
@@ -19,7 +19,7 @@ _GLOB = re.compile(r"\*\*|\*")
 class Chooser:
     """Decides about addresses."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: UrlChoice) -> None:
         """Raises BadRequest that names the pattern which cannot be used."""
         self._include = _compiled(choice.include, "include")
         self._exclude = _compiled(choice.exclude, "exclude")

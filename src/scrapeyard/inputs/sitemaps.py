@@ -18,7 +18,7 @@ from scrapeyard.engines.robots.copies import MAX_BYTES, tidy
 from scrapeyard.errors import FetchFailed
 from scrapeyard.inputs.fetched import FetchedAgain, stream_file
 from scrapeyard.inputs.formats.rows import MAX_REASON, BadRow, ListUnreadable, Piece
-from scrapeyard.inputs.formats.sitemap_parser import Entries, Entry, SitemapBroken, SitemapFile
+from scrapeyard.inputs.formats.sitemap_parser import Entries, SitemapBroken, SitemapEntry, SitemapFile
 from scrapeyard.inputs.formats.text import unpacked
 from scrapeyard.inputs.patterns import Chooser
 from scrapeyard.inputs.source import MAX_ITEMS, SitemapSource
@@ -176,7 +176,7 @@ class Sitemaps:
                 self._take(file, entry, url, piece)
         return piece
 
-    def _take(self, file: _File, entry: Entry, url: str, piece: Piece) -> None:
+    def _take(self, file: _File, entry: SitemapEntry, url: str, piece: Piece) -> None:
         try:
             parse_target(url)
         except FetchFailed as failure:
@@ -185,7 +185,7 @@ class Sitemaps:
         self._taken += 1
         piece.rows.append((entry.line, url))
 
-    def _is_new_enough(self, entry: Entry) -> bool:
+    def _is_new_enough(self, entry: SitemapEntry) -> bool:
         since = self._source.modified_since
         return since is None or entry.modified is None or entry.modified >= since
 

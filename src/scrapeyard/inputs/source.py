@@ -37,7 +37,7 @@ class Shape(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     """Whether a row that cannot be used refuses the whole list, or is counted and left out."""
 
 
-class Choice(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class UrlChoice(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Which addresses are taken. A pattern is a glob over the whole address (`*` stops at a slash, `**` does not), over
     path and query when it begins with a slash, or a regular expression after `re:`."""
 
@@ -67,7 +67,7 @@ class SitemapSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 
     url: str
     shape: Shape = Shape()
-    choice: Choice = Choice()
+    choice: UrlChoice = UrlChoice()
     modified_since: float | None = None
     """Unix seconds. Older pages are left out; those that do not say how old they are stay."""
     limit: int | None = None
@@ -95,7 +95,7 @@ class FollowSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fi
     """Whether links to other sites (registrable domains) than those of the starts are left."""
     limit: int = 10_000
     """Items, the starts among them."""
-    choice: Choice = Choice()
+    choice: UrlChoice = UrlChoice()
     shape: Shape = Shape(bad_rows="skip")
     """Only `input` and `bad_rows` count: a link that does not fit the scraper's input is left, or fails the job."""
     links: str = "links"

@@ -24,7 +24,7 @@ KEPT = 100
 _PIECE = 256 * 1024
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class ListSummary(Struct, frozen=True, kw_only=True):
     """What a list came to."""
 
     rows: int = 0
@@ -59,7 +59,7 @@ class RowCount:
         """Whether it is clear already that nothing of the list is taken."""
         return self._reject and self._bad > 0
 
-    def end(self) -> Summary:
+    def end(self) -> ListSummary:
         """Raises ListRefused, or ListUnreadable when there is no item."""
         if self.refused:
             raise ListRefused(self._first, self._bad)
@@ -67,7 +67,7 @@ class RowCount:
             raise ListUnreadable(f"none of its {self._bad} rows can be used: {self._first[0]}")
         if not self._rows and not self._may_be_empty:
             raise ListUnreadable("the list has no rows")
-        return Summary(rows=self._rows, bad=self._bad, first=tuple(self._first))
+        return ListSummary(rows=self._rows, bad=self._bad, first=tuple(self._first))
 
 
 async def write_spool(shaped: AsyncIterator[Shaped], tally: RowCount) -> AsyncGenerator[bytes, None]:
@@ -84,15 +84,15 @@ async def write_spool(shaped: AsyncIterator[Shaped], tally: RowCount) -> AsyncGe
     yield bytes(held)
 
 
-async def read_spool(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[NewItem] | Summary, None]:
+async def read_spool(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[NewItem] | ListSummary, None]:
     """Blocks of ITEM_BLOCK items, the last with fewer, then the summary. Raises BlobsUnavailable if it breaks off."""
     block: list[NewItem] = []
-    summary: Summary | None = None
+    summary: ListSummary | None = None
     tail = b""
     async for chunk in chunks:
         *lines, tail = (tail + chunk).split(b"\n")
         for found in _items(lines):
-            if isinstance(found, Summary):
+            if isinstance(found, ListSummary):
                 summary = found
                 break
             block.append(found)
@@ -106,10 +106,10 @@ async def read_spool(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[NewIte
     yield summary
 
 
-def _items(lines: list[bytes]) -> Iterator[NewItem | Summary]:
+def _items(lines: list[bytes]) -> Iterator[NewItem | ListSummary]:
     for line in lines:
         if line.startswith(b"#"):
-            yield msgspec.json.decode(line[1:], type=Summary)
+            yield msgspec.json.decode(line[1:], type=ListSummary)
         else:
             key, _, packed = line.partition(b" ")
             yield NewItem(key=key.decode(), input=Raw(packed))

@@ -19,8 +19,8 @@ from scrapeyard.model import new_id
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.process import file_process
-from scrapeyard.results.exports.protocol import Told, Written
-from scrapeyard.results.feeding import Counted, Reader, change_frames, counted_frames, item_blocks, item_frames
+from scrapeyard.results.exports.protocol import ExportProgress, Written
+from scrapeyard.results.feeding import Counted, ItemReader, change_frames, counted_frames, item_blocks, item_frames
 from scrapeyard.store.ports.exports import ExportStore
 from scrapeyard.store.ports.jobs import ItemStore, JobStore
 from scrapeyard.telemetry.events import get_log
@@ -84,7 +84,7 @@ class Exporter:
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
-    async def make(self, export_id: str, items: Reader[Counted] | None = None) -> Export | None:
+    async def make(self, export_id: str, items: ItemReader[Counted] | None = None) -> Export | None:
         """Make this one, or wait until whoever makes it is done. None means no such export. Raises Unavailable.
 
         `items` are the job's, where others read them too; it is closed here as soon as it is not needed.
@@ -114,7 +114,7 @@ class Exporter:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("results.export_waits", export=task.get_name(), job="?", error=str(error))
 
-    async def _run(self, export: Export, items: Reader[Counted] | None = None) -> Export:
+    async def _run(self, export: Export, items: ItemReader[Counted] | None = None) -> Export:
         """Make it and write how that ended: DONE, FAILED, or QUEUED again when a service was away."""
         try:
             ended = await self._made(export, items)
@@ -137,7 +137,7 @@ class Exporter:
             await self._told(ended)
         return ended
 
-    async def _made(self, export: Export, items: Reader[Counted] | None) -> Export:
+    async def _made(self, export: Export, items: ItemReader[Counted] | None) -> Export:
         if export.attempt > MOST_ATTEMPTS:
             raise ExportFailed(
                 f"it was begun {MOST_ATTEMPTS} times and never ended; look at the logs, then ask for it anew"
@@ -159,7 +159,7 @@ class Exporter:
             finished_at=self._clock(),
         )
 
-    async def _write(self, export: Export, watch: "_Watch", items: Reader[Counted] | None) -> Written:
+    async def _write(self, export: Export, watch: "_Watch", items: ItemReader[Counted] | None) -> Written:
         if export.wish.type == "diff":
             frames = change_frames(self._blobs, export.job_id, watch.fed)
         elif items is not None and items.open:
@@ -228,12 +228,12 @@ class _Watch:
         self._spooled = wish.type == "records" and wish.format not in ("json", "jsonl")
         self._total = max(total, 1)
         self._fed = 0
-        self._told = Told()
+        self._told = ExportProgress()
 
     def fed(self, items: int) -> None:
         self._fed += items
 
-    def told(self, told: Told) -> None:
+    def told(self, told: ExportProgress) -> None:
         self._told = told
 
     def shown(self, export: Export, lease_until: float) -> Export:

@@ -105,7 +105,7 @@ _AHEAD: Final = 1
 """That wait for one reader. All go at the pace of the slowest."""
 
 
-class Reader(AsyncIterator[Read], Generic[Read]):
+class ItemReader(AsyncIterator[Read], Generic[Read]):
     """What one file gets. Whoever does not read to the end must close it, since the others wait for it."""
 
     def __init__(self) -> None:
@@ -133,9 +133,9 @@ class Reader(AsyncIterator[Read], Generic[Read]):
 
 
 @asynccontextmanager
-async def shared(source: AsyncGenerator[Read, None], readers: int) -> AsyncIterator[list[Reader[Read]]]:
+async def shared(source: AsyncGenerator[Read, None], readers: int) -> AsyncIterator[list[ItemReader[Read]]]:
     """So many readers of one source, for the length of the block."""
-    made: list[Reader[Read]] = [Reader() for _ in range(readers)]
+    made: list[ItemReader[Read]] = [ItemReader() for _ in range(readers)]
     handing = asyncio.create_task(_hand_out(source, made))
     try:
         yield made
@@ -144,7 +144,7 @@ async def shared(source: AsyncGenerator[Read, None], readers: int) -> AsyncItera
         await asyncio.gather(handing, return_exceptions=True)
 
 
-async def _hand_out(source: AsyncGenerator[Read, None], readers: list[Reader[Read]]) -> None:
+async def _hand_out(source: AsyncGenerator[Read, None], readers: list[ItemReader[Read]]) -> None:
     end: Exception | None = None
     try:
         async with aclosing(source) as given:

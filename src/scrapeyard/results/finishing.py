@@ -10,9 +10,9 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.model.export import Export
 from scrapeyard.model.job import ExportWish, Job
 from scrapeyard.results.exporter import Exporter, ResultStore
-from scrapeyard.results.feeding import Block, Counted, Reader, counted_frames, item_blocks, shared
+from scrapeyard.results.feeding import Block, Counted, ItemReader, counted_frames, item_blocks, shared
 from scrapeyard.results.manifests import write_manifests
-from scrapeyard.results.snapshots import Snapshots
+from scrapeyard.results.snapshots import SnapshotComparer
 from scrapeyard.store.ports.exports import SnapshotStore
 from scrapeyard.telemetry.events import get_log
 
@@ -32,7 +32,7 @@ class Finisher:
         self._store = store
         self._blobs = blobs
         self._exporter = exporter
-        self._snapshots = Snapshots(store, blobs)
+        self._snapshots = SnapshotComparer(store, blobs)
         self._clock = clock
 
     async def finish(self, job: Job) -> None:
@@ -72,14 +72,14 @@ class Finisher:
         if job is None or job.deleting:
             await self._blobs.delete_prefix([keys.job_prefix(job_id)])
 
-    async def _manifests(self, job: Job, blocks: Reader[Block]) -> None:
+    async def _manifests(self, job: Job, blocks: ItemReader[Block]) -> None:
         with closing(blocks):
             counts = (await write_manifests(blocks, self._blobs, job)).counts
         log.info(
             "results.finished", job=job.id, items=counts["total"], success=counts["success"], errors=counts["error"]
         )
 
-    async def _files(self, job: Job, wishes: Sequence[ExportWish], blocks: Reader[Block]) -> None:
+    async def _files(self, job: Job, wishes: Sequence[ExportWish], blocks: ItemReader[Block]) -> None:
         """Several, from the items as they pass."""
         with closing(blocks):
             if not wishes:
@@ -87,7 +87,7 @@ class Finisher:
             async with shared(counted_frames(blocks, self._blobs), len(wishes)) as readers:
                 await _all_of(*map(self._file, [wished_id(job.id, wish) for wish in wishes], readers))
 
-    async def _file(self, export_id: str, items: Reader[Counted]) -> None:
+    async def _file(self, export_id: str, items: ItemReader[Counted]) -> None:
         with closing(items):
             await self._exporter.make(export_id, items)
 

@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 _KIND: Final[dict[ItemStatus, ManifestKind]] = {ItemStatus.SUCCESS: "success", ItemStatus.ERROR: "errors"}
 
 
-class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ManifestEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An item in a manifest. What it does not have is left out."""
 
     item_id: str
@@ -185,8 +185,8 @@ def _entries(items: Sequence[Item]) -> list[_Encoded]:
     return [(item.status, _encode(_entry(item))) for item in items]
 
 
-def _entry(item: Item) -> Entry:
-    return Entry(
+def _entry(item: Item) -> ManifestEntry:
+    return ManifestEntry(
         item_id=item.key,
         seq=item.seq,
         status=item.status.value,

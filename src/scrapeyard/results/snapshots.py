@@ -30,7 +30,7 @@ _BLOCK: Final = 500
 _TYPE: Final = [column.name for column in DIFF].index("change_type")
 
 
-class PageStore(ItemStore, SnapshotStore, Protocol):
+class ComparedItems(ItemStore, SnapshotStore, Protocol):
     """What is needed of the store."""
 
 
@@ -46,10 +46,10 @@ def scope_of(job: Job, policy: SnapshotPolicy) -> str:
     return policy.scope or job.schedule_id or job.name or job.scraper.partition("@")[0]
 
 
-class Snapshots:
+class SnapshotComparer:
     """Compares and remembers."""
 
-    def __init__(self, store: PageStore, blobs: Blobs) -> None:
+    def __init__(self, store: ComparedItems, blobs: Blobs) -> None:
         self._store = store
         self._blobs = blobs
 

@@ -12,7 +12,7 @@ from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook, WebhookDel
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.jobs.rows import as_cursor, from_cursor, to_job
 from scrapeyard.store.ports.jobs import JobEvent
-from scrapeyard.store.ports.webhooks import DeliveryFilter, DeliveryPage, JobNewsItem, Mark
+from scrapeyard.store.ports.webhooks import DeliveryFilter, DeliveryPage, EventCursor, JobNewsItem
 from scrapeyard.store.runs.rows import WHOLE, to_run
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import JOB_EVENTS, JOBS
@@ -60,7 +60,9 @@ class SqlWebhooks:
             found.append(JobNewsItem(job=to_job(row), mark=mark, events=after))
         return found
 
-    async def tell_job(self, job_id: str, before: Mark, after: Mark, deliveries: Sequence[WebhookDelivery]) -> bool:
+    async def tell_job(
+        self, job_id: str, before: EventCursor, after: EventCursor, deliveries: Sequence[WebhookDelivery]
+    ) -> bool:
         """Write deliveries and move the mark, all or nothing. False: it stood elsewhere, or the job is gone."""
         values = {name: getattr(after, name) for name in after.__struct_fields__}
 
@@ -104,7 +106,7 @@ class SqlWebhooks:
         """Drop watches of runs that never ended, or never were."""
         await self._database.change(delete(RUN_WATCHES).where(RUN_WATCHES.c.created_at < created_before))
 
-    async def _events_after(self, job: int, mark: Mark, limit: int) -> tuple[JobEvent, ...]:
+    async def _events_after(self, job: int, mark: EventCursor, limit: int) -> tuple[JobEvent, ...]:
         query = select(JOB_EVENTS).where(JOB_EVENTS.c.job == job, JOB_EVENTS.c.number > mark.events)
         rows = await self._database.fetch(query.order_by(JOB_EVENTS.c.number).limit(limit))
         return tuple(
@@ -117,15 +119,15 @@ class SqlWebhooks:
             await connection.execute(insert.on_conflict_do_nothing())
 
 
-async def _mark_of(connection: AsyncConnection, job_id: str) -> Mark:
+async def _mark_of(connection: AsyncConnection, job_id: str) -> EventCursor:
     row = (await connection.execute(select(*_MARK).where(MARKS.c.job_id == job_id))).mappings().first()
-    return Mark() if row is None else _mark(row)
+    return EventCursor() if row is None else _mark(row)
 
 
-def _mark(row: Any) -> Mark:
+def _mark(row: Any) -> EventCursor:
     if row["mark_job_id"] is None:
-        return Mark()
-    return Mark(events=row["mark_events"], status=row["mark_status"], finished_at=row["mark_finished_at"])
+        return EventCursor()
+    return EventCursor(events=row["mark_events"], status=row["mark_status"], finished_at=row["mark_finished_at"])
 
 
 _LISTED: Final = tuple(column for column in DELIVERIES.c if column.name != "body")

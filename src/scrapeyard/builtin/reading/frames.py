@@ -10,7 +10,7 @@ HEAD = 4
 MAX_FRAME = 256 * 1024 * 1024
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a page, or why there are none."""
 
     page: dict[str, Any] | None = None
@@ -18,11 +18,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _pages = msgspec.msgpack.Decoder(RawPage)
-_answers = msgspec.msgpack.Decoder(Answer)
+_answers = msgspec.msgpack.Decoder(ReadPage)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encode(message: RawPage | Answer) -> bytes:
+def encode(message: RawPage | ReadPage) -> bytes:
     """With its length in front. Raises ValueError for one that is too long."""
     body = _encoder.encode(message)
     if len(body) > MAX_FRAME:
@@ -43,6 +43,6 @@ def decode_page(body: bytes) -> RawPage:
     return _pages.decode(body)
 
 
-def decode_answer(body: bytes) -> Answer:
+def decode_answer(body: bytes) -> ReadPage:
     """Raises msgspec.DecodeError for anything else."""
     return _answers.decode(body)

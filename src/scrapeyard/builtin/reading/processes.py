@@ -121,7 +121,7 @@ class _Parser:
         )
         return cls(process)
 
-    async def ask(self, page: RawPage) -> frames.Answer:
+    async def ask(self, page: RawPage) -> frames.ReadPage:
         """Raises EOFError or OSError when the process is gone, ValueError when it does not make sense."""
         self.is_free = False
         assert self._process.stdin is not None  # noqa: S101 - made with pipes

@@ -17,7 +17,7 @@ from scrapeyard.builtin.reading.page import extract_page
 from scrapeyard.builtin.reading.port import RawPage
 
 _DIE_WITH_PARENT = 1
-_NO_MEMORY = frames.encode(frames.Answer(error="it takes more memory than a page may"))
+_NO_MEMORY = frames.encode(frames.ReadPage(error="it takes more memory than a page may"))
 """Made beforehand: there may be no memory left to make it in."""
 
 
@@ -43,11 +43,11 @@ def answer(page: RawPage) -> bytes:
     """The frame to send back."""
     try:
         fields = extract_page(page.body, page.url, encoding=page.encoding, include=page.include, headers=page.headers)
-        return frames.encode(frames.Answer(page=fields))
+        return frames.encode(frames.ReadPage(page=fields))
     except MemoryError:
         return _NO_MEMORY
     except RecursionError:
-        return frames.encode(frames.Answer(error="it is nested too deeply"))
+        return frames.encode(frames.ReadPage(error="it is nested too deeply"))
 
 
 def limit_memory(megabytes: int) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.cli.common.client import Refused, Server, ServerUnreachable
 from scrapeyard.cli.common.output import size
-from scrapeyard.cli.doctor.findings import Finding, fail, ok, warn
+from scrapeyard.cli.doctor.findings import CheckResult, fail, ok, warn
 from scrapeyard.cli.runs.local import LocalYard, open_yard
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.model import ExitReason
@@ -34,7 +34,7 @@ GOOD_DISK = 1024**3
 LEAST_DISK = 64 * 1024**2
 
 
-def check_machine() -> Iterator[Finding]:
+def check_machine() -> Iterator[CheckResult]:
     """Python, kernel, event loop, open files."""
     yield _python(sys.version_info[:3])
     yield _kernel(platform.system(), platform.release())
@@ -42,7 +42,7 @@ def check_machine() -> Iterator[Finding]:
     yield _open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def check_data_dir(folder: Path) -> Finding:
+def check_data_dir(folder: Path) -> CheckResult:
     """Whether it can be written, or made; and how much room there is."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -56,26 +56,26 @@ def check_data_dir(folder: Path) -> Finding:
     return ok("data dir", words) if free >= GOOD_DISK else warn("data dir", words, "make room, or lower retention")
 
 
-def _python(version: tuple[int, ...]) -> Finding:
+def _python(version: tuple[int, ...]) -> CheckResult:
     words = ".".join(map(str, version))
     if version < LEAST_PYTHON:
         return fail("python", words, "install Python 3.11 or newer")
     return ok("python", f"{words} at {sys.executable}")
 
 
-def _kernel(system: str, release: str) -> Finding:
+def _kernel(system: str, release: str) -> CheckResult:
     if system != "Linux":
         return fail("kernel", f"{system} {release}", "the walls around children need Linux")
     return ok("kernel", f"{system} {release}, {platform.machine()}")
 
 
-def _event_loop() -> Finding:
+def _event_loop() -> CheckResult:
     if importlib.util.find_spec("uvloop") is None:
         return warn("event loop", "asyncio's own", "install uvloop: it halves the cost of a request")
     return ok("event loop", "uvloop")
 
 
-def _open_files(soft: int) -> Finding:
+def _open_files(soft: int) -> CheckResult:
     if soft == resource.RLIM_INFINITY or soft >= GOOD_FILES:
         return ok("open files", "no limit" if soft == resource.RLIM_INFINITY else f"limit {soft}")
     remedy = f"raise it: ulimit -n {GOOD_FILES}, or LimitNOFILE in the service's unit"
@@ -96,7 +96,7 @@ _REMEDIES = {
 }
 
 
-async def check_sandbox(settings: Settings) -> AsyncIterator[Finding]:
+async def check_sandbox(settings: Settings) -> AsyncIterator[CheckResult]:
     """The walls of a sandbox that was really started, then a tiny script in a child, cold and warm."""
     began = time.perf_counter()
     try:
@@ -109,14 +109,14 @@ async def check_sandbox(settings: Settings) -> AsyncIterator[Finding]:
         yield fail("sandbox", error.message, "set sandbox.mode to auto to go without, or raise the walls it names")
 
 
-def _wall(wall: Wall) -> Finding:
+def _wall(wall: Wall) -> CheckResult:
     name = f"wall {wall.name}"
     if wall.up:
         return ok(name, wall.detail or "up")
     return warn(name, wall.detail or "missing", _REMEDIES.get(wall.name, "see docs/security.md"))
 
 
-async def _child(yard: LocalYard) -> Finding:
+async def _child(yard: LocalYard) -> CheckResult:
     with tempfile.TemporaryDirectory(prefix="scrapeyard-doctor-") as name:
         folder = Path(name)
         (folder / "scraper.toml").write_text(_MANIFEST)
@@ -141,7 +141,7 @@ def _since(began: float) -> float:
 PATIENCE_SECONDS = 5.0
 
 
-async def check_store(settings: Settings) -> Finding:
+async def check_store(settings: Settings) -> CheckResult:
     """Whether the database answers and which schema it holds. Changes nothing."""
     url = settings.database_url.get_secret_value()
     path = settings.data_dir.resolve() / "scrapeyard.db"
@@ -161,7 +161,7 @@ async def check_store(settings: Settings) -> Finding:
     return fail("store", f"{shown}, schema {stands_at}, ours is {HEAD}", "this database is of a newer version: upgrade")
 
 
-async def check_queue(settings: Settings) -> Finding:
+async def check_queue(settings: Settings) -> CheckResult:
     """Whether Redis answers, where the settings name one."""
     url = settings.redis_url.get_secret_value()
     if not url:
@@ -181,7 +181,7 @@ async def check_queue(settings: Settings) -> Finding:
         await queue.stop()
 
 
-async def check_blobs(settings: Settings) -> Finding:
+async def check_blobs(settings: Settings) -> CheckResult:
     """Whether an object can be written and read back."""
     if settings.blobs.url:
         return await _check_bucket(settings)
@@ -194,14 +194,14 @@ async def check_blobs(settings: Settings) -> Finding:
         return fail("blobs", error.message, "check that this user may write there and that the disk has room")
 
 
-async def _check_bucket(settings: Settings) -> Finding:
+async def _check_bucket(settings: Settings) -> CheckResult:
     try:
         return ok("blobs", f"{settings.blobs.url}, {await ObjectBlobs.in_bucket(settings.blobs).ping():.1f} ms")
     except ScrapeyardError as error:
         return fail("blobs", error.message, "check the section `blobs` of the settings and the server behind it")
 
 
-def check_server(url: str, *, asked_for: bool) -> Finding:
+def check_server(url: str, *, asked_for: bool) -> CheckResult:
     """The health of a server, where one answers. `asked_for`: silence is worth a warning."""
     try:
         health = Server(url).get("/api/health", patience=PATIENCE_SECONDS)
@@ -215,7 +215,7 @@ def check_server(url: str, *, asked_for: bool) -> Finding:
     return _health(url, health)
 
 
-def _health(url: str, health: object) -> Finding:
+def _health(url: str, health: object) -> CheckResult:
     status = health.get("status") if isinstance(health, dict) else None
     dependencies = health.get("dependencies") if isinstance(health, dict) else None
     if not isinstance(dependencies, dict):

@@ -11,7 +11,7 @@ from scrapeyard.cli.common.options import DEFAULT_URL, AsJson
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from scrapeyard.cli.doctor.findings import Finding
+    from scrapeyard.cli.doctor.findings import CheckResult
     from scrapeyard.settings import Settings
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -39,7 +39,7 @@ def doctor(as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-async def _examine(tell: "Callable[[Finding], None] | None") -> "list[Finding]":
+async def _examine(tell: "Callable[[CheckResult], None] | None") -> "list[CheckResult]":
     found = []
     async for finding in _findings():
         found.append(finding)
@@ -48,7 +48,7 @@ async def _examine(tell: "Callable[[Finding], None] | None") -> "list[Finding]":
     return found
 
 
-async def _findings() -> "AsyncIterator[Finding]":
+async def _findings() -> "AsyncIterator[CheckResult]":
     from scrapeyard.cli.doctor.checks import check_machine
     from scrapeyard.cli.doctor.findings import fail, ok
     from scrapeyard.errors import SettingsInvalid
@@ -66,7 +66,7 @@ async def _findings() -> "AsyncIterator[Finding]":
         yield finding
 
 
-async def _with_settings(settings: "Settings") -> "AsyncIterator[Finding]":
+async def _with_settings(settings: "Settings") -> "AsyncIterator[CheckResult]":
     import asyncio
 
     from scrapeyard.cli.doctor import checks
@@ -84,7 +84,7 @@ async def _with_settings(settings: "Settings") -> "AsyncIterator[Finding]":
     yield await asyncio.to_thread(checks.check_server, url or DEFAULT_URL, asked_for=bool(url))
 
 
-def _print(finding: "Finding") -> None:
+def _print(finding: "CheckResult") -> None:
     from scrapeyard.cli.common.output import plain
 
     mark = typer.style(f"{finding.state:<5}", fg=_COLOURS[finding.state]) if sys.stdout.isatty() else finding.state

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 State = Literal["ok", "warn", "fail"]
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class CheckResult(Struct, frozen=True, kw_only=True):
     """One check. `remedy` is empty when there is nothing to do."""
 
     check: str
@@ -21,16 +21,16 @@ class Finding(Struct, frozen=True, kw_only=True):
         return asdict(self)
 
 
-def ok(check: str, detail: str) -> Finding:
+def ok(check: str, detail: str) -> CheckResult:
     """All is well."""
-    return Finding(check=check, state="ok", detail=detail)
+    return CheckResult(check=check, state="ok", detail=detail)
 
 
-def warn(check: str, detail: str, remedy: str) -> Finding:
+def warn(check: str, detail: str, remedy: str) -> CheckResult:
     """It works, but less well or less safely than it could."""
-    return Finding(check=check, state="warn", detail=detail, remedy=remedy)
+    return CheckResult(check=check, state="warn", detail=detail, remedy=remedy)
 
 
-def fail(check: str, detail: str, remedy: str) -> Finding:
+def fail(check: str, detail: str, remedy: str) -> CheckResult:
     """It does not work."""
-    return Finding(check=check, state="fail", detail=detail, remedy=remedy)
+    return CheckResult(check=check, state="fail", detail=detail, remedy=remedy)

@@ -150,9 +150,9 @@ def _wished(server: "Server", path: str, wish: dict[str, Any]) -> dict[str, Any]
 
 
 def _awaited(server: "Server", made: dict[str, Any]) -> dict[str, Any]:
-    """The export when it is done. Raises ExportFailed."""
+    """The export when it is done. Raises DownloadFailed."""
     from scrapeyard.cli.common.progress import share_bar
-    from scrapeyard.cli.jobs.transfers import ExportFailed
+    from scrapeyard.cli.jobs.transfers import DownloadFailed
 
     with share_bar(f"making {made['type']} {made['format']}") as show:
         while made["state"] not in ("done", "failed"):
@@ -160,7 +160,7 @@ def _awaited(server: "Server", made: dict[str, Any]) -> dict[str, Any]:
             time.sleep(_LOOK_SECONDS)
             made = server.get(f"/api/exports/{made['id']}")
     if made["state"] == "failed":
-        raise ExportFailed(f"the export failed: {made['error']}")
+        raise DownloadFailed(f"the export failed: {made['error']}")
     return made
 
 

@@ -20,7 +20,7 @@ PAUSE_SECONDS = 1.0
 _PIECE = 256 * 1024
 
 
-class ExportFailed(ScrapeyardError):
+class DownloadFailed(ScrapeyardError):
     """A file could not be made of a job, or did not arrive as it was made. The message tells why."""
 
     code = "export_failed"
@@ -75,7 +75,7 @@ def open_list(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
 def fetch_into(
     server: Server, export: Mapping[str, Any], stream: BinaryIO, *, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Download a finished export. Raises ServerUnreachable after some attempts, ExportFailed when it is not what the
+    """Download a finished export. Raises ServerUnreachable after some attempts, DownloadFailed when it is not what the
     server says it made."""
     digest, had = hashlib.sha256(), 0
     with byte_bar(f"fetching {export['filename']}", export["bytes"]) as advance:
@@ -119,6 +119,6 @@ def _kept(piece: bytes, stream: BinaryIO, digest: "hashlib._Hash", advance: Adva
 
 def _check(export: Mapping[str, Any], digest: str) -> None:
     if digest != export["sha256"]:
-        raise ExportFailed(
+        raise DownloadFailed(
             f"what came is not what was made: its SHA-256 is {digest}, not {export['sha256']}; try again"
         )

@@ -22,7 +22,7 @@ from scrapeyard.gateway.jobs.create import Upload
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs.admission import DEFAULT as LANE
 from scrapeyard.inputs.lists import MAX_LIST
-from scrapeyard.inputs.spool import Summary
+from scrapeyard.inputs.spool import ListSummary
 from scrapeyard.model import Scraper, new_id
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, Item, ItemStatus, Job, JobStatus
@@ -46,7 +46,7 @@ class LocalJobs:
         """A scraper by name. Raises as a catalogue's `resolve`."""
         return await self._desk.creation.find(wanted)
 
-    async def start(self, table: dict[str, Any], stream: BinaryIO) -> tuple[Job, Summary | None]:
+    async def start(self, table: dict[str, Any], stream: BinaryIO) -> tuple[Job, ListSummary | None]:
         """Make a job of a list, with what the API would be told. Raises BadRequest, ScraperNotFound, ScraperInvalid."""
         options = _checked({**table, "lane": LANE})
         upload = Upload(chunks=_pieces(stream), digest=str, limit=MAX_LIST)

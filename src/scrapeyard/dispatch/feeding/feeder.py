@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from scrapeyard.dispatch.feeding.breaker import JobBreakers
 from scrapeyard.dispatch.feeding.budget import JobBudgets
-from scrapeyard.dispatch.feeding.pace import Pace, TokenBucket, batch_items
-from scrapeyard.dispatch.feeding.shares import Claim, FairShare, Lanes
+from scrapeyard.dispatch.feeding.pace import BatchPace, TokenBucket, batch_items
+from scrapeyard.dispatch.feeding.shares import Claim, FairShare, LaneWindows
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.model import Priority, new_id
 from scrapeyard.model.job import Batch, Job
@@ -36,7 +36,7 @@ class FeedStore(JobStore, BatchStore, ItemStore, WorkerStore, Protocol):
 class _Known(Struct):
     """What the leader learned of a job. All of it may be lost: a new leader learns it again."""
 
-    pace: Pace
+    pace: BatchPace
     bucket: TokenBucket
     seen_at: float
 
@@ -62,7 +62,7 @@ class Feeder:
         self._store = store
         self._queue = queue
         self._clock = clock
-        self._lanes = Lanes(settings, store, queue, clock)
+        self._lanes = LaneWindows(settings, store, queue, clock)
         self._breakers = JobBreakers(store, clock)
         self._budgets = JobBudgets(store, settings.budget.warn_share, clock)
         self._shares: dict[str, FairShare] = {}
@@ -95,7 +95,7 @@ class Feeder:
         known = self._known.get(job.id)
         if known is None:
             burst = 0 if job.started_at is not None else job.policy.burst
-            known = self._known[job.id] = _Known(pace=Pace(), bucket=TokenBucket(burst, now), seen_at=now)
+            known = self._known[job.id] = _Known(pace=BatchPace(), bucket=TokenBucket(burst, now), seen_at=now)
         known.seen_at = now
         known.pace.hear(job, self._settings.batch_items)
         return known

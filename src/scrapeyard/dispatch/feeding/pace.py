@@ -15,7 +15,7 @@ _BUILTIN = "builtin/"
 _MEMORY = 0.7
 
 
-class Pace:
+class BatchPace:
     """How much of a slot's time an item of one job takes, from what its counters gained since the last look.
 
     Time is summed over all attempts and divided by items that ended, so retries make items look slower: batches then
@@ -54,7 +54,7 @@ class Pace:
         return max(items * self.seconds, 0.001)
 
 
-def batch_items(job: Job, pace: Pace, *, pending: int, slots: int, batch_seconds: float) -> int:
+def batch_items(job: Job, pace: BatchPace, *, pending: int, slots: int, batch_seconds: float) -> int:
     """How many to cut, at least one, before what is allowed now is looked at.
 
     `pending` are the items still to be handed out, `slots` those that may take them.

@@ -102,7 +102,7 @@ MOST_TIMES = 4.0
 _MEMORY = 0.8
 
 
-class Lanes:
+class LaneWindows:
     """Slots by lane as heartbeats tell, and the room that is left in the queue.
 
     Batches that wait in the queue are counted, those that run are not: a slot that gets free takes one that waits, and

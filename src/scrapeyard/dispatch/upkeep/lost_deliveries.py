@@ -21,7 +21,7 @@ _LEAST = 500
 _MOST = 16_000
 
 
-class Published(Protocol):
+class QueuedWork(Protocol):
     """A run or a batch that was handed to the queue."""
 
     @property
@@ -34,7 +34,7 @@ class Published(Protocol):
     def queued_at(self) -> float: ...
 
 
-P = TypeVar("P", bound=Published)
+P = TypeVar("P", bound=QueuedWork)
 
 
 async def missing(queue: Queue, published: Sequence[P]) -> list[P]:
@@ -51,7 +51,7 @@ async def missing(queue: Queue, published: Sequence[P]) -> list[P]:
     return found
 
 
-class Page:
+class RowLimit:
     """How many rows are looked at in one round. A full page may hold only what still waits in one busy lane, so the
     next looks further, until the lost are seen."""
 
@@ -76,7 +76,7 @@ class LostDeliveries:
         self._store = store
         self._queue = queue
         self._clock = clock
-        self._page = Page()
+        self._page = RowLimit()
 
     async def work(self) -> None:
         """One round."""
@@ -113,7 +113,7 @@ class LostBatches:
         self._store = store
         self._queue = queue
         self._clock = clock
-        self._page = Page()
+        self._page = RowLimit()
 
     async def work(self) -> None:
         """One round."""

@@ -17,7 +17,7 @@ from scrapeyard.model import Run
 from scrapeyard.model.job import FINAL_JOB, Job, JobStatus
 from scrapeyard.model.webhook import Webhook, WebhookDelivery, delivery_id
 from scrapeyard.store.ports.jobs import JobEvent
-from scrapeyard.store.ports.webhooks import JobNewsItem, Mark
+from scrapeyard.store.ports.webhooks import EventCursor, JobNewsItem
 
 _WEBHOOK: Final = msgspec.json.Decoder(Webhook)
 _DATA: Final = msgspec.json.Decoder(dict[str, Any])
@@ -40,7 +40,7 @@ class Outbox:
     def __init__(self, give_up_seconds: float) -> None:
         self._give_up = give_up_seconds
 
-    def of_job(self, item: JobNewsItem, now: float) -> tuple[Mark, list[WebhookDelivery]]:
+    def of_job(self, item: JobNewsItem, now: float) -> tuple[EventCursor, list[WebhookDelivery]]:
         """What to write of a job's news, and how far that goes. The status is compared only when no event is left:
         the row may be older than its events."""
         webhook, mark = _webhook_of(item.job), item.mark
@@ -85,7 +85,7 @@ def _webhook_of(job: Job) -> Webhook:
         return Webhook(url="", events=())
 
 
-def _after_event(mark: Mark, event: JobEvent) -> tuple[Mark, str]:
+def _after_event(mark: EventCursor, event: JobEvent) -> tuple[EventCursor, str]:
     """The mark after an event, and what it is called; empty: nobody is told."""
     mark = replace(mark, events=event.number)
     data = _DATA.decode(event.data)
@@ -101,7 +101,7 @@ def _after_event(mark: Mark, event: JobEvent) -> tuple[Mark, str]:
     return replace(mark, status=status, finished_at=None), _status_name(mark.status, status)
 
 
-def _found(mark: Mark, job: Job) -> tuple[Mark, str]:
+def _found(mark: EventCursor, job: Job) -> tuple[EventCursor, str]:
     """The same for where a job stands."""
     status = job.status.value
     after = replace(mark, status=status, finished_at=job.finished_at)

@@ -27,7 +27,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True):
 _decoder = msgspec.msgpack.Decoder(_Stored)
 
 
-class Unreadable(ValueError):
+class UnreadablePage(ValueError):
     """These bytes are not a kept page, or not one that was written whole."""
 
 
@@ -46,20 +46,20 @@ def decode(data: bytes, max_bytes: int) -> CachedPage:
     start = len(FORMAT) + _CHECK_BYTES
     payload = memoryview(data)[start:]
     if data[: len(FORMAT)] != FORMAT or zlib.crc32(payload) != int.from_bytes(data[len(FORMAT) : start], "big"):
-        raise Unreadable("not a kept page, or cut short")
+        raise UnreadablePage("not a kept page, or cut short")
     try:
         stored = _decoder.decode(payload)
         return msgspec.structs.replace(stored.page, body=_unpack(stored, max_bytes))
     except (msgspec.MsgspecError, zstandard.ZstdError) as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadablePage(str(error)) from None
 
 
 def _unpack(stored: _Stored, max_bytes: int) -> bytes:
     if stored.body_bytes > max_bytes:
-        raise Unreadable(f"a body of {stored.body_bytes} bytes")
+        raise UnreadablePage(f"a body of {stored.body_bytes} bytes")
     if not stored.packed:
         return stored.body
     body: bytes = zstandard.ZstdDecompressor().decompress(stored.body, max_output_size=stored.body_bytes)
     if len(body) != stored.body_bytes:
-        raise Unreadable("a body of another length than was kept")
+        raise UnreadablePage("a body of another length than was kept")
     return body

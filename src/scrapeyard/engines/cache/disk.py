@@ -18,7 +18,7 @@ from typing import ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from scrapeyard.engines.cache.coding import Unreadable, decode, encode
+from scrapeyard.engines.cache.coding import UnreadablePage, decode, encode
 from scrapeyard.engines.cache.identity import url_digest
 from scrapeyard.engines.cache.port import CachedPage, PageKey, StoreStats
 from scrapeyard.errors import Unavailable
@@ -167,7 +167,7 @@ class DiskPages:
         except FileNotFoundError:
             self._remove((key.id,))
             return None
-        except Unreadable as error:
+        except UnreadablePage as error:
             log.warning("cache.unreadable", page=key.id, error=str(error))
             self._remove((key.id,))
             return None

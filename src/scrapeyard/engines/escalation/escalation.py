@@ -17,7 +17,7 @@ from scrapeyard.engines.escalation.planner import (
     SoftBlockHistory,
 )
 from scrapeyard.engines.escalation.port import Remembered, WayMemory
-from scrapeyard.engines.escalation.report import Report
+from scrapeyard.engines.escalation.report import RouteReport
 from scrapeyard.engines.escalation.solving import ChallengeSolver, SolveOrder
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Keep, Proxy, Route, RoutedFetch
 from scrapeyard.engines.solver.port import Clearance
@@ -57,7 +57,7 @@ class Escalation:
         self._site = site
         self._host = host
         self._began = time.monotonic()
-        self._report = Report(site, gear.doubts)
+        self._report = RouteReport(site, gear.doubts)
         self._failed: set[str] = set()
         """Ids of clearances that did not hold."""
 

@@ -32,7 +32,7 @@ class _Try(Struct, frozen=True, kw_only=True):
         return told | ({"vendor": self.block.vendor} if self.block.vendor else {})
 
 
-class Report:
+class RouteReport:
     """The tries of one fetch, in order."""
 
     def __init__(self, site: str, doubts: SoftBlockHistory) -> None:

@@ -7,9 +7,9 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, Ticket, Verdict
+from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, SiteVerdict, Ticket
 from scrapeyard.engines.politeness.state import Standing
-from scrapeyard.engines.politeness.verdicts import Report
+from scrapeyard.engines.politeness.verdicts import SiteReport
 
 MAX_SITES = 10_000
 
@@ -52,11 +52,11 @@ class MemoryGate:
             return replace(turn, refused="late", retry_after=wait)
         return replace(turn, wait=wait)
 
-    def leave(self, turn: Ticket, verdict: Verdict) -> None:
+    def leave(self, turn: Ticket, verdict: SiteVerdict) -> None:
         """In force at once."""
-        self.learn(turn.site, Report().add(turn, verdict), turn.limits)
+        self.learn(turn.site, SiteReport().add(turn, verdict), turn.limits)
 
-    def learn(self, site: str, report: Report, limits: SiteLimits) -> None:
+    def learn(self, site: str, report: SiteReport, limits: SiteLimits) -> None:
         """Several verdicts at once."""
         self._standing(site).learn(report, limits, self._clock())
 

@@ -42,7 +42,7 @@ class SiteLimits(Struct, frozen=True, kw_only=True):
         return not (self.rate or self.concurrency or self.crawl_rate)
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class SiteVerdict(Struct, frozen=True, kw_only=True):
     """How a request went, as far as the site is concerned."""
 
     answer: Answer
@@ -61,7 +61,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return self.failed or self.answer == "failed"
 
 
-UNUSED = Verdict(answer="unknown", sent=False)
+UNUSED = SiteVerdict(answer="unknown", sent=False)
 
 
 class Ticket(Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class SiteGate(Protocol):
     async def again(self, turn: Ticket, within: float) -> Ticket:
         """The same place as it stands now: what is left to wait, or that it is refused after all (and given up)."""
 
-    def leave(self, turn: Ticket, verdict: Verdict) -> None:
+    def leave(self, turn: Ticket, verdict: SiteVerdict) -> None:
         """Give the turn back and tell how it went. Never blocks, so that it may stand in a `finally`."""
 
     async def states(self, sites: Sequence[str]) -> Mapping[str, SiteState]:

@@ -13,12 +13,12 @@ from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.politeness import verdicts
 from scrapeyard.engines.politeness.policies import SitePolicies
-from scrapeyard.engines.politeness.port import UNUSED, SiteGate, Ticket, Verdict
+from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteVerdict, Ticket
 from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
-_UNKNOWN = Verdict(answer="unknown")
+_UNKNOWN = SiteVerdict(answer="unknown")
 _ALMOST = 0.002
 """Seconds too few to wait for: an event loop is no more exact."""
 _SLEEP_THROUGH = 1.0

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 from scrapeyard.engines.politeness.port import MAX_CLOSED_SECONDS, SiteLimits, SiteState
-from scrapeyard.engines.politeness.verdicts import WINDOW, Report
+from scrapeyard.engines.politeness.verdicts import WINDOW, SiteReport
 
 ENOUGH = WINDOW // 2
 """Requests before the breaker's ratio, and latencies before their rise, mean anything."""
@@ -131,7 +131,7 @@ class Standing:
         if self.probe == ticket:
             self.probe = ""
 
-    def learn(self, report: Report, limits: SiteLimits, now: float) -> None:
+    def learn(self, report: SiteReport, limits: SiteLimits, now: float) -> None:
         """What happened since the last report."""
         self.advance(now)
         for ticket in report.left:
@@ -187,7 +187,7 @@ class Standing:
         self.count = self.count * math.exp(-max(0.0, now - self.counted_at) / _COUNT_SECONDS) + requests
         self.counted_at = now
 
-    def _time(self, report: Report) -> None:
+    def _time(self, report: SiteReport) -> None:
         if not report.timed:
             return
         mean = report.latency / report.timed
@@ -200,7 +200,7 @@ class Standing:
             self.usual += (0.1 if mean < self.usual else 0.002) * (mean - self.usual)
         self.timed += report.timed
 
-    def _adapt(self, report: Report, limits: SiteLimits, now: float) -> None:
+    def _adapt(self, report: SiteReport, limits: SiteLimits, now: float) -> None:
         is_slow = self.timed >= ENOUGH and self.latency > max(_SLOW_LATENCY, 4 * self.usual)
         if report.throttled:
             self._slow_down(limits, now)
@@ -235,7 +235,7 @@ class Standing:
         if self.slow >= (self.rate or self.was):
             self.slow = self.was = 0.0
 
-    def _break(self, report: Report, limits: SiteLimits, now: float) -> None:
+    def _break(self, report: SiteReport, limits: SiteLimits, now: float) -> None:
         if self.is_down:
             self._judge_probe(report, limits, now)
             return
@@ -245,7 +245,7 @@ class Standing:
         if self.row >= limits.breaker_failures or (len(self.window) >= ENOUGH and share >= limits.breaker_ratio):
             self.is_down, self.down_until, self.probe = True, now + limits.breaker_seconds, ""
 
-    def _judge_probe(self, report: Report, limits: SiteLimits, now: float) -> None:
+    def _judge_probe(self, report: SiteReport, limits: SiteLimits, now: float) -> None:
         if not report.probe:
             return
         self.probe = ""

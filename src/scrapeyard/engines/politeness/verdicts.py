@@ -8,7 +8,7 @@ from typing import Self
 
 from msgspec import Struct, field
 
-from scrapeyard.engines.politeness.port import MAX_CLOSED_SECONDS, Ticket, Verdict
+from scrapeyard.engines.politeness.port import MAX_CLOSED_SECONDS, SiteVerdict, Ticket
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -34,24 +34,24 @@ _OUR_OWN = frozenset({"waiting for a free connection", "resolving its name"})
 """What the client was at when time ran out, before the site had any part in it."""
 
 
-def of_response(response: FetchResponse) -> Verdict:
+def of_response(response: FetchResponse) -> SiteVerdict:
     """An answer. The time that a solver took says nothing of the site."""
     latency = None if "solver" in response.way else response.elapsed_ms / 1000
     wait = retry_after(_header(response)) if response.status in _THROTTLES else 0.0
     return _of_status(response.status, wait, latency)
 
 
-def of_failure(request: FetchRequest, failure: FetchFailed) -> Verdict:
+def of_failure(request: FetchRequest, failure: FetchFailed) -> SiteVerdict:
     """No answer that could be given to the script."""
     if failure.reason is ExitReason.FETCH_RATE_LIMITED:
-        return Verdict(answer="throttled", retry_after=_bounded(failure.details.get("retry_after")))
+        return SiteVerdict(answer="throttled", retry_after=_bounded(failure.details.get("retry_after")))
     if failure.reason is ExitReason.FETCH_STATUS and failure.site_status is not None:
         return _of_status(failure.site_status, _bounded(failure.details.get("retry_after")), None)
     if failure.reason in _ANSWERS:
-        return Verdict(answer="ok")
+        return SiteVerdict(answer="ok")
     if failure.reason not in _FAILURES or _was_our_own(request, failure):
-        return Verdict(answer="unknown")
-    return Verdict(answer="failed")
+        return SiteVerdict(answer="unknown")
+    return SiteVerdict(answer="failed")
 
 
 def retry_after(text: str, now: float | None = None) -> float:
@@ -65,12 +65,12 @@ def retry_after(text: str, now: float | None = None) -> float:
     return _bounded(when - (time.time() if now is None else now))
 
 
-def _of_status(status: int, wait: float, latency: float | None) -> Verdict:
+def _of_status(status: int, wait: float, latency: float | None) -> SiteVerdict:
     if status == 429:
-        return Verdict(answer="throttled", retry_after=wait, latency=latency)
+        return SiteVerdict(answer="throttled", retry_after=wait, latency=latency)
     if status == 503:
-        return Verdict(answer="throttled", retry_after=wait, failed=True)
-    return Verdict(answer="failed") if status >= 500 else Verdict(answer="ok", latency=latency)
+        return SiteVerdict(answer="throttled", retry_after=wait, failed=True)
+    return SiteVerdict(answer="failed") if status >= 500 else SiteVerdict(answer="ok", latency=latency)
 
 
 def _was_our_own(request: FetchRequest, failure: FetchFailed) -> bool:
@@ -94,7 +94,7 @@ WINDOW = 40
 """Requests that the breaker's ratio is of."""
 
 
-class Report(Struct):
+class SiteReport(Struct):
     """Adds up verdicts in the order in which they come."""
 
     requests: int = 0
@@ -117,7 +117,7 @@ class Report(Struct):
     probe: str = ""
     """How the probe went, if it was among them: ok, failed or unknown."""
 
-    def add(self, turn: Ticket, verdict: Verdict) -> Self:
+    def add(self, turn: Ticket, verdict: SiteVerdict) -> Self:
         """One request that is over, or never went."""
         self.requests += verdict.sent
         self._add_answer(verdict)
@@ -138,7 +138,7 @@ class Report(Struct):
         """Whether others should know at once."""
         return bool(self.left or self.probe or self.throttled)
 
-    def _add_answer(self, verdict: Verdict) -> None:
+    def _add_answer(self, verdict: SiteVerdict) -> None:
         if verdict.answer == "unknown":
             return
         failed = verdict.is_failure

@@ -18,7 +18,7 @@ from scrapeyard.settings import ProxyPool
 _OTHER = re.compile(r"[^a-z0-9]")
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class ExitPlace(Struct, frozen=True, kw_only=True):
     """Parts are lower case and hold nothing but letters and digits, so that none can say more than a place."""
 
     country: str = ""
@@ -26,7 +26,7 @@ class Place(Struct, frozen=True, kw_only=True):
     city: str = ""
 
     @classmethod
-    def of(cls, country: str = "", state: str = "", city: str = "") -> "Place":
+    def of(cls, country: str = "", state: str = "", city: str = "") -> "ExitPlace":
         """From what a policy writes: `US`, `NY`, `New York`."""
         return cls(country=_plain(country), state=_plain(state), city=_plain(city))
 
@@ -48,7 +48,7 @@ class _Record(Struct):
     until: float = 0.0
 
 
-class Health:
+class ExitHealth:
     """Exits by name. One that never failed, or has done well since, is not kept."""
 
     def __init__(self, cooldown_seconds: float, clock: Callable[[], float]) -> None:
@@ -104,7 +104,7 @@ def endpoint(pool: ProxyPool) -> tuple[str, int]:
     return read_endpoint(pool.host or ENDPOINT)
 
 
-def brightdata_address(pool: ProxyPool, place: Place, session: str) -> ProxyAddress:
+def brightdata_address(pool: ProxyPool, place: ExitPlace, session: str) -> ProxyAddress:
     """The exit of a session at a place that `served` has passed."""
     host, port = endpoint(pool)
     asked = {"country": place.country, "state": place.state, "city": place.city, "session": session}
@@ -118,14 +118,14 @@ def brightdata_address(pool: ProxyPool, place: Place, session: str) -> ProxyAddr
     )
 
 
-def served(pool: ProxyPool, asked: Place) -> tuple[Place, str]:
+def served(pool: ProxyPool, asked: ExitPlace) -> tuple[ExitPlace, str]:
     """What of a place the zone can serve, and why not the rest; empty: it serves all of it."""
     country = asked.country or pool.country.lower()
     if pool.proxy_class == "datacenter" and (asked.state or asked.city):
-        return Place(country=country), "datacenter zones know countries alone"
+        return ExitPlace(country=country), "datacenter zones know countries alone"
     if not country and (asked.state or asked.city):
-        return Place(), "a state or city needs a country"
-    return Place(country=country, state=asked.state, city=asked.city), ""
+        return ExitPlace(), "a state or city needs a country"
+    return ExitPlace(country=country, state=asked.state, city=asked.city), ""
 
 
 _MOST_RENEWALS = 1000
@@ -134,29 +134,29 @@ _MOST_RENEWALS = 1000
 class Exits(Protocol):
     """The exits of one pool. Names are `pool/exit`, without anything secret."""
 
-    health: Health
+    health: ExitHealth
 
     @property
     def size(self) -> int:
         """How many there are to choose from."""
 
-    def choose(self, key: str, place: Place) -> Proxy:
+    def choose(self, key: str, place: ExitPlace) -> Proxy:
         """The next one, or that of the key. Never none: when all rest, the one whose rest ends first."""
 
-    def served(self, asked: Place) -> tuple[Place, str]:
+    def served(self, asked: ExitPlace) -> tuple[ExitPlace, str]:
         """What of a place the pool can serve, and why not the rest; empty: it serves all of it."""
 
 
 def exits_of(pool: ProxyPool, clock: Callable[[], float]) -> Exits:
     """The exits of a pool, by its kind."""
-    health = Health(pool.cooldown_seconds, clock)
+    health = ExitHealth(pool.cooldown_seconds, clock)
     return ListExits(pool, health) if pool.kind == "list" else VendorExits(pool, health)
 
 
 class ListExits:
     """Proxies that the operator listed, each an exit."""
 
-    def __init__(self, pool: ProxyPool, health: Health) -> None:
+    def __init__(self, pool: ProxyPool, health: ExitHealth) -> None:
         self.health = health
         self._country = pool.country.lower()
         self._proxies = tuple(_listed(pool))
@@ -169,14 +169,14 @@ class ListExits:
         """As many as are listed."""
         return len(self._proxies)
 
-    def choose(self, key: str, place: Place) -> Proxy:  # noqa: ARG002 - a listed proxy is where it is
+    def choose(self, key: str, place: ExitPlace) -> Proxy:  # noqa: ARG002 - a listed proxy is where it is
         """In turn, or by a ring of hashes: an exit that goes leaves the keys of the others where they are."""
         for index in self._by_key(key) if key else self._in_turn():
             if not self.health.rests(self._proxies[index].name):
                 return self._proxies[index]
         return min(self._proxies, key=lambda proxy: self.health.rests_until(proxy.name))
 
-    def served(self, asked: Place) -> tuple[Place, str]:
+    def served(self, asked: ExitPlace) -> tuple[ExitPlace, str]:
         """A list is in one country, if the operator says which."""
         wanted = asked.country and asked.country != self._country
         return asked, "a list of proxies is where it is" if wanted or asked.state or asked.city else ""
@@ -198,7 +198,7 @@ class VendorExits:
     Without a key a fixed number of sessions take turns; their names differ between processes.
     """
 
-    def __init__(self, pool: ProxyPool, health: Health) -> None:
+    def __init__(self, pool: ProxyPool, health: ExitHealth) -> None:
         self.health = health
         self._pool = pool
         self._own = secrets.token_hex(4)
@@ -209,7 +209,7 @@ class VendorExits:
         """Sessions that take turns."""
         return self._pool.exits
 
-    def choose(self, key: str, place: Place) -> Proxy:
+    def choose(self, key: str, place: ExitPlace) -> Proxy:
         """The session of a key is a hash of it: the vendor is not told what sites or sessions are called."""
         wished = key or f"{self._own}/{next(self._turns)}"
         for renewal in range(_MOST_RENEWALS):
@@ -218,7 +218,7 @@ class VendorExits:
                 break
         return _proxy(self._pool, session, brightdata_address(self._pool, place, session).url)
 
-    def served(self, asked: Place) -> tuple[Place, str]:
+    def served(self, asked: ExitPlace) -> tuple[ExitPlace, str]:
         """As the vendor's zone."""
         return served(self._pool, asked)
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from scrapeyard.engines.port import Proxy
-from scrapeyard.engines.proxies.pool import Exits, Place, exits_of
+from scrapeyard.engines.proxies.pool import ExitPlace, Exits, exits_of
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import ProxyPool
@@ -47,7 +47,7 @@ class ProxyPools:
             known = ", ".join(self._pools) or "none"
             message = f"there is no proxy pool {pool_name[:40]!r}; known are: {known}; GET /api/proxies lists them"
             raise FetchFailed(ExitReason.FETCH_PROXY, message)
-        place, why = exits.served(Place.of(country, state, city))
+        place, why = exits.served(ExitPlace.of(country, state, city))
         if why and pool_name not in self._warned:
             self._warned.add(pool_name)
             log.warning("proxies.place_ignored", pool=pool_name, country=country, state=state, city=city, why=why)

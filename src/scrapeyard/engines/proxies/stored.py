@@ -21,7 +21,7 @@ MAX_NAMES = 50
 _COST = ("datacenter", "residential", "unlocker")
 
 
-class Secrets(Struct, frozen=True, kw_only=True):
+class PoolSecrets(Struct, frozen=True, kw_only=True):
     """What of a pool is never shown."""
 
     password: str = ""
@@ -166,9 +166,11 @@ def read_pool(kept: KeptPool) -> ProxyPool:
     return ProxyPool.model_validate(json.loads(kept.definition))
 
 
-def secrets_of(pool: ProxyPool) -> Secrets:
+def secrets_of(pool: ProxyPool) -> PoolSecrets:
     """In clear."""
-    return Secrets(password=pool.password.get_secret_value(), urls=tuple(url.get_secret_value() for url in pool.urls))
+    return PoolSecrets(
+        password=pool.password.get_secret_value(), urls=tuple(url.get_secret_value() for url in pool.urls)
+    )
 
 
 def _readable(kept: Iterable[KeptPool]) -> Iterable[ProxyPool]:

@@ -23,7 +23,7 @@ _FORBIDS = frozenset({"disallow", "dissallow", "dissalow", "disalow", "diasllow"
 _FEW_SECONDS = 0.01
 
 
-class Line(Struct, frozen=True):
+class RobotsLine(Struct, frozen=True):
     """One line; `field` is lower-case, and the whole of it where there is no colon."""
 
     field: str
@@ -64,9 +64,9 @@ class RobotsRules:
             rates.append(asked.requests / asked.seconds)
         return min(rates, default=0.0)
 
-    def _own_group(self) -> list[Line]:
+    def _own_group(self) -> list[RobotsLine]:
         """The lines of the groups that speak to this name, or else of those that speak to everyone."""
-        groups: dict[str, list[Line]] = {}
+        groups: dict[str, list[RobotsLine]] = {}
         names: list[str] = []
         naming = False
         for line in self._lines:
@@ -80,7 +80,7 @@ class RobotsRules:
         return groups.get(self._agent.lower()) or groups.get("*", [])
 
 
-def tidy(content: bytes) -> Iterator[Line]:
+def tidy(content: bytes) -> Iterator[RobotsLine]:
     """The lines that are not empty, without comments, and names without what follows them."""
     text = content[:MAX_BYTES].decode("utf-8-sig", "replace")
     for raw in text.splitlines():
@@ -91,7 +91,7 @@ def tidy(content: bytes) -> Iterator[Line]:
             value = value.split(maxsplit=1)[0] if value else ""
             line = f"User-agent: {value}"
         if line:
-            yield Line(field, value, line)
+            yield RobotsLine(field, value, line)
 
 
 FRESH_SECONDS = 86_400.0

@@ -24,8 +24,8 @@ from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy
 from scrapeyard.engines.solver.port import Clearance, Solved, SolverAway
 from scrapeyard.engines.solver.wire import (
-    Answer,
     Solution,
+    SolverAnswer,
     cleared_cookies,
     failure,
     header_pairs,
@@ -200,11 +200,11 @@ class FlareSolverr:
             raise failure(answer.message or "it gave no solution", target.host)
         return answer.solution
 
-    async def _say_small(self, words: dict[str, Any]) -> Answer:
+    async def _say_small(self, words: dict[str, Any]) -> SolverAnswer:
         async with asyncio.timeout(_SMALL_SECONDS):
             return await self._say(words, "its session")
 
-    async def _say(self, words: dict[str, Any], host: str) -> Answer:
+    async def _say(self, words: dict[str, Any], host: str) -> SolverAnswer:
         door = parse_target(self._door)
         headers = {"content-type": "application/json", "accept": "application/json"}
         try:

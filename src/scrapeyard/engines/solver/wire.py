@@ -29,7 +29,7 @@ _NET_REASONS = (
 )
 
 
-class Cookie(Struct, frozen=True, kw_only=True):
+class SolverCookie(Struct, frozen=True, kw_only=True):
     """As its browser driver spells it: `expiry` by Selenium, `expires` by others, -1 or none for the session."""
 
     name: str
@@ -46,11 +46,11 @@ class Solution(Struct, frozen=True, kw_only=True):
     status: int = 200
     headers: dict[str, Any] | list[Any] | None = None
     response: str | None = None
-    cookies: list[Cookie] = field(default_factory=list)
+    cookies: list[SolverCookie] = field(default_factory=list)
     user_agent: str = field(default="", name="userAgent")
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class SolverAnswer(Struct, frozen=True, kw_only=True):
     """Every answer has this shape, also those with status 500."""
 
     status: str
@@ -61,10 +61,10 @@ class Answer(Struct, frozen=True, kw_only=True):
     version: str = ""
 
 
-_decoder = msgspec.json.Decoder(Answer, strict=False)
+_decoder = msgspec.json.Decoder(SolverAnswer, strict=False)
 
 
-def read_answer(data: bytes) -> Answer | None:
+def read_answer(data: bytes) -> SolverAnswer | None:
     """None: that is not FlareSolverr speaking."""
     try:
         return _decoder.decode(data)
@@ -124,6 +124,6 @@ def _reason(message: str) -> ExitReason:
     return ExitReason.FETCH_BLOCKED if "has blocked this request" in lower else ExitReason.FETCH_CAPTCHA
 
 
-def _ends(cookie: Cookie) -> float | None:
+def _ends(cookie: SolverCookie) -> float | None:
     ends = cookie.expiry if cookie.expiry is not None else cookie.expires
     return ends if ends is not None and ends > 0 else None

@@ -15,7 +15,7 @@ from scrapeyard.gateway.jobs.calls import AppendCall, ChangeCall, RedriveCall, S
 from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier, Upload, shape_of
 from scrapeyard.gateway.jobs.policies import policy_over
 from scrapeyard.inputs.importer import ItemImporter
-from scrapeyard.inputs.spool import Summary, read_spool
+from scrapeyard.inputs.spool import ListSummary, read_spool
 from scrapeyard.model import new_id
 from scrapeyard.model.job import Job, JobStatus, NewItem
 from scrapeyard.repository.port import Catalogue
@@ -34,7 +34,7 @@ class Appended(Struct, frozen=True, kw_only=True):
     added: int
     twice: int
     """Rows whose item the job has already."""
-    summary: Summary
+    summary: ListSummary
 
 
 class JobControl:
@@ -149,7 +149,7 @@ class JobControl:
         added = block = 0
         async with aclosing(read_spool(self._blobs.stream(keys.job_list(place)))) as found:
             async for some in found:
-                if isinstance(some, Summary):
+                if isinstance(some, ListSummary):
                     break
                 added += await self._add_block(job, some, block, source)
                 block += 1

@@ -27,17 +27,17 @@ from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.mapper import check_source
 from scrapeyard.inputs.source import (
     BadRows,
-    Choice,
     FollowSource,
     ListSource,
     Shape,
     SitemapSource,
     Source,
+    UrlChoice,
     UrlSource,
     as_table,
     first_status,
 )
-from scrapeyard.inputs.spool import Summary
+from scrapeyard.inputs.spool import ListSummary
 from scrapeyard.model import CancelJob, Priority, Scraper, new_id
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.queues import messages
@@ -109,7 +109,7 @@ class Created:
     """A job that was made."""
 
     job: Job
-    summary: Summary | None = None
+    summary: ListSummary | None = None
     """Of a list that came with the call; None: the source is not read yet."""
     replayed: bool = False
     """Whether an earlier call with the same key made it."""
@@ -204,13 +204,13 @@ class JobCreation:
             created_at=self._clock(),
         )
 
-    async def _written(self, job: Job, summary: Summary | None, key: Key | None) -> Created:
+    async def _written(self, job: Job, summary: ListSummary | None, key: Key | None) -> Created:
         held = await self._claimed(job, key)
         if held is not None and held != job.id:
             return await self._again(job, held)
         return await self._begun(job, summary)
 
-    async def _begun(self, job: Job, summary: Summary | None) -> Created:
+    async def _begun(self, job: Job, summary: ListSummary | None) -> Created:
         """The row, and the items of a short list at once; those of others are read by whoever reads jobs."""
         if not await self._store.create_job(job):
             return Created(job=await self._standing(job.id), replayed=True)
@@ -299,5 +299,5 @@ def _seconds(given: datetime | None) -> float | None:
         raise BadRequest(f"modified_since: a time that cannot be used: {error}") from None
 
 
-def _choice(include: list[str], exclude: list[str]) -> Choice:
-    return Choice(include=tuple(include), exclude=tuple(exclude))
+def _choice(include: list[str], exclude: list[str]) -> UrlChoice:
+    return UrlChoice(include=tuple(include), exclude=tuple(exclude))

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from scrapeyard.gateway.runs.documents import instant
-from scrapeyard.inputs.spool import Summary
+from scrapeyard.inputs.spool import ListSummary
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import Item, Job, JobStatus
 
@@ -22,7 +22,7 @@ FRESH_SECONDS = 60.0
 _GOING = frozenset({JobStatus.CREATING, JobStatus.RUNNING})
 
 
-class Pace(Struct, frozen=True, kw_only=True):
+class JobPace(Struct, frozen=True, kw_only=True):
     """How quickly a job goes."""
 
     items_per_second: float | None = None
@@ -44,17 +44,17 @@ class JobRates:
         self._looks: OrderedDict[str, tuple[_Look, _Look]] = OrderedDict()
         """By job: the look to compare with, and the newest."""
 
-    def pace(self, job: Job) -> Pace:
+    def pace(self, job: Job) -> JobPace:
         """How a job goes, which was read just now."""
         if job.status not in _GOING or job.started_at is None:
             self._looks.pop(job.id, None)
-            return Pace()
+            return JobPace()
         now, done = self._clock(), job.counts.success + job.counts.error
         base = self._base(job.id, _Look(now, done)) or _Look(job.started_at, 0)
         rate = max(0.0, (done - base.done) / max(now - base.at, 0.001))
         left = job.counts.total - job.counts.done
         known = rate > 0 and not job.reading
-        return Pace(items_per_second=round(rate, 3), eta_seconds=round(left / rate, 1) if known else None)
+        return JobPace(items_per_second=round(rate, 3), eta_seconds=round(left / rate, 1) if known else None)
 
     def _base(self, job_id: str, newest: _Look) -> _Look | None:
         """What the newest look is compared with; None: nothing that is fresh and old enough."""
@@ -74,7 +74,7 @@ class JobRates:
 _NULL = Raw(b"null")
 
 
-def job_document(job: Job, pace: Pace) -> dict[str, Any]:
+def job_document(job: Job, pace: JobPace) -> dict[str, Any]:
     """A job, with how quickly it goes."""
     scraper_id, _, version = job.pinned.partition("@")
     return {
@@ -110,7 +110,7 @@ def job_document(job: Job, pace: Pace) -> dict[str, Any]:
     }
 
 
-def created_document(job: Job, pace: Pace, summary: Summary | None) -> dict[str, Any]:
+def created_document(job: Job, pace: JobPace, summary: ListSummary | None) -> dict[str, Any]:
     """A job just made; `rows` tells what became of the list that came with it."""
     rows = None
     if summary is not None:
@@ -118,7 +118,7 @@ def created_document(job: Job, pace: Pace, summary: Summary | None) -> dict[str,
     return {**job_document(job, pace), "rows": rows}
 
 
-def bad_rows(summary: Summary) -> list[dict[str, Any]]:
+def bad_rows(summary: ListSummary) -> list[dict[str, Any]]:
     """The first rows of a list that could not be used."""
     return [{"line": row.line, "reason": row.reason, "file": row.file} for row in summary.first]
 

@@ -15,7 +15,7 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import JobId
 from scrapeyard.gateway.http.patterns import JOB_ID
 from scrapeyard.gateway.http.problems import from_error
-from scrapeyard.gateway.jobs.streams import Told, as_message, as_sse
+from scrapeyard.gateway.jobs.streams import JobUpdate, as_message, as_sse
 from scrapeyard.gateway.runs.events import EventStreamResponse
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ def routes(gateway: "Gateway") -> APIRouter:
     return router
 
 
-async def _pieces(first: Told | None, rest: AsyncGenerator[Told | None]) -> AsyncIterator[bytes]:
+async def _pieces(first: JobUpdate | None, rest: AsyncGenerator[JobUpdate | None]) -> AsyncIterator[bytes]:
     async with aclosing(rest) as events:
         yield as_sse(first)
         async for told in events:
             yield as_sse(told)
 
 
-async def _converse(websocket: WebSocket, first: Told | None, rest: AsyncGenerator[Told | None]) -> None:
+async def _converse(websocket: WebSocket, first: JobUpdate | None, rest: AsyncGenerator[JobUpdate | None]) -> None:
     """Send until the job's end, or until the caller goes; what the caller says is not listened to."""
     tasks = [asyncio.create_task(_send(websocket, first, rest)), asyncio.create_task(_until_gone(websocket))]
     try:
@@ -96,7 +96,7 @@ async def _converse(websocket: WebSocket, first: Told | None, rest: AsyncGenerat
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _send(websocket: WebSocket, first: Told | None, rest: AsyncGenerator[Told | None]) -> None:
+async def _send(websocket: WebSocket, first: JobUpdate | None, rest: AsyncGenerator[JobUpdate | None]) -> None:
     ended = False
     async with aclosing(rest) as events:
         if first is not None:

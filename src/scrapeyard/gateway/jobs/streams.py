@@ -32,7 +32,7 @@ class WatchStore(JobStore, ItemStore, Protocol):
     """What is needed of the store."""
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class JobUpdate(Struct, frozen=True, kw_only=True):
     """One event for a watcher."""
 
     kind: str
@@ -42,7 +42,7 @@ class Told(Struct, frozen=True, kw_only=True):
     """By which a watcher that comes again says what it had; None: it is not told twice."""
 
 
-class Watch:
+class JobWatch:
     """One job as it was seen last, shared by its watchers."""
 
     def __init__(self, job: Job) -> None:
@@ -77,7 +77,7 @@ class JobStreams:
         self._clock = clock
         self._most = most
         self._count = 0
-        self._watches: dict[str, tuple[Watch, asyncio.Task[None], int]] = {}
+        self._watches: dict[str, tuple[JobWatch, asyncio.Task[None], int]] = {}
 
     def close(self) -> None:
         """Whoever watches is sent away, to come again elsewhere. May be called twice."""
@@ -86,7 +86,7 @@ class JobStreams:
             watch.ended = True
             watch.tell()
 
-    async def follow(self, job_id: str, after: int) -> AsyncGenerator[Told | None]:
+    async def follow(self, job_id: str, after: int) -> AsyncGenerator[JobUpdate | None]:
         """Events numbered higher than `after`, with `progress` in between, then one `end`; None: still here.
 
         Raises NotFound, or Refusal (429) when too many watch, before the first.
@@ -104,28 +104,28 @@ class JobStreams:
         finally:
             self._count -= 1
 
-    async def _told(self, watch: Watch, after: int) -> AsyncIterator[Told | None]:
+    async def _told(self, watch: JobWatch, after: int) -> AsyncIterator[JobUpdate | None]:
         shown: dict[str, Any] | None = None
         while True:
             ended = watch.ended
             while after < watch.tail and (page := await self._store.events(watch.job.id, after, PAGE)):
                 for event in page:
-                    yield Told(kind=event.kind, data=_data(event.data, event.at), number=event.number)
+                    yield JobUpdate(kind=event.kind, data=_data(event.data, event.at), number=event.number)
                     after = event.number
             if watch.progress and watch.progress != shown:
                 shown = watch.progress
-                yield Told(kind="progress", data=encode(shown))
+                yield JobUpdate(kind="progress", data=encode(shown))
             if ended:
                 if watch.job.status.is_final:
-                    yield Told(kind="end", data=encode({"id": watch.job.id, "status": watch.job.status}))
+                    yield JobUpdate(kind="end", data=encode({"id": watch.job.id, "status": watch.job.status}))
                 return
             if not await watch.news(KEEP_ALIVE_SECONDS):
                 yield None
 
     @asynccontextmanager
-    async def _watched(self, job: Job) -> AsyncIterator[Watch]:
+    async def _watched(self, job: Job) -> AsyncIterator[JobWatch]:
         if job.id not in self._watches:
-            watch = Watch(job)
+            watch = JobWatch(job)
             self._watches[job.id] = watch, asyncio.create_task(self._look(watch), name=f"watching {job.id}"), 0
         watch, task, watchers = self._watches[job.id]
         self._watches[job.id] = watch, task, watchers + 1
@@ -139,7 +139,7 @@ class JobStreams:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
-    async def _look(self, watch: Watch) -> None:
+    async def _look(self, watch: JobWatch) -> None:
         while not watch.ended:
             try:
                 await self._look_once(watch)
@@ -150,7 +150,7 @@ class JobStreams:
             watch.tell()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _look_once(self, watch: Watch) -> None:
+    async def _look_once(self, watch: JobWatch) -> None:
         """A final job is looked at twice: its last event is written a moment after its last state."""
         was_final = watch.job.status.is_final
         job = await self._store.job(watch.job.id)
@@ -176,7 +176,7 @@ class JobStreams:
         }
 
 
-def as_sse(told: Told | None) -> bytes:
+def as_sse(told: JobUpdate | None) -> bytes:
     """An event of an event stream; a comment keeps it alive."""
     if told is None:
         return b": still here\n\n"
@@ -184,7 +184,7 @@ def as_sse(told: Told | None) -> bytes:
     return b"%bevent: %b\ndata: %b\n\n" % (number, told.kind.encode(), told.data)
 
 
-def as_message(told: Told) -> str:
+def as_message(told: JobUpdate) -> str:
     """The same as a message of a WebSocket."""
     return encode({"id": told.number, "event": told.kind, "data": Raw(told.data)}).decode()
 

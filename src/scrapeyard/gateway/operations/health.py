@@ -19,7 +19,7 @@ FRESH_BLOBS_SECONDS = 10.0
 """Asking the blob store writes and removes an object."""
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class DependencyState(Struct, frozen=True, kw_only=True):
     """What was found of one dependency."""
 
     up: bool
@@ -36,30 +36,30 @@ class Health:
         self._store = store
         self._recorder = recorder
         self._lease_seconds = settings.worker.lease_seconds
-        self._checks: dict[str, tuple[Callable[[], Awaitable[Finding]], float]] = {
+        self._checks: dict[str, tuple[Callable[[], Awaitable[DependencyState]], float]] = {
             "queue": (lambda: _ping(queue.ping), FRESH_SECONDS),
             "store": (lambda: _ping(store.ping), FRESH_SECONDS),
             "blobs": (lambda: _ping(blobs.ping), FRESH_BLOBS_SECONDS),
             "workers": (self._workers, FRESH_SECONDS),
         }
-        self._found: dict[str, Finding] = {}
+        self._found: dict[str, DependencyState] = {}
         self._looked_at: dict[str, float] = {}
         self._locks = {name: asyncio.Lock() for name in self._checks}
 
-    async def look(self, *names: str) -> dict[str, Finding]:
+    async def look(self, *names: str) -> dict[str, DependencyState]:
         """Findings no older than each dependency's freshness; of all when none is named."""
         wanted = names or tuple(self._checks)
         findings = await asyncio.gather(*(self._look(name) for name in wanted))
         return dict(zip(wanted, findings, strict=True))
 
-    def overall(self, findings: dict[str, Finding]) -> str:
+    def overall(self, findings: dict[str, DependencyState]) -> str:
         """`down` when calls cannot be taken, `degraded` when they are but not all goes well."""
         if not (findings["queue"].up and findings["store"].up):
             return "down"
         well = all(finding.up for finding in findings.values()) and not self._recorder.away
         return "ok" if well else "degraded"
 
-    async def _look(self, name: str) -> Finding:
+    async def _look(self, name: str) -> DependencyState:
         check, fresh = self._checks[name]
         async with self._locks[name]:
             found = self._found.get(name)
@@ -68,27 +68,27 @@ class Health:
                 self._looked_at[name] = time.monotonic()
         return found
 
-    async def _workers(self) -> Finding:
+    async def _workers(self) -> DependencyState:
         at, now = time.monotonic(), time.time()
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 workers = await self._store.workers(now - self._lease_seconds)
         except (ScrapeyardError, TimeoutError) as error:
-            return Finding(up=False, at=at, detail=str(error) or "the store did not tell in time")
+            return DependencyState(up=False, at=at, detail=str(error) or "the store did not tell in time")
         if not workers:
-            return Finding(up=False, at=at, detail="no worker has been seen lately")
+            return DependencyState(up=False, at=at, detail="no worker has been seen lately")
         slots, busy = sum(worker.slots for worker in workers), sum(worker.busy for worker in workers)
         seen = max(worker.seen_at for worker in workers)
-        return Finding(
+        return DependencyState(
             up=True, at=at - max(0.0, now - seen), detail=f"{len(workers)} workers, {busy}/{slots} slots busy"
         )
 
 
-async def _ping(ping: Callable[[], Awaitable[float]]) -> Finding:
+async def _ping(ping: Callable[[], Awaitable[float]]) -> DependencyState:
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             latency = await ping()
     except (ScrapeyardError, TimeoutError) as error:
         words = str(error) or f"no answer within {PATIENCE_SECONDS:g} s"
-        return Finding(up=False, at=time.monotonic(), detail=words)
-    return Finding(up=True, at=time.monotonic(), latency_ms=round(latency, 3))
+        return DependencyState(up=False, at=time.monotonic(), detail=words)
+    return DependencyState(up=True, at=time.monotonic(), latency_ms=round(latency, 3))

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from scrapeyard import __version__
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.problems import Refusal
-from scrapeyard.gateway.operations.health import Finding
+from scrapeyard.gateway.operations.health import DependencyState
 from scrapeyard.gateway.operations.schemas import HealthDocument, LiveDocument, ReadyDocument
 from scrapeyard.gateway.runs import documents
 
@@ -70,7 +70,7 @@ def routes(gateway: "Gateway") -> APIRouter:
     return router
 
 
-def _document(finding: Finding) -> dict[str, Any]:
+def _document(finding: DependencyState) -> dict[str, Any]:
     return {
         "state": "ok" if finding.up else "away",
         "latency_ms": finding.latency_ms,

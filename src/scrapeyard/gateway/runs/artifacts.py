@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.errors import NotFound
-from scrapeyard.gateway.http.downloads import attachment, safe_type
+from scrapeyard.gateway.http.downloads import AnyResponse, attachment, safe_type
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import RunId
 from scrapeyard.gateway.runs import documents
@@ -22,12 +22,6 @@ _ANY = {
     "description": "The bytes, as an attachment.",
     "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
 }
-
-
-class AnyResponse(Response):
-    """Names the media type for the document."""
-
-    media_type = "*/*"
 
 
 def routes(gateway: "Gateway") -> APIRouter:

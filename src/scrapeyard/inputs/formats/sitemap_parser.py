@@ -89,10 +89,10 @@ class SitemapBroken(Exception):
     def __init__(self, reason: str, line: int = 0) -> None:
         super().__init__(reason)
         self.line = line
-        self.found: list[Entry] = []
+        self.found: list[SitemapEntry] = []
 
 
-class Entry(Struct, frozen=True):
+class SitemapEntry(Struct, frozen=True):
     """An address in a sitemap."""
 
     line: int
@@ -106,7 +106,7 @@ class Entry(Struct, frozen=True):
 class Entries(Struct, frozen=True):
     """Some of a file, in order."""
 
-    found: list[Entry]
+    found: list[SitemapEntry]
     bad: list[BadRow]
 
 
@@ -164,7 +164,7 @@ class _Plain:
 
     def _read(self, data: bytes) -> Entries:
         piece = self._parser.feed(data.decode("utf-8-sig", "replace"))
-        return Entries([Entry(line, url) for line, url in piece.rows], piece.bad)
+        return Entries([SitemapEntry(line, url) for line, url in piece.rows], piece.bad)
 
 
 class _Xml:
@@ -178,7 +178,7 @@ class _Xml:
         parser.EntityDeclHandler = _refuse_entities
         parser.ExternalEntityRefHandler = _refuse_entities
         self._ampersands = Ampersands() if mend else None
-        self._found: list[Entry] = []
+        self._found: list[SitemapEntry] = []
         self._fed = 0
         self._depth = 0
         self._record = ""
@@ -272,7 +272,7 @@ class _Xml:
             url = url if url.startswith("http") else ""
         if url:
             modified = next((moment(words[name]) for name in _DATES[record] if name in words), None)
-            self._found.append(Entry(self._parser.CurrentLineNumber, url, record == "sitemap", modified))
+            self._found.append(SitemapEntry(self._parser.CurrentLineNumber, url, record == "sitemap", modified))
         self._inside, self._words, self._field = 0, {}, ""
 
 

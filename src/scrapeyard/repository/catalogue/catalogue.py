@@ -14,7 +14,7 @@ from scrapeyard.repository.catalogue.entries import Stock
 from scrapeyard.repository.catalogue.fetching import Fetcher
 from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.repository.catalogue.quota import CacheQuota
-from scrapeyard.repository.catalogue.refresh import Pace, Watch
+from scrapeyard.repository.catalogue.refresh import RefreshPace, SourceWatch
 from scrapeyard.repository.catalogue.resolve import Index, split
 from scrapeyard.repository.catalogue.state import StateFile
 from scrapeyard.repository.catalogue.sync import Keeping, SourceSync
@@ -108,7 +108,7 @@ class SourcedCatalogue:
         self._builtins = dict(builtins)
         self._room = CacheQuota(int(self._upkeep.cache_mb * 1024 * 1024))
         self._shelves = [self._shelf(source, terms) for source in sources]
-        self._watches = [Watch(shelf, self._pace(shelf.source)) for shelf in self._shelves]
+        self._watches = [SourceWatch(shelf, self._pace(shelf.source)) for shelf in self._shelves]
         self._moved: Channels = {}
         self._stocks: list[Stock] = []
         self._index = Index(self._builtins, ())
@@ -188,10 +188,10 @@ class SourcedCatalogue:
         keeping = Keeping(versions=upkeep.versions, timeout_seconds=upkeep.timeout_seconds)
         return SourceSync(source, fetcher=fetcher, file=file, room=self._room, keeping=keeping, changed=self._rebuild)
 
-    def _pace(self, source: Source) -> Pace:
+    def _pace(self, source: Source) -> RefreshPace:
         if source.is_mutable:
-            return Pace(seconds=self._upkeep.refresh_seconds, longest=self._upkeep.refresh_seconds)
-        return Pace(seconds=self._upkeep.poll_seconds, longest=LONGEST_SECONDS, jitter=0.2)
+            return RefreshPace(seconds=self._upkeep.refresh_seconds, longest=self._upkeep.refresh_seconds)
+        return RefreshPace(seconds=self._upkeep.poll_seconds, longest=LONGEST_SECONDS, jitter=0.2)
 
     async def _first_looks(self) -> None:
         with contextlib.suppress(TimeoutError):

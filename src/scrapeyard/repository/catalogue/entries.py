@@ -13,7 +13,7 @@ Key = tuple[str, str, str]
 """Id, version and place: a folder may hold the same version twice."""
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class VersionEntry(Struct, frozen=True, kw_only=True):
     """One version: ready to run, or the reason why it is not."""
 
     release: Release
@@ -39,7 +39,7 @@ class Stock(Struct, frozen=True, kw_only=True):
     """What one shelf offers at one moment. What did not change since the last one is the same object."""
 
     source: str
-    families: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    families: Mapping[str, tuple[VersionEntry, ...]] = field(default_factory=dict)
     """By scraper id."""
     channels: Channels = field(default_factory=dict)
     left: Mapping[str, tuple[Scraper, ...]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Stock(Struct, frozen=True, kw_only=True):
     size: int = 0
     """Bytes of the copies together."""
 
-    def held(self) -> Iterator[Entry]:
+    def held(self) -> Iterator[VersionEntry]:
         """The entries that can run."""
         return (entry for entries in self.families.values() for entry in entries if entry.scraper)
 
@@ -59,13 +59,13 @@ def key_of(release: Release | Fault) -> Key:
     return release.id, release.version, release.place
 
 
-def faulty(fault: Fault) -> Entry:
+def faulty(fault: Fault) -> VersionEntry:
     """The entry of something that its source cannot offer."""
     release = Release(id=fault.id, version=fault.version, mark="", place=fault.place)
-    return Entry(release=release, problem=fault.problem)
+    return VersionEntry(release=release, problem=fault.problem)
 
 
-def listings_of(entry: Entry, source: str) -> tuple[Listing, ...]:
+def listings_of(entry: VersionEntry, source: str) -> tuple[Listing, ...]:
     """As a listing shows it: what answers first, then what stands beside it."""
     release = entry.release
 

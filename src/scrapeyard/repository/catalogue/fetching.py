@@ -11,7 +11,7 @@ from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Scraper
 from scrapeyard.repository.archive.copies import Cache, content_digest
 from scrapeyard.repository.archive.files import ChangedMeanwhile, scraper_files
-from scrapeyard.repository.catalogue.entries import Entry
+from scrapeyard.repository.catalogue.entries import VersionEntry
 from scrapeyard.repository.catalogue.loading import LoadTerms, load_files
 from scrapeyard.repository.sources.port import Release, Source
 
@@ -33,19 +33,19 @@ class Fetcher:
         self._terms = terms if source.needs_signatures else replace(terms, public_keys=())
         self._timeout = timeout_seconds
 
-    async def fetch(self, release: Release, known: str) -> Entry:
+    async def fetch(self, release: Release, known: str) -> VersionEntry:
         """The entry of a release, broken if its author must mend it. `known` is the digest that the version had; empty
         when it may have any. Raises NotNow or OtherContent."""
         try:
             return await self._land(release, known)
         except ScraperInvalid as error:
-            return Entry(release=release, problem=error.message)
+            return VersionEntry(release=release, problem=error.message)
         except (NotNow, OtherContent):
             raise
         except Exception as error:  # a source must not end the refresh of others, whatever it does
             raise NotNow(why(error, self._timeout)) from error
 
-    async def _land(self, release: Release, known: str) -> Entry:
+    async def _land(self, release: Release, known: str) -> VersionEntry:
         folder = await asyncio.to_thread(self._cache.make_scratch)
         try:
             async with asyncio.timeout(self._timeout):
@@ -54,7 +54,7 @@ class Fetcher:
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
-    def recall(self, release: Release, digest: str) -> Entry | None:
+    def recall(self, release: Release, digest: str) -> VersionEntry | None:
         """The entry of a copy from earlier; None when the copy is gone or damaged. Blocking. Raises OSError."""
         files = self._cache.files(digest)
         if files is None:
@@ -62,18 +62,18 @@ class Fetcher:
         try:
             scraper = load_files(files, self._cache, self._terms, release.place)
         except ScraperInvalid as error:
-            return Entry(release=release, problem=error.message)
+            return VersionEntry(release=release, problem=error.message)
         except ChangedMeanwhile:
             return None
-        return Entry(release=release, scraper=scraper, size=sum(file.size for file in files))
+        return VersionEntry(release=release, scraper=scraper, size=sum(file.size for file in files))
 
-    def _load(self, release: Release, path: Path, known: str) -> Entry:
+    def _load(self, release: Release, path: Path, known: str) -> VersionEntry:
         files = scraper_files(path, path.resolve(), release.place, self._cache.folder.resolve())
         if known or release.digest:
             _check_digest(release, content_digest(files), known)
         scraper = load_files(files, self._cache, self._terms, release.place)
         self._check_name(release, scraper)
-        return Entry(release=release, scraper=scraper, size=sum(file.size for file in files))
+        return VersionEntry(release=release, scraper=scraper, size=sum(file.size for file in files))
 
     def _check_name(self, release: Release, scraper: Scraper) -> None:
         """What is offered under one name must not come in under another."""

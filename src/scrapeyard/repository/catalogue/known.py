@@ -6,7 +6,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from scrapeyard.model import Scraper
-from scrapeyard.repository.catalogue.entries import Entry, Key, Stock, faulty, key_of
+from scrapeyard.repository.catalogue.entries import Key, Stock, VersionEntry, faulty, key_of
 from scrapeyard.repository.manifest.channels import Channels
 from scrapeyard.repository.sources.port import Offer, Release
 
@@ -25,12 +25,12 @@ class SourceVersions:
         """Grows whenever the stock has become another."""
         self.failures: dict[Key, str] = {}
         """What could not be fetched the last time, and why."""
-        self._families: dict[str, dict[Key, Entry]] = {}
+        self._families: dict[str, dict[Key, VersionEntry]] = {}
         self._channels: Channels = {}
         self._left: dict[Name, Scraper] = {}
         self._older: dict[str, frozenset[str]] = {}
         self._size = 0
-        self._shown: dict[str, tuple[Entry, ...]] = {}
+        self._shown: dict[str, tuple[VersionEntry, ...]] = {}
         self._shown_left: dict[str, tuple[Scraper, ...]] = {}
         self._touched: set[str] = set()
         self._counted = (0, 0)
@@ -87,7 +87,7 @@ class SourceVersions:
                 self._set(key, replace(entry, release=release, rank=rank))
         return todo
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: VersionEntry) -> None:
         """A version is here, or is known to be broken or without room."""
         key = key_of(entry.release)
         self.failures.pop(key, None)
@@ -99,7 +99,7 @@ class SourceVersions:
         self.failures[key] = reason
         before = self._get(key)
         if before is None or before.scraper is None:
-            self._set(key, Entry(release=release, problem=reason, waits=True, rank=rank))
+            self._set(key, VersionEntry(release=release, problem=reason, waits=True, rank=rank))
 
     def adopt(self, offer: Offer, chosen: Collection[Key]) -> None:
         """The offer is here as far as it could be had: take over the rest of it, let go of what is not in it."""
@@ -134,13 +134,13 @@ class SourceVersions:
             self._drop_left(name)
         return bool(lost)
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[VersionEntry]:
         return (entry for family in self._families.values() for entry in family.values())
 
-    def _get(self, key: Key) -> Entry | None:
+    def _get(self, key: Key) -> VersionEntry | None:
         return self._families.get(key[0], {}).get(key)
 
-    def _twin(self, release: Release) -> Entry | None:
+    def _twin(self, release: Release) -> VersionEntry | None:
         """The same content of the same version, which the source had in another place."""
         for entry in self._families.get(release.id, {}).values():
             if entry.scraper and (entry.release.version, entry.release.mark) == (release.version, release.mark):
@@ -156,7 +156,7 @@ class SourceVersions:
         family = self._families.get(scraper_id, {}).values()
         return next((entry.digest for entry in family if entry.scraper and entry.release.version == version), "")
 
-    def _set(self, key: Key, entry: Entry | None) -> None:
+    def _set(self, key: Key, entry: VersionEntry | None) -> None:
         before = self._get(key)
         if before == entry:
             return
@@ -209,7 +209,7 @@ class SourceVersions:
             self._channels = pointed
 
 
-def _must_fetch(entry: Entry, release: Release) -> bool:
+def _must_fetch(entry: VersionEntry, release: Release) -> bool:
     """Other content; or what was refused is offered in other words, as with a corrected digest."""
     return entry.release.mark != release.mark or (entry.scraper is None and entry.release != release)
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from scrapeyard.repository.catalogue.entries import Entry, Stock
+from scrapeyard.repository.catalogue.entries import Stock, VersionEntry
 from scrapeyard.repository.manifest.semver import is_prerelease, precedence
 from scrapeyard.repository.sources.port import Release
 
@@ -28,7 +28,7 @@ class CacheQuota:
             self._worst = max((entry.rank for stock in self._stocks for entry in stock.held()), default=0)
         return rank < self._worst
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: VersionEntry) -> None:
         """One more copy, until the next `assign`."""
         self._taken += entry.size
         if self._worst is not None:
@@ -45,7 +45,7 @@ class CacheQuota:
         self._taken, self._stocks = sum(inside.values()), fitted
         return fitted
 
-    def _choose(self, held: list[Entry]) -> dict[str, int]:
+    def _choose(self, held: list[VersionEntry]) -> dict[str, int]:
         """Digests and sizes of the best that fit together."""
         inside: dict[str, int] = {}
         left = self.limit
@@ -56,7 +56,7 @@ class CacheQuota:
         return inside
 
 
-def full(entry: Entry) -> Entry:
+def full(entry: VersionEntry) -> VersionEntry:
     """What stands for a version that has no room."""
     return replace(entry, scraper=None, problem=FULL, waits=True)
 
@@ -66,7 +66,7 @@ def _fitted(stock: Stock, inside: dict[str, int]) -> Stock:
     return replace(stock, families=families)
 
 
-def _shown(entries: tuple[Entry, ...], inside: dict[str, int]) -> tuple[Entry, ...]:
+def _shown(entries: tuple[VersionEntry, ...], inside: dict[str, int]) -> tuple[VersionEntry, ...]:
     if all(entry.scraper is None or entry.digest in inside for entry in entries):
         return entries
     return tuple(full(entry) if entry.scraper and entry.digest not in inside else entry for entry in entries)

@@ -64,7 +64,7 @@ class CoalescedRefresh:
             self._ended(task.exception())
 
 
-class Pace(Struct, frozen=True, kw_only=True):
+class RefreshPace(Struct, frozen=True, kw_only=True):
     """Seconds between looks; after failures twice as long each time, up to `longest`."""
 
     seconds: float
@@ -78,10 +78,10 @@ class Pace(Struct, frozen=True, kw_only=True):
         return base * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311  no secret hangs on it
 
 
-class Watch:
+class SourceWatch:
     """Refreshes a shelf until it is stopped. `began` is set when the first refresh is over."""
 
-    def __init__(self, shelf: SourceSync, pace: Pace) -> None:
+    def __init__(self, shelf: SourceSync, pace: RefreshPace) -> None:
         self.began = asyncio.Event()
         self._shelf = shelf
         self._pace = pace

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from scrapeyard.errors import BadRequest, ScraperNotFound
 from scrapeyard.model import SCRAPER_ID, Scraper
-from scrapeyard.repository.catalogue.entries import Entry, Stock
+from scrapeyard.repository.catalogue.entries import Stock, VersionEntry
 from scrapeyard.repository.catalogue.versions import ScraperVersions, VersionSet
 from scrapeyard.repository.manifest.channels import Channels, is_channel
 from scrapeyard.repository.manifest.semver import MAX_LENGTH, is_version, parse_range
@@ -111,5 +111,5 @@ def _owner(scraper_id: str, stocks: Sequence[Stock]) -> Stock:
     return next(here, having[0] if having else Stock(source=""))
 
 
-def _only_waits(entries: tuple[Entry, ...]) -> bool:
+def _only_waits(entries: tuple[VersionEntry, ...]) -> bool:
     return all(entry.waits for entry in entries)

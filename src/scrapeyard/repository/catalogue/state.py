@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
-from scrapeyard.repository.catalogue.entries import Entry, Stock, key_of
+from scrapeyard.repository.catalogue.entries import Stock, VersionEntry, key_of
 from scrapeyard.repository.manifest.channels import Channels
 from scrapeyard.repository.sources.port import Fault, Offer, Release
 from scrapeyard.telemetry.events import get_log
@@ -64,7 +64,7 @@ def offer_of(state: State) -> Offer:
     return Offer(mark=state.mark, releases=releases, faults=state.faults, channels=state.channels)
 
 
-def _kept(release: Release, entry: Entry | None) -> Kept:
+def _kept(release: Release, entry: VersionEntry | None) -> Kept:
     if entry is None:
         return Kept(release=release)
     return Kept(release=entry.release, digest=entry.digest, beside=entry.beside)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrapeyard.repository.catalogue.entries import Entry, Stock, key_of
+from scrapeyard.repository.catalogue.entries import Stock, VersionEntry, key_of
 from scrapeyard.repository.catalogue.fetching import Fetcher, NotNow, OtherContent, why
 from scrapeyard.repository.catalogue.known import MAX_LEFT, SourceVersions
 from scrapeyard.repository.catalogue.quota import CacheQuota, full, select
@@ -202,7 +202,7 @@ class SourceSync:
 
     async def _fetch(self, rank: int, release: Release, known: str) -> None:
         if not self._room.admits(release.size, rank):
-            self._holdings.put(full(Entry(release=release, rank=rank)))
+            self._holdings.put(full(VersionEntry(release=release, rank=rank)))
             return
         try:
             entry = await self._fetcher.fetch(release, known)
@@ -221,7 +221,7 @@ class SourceSync:
         else:
             self._put(replace(before, rank=rank, beside=problem))
 
-    def _put(self, entry: Entry) -> None:
+    def _put(self, entry: VersionEntry) -> None:
         self._holdings.put(entry)
         self._room.take(entry)
 
@@ -253,7 +253,7 @@ class SourceSync:
                 if entry.scraper is not None:
                     self._holdings.add_left(entry.scraper)
 
-    def _recall_batch(self, work: list[tuple[int, Kept]]) -> list[Entry]:
+    def _recall_batch(self, work: list[tuple[int, Kept]]) -> list[VersionEntry]:
         entries = []
         for rank, kept in work:
             try:

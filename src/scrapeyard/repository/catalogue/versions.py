@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Scraper
-from scrapeyard.repository.catalogue.entries import Entry, listings_of
+from scrapeyard.repository.catalogue.entries import VersionEntry, listings_of
 from scrapeyard.repository.manifest.channels import is_channel
 from scrapeyard.repository.manifest.semver import is_prerelease, is_version, parse_range, precedence
 from scrapeyard.repository.port import STABLE, Listing
@@ -20,7 +20,7 @@ class VersionSet(Struct, frozen=True, kw_only=True):
     """What a family is made of."""
 
     source: str = ""
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[VersionEntry, ...] = ()
     channels: Mapping[str, str] = field(default_factory=dict)
     left: tuple[Scraper, ...] = ()
     """Versions that no source offers any more: they answer to their exact name and to a channel, and are not listed."""

@@ -122,7 +122,7 @@ class Published(Struct, frozen=True, kw_only=True):
     """`published`; `moved` when only the channel was; `unchanged` when all of it was there already."""
 
 
-class Target(Protocol):
+class PublishTarget(Protocol):
     """Where scrapers are published to."""
 
     name: str
@@ -162,7 +162,7 @@ def pack_scraper(folder: Path, work: Path, ceiling: Limits, private: Ed25519Priv
     )
 
 
-async def publish(parcel: Parcel, target: Target, *, channel: str = "", dry_run: bool = False) -> Published:
+async def publish(parcel: Parcel, target: PublishTarget, *, channel: str = "", dry_run: bool = False) -> Published:
     """Put a parcel where it belongs, and point `channel` to it. With `dry_run`, only tell what would happen.
 
     Raises ScraperInvalid when that version is there with other content, naming both digests; SourceUnavailable.
@@ -211,7 +211,7 @@ def _entry(file: Path, ref: ScraperRef) -> Archived:
     )
 
 
-def _published(parcel: Parcel, target: Target, channel: str, change: Change) -> Published:
+def _published(parcel: Parcel, target: PublishTarget, channel: str, change: Change) -> Published:
     return Published(
         id=parcel.ref.id,
         version=parcel.ref.version,

@@ -16,7 +16,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 
 from scrapeyard.errors import BadRequest, SourceUnavailable
-from scrapeyard.repository.publish.publish import Target
+from scrapeyard.repository.publish.publish import PublishTarget
 from scrapeyard.repository.sources.indexed.document import FILE_NAME, MAX_BYTES
 from scrapeyard.repository.sources.indexed.objects import Absent, Objects
 from scrapeyard.repository.sources.indexed.plain import MAX_OBJECTS, has_plain
@@ -33,7 +33,7 @@ from scrapeyard.settings import SourceSettings
 _LOCK = ".index.lock"
 
 
-def open_target(text: str, settings: SourceSettings, timeout_seconds: float) -> Target:
+def open_target(text: str, settings: SourceSettings, timeout_seconds: float) -> PublishTarget:
     """A folder, `s3://bucket/prefix`, or a URL of http, https or file. Keys and region are those of `settings`; its
     token goes only to the server that `settings` names. Raises SettingsInvalid or BadRequest."""
     scheme = text.partition("://")[0] if "://" in text else ""

@@ -31,7 +31,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     """Equal when no file changed; empty when the folder must be read again at the next look."""
 
 
-class View(Struct, frozen=True, kw_only=True):
+class FolderView(Struct, frozen=True, kw_only=True):
     """One look at the whole tree."""
 
     seen: dict[Path, Seen]
@@ -55,7 +55,7 @@ class FolderSource:
         self.name = name or root.absolute().name or "folder"
         self._root = root
         self._avoid = avoid
-        self._view = View(seen={}, channels={}, faults=(), cut=False)
+        self._view = FolderView(seen={}, channels={}, faults=(), cut=False)
         self._homes: dict[tuple[str, str, str], Path] = {}
 
     async def look(self, mark: str) -> Offer | None:  # noqa: ARG002  a folder has no mark
@@ -86,7 +86,7 @@ class FolderSource:
     async def stop(self) -> None:
         """Nothing is held."""
 
-    def _look(self, known: View) -> View:
+    def _look(self, known: FolderView) -> FolderView:
         root, avoid = self._bounds()
         found = find_scrapers(self._root, avoid)
         seen = {folder: self._see(folder, (root, avoid), known.seen.get(folder)) for folder in found.folders}
@@ -94,7 +94,7 @@ class FolderSource:
             if any(folder.is_relative_to(lost) for lost in found.unreadable):
                 seen.setdefault(folder, before)
         channels, faults = self._channels(known.channels)
-        return View(seen=seen, channels=channels, faults=faults, cut=found.cut)
+        return FolderView(seen=seen, channels=channels, faults=faults, cut=found.cut)
 
     def _bounds(self) -> tuple[Path, Path | None]:
         """The folder without links, and our own data where it lies inside."""

@@ -44,9 +44,9 @@ def _make(source: BinaryIO, send: "protocol.Send") -> None:
             maker.add_lines(protocol.decode_lines(body))
         elif letter == protocol.ROWS:
             maker.add_rows(protocol.decode_rows(body))
-        send(protocol.TOLD, protocol.encode(protocol.Told(rows=maker.rows)))
+        send(protocol.TOLD, protocol.encode(protocol.ExportProgress(rows=maker.rows)))
     for rows, share in maker.finish():
-        send(protocol.TOLD, protocol.encode(protocol.Told(rows=rows, share=share)))
+        send(protocol.TOLD, protocol.encode(protocol.ExportProgress(rows=rows, share=share)))
     send(protocol.END, protocol.encode(maker.written))
 
 

@@ -10,12 +10,12 @@ from typing import Final
 from scrapeyard.errors import ExportFailed
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports import protocol
-from scrapeyard.results.exports.protocol import Told, Written
+from scrapeyard.results.exports.protocol import ExportProgress, Written
 
 _ENVIRONMENT: Final = frozenset({"PATH", "LANG", "LC_ALL", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "TMPDIR"})
 """What it needs of ours. Secrets are none of its business."""
 
-Tell = Callable[[Told], None]
+Tell = Callable[[ExportProgress], None]
 
 
 class FileProcess:

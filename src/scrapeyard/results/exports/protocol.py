@@ -34,7 +34,7 @@ class Line(Struct, frozen=True, array_like=True, gc=False):
     result: bytes
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class ExportProgress(Struct, frozen=True, kw_only=True):
     """How far the writing is."""
 
     rows: int = 0
@@ -77,5 +77,5 @@ encode: Final = msgspec.msgpack.Encoder().encode
 decode_lines: Final = msgspec.msgpack.Decoder(list[Line]).decode
 decode_rows: Final = msgspec.msgpack.Decoder(list[list[Any]]).decode
 decode_wish: Final = msgspec.msgpack.Decoder(ExportWish).decode
-decode_told: Final = msgspec.msgpack.Decoder(Told).decode
+decode_told: Final = msgspec.msgpack.Decoder(ExportProgress).decode
 decode_written: Final = msgspec.msgpack.Decoder(Written).decode

@@ -35,7 +35,7 @@ class Ready(_Numbered, tag="ready", tag_field="t"):
     version: int
 
 
-class Log(_Numbered, tag="log", tag_field="t"):
+class LogFrame(_Numbered, tag="log", tag_field="t"):
     """A line the script wrote."""
 
     stream: Literal["stdout", "stderr", "log"]
@@ -46,7 +46,7 @@ class Log(_Numbered, tag="log", tag_field="t"):
     cut: bool = False
 
 
-class Fetch(_Numbered, tag="fetch", tag_field="t"):
+class FetchFrame(_Numbered, tag="fetch", tag_field="t"):
     """The script wants a page; the raw part is the request's body."""
 
     n: Number
@@ -105,7 +105,7 @@ class Error(_Numbered, tag="error", tag_field="t"):
     spent: bool = False
 
 
-Frame = Ready | Log | Fetch | KeepArtifact | Record | Result | Error
+Frame = Ready | LogFrame | FetchFrame | KeepArtifact | Record | Result | Error
 
 _decoder: msgspec.json.Decoder[Frame] = msgspec.json.Decoder(Frame)
 
@@ -118,7 +118,7 @@ def parse(packed: bytes) -> Frame:
         raise wire.WireError(f"not one of our frames: {error}") from None
 
 
-def request_of(frame: Fetch, body: bytes) -> FetchRequest:
+def request_of(frame: FetchFrame, body: bytes) -> FetchRequest:
     """What the script asks for."""
     return FetchRequest(
         url=frame.url,

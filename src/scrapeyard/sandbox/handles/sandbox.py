@@ -16,7 +16,7 @@ from scrapeyard.model import Environment, ExitReason, Scraper
 from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
 from scrapeyard.sandbox.handles.series import ChildSeries
 from scrapeyard.sandbox.handles.session import Session
-from scrapeyard.sandbox.handles.watch import Watch
+from scrapeyard.sandbox.handles.watch import ChildWatch
 from scrapeyard.sandbox.handles.zygote import ENVIRONMENT, ZygoteHandle
 from scrapeyard.sandbox.inside import folders
 from scrapeyard.sandbox.inside.libraries import others_can_read_all, readable
@@ -50,7 +50,7 @@ class ForkSandbox:
         self._by_number: dict[int, ParentHandle] = {}
         self._numbers = itertools.count(1)
         self._folder: Path | None = None
-        self._watch = Watch()
+        self._watch = ChildWatch()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopped = False
 

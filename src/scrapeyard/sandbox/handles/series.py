@@ -11,7 +11,7 @@ from scrapeyard.model import Environment, Limits
 from scrapeyard.sandbox.handles.child import Child
 from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
 from scrapeyard.sandbox.handles.session import Session, frame_room
-from scrapeyard.sandbox.handles.watch import Watch
+from scrapeyard.sandbox.handles.watch import ChildWatch
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
 
 _CPU_SECONDS = 3600.0
@@ -24,7 +24,7 @@ FindParent = Callable[[Environment | None], Awaitable[ParentHandle]]
 class ChildSeries:
     """Made by the sandbox. Belongs to one task."""
 
-    def __init__(self, find_parent: FindParent, watch: Watch) -> None:
+    def __init__(self, find_parent: FindParent, watch: ChildWatch) -> None:
         self._find_parent = find_parent
         self._watch = watch
         self._held: _Held | None = None

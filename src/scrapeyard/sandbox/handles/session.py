@@ -18,10 +18,10 @@ from scrapeyard.model import ExitReason, Limits, LogLine, RunError
 from scrapeyard.sandbox.handles.child import Child, Exit, bounded, judge_exit
 from scrapeyard.sandbox.handles.frames import (
     Error,
-    Fetch,
+    FetchFrame,
     Frame,
     KeepArtifact,
-    Log,
+    LogFrame,
     Ready,
     Record,
     Result,
@@ -205,9 +205,9 @@ class Session:
             self.stop(ExitReason.PROTOCOL_ERROR, "the child spoke for another item than the one it was given")
             return
         match frame:
-            case Log():
+            case LogFrame():
                 self._on_log(frame)
-            case Fetch():
+            case FetchFrame():
                 self._on_fetch(frame, raw)
             case KeepArtifact():
                 self._on_artifact(frame, raw)
@@ -229,7 +229,7 @@ class Session:
     def _answer_child(self, head: dict[str, Any], raw: bytes = b"") -> None:
         self._child.send({**head, "i": self._item} if self._item else head, raw)
 
-    def _on_log(self, frame: Log) -> None:
+    def _on_log(self, frame: LogFrame) -> None:
         room = self._limits.log_kb * 1024 - self._log_bytes
         self._logs_cut = self._logs_cut or frame.cut or room <= 0
         if room <= 0:
@@ -244,7 +244,7 @@ class Session:
         line = LogLine(at_ms=frame.at_ms, stream=frame.stream, text=frame.text[:room], level=frame.level, fields=fields)
         self._services.log(line)
 
-    def _on_fetch(self, frame: Fetch, raw: bytes) -> None:
+    def _on_fetch(self, frame: FetchFrame, raw: bytes) -> None:
         self._fetches += 1
         refusal = self._fetch_refusal(len(raw))
         if refusal:
@@ -267,7 +267,7 @@ class Session:
         if self._refusals > _MAX_REFUSALS:
             self.stop(ExitReason.PROTOCOL_ERROR, f"the child went on after {_MAX_REFUSALS} refused frames")
 
-    async def _answer(self, frame: Fetch, request: FetchRequest) -> None:
+    async def _answer(self, frame: FetchFrame, request: FetchRequest) -> None:
         try:
             page = await (self._download(frame.keep, request) if frame.keep else self._fetch(request))
             self._answer_child(page_head(frame.n, page), page.body)

@@ -26,7 +26,7 @@ _FORK_SECONDS = 0.05
 """Processor time a parent is given for each fork, over what it may use for itself."""
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class ProcessSample(Struct, frozen=True, kw_only=True):
     """One look at a process."""
 
     cpu_seconds: float
@@ -34,21 +34,21 @@ class Reading(Struct, frozen=True, kw_only=True):
     threads: int
 
 
-def read_process(pid: int) -> Reading | None:
+def read_process(pid: int) -> ProcessSample | None:
     """None when the process is gone, or this system has no /proc."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return None
     fields = stat[stat.rfind(b")") + 2 :].split()
-    return Reading(
+    return ProcessSample(
         cpu_seconds=(int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND,
         threads=int(fields[17]),
         resident_bytes=int(fields[21]) * _PAGE,
     )
 
 
-class Watch:
+class ChildWatch:
     """Holds the sessions and loading parents to look at."""
 
     def __init__(self) -> None:
@@ -119,7 +119,9 @@ class Watch:
             parent.look_for_strays()
 
 
-def _fault(reading: Reading, limits: Limits, cpu_seconds: float, base_bytes: int) -> tuple[ExitReason, str] | None:
+def _fault(
+    reading: ProcessSample, limits: Limits, cpu_seconds: float, base_bytes: int
+) -> tuple[ExitReason, str] | None:
     if reading.cpu_seconds > cpu_seconds:
         return ExitReason.CPU_LIMIT, f"used more than {limits.cpu_seconds:g} s of processor; limits.cpu_seconds"
     if reading.resident_bytes > limits.memory_mb * _MB + base_bytes:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from scrapeyard.store.database.transaction import T, Work
 
 
-class Reader(Protocol):
+class DatabaseReader(Protocol):
     """Connections that only read."""
 
     async def rows(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Row[Any]]:
@@ -24,7 +24,7 @@ class Reader(Protocol):
 class Engines(NamedTuple):
     """`reader` runs each query by itself; `writer` opens a transaction that may write."""
 
-    reader: Reader
+    reader: DatabaseReader
     writer: AsyncEngine
     single: AsyncEngine | None = None
     """Writes one statement, with all its rows or none, without a transaction around it; None where only a transaction

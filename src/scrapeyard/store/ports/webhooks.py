@@ -15,7 +15,7 @@ from scrapeyard.model.webhook import DeliveryState, Webhook, WebhookDelivery
 from scrapeyard.store.ports.jobs import JobEvent
 
 
-class Mark(Struct, frozen=True, kw_only=True):
+class EventCursor(Struct, frozen=True, kw_only=True):
     """How much of a job's news was made into deliveries."""
 
     events: int = 0
@@ -30,7 +30,7 @@ class JobNewsItem(Struct, frozen=True, kw_only=True):
     """A job with something untold."""
 
     job: Job
-    mark: Mark
+    mark: EventCursor
     events: tuple[JobEvent, ...]
     """After the mark, in order; there may be more."""
 
@@ -56,7 +56,9 @@ class WebhookStore(Protocol):
         """Jobs with a webhook that have events after their mark, or stand elsewhere than it says; with at most so many
         events each."""
 
-    async def tell_job(self, job_id: str, before: Mark, after: Mark, deliveries: Sequence[WebhookDelivery]) -> bool:
+    async def tell_job(
+        self, job_id: str, before: EventCursor, after: EventCursor, deliveries: Sequence[WebhookDelivery]
+    ) -> bool:
         """Write deliveries and move the mark, all or nothing. False: the mark stood elsewhere, or the job is gone."""
 
     async def watch_runs(self, run_ids: Sequence[str], webhook: Webhook, now: float) -> None:

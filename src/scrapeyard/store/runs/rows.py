@@ -29,7 +29,7 @@ from scrapeyard.store.tables.runs import RUNS
 Row = dict[str, Any]
 
 
-class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StoredReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an attempt used and met; one column, since it is only ever read whole."""
 
     usage: Usage | None = None
@@ -65,10 +65,10 @@ WHOLE: Final = tuple(column for column in RUNS.c if column.name not in ("logs", 
 LISTED: Final = tuple(column for column in WHOLE if column.name != "result")
 """The same without what may be large."""
 
-_NO_REPORT: Final = Report()
+_NO_REPORT: Final = StoredReport()
 _NO_POLICY: Final = FetchPolicy()
 _POLICY: Final = json.Decoder(FetchPolicy)
-_REPORT: Final = json.Decoder(Report)
+_REPORT: Final = json.Decoder(StoredReport)
 _ERROR: Final = json.Decoder(RunError)
 _REF: Final = json.Decoder(ScraperRef)
 _LINES: Final = json.Decoder(tuple[LogLine, ...])
@@ -159,7 +159,9 @@ def packed(value: object) -> bytes | None:
 
 
 def _told(outcome: Outcome) -> Row:
-    report = Report(usage=outcome.usage, timing=outcome.timing, fetches=outcome.fetches, artifacts=outcome.artifacts)
+    report = StoredReport(
+        usage=outcome.usage, timing=outcome.timing, fetches=outcome.fetches, artifacts=outcome.artifacts
+    )
     return {
         "resolved": packed(outcome.scraper),
         "error": packed(outcome.error),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scrapeyard_sdk.extract.page import folded
 from scrapeyard_sdk.extract.product import words
 from scrapeyard_sdk.extract.product.layout import ASIDE, Layout
-from scrapeyard_sdk.extract.product.values import Finding, gtin_of
+from scrapeyard_sdk.extract.product.values import ProductFinding, gtin_of
 from scrapeyard_sdk.text import lines
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ _LABEL = re.compile(rf"^.{{0,30}}?(?<![^\W\d_]){words.SKU.pattern}\W{{0,4}}(?=\w
 Pair = tuple[str, str]
 
 
-def labelled_in(tree: "LexborHTMLParser", layout: Layout, url: str) -> Finding:
+def labelled_in(tree: "LexborHTMLParser", layout: Layout, url: str) -> ProductFinding:
     """Codes and brand by their labels, and the table of the product's properties."""
     attributes = dict(reversed(list(islice(_properties(tree, layout), MAX_ATTRIBUTES))))
     attributes = dict(reversed(attributes.items()))
     pairs = [*_beside(layout), *attributes.items()]
     codes = _codes([*pairs, *_boxes(layout)], words.SKU, url)
-    return Finding(
+    return ProductFinding(
         source="page",
         sku=next(iter(codes), None),
         codes=codes,

@@ -60,7 +60,7 @@ ASIDE, OLD, PRICE, NOW, OTHER, AREA, CODE = 1, 2, 4, 8, 16, 32, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """A text, or a box that is named for a price or a code."""
 
     node: "LexborNode"
@@ -73,9 +73,9 @@ class Layout:
     """A page's texts, and the boxes named for prices and codes, in order."""
 
     def __init__(self, tree: "LexborHTMLParser", heading: "LexborNode | None") -> None:
-        self.texts: list[Place] = []
-        self.boxes: list[Place] = []
-        self.codes: list[Place] = []
+        self.texts: list[Position] = []
+        self.boxes: list[Position] = []
+        self.codes: list[Position] = []
         self.heading = -1
         self._flags: dict[int, int | None] = {}
         self._known: dict[tuple[str, str], int | None] = {}
@@ -84,7 +84,7 @@ class Layout:
         if tree.body is not None:
             self._walk(tree.body)
 
-    def after_heading(self, most: int) -> Iterator[Place]:
+    def after_heading(self, most: int) -> Iterator[Position]:
         """Texts from the heading on (from the top when there is none), but not those beside the product."""
         start = max(self.heading, 0)
         seen = 0
@@ -119,7 +119,7 @@ class Layout:
     def _add_text(self, node: "LexborNode", order: int, flags: int) -> None:
         text = " ".join((node.text_content or "").split())
         if text:
-            self.texts.append(Place(node, order, flags, clean(text)))
+            self.texts.append(Position(node, order, flags, clean(text)))
 
     def _add_box(self, node: "LexborNode", order: int, above: int) -> None:
         tag = node.tag or ""
@@ -138,9 +138,9 @@ class Layout:
         if node.mem_id == self._heading_id:
             self.heading = order
         if own & CODE:
-            self.codes.append(Place(node, order, above, ""))
+            self.codes.append(Position(node, order, above, ""))
         if own & PRICE or attributes.get("itemprop") == "price":
-            self.boxes.append(Place(node, order, above | own | PRICE, ""))
+            self.boxes.append(Position(node, order, above | own | PRICE, ""))
 
 
 def _names(attributes: dict[str, str | None]) -> str:

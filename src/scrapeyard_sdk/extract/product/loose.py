@@ -6,7 +6,7 @@ A page full of products has many of them; one counts only where all that are not
 from typing import TYPE_CHECKING
 
 from scrapeyard_sdk.extract.product.layout import ASIDE, Layout
-from scrapeyard_sdk.extract.product.values import Finding, amount_of, availability_of, gtin_of, text_of
+from scrapeyard_sdk.extract.product.values import ProductFinding, amount_of, availability_of, gtin_of, text_of
 from scrapeyard_sdk.text import lines
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ _NAMES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
 """For each field: values of itemprop, attributes, and names of hidden inputs."""
 
 
-def loose_in(tree: "LexborHTMLParser", layout: Layout) -> Finding:
+def loose_in(tree: "LexborHTMLParser", layout: Layout) -> ProductFinding:
     """What single elements say."""
     found = {field: _agreed(tree, layout, *names) for field, names in _NAMES.items()}
-    return Finding(
+    return ProductFinding(
         source="attributes",
         price=amount_of(found["price"]),
         currency=text_of(found["currency"]),

@@ -18,7 +18,7 @@ from scrapeyard_sdk.extract.product.loose import loose_in
 from scrapeyard_sdk.extract.product.schema_org import product_in, trail_in
 from scrapeyard_sdk.extract.product.states import state_in
 from scrapeyard_sdk.extract.product.values import (
-    Finding,
+    ProductFinding,
     Subject,
     amount_of,
     availability_of,
@@ -92,7 +92,7 @@ class _Reading:
             "sources": sources,
         }
 
-    def _findings(self) -> list[Finding]:
+    def _findings(self) -> list[ProductFinding]:
         """The most trusted first. What costs more is asked only while something that it may know is not known."""
         found = list(self._published())
         if not _knows(found, "price", "currency", "availability", "sku", "brand"):
@@ -102,9 +102,9 @@ class _Reading:
         if not _knows(found, "price", "availability"):
             found.append(seen_in(self._tree, self._layout))
         found.append(labelled_in(self._tree, self._layout, self._subject.url))
-        return [*found, Finding(source="url", sku=code_in(self._subject.url))]
+        return [*found, ProductFinding(source="url", sku=code_in(self._subject.url))]
 
-    def _published(self) -> Iterator[Finding]:
+    def _published(self) -> Iterator[ProductFinding]:
         kinds = ("json-ld", "microdata", "rdfa")
         for documents, source in zip(self._documents, kinds, strict=True):
             finding = product_in(documents, self._subject, source)
@@ -112,7 +112,7 @@ class _Reading:
                 yield finding
         yield _from_cards(self._cards)
 
-    def _price(self, findings: list[Finding], sources: dict[str, str]) -> dict[str, Any]:
+    def _price(self, findings: list[ProductFinding], sources: dict[str, str]) -> dict[str, Any]:
         """Amount and currency of one source: what is known of another currency must not be mixed in."""
         priced = [each for each in findings if each.price]
         best = next(iter(priced), next((each for each in findings if each.price is not None), None))
@@ -131,7 +131,7 @@ class _Reading:
             "high_price": _number(best.high_price),
         }
 
-    def _surroundings(self, findings: list[Finding], found: dict[str, Any]) -> dict[str, Any]:
+    def _surroundings(self, findings: list[ProductFinding], found: dict[str, Any]) -> dict[str, Any]:
         trail = first(trail_in(each) for each in self._documents) or trail_seen(self._tree)
         shown = [crumb for crumb in trail if crumb != found["name"]]
         attributes: dict[str, str] = {}
@@ -146,18 +146,18 @@ class _Reading:
             "variants": first(each.variants for each in findings) or [],
         }
 
-    def _images(self, findings: list[Finding]) -> list[str]:
+    def _images(self, findings: list[ProductFinding]) -> list[str]:
         said = [image for each in findings for image in each.images]
         cards = self._cards.get("og:image") or []
         said += cards if isinstance(cards, list) else [cards]
         return unique((absolute(self._base, image) for image in said), MAX_IMAGES)
 
 
-def _knows(findings: list[Finding], *names: str) -> bool:
+def _knows(findings: list[ProductFinding], *names: str) -> bool:
     return all(any(getattr(each, name) for each in findings) for name in names)
 
 
-def _taken(findings: Sequence[Finding], name: str, sources: dict[str, str]) -> Any:
+def _taken(findings: Sequence[ProductFinding], name: str, sources: dict[str, str]) -> Any:
     for finding in findings:
         value = getattr(finding, name)
         value = _sound(name, value) if isinstance(value, str) else value
@@ -176,7 +176,7 @@ def _sound(name: str, value: str) -> str | None:
     return _BRAND_LABEL.sub("", value) if name == "brand" else value
 
 
-def _by_sku_trust(findings: list[Finding]) -> list[Finding]:
+def _by_sku_trust(findings: list[ProductFinding]) -> list[ProductFinding]:
     """What is published and also stands on the page comes first, then what stands on the page."""
     shown = {code for each in findings for code in each.codes}
     return sorted(
@@ -184,17 +184,17 @@ def _by_sku_trust(findings: list[Finding]) -> list[Finding]:
     )
 
 
-def _is_product(findings: list[Finding], found: dict[str, Any], sources: dict[str, str]) -> bool:
+def _is_product(findings: list[ProductFinding], found: dict[str, Any], sources: dict[str, str]) -> bool:
     marked = any(each.source in ("json-ld", "microdata", "rdfa") for each in findings)
     coded = bool(found["sku"]) and sources.get("sku") != "url"
     return marked or found["price"] is not None or (coded and "availability" in sources)
 
 
-def _from_cards(cards: dict[str, Any]) -> Finding:
+def _from_cards(cards: dict[str, Any]) -> ProductFinding:
     def said(*names: str) -> str | None:
         return next((value for name in names if (value := text_of(cards.get(name)))), None)
 
-    return Finding(
+    return ProductFinding(
         source="opengraph",
         name=said("og:title") if "product" in str(cards.get("og:type")) else None,
         price=amount_of(said("product:sale_price:amount", "product:price:amount", "og:price:amount")),

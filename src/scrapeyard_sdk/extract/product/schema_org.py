@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from scrapeyard_sdk.extract.product.values import (
-    Finding,
+    ProductFinding,
     Subject,
     amount_of,
     availability_of,
@@ -28,7 +28,7 @@ _MAX_OFFERS = 200
 _MAX_VARIANTS = 100
 
 
-def product_in(documents: list[Any], subject: Subject, source: str) -> Finding | None:
+def product_in(documents: list[Any], subject: Subject, source: str) -> ProductFinding | None:
     """The product that the page is about; None when there is none among the items."""
     graph = _Graph(documents)
     products = list(graph.products())
@@ -96,14 +96,14 @@ def _can_be_had(graph: _Graph, item: Item) -> bool:
     return _availability(graph, item, list(_offers(graph, item))) == "InStock"
 
 
-def _finding(graph: _Graph, item: Item, subject: Subject, source: str) -> Finding:
+def _finding(graph: _Graph, item: Item, subject: Subject, source: str) -> ProductFinding:
     group = item
     variants = [each for each in graph.all(item, "hasVariant") if isinstance(each, dict)]
     if variants and not graph.get(item, "offers"):
         item = {**_parent(item), **_own(variants, subject)}
     offers = list(_offers(graph, item))
     offer = _best(offers)
-    finding = Finding(
+    finding = ProductFinding(
         source=source,
         name=text_of(group.get("name")) or text_of(item.get("name")),
         sku=text_of(graph.get(item, "sku"))
@@ -159,7 +159,7 @@ def _has_price(offer: Item) -> bool:
     return any(offer.get(name) not in (None, "") for name in ("price", "lowPrice", "priceSpecification", "highPrice"))
 
 
-def _price(graph: _Graph, finding: Finding, offer: Item) -> None:
+def _price(graph: _Graph, finding: ProductFinding, offer: Item) -> None:
     finding.price = amount_of(offer.get("price"))
     for spec in graph.all(offer, "priceSpecification"):
         amount = amount_of(first((spec.get("price"), spec.get("minPrice"))))

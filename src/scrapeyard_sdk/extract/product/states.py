@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk.extract.lenient_json import Budget, plain
 from scrapeyard_sdk.extract.product.values import (
-    Finding,
+    ProductFinding,
     Subject,
     amount_of,
     availability_of,
@@ -51,7 +51,7 @@ _KEYS = {
 }
 
 
-def state_in(tree: "LexborHTMLParser", subject: Subject) -> Finding | None:
+def state_in(tree: "LexborHTMLParser", subject: Subject) -> ProductFinding | None:
     """The object whose name is the page's own and that tells most; None when there is none."""
     budget = Budget(_MAX_VALUES)
     found = [each for value in _values(tree) for each in _objects(plain(value, budget)) if _fits(each, subject)]
@@ -140,13 +140,13 @@ def _fits(source: dict[str, Any], subject: Subject) -> bool:
     return any(likeness(name, each) >= _ALIKE and len(name) * 3 > len(each) for each in subject.names[:2])
 
 
-def _finding(source: dict[str, Any]) -> Finding:
+def _finding(source: dict[str, Any]) -> ProductFinding:
     price = source.get("price")
     if isinstance(price, dict):
         inner = _by_field(price)
         source.setdefault("currency", inner.get("currency"))
         price = first((inner.get("price"), price.get("value"), price.get("current")))
-    return Finding(
+    return ProductFinding(
         source="script",
         name=text_of(source.get("name")),
         price=amount_of(price),

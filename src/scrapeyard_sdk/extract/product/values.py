@@ -150,7 +150,7 @@ def _some(values: Iterable[str | None]) -> Iterator[str]:
 
 
 @dataclass(kw_only=True)
-class Finding:
+class ProductFinding:
     """One source's answer; None and empty for what it does not tell."""
 
     source: str

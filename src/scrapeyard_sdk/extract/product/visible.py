@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from scrapeyard_sdk.extract import currencies
 from scrapeyard_sdk.extract.prices import parse_price
 from scrapeyard_sdk.extract.product import words
-from scrapeyard_sdk.extract.product.layout import AREA, ASIDE, NOW, OLD, OTHER, PRICE, Layout, Place
-from scrapeyard_sdk.extract.product.values import Finding
+from scrapeyard_sdk.extract.product.layout import AREA, ASIDE, NOW, OLD, OTHER, PRICE, Layout, Position
+from scrapeyard_sdk.extract.product.values import ProductFinding
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
@@ -42,9 +42,9 @@ class _Offer:
     """What the box is called; empty for a text in no price box."""
 
 
-def seen_in(tree: "LexborHTMLParser", layout: Layout) -> Finding:
+def seen_in(tree: "LexborHTMLParser", layout: Layout) -> ProductFinding:
     """What the page shows. Only what stands near the heading and not among other products counts."""
-    finding = Finding(source="page")
+    finding = ProductFinding(source="page")
     best = _best(list(_offers(layout)))
     if best is not None:
         finding.price, finding.currency = best.amount, best.sign
@@ -78,7 +78,7 @@ def _offers(layout: Layout) -> Iterator[_Offer]:
             yield offer
 
 
-def _short_texts(layout: Layout) -> Iterator[Place]:
+def _short_texts(layout: Layout) -> Iterator[Position]:
     """Texts with a digit that are in no price box. A bare number is given the currency that stands beside it."""
     texts = [each for each in layout.texts[:_MAX_TEXTS] if len(each.text) <= _MAX_SHORT and not each.flags & PRICE]
     for place, after in zip_longest(texts, texts[1:]):
@@ -95,7 +95,7 @@ def _short_texts(layout: Layout) -> Iterator[Place]:
             yield place
 
 
-def _offer(layout: Layout, place: Place, text: str, *, named: bool) -> _Offer | None:
+def _offer(layout: Layout, place: Position, text: str, *, named: bool) -> _Offer | None:
     price = parse_price(text)
     if price.amount is None or not 0 < price.amount < 10**9:
         return None
@@ -107,7 +107,7 @@ def _offer(layout: Layout, place: Place, text: str, *, named: bool) -> _Offer | 
     return _Offer(price.amount, price.sign, weight, name)
 
 
-def _weight(layout: Layout, place: Place, named: bool) -> float:
+def _weight(layout: Layout, place: Position, named: bool) -> float:
     flags, weight = place.flags, 2.0 if named else 0.0
     weight += (1.5 if flags & NOW else 0) + (1 if flags & AREA else 0)
     weight -= (4 if flags & OLD else 0) + (4 if flags & OTHER else 0) + (8 if flags & ASIDE else 0)
@@ -117,7 +117,7 @@ def _weight(layout: Layout, place: Place, named: bool) -> float:
     return weight - (away / _NEAR if away >= 0 else 2 - away / _NEAR)
 
 
-def _price_text(layout: Layout, place: Place) -> str | None:
+def _price_text(layout: Layout, place: Position) -> str | None:
     """The box's text when it is short enough to be one price, without an old price in it."""
     attributes = place.node.attributes
     if attributes.get("content") and attributes.get("itemprop") == "price":

@@ -20,7 +20,7 @@ from typing import TypeVar
 from scrapeyard.errors import SourceUnavailable
 from scrapeyard.repository.sources.git.access import Access
 from scrapeyard.repository.sources.git.command import Bounds, Git, GitFailed
-from scrapeyard.repository.sources.git.objects import Objects, ObjectsBroken
+from scrapeyard.repository.sources.git.objects import GitObjects, ObjectsBroken
 from scrapeyard.repository.sources.git.refs import Refs, read_head, read_refs
 from scrapeyard.telemetry.events import get_log
 
@@ -227,18 +227,18 @@ KEEP_SECONDS = 1.0
 T = TypeVar("T")
 
 
-class Reader:
+class MirrorReader:
     """Reads one mirror. Who calls while another reads waits: git answers questions in the order of asking."""
 
     def __init__(self, git: Git, mirror: Mirror) -> None:
         self._git = git
         self._mirror = mirror
         self._one_at_a_time = asyncio.Lock()
-        self._objects: Objects | None = None
+        self._objects: GitObjects | None = None
         self._copy = (0, 0)
         self._closing: asyncio.TimerHandle | None = None
 
-    async def run(self, work: Callable[[Objects], T]) -> T:
+    async def run(self, work: Callable[[GitObjects], T]) -> T:
         """What `work` returns. Raises SourceUnavailable, and whatever `work` does."""
         async with self._one_at_a_time, self._mirror.reading() as folder:
             if self._is_open(folder):
@@ -255,7 +255,7 @@ class Reader:
         if objects is not None:
             objects.close()
 
-    async def _run(self, work: Callable[[Objects], T]) -> T:
+    async def _run(self, work: Callable[[GitObjects], T]) -> T:
         objects = self._objects
         assert objects is not None  # noqa: S101 - the caller opened it
         task = asyncio.create_task(asyncio.to_thread(work, objects))
@@ -281,7 +281,7 @@ class Reader:
     def _open(self, folder: Path) -> None:
         self.close()
         self._copy = _identity(folder)
-        self._objects = Objects(self._git, folder)
+        self._objects = GitObjects(self._git, folder)
 
 
 def _identity(folder: Path) -> tuple[int, int]:

@@ -26,7 +26,7 @@ class ObjectsBroken(SourceUnavailable):
     """The local repository lacks an object or holds a damaged one. Get it anew."""
 
 
-class TooLarge(Exception):
+class ObjectTooLarge(Exception):
     """The object is larger than the caller takes."""
 
 
@@ -39,7 +39,7 @@ class Info(Struct, frozen=True, kw_only=True):
     size: int
 
 
-class Objects:
+class GitObjects:
     """The objects of one local repository. Use as a context; `kill` may be called from another thread."""
 
     def __init__(self, git: Git, repository: Path) -> None:
@@ -80,12 +80,12 @@ class Objects:
         return Info(id=header[0], kind=header[1], size=int(header[2]))
 
     def read(self, object_id: str, kind: str, most: int) -> bytes:
-        """The content. Raises TooLarge before it is read, ObjectsBroken when it is not there or damaged."""
+        """The content. Raises ObjectTooLarge before it is read, ObjectsBroken when it is not there or damaged."""
         found = self.info(object_id)
         if found is None or found.kind != kind or found.id != object_id:
             raise ObjectsBroken(f"the local copy of the repository lacks {kind} {object_id[:12]}")
         if found.size > most:
-            raise TooLarge
+            raise ObjectTooLarge
         self._ask("--batch", object_id)
         stream = _there(self._process("--batch").stdout)
         content = stream.read(found.size)

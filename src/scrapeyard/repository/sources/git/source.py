@@ -19,11 +19,11 @@ from scrapeyard.errors import ScraperInvalid, SettingsInvalid, SourceUnavailable
 from scrapeyard.repository.archive.files import MAX_BYTES
 from scrapeyard.repository.sources.git.access import read_access
 from scrapeyard.repository.sources.git.command import Git, GitFailed
-from scrapeyard.repository.sources.git.mirror import Mirror, Reader
-from scrapeyard.repository.sources.git.objects import OBJECT_ID, Objects, ObjectsBroken, TooLarge
+from scrapeyard.repository.sources.git.mirror import Mirror, MirrorReader
+from scrapeyard.repository.sources.git.objects import OBJECT_ID, GitObjects, ObjectsBroken, ObjectTooLarge
 from scrapeyard.repository.sources.git.refs import Refs, check_branch, read_tag
 from scrapeyard.repository.sources.git.tree import check_sizes, list_tree
-from scrapeyard.repository.sources.git.versions import Memory, Reading, Scope
+from scrapeyard.repository.sources.git.versions import Memory, Scope, TagReading
 from scrapeyard.repository.sources.port import Offer, Release
 from scrapeyard.settings import SourceSettings
 from scrapeyard.telemetry.events import get_log
@@ -60,7 +60,7 @@ class GitSource:
         self._timeout = timeout_seconds
         git = Git(access, home)
         self._mirror = Mirror(git, access, home, history=self._history, branch=self._branch, most=max_bytes)
-        self._reader = Reader(git, self._mirror)
+        self._reader = MirrorReader(git, self._mirror)
         self._memory = Memory()
         self._head, self._looks = "", 0
         self._dropped = 0
@@ -114,7 +114,7 @@ class GitSource:
             self._head = await self._mirror.head()
         return self._head
 
-    async def _read_whole(self, refs: Refs) -> Reading:
+    async def _read_whole(self, refs: Refs) -> TagReading:
         try:
             return await self._read(refs)
         except (ObjectsBroken, GitFailed) as error:
@@ -122,7 +122,7 @@ class GitSource:
             await self._mirror.sync(refs, anew=True)
             return await self._read(refs)
 
-    async def _read(self, refs: Refs) -> Reading:
+    async def _read(self, refs: Refs) -> TagReading:
         """From what was fetched, which may be newer than what the remote had listed."""
         async with self._mirror.reading():
             scope = await self._scope(refs)
@@ -141,19 +141,19 @@ class GitSource:
     async def _write(self, release: Release, folder: Path) -> None:
         await self._reader.run(lambda objects: self._copy(objects, release, folder))
 
-    def _copy(self, objects: Objects, release: Release, folder: Path) -> None:
+    def _copy(self, objects: GitObjects, release: Release, folder: Path) -> None:
         """Blocking. What is too much is refused before any of it is read."""
         try:
             files = list_tree(objects, self._memory.trees, release.mark)
             check_sizes(objects, files)
             for file in files:
                 _put(folder / file.name, objects.read(file.blob, "blob", MAX_BYTES))
-        except (ScraperInvalid, TooLarge) as error:
+        except (ScraperInvalid, ObjectTooLarge) as error:
             raise ScraperInvalid(f"{release.place}: {getattr(error, 'message', 'too large')}") from None
         except OSError as error:
             raise SourceUnavailable(f"{release.place}: cannot be written: {error.strerror}") from None
 
-    def _note(self, refs: Refs, reading: Reading) -> None:
+    def _note(self, refs: Refs, reading: TagReading) -> None:
         if refs.dropped > self._dropped:
             log.warning("repository.git_tags_dropped", source=self.name, count=refs.dropped)
         self._dropped = refs.dropped
@@ -180,8 +180,8 @@ class _Patience:
             raise SourceUnavailable(f"no answer within {self._seconds:g} s") from None
 
 
-def _read(objects: Objects, memory: Memory, scope: Scope) -> Reading:
-    reading = Reading(objects, memory, scope)
+def _read(objects: GitObjects, memory: Memory, scope: Scope) -> TagReading:
+    reading = TagReading(objects, memory, scope)
     reading.read()
     return reading
 

@@ -14,7 +14,7 @@ from scrapeyard.errors import ScraperInvalid
 from scrapeyard.repository.archive.files import MAX_BYTES, MAX_DEPTH, MAX_FILES, MAX_FOLDERS, is_skipped
 from scrapeyard.repository.archive.files import MAX_FOLDER_DEPTH as FOLDER_DEPTH
 from scrapeyard.repository.manifest.manifest import FILE_NAME
-from scrapeyard.repository.sources.git.objects import Objects, ObjectsBroken, TooLarge
+from scrapeyard.repository.sources.git.objects import GitObjects, ObjectsBroken, ObjectTooLarge
 
 MAX_TREE = 8 << 20
 """Bytes of one tree: about 200,000 names."""
@@ -28,7 +28,7 @@ _KIND = 0o170000
 _MODE = re.compile(rb"[0-7]{5,7}")
 
 
-class Node(Struct, frozen=True, array_like=True):
+class TreeNode(Struct, frozen=True, array_like=True):
     """One name in a tree."""
 
     name: str
@@ -43,7 +43,7 @@ class Spot(Struct, frozen=True, kw_only=True):
     path: str
     """From the root that was searched, with slashes; empty: the root itself."""
     tree: str
-    manifest: Node
+    manifest: TreeNode
 
 
 class TreeFile(Struct, frozen=True, kw_only=True):
@@ -57,28 +57,28 @@ class Trees:
     """Trees by id, remembered: commits share most of theirs. Blocking; raises ObjectsBroken."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[Node, ...]] = {}
+        self._kept: dict[str, tuple[TreeNode, ...]] = {}
         self._names = 0
 
-    def read(self, objects: Objects, tree: str) -> tuple[Node, ...]:
+    def read(self, objects: GitObjects, tree: str) -> tuple[TreeNode, ...]:
         """The names in a tree. One that is larger than MAX_TREE is ScraperInvalid."""
         found = self._kept.get(tree)
         if found is None:
             try:
                 found = tuple(_parse(objects.read(tree, "tree", MAX_TREE), len(tree) // 2))
-            except TooLarge:
+            except ObjectTooLarge:
                 raise ScraperInvalid(f"a folder with a list of names over {MAX_TREE >> 20} MB; split it") from None
             self._keep(tree, found)
         return found
 
-    def _keep(self, tree: str, nodes: tuple[Node, ...]) -> None:
+    def _keep(self, tree: str, nodes: tuple[TreeNode, ...]) -> None:
         self._names += len(nodes) + 1
         if self._names > MAX_KEPT:
             self._kept.clear()
             self._names = len(nodes) + 1
         self._kept[tree] = nodes
 
-    def below(self, objects: Objects, tree: str, path: str) -> str | None:
+    def below(self, objects: GitObjects, tree: str, path: str) -> str | None:
         """The tree of a folder; None when there is no such folder."""
         for part in PurePosixPath(path).parts:
             node = next((node for node in self.read(objects, tree) if node.name == part), None)
@@ -95,7 +95,7 @@ class Search:
     new. `cut` says that there was more than MAX_FOLDERS.
     """
 
-    def __init__(self, objects: Objects, trees: Trees) -> None:
+    def __init__(self, objects: GitObjects, trees: Trees) -> None:
         self._objects = objects
         self._trees = trees
         self._seen: set[tuple[str, int]] = set()
@@ -130,18 +130,18 @@ class Search:
                 yield from self._walk(node.id, f"{path}/{node.name}" if path else node.name, depth + 1)
 
 
-def manifest_of(nodes: tuple[Node, ...]) -> Node | None:
+def manifest_of(nodes: tuple[TreeNode, ...]) -> TreeNode | None:
     """The manifest among the names of a folder; None when it is no scraper's."""
     return next((node for node in nodes if node.name == FILE_NAME and node.kind in (FILE, LINK)), None)
 
 
-def list_tree(objects: Objects, trees: Trees, tree: str) -> tuple[TreeFile, ...]:
+def list_tree(objects: GitObjects, trees: Trees, tree: str) -> tuple[TreeFile, ...]:
     """The files of the scraper whose folder is `tree`, sorted by name, links followed; no file is read.
 
     What is skipped in a local folder is skipped here. Raises ScraperInvalid for a name, a link or a submodule that is
     not allowed, and for more than `repository.files` takes; sizes are `check_sizes`'s.
     """
-    found: dict[str, Node] = {}
+    found: dict[str, TreeNode] = {}
     for name, node in _Listing(objects, trees).walk(tree, ""):
         if name in found:
             raise ScraperInvalid(f"{_shown(name)}: stands in its folder twice")
@@ -152,7 +152,7 @@ def list_tree(objects: Objects, trees: Trees, tree: str) -> tuple[TreeFile, ...]
     return tuple(files)
 
 
-def check_sizes(objects: Objects, files: tuple[TreeFile, ...]) -> int:
+def check_sizes(objects: GitObjects, files: tuple[TreeFile, ...]) -> int:
     """How many bytes they have together, without reading one. Raises ScraperInvalid when it is too much."""
     total = 0
     for file in files:
@@ -166,12 +166,12 @@ def check_sizes(objects: Objects, files: tuple[TreeFile, ...]) -> int:
 
 
 class _Listing:
-    def __init__(self, objects: Objects, trees: Trees) -> None:
+    def __init__(self, objects: GitObjects, trees: Trees) -> None:
         self._objects = objects
         self._trees = trees
         self._folders = 0
 
-    def walk(self, tree: str, prefix: str) -> Iterator[tuple[str, Node]]:
+    def walk(self, tree: str, prefix: str) -> Iterator[tuple[str, TreeNode]]:
         self._folders += 1
         if prefix.count("/") > MAX_DEPTH:
             raise ScraperInvalid(f"folders nested deeper than {MAX_DEPTH}; flatten them")
@@ -198,7 +198,7 @@ def _check_name(prefix: str, name: str) -> None:
         raise ScraperInvalid(f"{_shown(prefix + name)}: a name that is not allowed; rename it")
 
 
-def _followed(objects: Objects, found: dict[str, Node], name: str) -> str:
+def _followed(objects: GitObjects, found: dict[str, TreeNode], name: str) -> str:
     """The blob behind a name: its own, or the one that a link leads to inside the scraper's folder."""
     node, where = found[name], name
     for _ in range(MAX_LINKS):
@@ -211,11 +211,11 @@ def _followed(objects: Objects, found: dict[str, Node], name: str) -> str:
     raise ScraperInvalid(f"{_shown(name)}: a link that leads to no file of this scraper; copy the file in")
 
 
-def _target(objects: Objects, link: Node, name: str) -> str:
+def _target(objects: GitObjects, link: TreeNode, name: str) -> str:
     """Where a link points, from the scraper's folder; empty when that is outside."""
     try:
         text = objects.read(link.id, "blob", MAX_LINK).decode(errors="surrogateescape")
-    except TooLarge:
+    except ObjectTooLarge:
         return ""
     if text.startswith("/"):
         return ""
@@ -230,7 +230,7 @@ def _target(objects: Objects, link: Node, name: str) -> str:
     return "/".join(parts)
 
 
-def _parse(data: bytes, width: int) -> Iterator[Node]:
+def _parse(data: bytes, width: int) -> Iterator[TreeNode]:
     """A tree is a row of `mode name\\0id`, the id in `width` bytes."""
     at = 0
     while at < len(data):
@@ -239,7 +239,7 @@ def _parse(data: bytes, width: int) -> Iterator[Node]:
         if not at < space < zero or end > len(data) or _MODE.fullmatch(data, at, space) is None:
             raise ScraperInvalid("a folder that is not as git writes it")
         name = data[space + 1 : zero].decode(errors="surrogateescape")
-        yield Node(name, int(data[at:space], 8) & _KIND, data[zero + 1 : end].hex())
+        yield TreeNode(name, int(data[at:space], 8) & _KIND, data[zero + 1 : end].hex())
         at = end
 
 

@@ -13,15 +13,15 @@ from scrapeyard.repository.manifest.channels import FILE_NAME as CHANNELS_FILE
 from scrapeyard.repository.manifest.channels import MAX_BYTES as MAX_CHANNEL_BYTES
 from scrapeyard.repository.manifest.channels import Channels, read_channels
 from scrapeyard.repository.manifest.manifest import FILE_NAME, MAX_BYTES, read_identity, read_manifest
-from scrapeyard.repository.sources.git.objects import Objects, TooLarge
+from scrapeyard.repository.sources.git.objects import GitObjects, ObjectTooLarge
 from scrapeyard.repository.sources.git.refs import Tag
 from scrapeyard.repository.sources.git.tree import (
     FILE,
     LINK,
-    Node,
     Search,
     Spot,
     TreeFile,
+    TreeNode,
     Trees,
     list_tree,
     manifest_of,
@@ -67,10 +67,10 @@ class Point(Struct, frozen=True, kw_only=True):
         return f"{self.label}: {path or '.'}"
 
 
-class Reading:
+class TagReading:
     """One reading of a repository. Blocking; raises ObjectsBroken."""
 
-    def __init__(self, objects: Objects, memory: Memory, scope: Scope) -> None:
+    def __init__(self, objects: GitObjects, memory: Memory, scope: Scope) -> None:
         self._objects = objects
         self._memory = memory
         self._scope = scope
@@ -244,7 +244,7 @@ class Reading:
     def _blob(self, blob: str, name: str, most: int) -> bytes:
         try:
             return self._objects.read(blob, "blob", most)
-        except TooLarge:
+        except ObjectTooLarge:
             raise ScraperInvalid(f"{name}: larger than {most >> 10} KB") from None
 
     def _explain(self, spot: Spot, point: Point) -> None:
@@ -259,7 +259,7 @@ class Reading:
     def _channels(self, tip: Point, root: str | None) -> None:
         """What the file at the tip says; when it is wrong, what it said before."""
         try:
-            nodes: tuple[Node, ...] = self._memory.trees.read(self._objects, root) if root else ()
+            nodes: tuple[TreeNode, ...] = self._memory.trees.read(self._objects, root) if root else ()
             node = next((node for node in nodes if node.name == CHANNELS_FILE and node.kind == FILE), None)
             text = self._blob(node.id, CHANNELS_FILE, MAX_CHANNEL_BYTES) if node else b""
             self._memory.channels = read_channels(text, CHANNELS_FILE)
