@@ -14,6 +14,7 @@ from scrapeyard.engines.politeness import redis, redis_scripts
 from scrapeyard.engines.politeness.memory import MAX_SITES, MemoryGate
 from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteLimits, SiteState, SiteVerdict, Ticket
 from scrapeyard.engines.politeness.redis import RedisGate
+from scrapeyard.redis.scripts import Script
 from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 
@@ -94,13 +95,11 @@ def _redis(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
         return Stand(make=lambda: RedisGate(server.url, patience_seconds=PATIENCE), server=server, clock=clock)
     server = request.getfixturevalue("valkey_server")
     server.command("FLUSHALL")
-    real = redis_scripts._SHARED
-    monkeypatch.setattr(
-        redis_scripts, "_SHARED", real.replace("redis.call('TIME')", f"{{redis.call('GET', '{CLOCK}'), 0}}")
-    )
-    assert real != redis_scripts._SHARED
     for name in ("ENTER", "REPORT", "LOOK", "RESET"):
-        monkeypatch.setattr(redis, name, redis_scripts.Script(name.lower()))
+        real = getattr(redis_scripts, name).text
+        clocked = real.replace("redis.call('TIME')", f"{{redis.call('GET', '{CLOCK}'), 0}}")
+        assert real != clocked
+        monkeypatch.setattr(redis, name, Script(clocked))
     monkeypatch.setattr(redis, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     stand = Stand(make=lambda: ClockedGate(server.url, patience_seconds=PATIENCE), server=server, clock=clock)
     stand.show()

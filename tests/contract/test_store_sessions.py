@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from scrapeyard.store.operations import sessions
+from scrapeyard.store import operations
 from scrapeyard.store.ports.runs import Store
 from tests.contract.nouns import NOW
 
@@ -41,7 +41,7 @@ async def test_changes_at_once_lose_nothing(store: Store) -> None:
 
 
 async def test_a_scraper_has_so_many_sessions_and_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MAX_SESSIONS", 10)
+    monkeypatch.setattr(operations, "MAX_SESSIONS", 10)
     for number in range(10):
         await store.change_session(ID, f"s{number}", lambda _: b"x", NOW + number)
     await store.change_session("shop/list", "s0", lambda _: b"x", NOW)

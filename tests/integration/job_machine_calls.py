@@ -33,7 +33,7 @@ NONSENSE: list[tuple[str, str, dict[str, Any], int]] = [
     ("POST", "", {"content": b'{"scraper', "headers": {"content-type": "application/json"}}, 400),
     ("POST", "/{id}/cancel", {"params": {"mode": "softly"}}, 422),
     ("POST", "/{id}/redrive", {"json": {"keys": []}}, 422),
-    ("PATCH", "/{id}", {"json": {"policy": {"retries": 11}}}, 422),
+    ("PATCH", "/{id}", {"json": {"policy": {"retries": 21}}}, 422),
     ("PATCH", "/{id}", {"json": {"status": "completed"}}, 422),
     ("GET", "/{id}/items", {"params": {"limit": 0}}, 422),
     ("GET", "/{id}/items", {"params": {"cursor": "abc"}}, 400),

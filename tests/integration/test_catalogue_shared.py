@@ -14,14 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 from scrapeyard.model import Limits
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
-from scrapeyard.repository.catalogue.loading import Terms
+from scrapeyard.repository.catalogue.loading import LoadTerms
 from tests.services.scripted_source import SCRIPT, ScriptedSource
 
 async def main():
     shop = ScriptedSource()
     for minor in range(15):
         shop.add(f"1.{minor}.0", script=f"{SCRIPT}# {'x' * 20000}\\n")
-    catalogue = SourcedCatalogue([shop], Path(sys.argv[1]), {}, Terms(ceiling=Limits()), Upkeep(start_seconds=600))
+    catalogue = SourcedCatalogue([shop], Path(sys.argv[1]), {}, LoadTerms(ceiling=Limits()), Upkeep(start_seconds=600))
     print("ready", flush=True)
     sys.stdin.readline()
     await catalogue.start()

@@ -200,7 +200,7 @@ async def test_the_traceparent_travels(stand: Stand) -> None:
         ({"url": URL, "colour": "red"}, "/colour"),
         ({"scraper": "../etc"}, "/scraper"),
         ({"url": URL, "wait": 301}, "/wait"),
-        ({"url": URL, "policy": {"retries": 11}}, "/policy/retries"),
+        ({"url": URL, "policy": {"retries": 21}}, "/policy/retries"),
         ({"urls": [URL] * 1001}, "/urls"),
         ([], "/"),
         ({"url": URL, "lane": "a/b"}, "/lane"),

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from scrapeyard.engines.budget.stage import Budgets
-from scrapeyard.engines.escalation import escalation
 from scrapeyard.engines.escalation import redis as redis_ways
+from scrapeyard.engines.escalation import stage
 from scrapeyard.engines.escalation.memory import MemoryWays
 from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.redis import RedisWays
@@ -329,7 +329,7 @@ async def test_a_429_that_is_a_captcha_is_escalated(site: Site) -> None:
 async def test_the_time_that_was_asked_for_covers_all_ways(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that the first answer moves until half a second is left."""
     now, gone = 0.0, asyncio.Event()
-    monkeypatch.setattr(escalation, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(stage, "time", SimpleNamespace(monotonic=lambda: now))
 
     async def slow(asked: Asked, writer: asyncio.StreamWriter) -> None:
         nonlocal now

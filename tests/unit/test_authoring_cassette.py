@@ -10,7 +10,7 @@ from scrapeyard.authoring import cassette
 from scrapeyard.authoring.cassette import CassetteEntry, RecordedPage, read_cassette, write_cassette
 from scrapeyard.authoring.recording import RecordingEngine
 from scrapeyard.authoring.redaction import Veil, clean_url, kept_headers, without_secrets
-from scrapeyard.authoring.replay import MAX_UNKNOWN, ReplayEngine
+from scrapeyard.authoring.testing import MAX_UNKNOWN, ReplayEngine
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, ScraperInvalid
 from scrapeyard.model import ExitReason, Scraper, ScraperRef

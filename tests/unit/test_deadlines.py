@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from scrapeyard.engines.http.timeouts import Deadlines
+from scrapeyard.engines.http.engine import Deadlines
 
 
 class Clock:

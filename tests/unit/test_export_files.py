@@ -17,11 +17,10 @@ from scrapeyard.results.exports import protocol, records
 from scrapeyard.results.exports.builder import ExportBuilder
 from scrapeyard.results.exports.cells import as_number, as_text, as_time, decode, joined, neutral
 from scrapeyard.results.exports.columns import Column
-from scrapeyard.results.exports.files import Sink
+from scrapeyard.results.exports.files import CsvFile, JsonArray, JsonLines, Sink
 from scrapeyard.results.exports.parquet_file import GROUP_ROWS, ParquetFile
 from scrapeyard.results.exports.protocol import Line
 from scrapeyard.results.exports.records import MAX_COLUMNS, Fields, flatten
-from scrapeyard.results.exports.text_files import CsvFile, JsonArray, JsonLines
 from scrapeyard.results.exports.xlsx_file import MAX_CELL, XlsxFile
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)

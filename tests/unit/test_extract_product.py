@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from scrapeyard.builtin.schemas import PRODUCT
+from scrapeyard.builtin.scrapers import PRODUCT
 from scrapeyard_sdk.extract.product.product import read_product
 from scrapeyard_sdk.extract.product.values import availability_of, gtin_of, in_or_out, likeness
 from tests.unit.product_pages import CASES, OFFER, TEAPOT, Case, ld, page

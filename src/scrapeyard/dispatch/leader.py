@@ -9,8 +9,13 @@ from typing import Protocol
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.dispatch.feeding.feeder import Feeder, FeedLoop
 from scrapeyard.dispatch.upkeep.finishing import Finish, Finishing
-from scrapeyard.dispatch.upkeep.leases import ExpiredBatches, ExpiredLeases
-from scrapeyard.dispatch.upkeep.lost_deliveries import LostBatches, LostDeliveries, TakenDeliveries
+from scrapeyard.dispatch.upkeep.lost_deliveries import (
+    ExpiredBatches,
+    ExpiredLeases,
+    LostBatches,
+    LostDeliveries,
+    TakenDeliveries,
+)
 from scrapeyard.dispatch.upkeep.retention import JobRetention, Retention
 from scrapeyard.errors import ScrapeyardError, StoreUnavailable
 from scrapeyard.model import new_id

@@ -7,7 +7,6 @@ two underscores: `SCRAPEYARD_WORKER__SLOTS=8`. Well-known names (`DATABASE_URL`,
 ours; ours win. Unknown keys are refused.
 """
 
-from scrapeyard.settings.display import describe, hide_password, hide_user, redacted
 from scrapeyard.settings.engine import (
     BudgetSettings,
     CacheSettings,
@@ -17,7 +16,7 @@ from scrapeyard.settings.engine import (
     ProxySettings,
     SiteSettings,
 )
-from scrapeyard.settings.loading import ALIASES, CONFIG_FILE, PREFIX, load
+from scrapeyard.settings.loading import ALIASES, CONFIG_FILE, PREFIX, describe, hide_password, hide_user, load, redacted
 from scrapeyard.settings.repository import BlobSettings, EnvironmentSettings, RepositorySettings, SourceSettings
 from scrapeyard.settings.section import Section
 from scrapeyard.settings.server import (

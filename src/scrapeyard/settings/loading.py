@@ -1,15 +1,17 @@
-"""Settings from every source to the whole tree, validated: files, environment, command line."""
+"""Settings from files, environment and command line, validated; and shown with their meaning, secrets hidden."""
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from dotenv import dotenv_values
-from pydantic import ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from scrapeyard.errors import SettingsInvalid
+from scrapeyard.settings.section import Section
 from scrapeyard.settings.tree import Settings
 
 PREFIX = "SCRAPEYARD_"
@@ -110,3 +112,61 @@ def _explain(error: ValidationError) -> str:
         unknown = fault["type"] == "extra_forbidden"
         lines.append(f"{key}: {'no such setting' if unknown else fault['msg'].removeprefix('Value error, ')}")
     return "; ".join(lines) + " (`scrapeyard config --describe` lists every key)"
+
+
+def describe() -> Iterator[tuple[str, str, Any, str]]:
+    """Every key: (dotted name, environment name, default, meaning), a section's own keys before its branches. For docs
+    and `scrapeyard config --describe`."""
+    yield from _describe(Settings, ())
+
+
+def _describe(section: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[str, str, Any, str]]:
+    branches = []
+    for name, info in section.model_fields.items():
+        here = (*path, name)
+        if isinstance(info.annotation, type) and issubclass(info.annotation, Section):
+            branches.append((info.annotation, here))
+        else:
+            default = info.default.get_secret_value() if isinstance(info.default, SecretStr) else info.default
+            yield ".".join(here), PREFIX + "__".join(here).upper(), default, info.description or ""
+    for branch, here in branches:
+        yield from _describe(branch, here)
+
+
+def redacted(settings: Settings) -> dict[str, Any]:
+    """The effective tree as plain values, with passwords hidden."""
+    tree = settings.model_dump(mode="json")
+    for name in ("database_url", "redis_url"):
+        tree[name] = hide_password(getattr(settings, name).get_secret_value())
+    tree["environments"]["index_url"] = hide_user(settings.environments.index_url.get_secret_value())
+    repository = settings.repository
+    for shown, source in zip(
+        (tree["repository"]["source"], *tree["repository"]["more"]), (repository.source, *repository.more), strict=True
+    ):
+        shown["url"] = hide_user(source.url.get_secret_value())
+    return tree
+
+
+def hide_password(url: str) -> str:
+    """The same URL with its password as `***`; all of it hidden when it cannot be read as a URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "***"
+    if not parts.password:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:***@{host}"))
+
+
+def hide_user(url: str) -> str:
+    """As `hide_password`; over http and https the user as well, since a token is often written there, and the query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "***"
+    if parts.scheme not in ("http", "https"):
+        return hide_password(url)
+    user, at, host = parts.netloc.rpartition("@")
+    shown = parts._replace(netloc=f"{'***' if user else ''}{at}{host}", query="***" if parts.query else "")
+    return urlunsplit(shown)

@@ -10,11 +10,8 @@ from scrapeyard.store.jobs.items import SqlJobItems
 from scrapeyard.store.jobs.reads import SqlJobReads
 from scrapeyard.store.jobs.records import SqlJobRecords
 from scrapeyard.store.jobs.snapshots import SqlSnapshots
-from scrapeyard.store.operations.keys import SqlKeys
-from scrapeyard.store.operations.meters import SqlMeters
-from scrapeyard.store.operations.overrides import SqlChannels, SqlProxies, SqlSites
-from scrapeyard.store.operations.processes import SqlLeaders, SqlWorkers
-from scrapeyard.store.operations.sessions import SqlSessions
+from scrapeyard.store.operations import SqlKeys, SqlLeaders, SqlMeters, SqlSessions, SqlWorkers
+from scrapeyard.store.overrides import SqlChannels, SqlProxies, SqlSites
 from scrapeyard.store.runs.reads import SqlRunReads
 from scrapeyard.store.runs.rows import run_statements
 from scrapeyard.store.runs.writes import SqlRunWrites

@@ -1,8 +1,4 @@
-"""Reads pages in processes of their own: one that chokes the parser costs a process, never the worker.
-
-A small page that cannot be trouble is read at once, in a millisecond or so: sending it away would take longer. All
-others, and what takes long by its nature, go to a process. Processes start when first needed and stay.
-"""
+"""Reads pages in processes of their own, so that a bad page costs a process; or in a thread, for a single run."""
 
 import asyncio
 import os
@@ -150,3 +146,15 @@ class _Parser:
         await self._process.stdout.read()
         await self._process.wait()
         self.ended.set()
+
+
+class ThreadExtractor:
+    """Keeps the loop free, but not Python's lock: a hostile page can slow everything in the process for a while."""
+
+    async def extract(self, page: RawPage) -> dict[str, Any]:
+        """As `Extractor`. Never raises PageUnreadable."""
+        from scrapeyard.builtin.reading.page import extract_page  # noqa: PLC0415 - a run of a script here needs no parser
+
+        return await asyncio.to_thread(
+            extract_page, page.body, page.url, encoding=page.encoding, include=page.include, headers=page.headers
+        )

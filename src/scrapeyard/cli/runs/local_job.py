@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import msgspec
 from pydantic import SecretStr, ValidationError
 
-from scrapeyard.dispatch.feeding.breaker import REASON as PAUSED_BY_BREAKER
+from scrapeyard.dispatch.feeding.halting import BY_BREAKER as PAUSED_BY_BREAKER
 from scrapeyard.errors import BadRequest, ScrapeyardError
 from scrapeyard.gateway.jobs.calls import JobOptions
 from scrapeyard.gateway.jobs.create import Upload

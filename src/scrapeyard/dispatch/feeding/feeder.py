@@ -8,8 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scrapeyard.dispatch.feeding.breaker import JobBreakers
-from scrapeyard.dispatch.feeding.budget import JobBudgets
+from scrapeyard.dispatch.feeding.halting import JobBreakers, JobBudgets
 from scrapeyard.dispatch.feeding.pace import BatchPace, TokenBucket, batch_items
 from scrapeyard.dispatch.feeding.shares import Claim, FairShare, LaneWindows
 from scrapeyard.errors import ScrapeyardError

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from scrapeyard.gateway.http.patterns import SCRAPER_WANTED, Url
-from scrapeyard.gateway.runs.policies import MOST
+from scrapeyard.model.fetching import MOST
 
 MAX_WARM = 1000
 

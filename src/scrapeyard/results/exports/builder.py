@@ -13,10 +13,9 @@ import zstandard
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.cells import as_json, to_json
 from scrapeyard.results.exports.columns import FIXED, Column, Row
-from scrapeyard.results.exports.files import FileWriter, Sink
+from scrapeyard.results.exports.files import CsvFile, FileWriter, JsonArray, JsonLines, Sink
 from scrapeyard.results.exports.protocol import Line, Written, decode_rows, encode
 from scrapeyard.results.exports.records import ITEM, PAGE_ROWS, Fields, records_of
-from scrapeyard.results.exports.text_files import CsvFile, JsonArray, JsonLines
 from scrapeyard.results.exports.xlsx_file import XlsxFile
 
 _BLOCK: Final = 1000

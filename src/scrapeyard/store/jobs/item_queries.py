@@ -1,9 +1,10 @@
-"""Which items, as SQL, and pages of them."""
+"""Which items, as SQL: where those without an outcome are, and pages of all."""
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
 from re import compile as pattern
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Raw, json
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, literal_column, null, select, tuple_
@@ -13,12 +14,69 @@ from scrapeyard.model.job import ITEM_KEY, Item, ItemStatus
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.jobs import locks
 from scrapeyard.store.jobs.counters import GOOD
-from scrapeyard.store.jobs.item_state import Whereabouts
-from scrapeyard.store.jobs.locks import Held
-from scrapeyard.store.jobs.rows import unpack_usage
+from scrapeyard.store.jobs.locks import STOPPED, Held
+from scrapeyard.store.jobs.rows import Fields, unpack_usage
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter
 from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, OUTCOMES, WAITING
+
+_STATES = {"queued": ItemStatus.QUEUED, "running": ItemStatus.IN_PROGRESS}
+
+
+class Whereabouts:
+    """A job and its batches at one moment. Read before the items: what an item's row then says is not older."""
+
+    def __init__(self, job: Fields, batches: Iterable[Held]) -> None:
+        self.number: int = job["number"]
+        self.total: int = job["total"]
+        self.cursor: int = job["cursor"]
+        self.idle = ItemStatus.CANCELLED if job["status"] in STOPPED else ItemStatus.PENDING
+        self._ranges: list[_Range] = []
+        self._again: dict[int, tuple[ItemStatus, int]] = {}
+        for held in batches:
+            self._place(held)
+        self._ranges.sort()
+
+    def status(self, seq: int) -> tuple[ItemStatus, int] | None:
+        """(status, attempts begun) of an item that a batch holds; None when none does."""
+        if seq in self._again:
+            return self._again[seq]
+        place = bisect_right(self._ranges, seq, key=_first) - 1
+        if place < 0 or not self._ranges[place].holds(seq):
+            return None
+        status = self._ranges[place].status
+        return status, int(status is ItemStatus.IN_PROGRESS)
+
+    def held(self, statuses: Iterable[ItemStatus], after: int) -> Iterator[int]:
+        """Numbers of items that batches hold in these states, in no order."""
+        wanted = frozenset(statuses)
+        yield from (seq for seq, (status, _) in self._again.items() if status in wanted and seq > after)
+        for one in self._ranges:
+            if one.status in wanted:
+                yield from (seq for seq in range(max(one.first, after + 1), one.last + 1) if one.holds(seq))
+
+    def _place(self, held: Held) -> None:
+        status = _STATES[held.batch.state]
+        if held.batch.again:
+            begun = status is ItemStatus.IN_PROGRESS
+            self._again |= {seq: (status, attempt - 1 + begun) for seq, attempt in held.undone()}
+        else:
+            self._ranges.append(_Range(held.batch.first, held.batch.last, status, bytes(held.marks())))
+
+
+class _Range(NamedTuple):
+    first: int
+    last: int
+    status: ItemStatus
+    done: bytes
+
+    def holds(self, seq: int) -> bool:
+        return self.first <= seq <= self.last and not self.done[seq - self.first]
+
+
+def _first(one: _Range) -> int:
+    return one.first
+
 
 _ERROR: Final = json.Decoder(RunError).decode
 _ARTIFACTS: Final = json.Decoder(tuple[Artifact, ...]).decode

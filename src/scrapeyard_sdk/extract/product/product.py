@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 from scrapeyard_sdk.extract.currencies import iso_code
 from scrapeyard_sdk.extract.page import absolute, base_of, folded, read_meta
-from scrapeyard_sdk.extract.product.labels import labelled_in
+from scrapeyard_sdk.extract.product.labels import labelled_in, loose_in
 from scrapeyard_sdk.extract.product.layout import Layout, find_heading, trail_seen
-from scrapeyard_sdk.extract.product.loose import loose_in
 from scrapeyard_sdk.extract.product.schema_org import product_in, trail_in
 from scrapeyard_sdk.extract.product.states import state_in
 from scrapeyard_sdk.extract.product.values import (

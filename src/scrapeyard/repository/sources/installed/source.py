@@ -1,21 +1,21 @@
-"""Scrapers of installed Python packages, announced by entry points of the group `scrapeyard.scrapers`.
-
-A look reads metadata and stats files; only a package that is new or changed is imported, by a process of its own. What
-is offered is a folder of our making whose script imports the function, so it runs in children like the rest.
-"""
+"""Scrapers of installed Python packages, announced by entry points of the group `scrapeyard.scrapers`."""
 
 import asyncio
 import hashlib
+import json
 import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct, json
+import msgspec
+from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import SCRAPER_ID
 from scrapeyard.repository.manifest.semver import is_version
+from scrapeyard.repository.manifest.signature import read_signature
 from scrapeyard.repository.sources.installed.discovery import SECONDS, Announced, Discovered, discover
 from scrapeyard.repository.sources.installed.packages import (
     MAX_MODULE_BYTES,
@@ -27,8 +27,70 @@ from scrapeyard.repository.sources.installed.packages import (
     quick_stamp,
     read_module,
 )
-from scrapeyard.repository.sources.installed.writing import write_scraper
 from scrapeyard.repository.sources.port import Fault, Offer, Release
+
+_MANIFEST_KEYS = (
+    "id",
+    "version",
+    "name",
+    "description",
+    "capabilities",
+    "allowed_hosts",
+    "network",
+    "lane",
+    "config",
+    "policy",
+    "limits",
+)
+
+
+def write_scraper(announced: Announced, source: bytes, mark: str, folder: Path) -> None:
+    """Write the folder. `source` is the module's; `mark` makes the content, and so the digest, change with the package.
+
+    Raises ScraperInvalid when the function cannot be called by an input, or was told what a manifest cannot hold.
+    """
+    told, where = announced.told, f"{announced.module}:{announced.function}"
+    schema = told.get("input")
+    if schema is None:
+        schema = read_signature(source, announced.function, announced.module)
+    manifest = [f"{key} = {_toml(told[key], where)}" for key in _MANIFEST_KEYS if key in told]
+    manifest.append('input = { schema = "input.json" }')
+    (folder / "input.json").write_text(json.dumps(schema), "utf-8")
+    if "output" in told:
+        manifest.append('output = { schema = "output.json" }')
+        (folder / "output.json").write_text(json.dumps(told["output"]), "utf-8")
+    (folder / "scraper.toml").write_text("\n".join(manifest) + "\n", "utf-8", "replace")
+    (folder / "scraper.py").write_text(_script(announced, mark), "utf-8")
+
+
+def _script(announced: Announced, mark: str) -> str:
+    """Only names that were checked to be names get into it."""
+    lines = [
+        f'"""{announced.function} of the installed package\'s module {announced.module}."""',
+        f"# The package's content: {mark}",
+        f"from {announced.module} import {announced.function} as run",
+    ]
+    if announced.validates:
+        lines.append(f"from {announced.module} import validate_result")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any, where: str) -> str:
+    """A value of JSON on one line of TOML. Its text is JSON's, which TOML reads, but for DEL and lone surrogates."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_text(key)} = {_toml(child, where)}" for key, child in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(child, where) for child in value) + "]"
+    if isinstance(value, str):
+        return _text(value)
+    if value is None:
+        raise ScraperInvalid(f"{where}: @scraper was told None inside a table; leave the key out")
+    return json.dumps(value)
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
 
 RETRY_SECONDS = 300.0
 """A package whose import hung or died is tried again so much later, changed or not."""
@@ -142,7 +204,7 @@ class InstalledSource:
                 except ScraperInvalid as error:
                     faults.append(_fault_of(announced, error.message))
         self._modules = tuple(dict.fromkeys(modules))
-        told = json.encode((releases, faults))
+        told = msgspec.json.encode((releases, faults))
         return Offer(mark=hashlib.sha256(told).hexdigest(), releases=tuple(releases), faults=tuple(faults))
 
     def _release(self, announced: Announced, file: Path | None) -> Release:
@@ -152,7 +214,7 @@ class InstalledSource:
         if key in self._entries:
             other = self._entries[key].announced
             raise ScraperInvalid(f"{_place(announced)}: {'@'.join(key)} is announced by {_place(other)} too")
-        told = json.encode((announced.told, announced.validates, announced.package.mark))
+        told = msgspec.json.encode((announced.told, announced.validates, announced.package.mark))
         mark = hashlib.sha256(told + hashlib.sha256(source).digest()).hexdigest()
         self._entries[key] = _Entry(announced=announced, mark=mark, source=source)
         return Release(id=key[0], version=key[1], mark=mark, place=_place(announced))

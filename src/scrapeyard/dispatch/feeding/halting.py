@@ -1,0 +1,179 @@
+"""When a job is halted: while its breaker is open, and when its budget is spent."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from scrapeyard.model import BudgetLimits, Usage
+from scrapeyard.model.breaker import closed, half_opened
+from scrapeyard.model.job import BreakerState, Job, JobStatus
+from scrapeyard.store.ports.jobs import BatchStore, ItemStore, JobStore
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("jobs")
+BY_BREAKER = "breaker"
+BY_BUDGET = "budget"
+"""`pause_reason` of a job that was halted."""
+_NO_LIMIT = 2**62
+
+
+class BreakerStore(BatchStore, ItemStore, Protocol):
+    """What is needed of the store."""
+
+
+class JobBreakers:
+    """One leader's view of every breaker. An event is written before the step it tells of, so that a crash may repeat
+    but never swallow it; that a breaker closed is told only by who led while it was half open."""
+
+    def __init__(self, store: BreakerStore, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._told: dict[str, tuple[str, int]] = {}
+
+    async def allow(self, job: Job) -> int:
+        """How many items may be handed out now as far as the breaker goes."""
+        breaker, policy = job.breaker, job.policy.breaker
+        if not policy.enabled:
+            return await self._without(job)
+        if breaker.state == "closed":
+            await self._tell_closed(job)
+            return _NO_LIMIT
+        if breaker.state == "half_open":
+            self._told[job.id] = ("half_open", breaker.trips)
+            return max(0, policy.probes - breaker.in_a_row - _out(job))
+        return await self._while_open(job)
+
+    def forget(self, job_id: str) -> None:
+        """The job has nothing to hand out any more."""
+        self._told.pop(job_id, None)
+
+    async def _while_open(self, job: Job) -> int:
+        """Before it is probed, all that was handed out earlier must have ended: it would be taken for probes."""
+        breaker, policy = job.breaker, job.policy.breaker
+        opened_at = breaker.opened_at or 0.0
+        if self._clock() < opened_at + policy.cooldown_seconds or _out(job):
+            await self._pause(job)
+            return 0
+        probed = half_opened(policy, breaker)
+        await self._say(job, probed)
+        await self._store.set_breaker(job.id, probed, _unless_creating(job, JobStatus.RUNNING), "")
+        return policy.probes
+
+    async def _pause(self, job: Job) -> None:
+        """A job that is still being read cannot be paused; it is only handed nothing."""
+        if job.status is JobStatus.PAUSED or self._told.get(job.id) == ("open", job.breaker.trips):
+            return
+        await self._say(job, job.breaker)
+        await self._store.set_breaker(job.id, job.breaker, _unless_creating(job, JobStatus.PAUSED), BY_BREAKER)
+
+    async def _without(self, job: Job) -> int:
+        """The policy was changed while the breaker was open."""
+        if job.breaker.state != "closed":
+            await self._store.set_breaker(job.id, closed(job.breaker), _unless_creating(job, JobStatus.RUNNING), "")
+        return _NO_LIMIT
+
+    async def _tell_closed(self, job: Job) -> None:
+        if self._told.get(job.id, ("", 0))[0] == "half_open":
+            await self._say(job, job.breaker)
+        self._told.pop(job.id, None)
+
+    async def _say(self, job: Job, breaker: BreakerState) -> None:
+        told: dict[str, Any] = {"state": breaker.state, "reason": breaker.reason, "trips": breaker.trips}
+        if breaker.state == "open":
+            told["until"] = (breaker.opened_at or 0.0) + job.policy.breaker.cooldown_seconds
+            log.warning("jobs.breaker_opened", job=job.id, reason=breaker.reason)
+        else:
+            log.info("jobs.breaker_moved", job=job.id, state=breaker.state)
+        await self._store.add_event(job.id, "breaker", Raw(msgspec.json.encode(told)), self._clock())
+        self._told[job.id] = (breaker.state, breaker.trips)
+
+
+def _out(job: Job) -> int:
+    return job.counts.queued + job.counts.in_progress
+
+
+def _unless_creating(job: Job, status: JobStatus) -> JobStatus | None:
+    return None if job.status is JobStatus.CREATING else status
+
+
+_NO_LIMITS = BudgetLimits()
+_MEGABYTE = 2**20
+_RESIDENTIAL = ("residential", "unlocker")
+_PAGE = 1000
+
+
+class BudgetStore(JobStore, ItemStore, Protocol):
+    """What is needed of the store."""
+
+
+class JobBudgets:
+    """Compares what the recorded items of a job used with what it may use.
+
+    What is out when the budget ends is not stopped here: workers refuse its requests by themselves. `seconds` is
+    compared with the time that items ran, since that is what is summed; time spent in fetches alone is less.
+    """
+
+    def __init__(self, store: BudgetStore, warn_share: float, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._warn_share = warn_share
+        self._clock = clock
+        self._told: dict[str, set[tuple[str, str, float]]] = {}
+
+    async def allows(self, job: Job) -> bool:
+        """Whether it may go on. Told are a first warning and the end, each once for a budget of that size."""
+        if job.policy.budget == _NO_LIMITS:
+            return True
+        for name, used, allowed in spending(job.use, job.policy.budget):
+            if used >= allowed:
+                await self._end(job, name, used, allowed)
+                return False
+            if used >= self._warn_share * allowed:
+                await self._tell(job, "nearly_used", name, used, allowed)
+        return True
+
+    def forget(self, job_id: str) -> None:
+        """The job has nothing to hand out any more."""
+        self._told.pop(job_id, None)
+
+    async def _end(self, job: Job, name: str, used: float, allowed: float) -> None:
+        await self._tell(job, "used_up", name, used, allowed)
+        if job.status in (JobStatus.CREATING, JobStatus.RUNNING):
+            await self._store.set_paused(job.id, True, BY_BUDGET, self._clock())
+
+    async def _tell(self, job: Job, state: str, name: str, used: float, allowed: float) -> None:
+        told = self._told.get(job.id)
+        if told is None:
+            told = self._told[job.id] = await self._told_before(job.id)
+        if (state, name, allowed) in told:
+            return
+        log.warning("jobs.budget", job=job.id, state=state, budget=name, used=round(used, 3), allowed=allowed)
+        words = {"state": state, "budget": name, "used": round(used, 3), "allowed": allowed}
+        await self._store.add_event(job.id, "budget", Raw(msgspec.json.encode(words)), self._clock())
+        told.add((state, name, allowed))
+
+    async def _told_before(self, job_id: str) -> set[tuple[str, str, float]]:
+        """By whoever led before."""
+        told, after = set(), 0
+        while events := await self._store.events(job_id, after, _PAGE):
+            after = events[-1].number
+            for event in events:
+                if event.kind == "budget":
+                    words = msgspec.json.decode(event.data)
+                    told.add((words["state"], words["budget"], float(words["allowed"])))
+        return told
+
+
+def spending(use: Usage, limits: BudgetLimits) -> Iterator[tuple[str, float, float]]:
+    """Name, used and allowed of each budget that is set."""
+    residential = sum(use.bytes_by_class.get(name, 0) for name in _RESIDENTIAL)
+    used = {
+        "requests": float(use.requests),
+        "megabytes": use.bytes_received / _MEGABYTE,
+        "residential_megabytes": residential / _MEGABYTE,
+        "seconds": use.wall_ms / 1000,
+    }
+    for name, amount in used.items():
+        if (allowed := getattr(limits, name)) is not None:
+            yield name, amount, float(allowed)

@@ -1,0 +1,234 @@
+"""Neither runs nor jobs: heartbeats, the one leader, idempotency keys, sessions, meters."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import json
+from msgspec.structs import asdict
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Double,
+    Index,
+    LargeBinary,
+    RowMapping,
+    Table,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from scrapeyard.model import Run, WorkerInfo
+from scrapeyard.store.database.database import Database
+from scrapeyard.store.ports.runs import KeyedAnswer, Meter, SessionChange, Use, UseBy
+from scrapeyard.store.runs.rows import RunStatements, queued_row
+from scrapeyard.store.tables.runs import FETCH_METERS, ID, KEYS, LEADERS, METADATA, WORKERS
+
+_INFO: Final = json.Decoder(WorkerInfo)
+
+
+class SqlWorkers:
+    """The WorkerStore."""
+
+    _database: Database
+
+    async def beat(self, worker: WorkerInfo) -> None:
+        """Write what a worker tells of itself."""
+        row = {"id": worker.id, "seen_at": worker.seen_at, "info": json.encode(worker)}
+        insert = self._database.insert(WORKERS).values(row)
+        told = {"seen_at": insert.excluded.seen_at, "info": insert.excluded.info}
+        await self._database.change(insert.on_conflict_do_update(index_elements=["id"], set_=told))
+
+    async def workers(self, seen_after: float) -> tuple[WorkerInfo, ...]:
+        """Workers seen since then, by id."""
+        query = select(WORKERS.c.info).where(WORKERS.c.seen_at >= seen_after).order_by(WORKERS.c.id)
+        return tuple(_INFO.decode(row["info"]) for row in await self._database.fetch(query))
+
+    async def forget(self, worker_id: str) -> None:
+        """A worker says goodbye."""
+        await self._database.change(delete(WORKERS).where(WORKERS.c.id == worker_id))
+
+    async def forget_before(self, seen_before: float) -> None:
+        """Drop workers that have long been silent."""
+        await self._database.change(delete(WORKERS).where(WORKERS.c.seen_at < seen_before))
+
+
+class SqlLeaders:
+    """The LeaderStore."""
+
+    _database: Database
+
+    async def lead(self, role: str, holder: str, now: float, until: float) -> bool:
+        """Become or stay leader until then. True if `holder` leads now."""
+        insert = self._database.insert(LEADERS).values(role=role, holder=holder, until=until)
+        statement = insert.on_conflict_do_update(
+            index_elements=["role"],
+            set_={"holder": insert.excluded.holder, "until": insert.excluded.until},
+            where=or_(LEADERS.c.holder == holder, LEADERS.c.until <= now),
+        ).returning(LEADERS.c.role)
+        return bool(await self._database.change(statement))
+
+    async def resign(self, role: str, holder: str) -> None:
+        """Let another lead at once. Does nothing when another leads."""
+        await self._database.change(delete(LEADERS).where(LEADERS.c.role == role, LEADERS.c.holder == holder))
+
+
+_RUN_IDS: Final = json.Decoder(tuple[str, ...])
+
+
+class SqlKeys:
+    """The IdempotencyStore."""
+
+    _database: Database
+    _statements: RunStatements
+
+    async def remember(self, answer: KeyedAnswer, runs: Sequence[Run]) -> KeyedAnswer:
+        """Claim the key and add its runs in one transaction. Returns the answer that holds the key: the given one if
+        it is new, otherwise the first (nothing is then added)."""
+
+        async def work(connection: AsyncConnection) -> KeyedAnswer | None:
+            if await self._claim_key(connection, answer):
+                await self._add_runs(connection, runs)
+                return answer
+            query = select(KEYS).where(KEYS.c.key == answer.key)
+            row = (await connection.execute(query)).mappings().one_or_none()
+            return None if row is None else _answer(row)
+
+        # None: the first holder's key was forgotten between our two looks, so the next try claims it.
+        while (holds := await self._database.write(work)) is None:
+            continue
+        return holds
+
+    async def forget_keys_before(self, created_before: float) -> None:
+        """Drop keys older than that."""
+        await self._database.change(delete(KEYS).where(KEYS.c.created_at < created_before))
+
+    async def _claim_key(self, connection: AsyncConnection, answer: KeyedAnswer) -> bool:
+        row = {
+            "key": answer.key,
+            "body_digest": answer.body_digest,
+            "run_ids": json.encode(answer.run_ids),
+            "created_at": answer.created_at,
+        }
+        insert = self._database.insert(KEYS).values(row).on_conflict_do_nothing().returning(KEYS.c.key)
+        return (await connection.execute(insert)).first() is not None
+
+    async def _add_runs(self, connection: AsyncConnection, runs: Sequence[Run]) -> None:
+        if runs:
+            await connection.execute(self._statements.add, [queued_row(run) for run in runs])
+
+
+def _answer(row: RowMapping) -> KeyedAnswer:
+    return KeyedAnswer(
+        key=row["key"],
+        body_digest=row["body_digest"],
+        run_ids=_RUN_IDS.decode(row["run_ids"]),
+        created_at=row["created_at"],
+    )
+
+
+MAX_SESSIONS: Final = 1000
+"""Of one scraper; those that were not changed for the longest time go."""
+
+SESSIONS = Table(
+    "sessions",
+    METADATA,
+    Column("scraper_id", ID, primary_key=True),
+    Column("name", ID, primary_key=True),
+    Column("cookies", LargeBinary, nullable=False),
+    Column("saved_at", Double, nullable=False),
+    Index("sessions_by_saved_at", "saved_at"),
+)
+
+
+class SqlSessions:
+    """The engines' SessionStore."""
+
+    _database: Database
+
+    async def read_session(self, scraper_id: str, name: str, saved_after: float) -> bytes:
+        """What was kept since then; empty when nothing was."""
+        query = select(SESSIONS.c.cookies).where(_at(scraper_id, name), SESSIONS.c.saved_at > saved_after)
+        rows = await self._database.fetch(query)
+        return bytes(rows[0]["cookies"]) if rows else b""
+
+    async def change_session(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
+        """Replace what is kept. Of two who change at once, the second is given what the first has kept."""
+        place = _at(scraper_id, name)
+        blank = {"scraper_id": scraper_id, "name": name, "cookies": b"", "saved_at": now}
+
+        async def work(connection: AsyncConnection) -> None:
+            # The row comes first, so that of two who change at once the second waits and sees what the first did.
+            insert = self._database.insert(SESSIONS).values(blank).on_conflict_do_nothing()
+            made = (await connection.execute(insert)).rowcount
+            kept = await connection.scalar(select(SESSIONS.c.cookies).where(place).with_for_update())
+            changed = change(bytes(kept or b""))
+            await connection.execute(update(SESSIONS).where(place).values(cookies=changed, saved_at=now))
+            if made:
+                await _make_room(connection, scraper_id)
+
+        await self._database.write(work)
+
+    async def forget_sessions_before(self, saved_before: float) -> None:
+        """Drop sessions that were not changed since then."""
+        await self._database.change(delete(SESSIONS).where(SESSIONS.c.saved_at < saved_before))
+
+
+def _at(scraper_id: str, name: str) -> ColumnElement[bool]:
+    return (SESSIONS.c.scraper_id == scraper_id) & (SESSIONS.c.name == name)
+
+
+async def _make_room(connection: AsyncConnection, scraper_id: str) -> None:
+    mine = SESSIONS.c.scraper_id == scraper_id
+    over = (await connection.scalar(select(func.count()).where(mine)) or 0) - MAX_SESSIONS
+    if over > 0:
+        oldest = select(SESSIONS.c.name).where(mine).order_by(SESSIONS.c.saved_at).limit(over)
+        names = (await connection.scalars(oldest)).all()
+        await connection.execute(delete(SESSIONS).where(mine, SESSIONS.c.name.in_(names)))
+
+
+_ROWS: Final = 500
+_COUNTED: Final = ("requests", "failures", "bytes")
+_KEY: Final = ("day", "writer", "job_id", "site", "pool", "proxy_class")
+_SITES: Final = 1000
+
+
+class SqlMeters:
+    """The MeterStore."""
+
+    _database: Database
+
+    async def put_meters(self, meters: Sequence[Meter]) -> None:
+        """Write numbers whole, over what the same writer wrote for the same key."""
+        insert = self._database.insert(FETCH_METERS)
+        changes = {name: insert.excluded[name] for name in _COUNTED}
+        statement = insert.on_conflict_do_update(index_elements=_KEY, set_=changes)
+        rows = [asdict(meter) for meter in meters]
+        for start in range(0, len(rows), _ROWS):
+            await self._database.write_rows(statement, rows[start : start + _ROWS])
+
+    async def use(
+        self, by: Sequence[UseBy], since: str, *, sites: Sequence[str] | None = None, limit: int = 1000
+    ) -> tuple[Use, ...]:
+        """Sums since a day, the most bytes first."""
+        columns = [FETCH_METERS.c[name] for name in by]
+        size = func.sum(FETCH_METERS.c.bytes)
+        sums = [func.sum(FETCH_METERS.c[name]).label(name) for name in _COUNTED]
+        query = select(*columns, *sums).where(FETCH_METERS.c.day >= since)
+        if sites is not None:
+            query = query.where(FETCH_METERS.c.site.in_(list(sites)[:_SITES]))
+        rows = await self._database.fetch(query.group_by(*columns).order_by(size.desc(), *columns).limit(limit))
+        return tuple(_use(row) for row in rows)
+
+    async def forget_meters_before(self, day: str) -> None:
+        """Drop the days before."""
+        await self._database.change(delete(FETCH_METERS).where(FETCH_METERS.c.day < day))
+
+
+def _use(row: RowMapping) -> Use:
+    # The sum of no rows is NULL.
+    fields: dict[str, Any] = {name: int(value or 0) if name in _COUNTED else value for name, value in row.items()}
+    return Use(**fields)
