@@ -3,7 +3,6 @@
 import asyncio
 import math
 import random
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from redis.asyncio.connection import AbstractConnection, Connection, parse_url
 from redis.exceptions import RedisError, ResponseError
 
 from scrapeyard.errors import SettingsInvalid
-from scrapeyard.telemetry.events import Log
+from scrapeyard.redis.outage import Outage
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 2.0
@@ -43,42 +42,6 @@ class Dialer:
     def __call__(self) -> AbstractConnection:
         """A connection that is not yet open."""
         return self._class(**self._options)
-
-
-class Outage:
-    """Tells the log once when the first of the links is lost, and once when all of them are back."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._lost: set[object] = set()
-        self._since = 0.0
-        self._someone_back = asyncio.Event()
-
-    def down(self, link: object, error: BaseException, retry_seconds: float) -> None:
-        """A link was lost, or could not be made."""
-        if not self._lost:
-            self._since = time.monotonic()
-            self._log.warning("queue.away", error=str(error) or type(error).__name__, retry_seconds=retry_seconds)
-        self._lost.add(link)
-
-    def up(self, link: object) -> None:
-        """A link was made; the others try at once instead of waiting for their time."""
-        self._someone_back.set()
-        self._someone_back = asyncio.Event()
-        if link in self._lost:
-            self._lost.remove(link)
-            if not self._lost:
-                self._log.info("queue.back", away_seconds=round(time.monotonic() - self._since, 2))
-
-    def forget(self, link: object) -> None:
-        """Nobody wants this link any more."""
-        self._lost.discard(link)
-
-    async def pause(self, seconds: float) -> None:
-        """Wait so long, or until another link was made."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._someone_back.wait()
 
 
 def pauses() -> Iterator[float]:

@@ -1,4 +1,5 @@
-"""The names of everything we keep in Redis; the only place that spells them."""
+"""The names of all keys in Redis. This module spells every one of them, with one exception: the scripts of the page
+cache append to `pages` by themselves, as redis_put.lua describes."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +9,8 @@ from scrapeyard.model import Priority
 
 GROUP = "workers"
 CONSUMER = "taker"
-"""One name for all: an entry is told from another by its id, and names of workers long gone would pile up."""
+"""One name for all: an entry is told from another by its id, and names of workers long gone would pile up. take.lua
+spells it too."""
 FIELD = b"d"
 """The field of a stream's entry that holds the delivery."""
 
@@ -16,7 +18,10 @@ _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Keys:
-    """Key names under one prefix, so that several yards may share a server."""
+    """Key names under one prefix, so that several yards may share a server.
+
+    Raises SettingsInvalid when the prefix cannot be used.
+    """
 
     def __init__(self, prefix: str) -> None:
         if not _PREFIX.fullmatch(prefix):
@@ -26,6 +31,14 @@ class Keys:
         self._prefix = prefix
         self.lanes = f"{prefix}:lanes"
         """A set: every lane that was ever published to."""
+        self.sites = f"{prefix}:sites"
+        """A sorted set: every site that was asked for within the last day."""
+        self.pages = f"{prefix}:pages"
+        """What every key of the page cache begins with."""
+        self.pages_used = f"{self.pages}:used"
+        self.pages_meta = f"{self.pages}:meta"
+        self.pages_bytes = f"{self.pages}:bytes"
+        self.pages_counts = f"{self.pages}:counts"
 
     def stream(self, lane: str, priority: Priority) -> str:
         """The stream of one lane and priority."""
@@ -42,3 +55,32 @@ class Keys:
     def channel_name(self, key: str) -> str:
         """The reverse of `channel`."""
         return key.removeprefix(f"{self._prefix}:c:")
+
+    def site(self, site: str) -> tuple[str, str, str, str]:
+        """What the gate's scripts work on: standing, seats, alive, sites. site.lua explains them."""
+        standing = f"{self._prefix}:site:{site}"
+        return standing, f"{standing}:seats", f"{standing}:alive", self.sites
+
+    def page(self, page_id: str) -> str:
+        """One cached page."""
+        return f"{self.pages}:p:{page_id}"
+
+    def page_claim(self, name: str) -> str:
+        """The claim of the one worker that fetches a page for all."""
+        return f"{self.pages}:claim:{name}"
+
+    def ways(self, site: str) -> str:
+        """A hash: how often each way to fetch from the site worked."""
+        return f"{self._prefix}:ways:{site}"
+
+    def clearances(self, site: str) -> str:
+        """A hash: the clearances held for the site."""
+        return f"{self._prefix}:clearances:{site}"
+
+    def solving(self, site: str, exit_name: str) -> str:
+        """The claim of the one worker that solves the site's challenge at this exit."""
+        return f"{self._prefix}:solving:{site}:{exit_name}"
+
+    def budget(self, job_id: str) -> str:
+        """A hash: what each process used up for the job."""
+        return f"{self._prefix}:budget:{job_id}"

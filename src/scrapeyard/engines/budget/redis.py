@@ -7,43 +7,22 @@ last fetch.
 
 import asyncio
 from collections import OrderedDict
-from hashlib import sha1
-from importlib.resources import files
 
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import ResponseError
 
 from scrapeyard.engines.ledger import Spent
 from scrapeyard.model import new_id
-from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
+from scrapeyard.redis.connection import CommandLink, Dialer, LinkLost
 from scrapeyard.redis.keys import Keys
+from scrapeyard.redis.outage import Outage
+from scrapeyard.redis.scripts import Script
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("budget")
 KEEP_DAYS = 30
 ANSWER_SECONDS = 1.0
 _JOBS = 10_000
-_SCRIPT = files("scrapeyard.engines.budget").joinpath("share.lua").read_text("utf-8")
-_DIGEST = sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
-
-
-class _Away(Outage):
-    """In the budget's own words, once for each outage."""
-
-    def __init__(self) -> None:
-        super().__init__(log)
-        self._gone = False
-
-    def down(self, link: object, error: BaseException, retry_seconds: float) -> None:  # noqa: ARG002  as Outage's
-        """The link was lost, or could not be made."""
-        if not self._gone:
-            log.warning("budget.away", error=str(error) or type(error).__name__)
-        self._gone = True
-
-    def up(self, link: object) -> None:  # noqa: ARG002  as Outage's
-        """The link was made."""
-        if self._gone:
-            log.info("budget.back")
-        self._gone = False
+_SHARE = Script.load("scrapeyard.engines.budget", "share.lua")
 
 
 class RedisJobLedgers:
@@ -51,10 +30,12 @@ class RedisJobLedgers:
 
     def __init__(self, url: str, *, prefix: str = "scrapeyard") -> None:
         """Raises SettingsInvalid when the URL or the prefix cannot be used."""
-        Keys(prefix)
-        self._prefix = prefix
+        self._keys = Keys(prefix)
         self._process = new_id("ledger")
-        self._link = CommandLink(Dialer(url), _Away())
+        outage = Outage(
+            away=lambda error, _: log.warning("budget.away", error=error), back=lambda _: log.info("budget.back")
+        )
+        self._link = CommandLink(Dialer(url), outage)
         self._last: OrderedDict[str, tuple[Spent, Spent]] = OrderedDict()
         """By job: what was told, and the sum that came back."""
 
@@ -73,7 +54,7 @@ class RedisJobLedgers:
     async def share(self, job_id: str, mine: Spent) -> Spent:
         """One round trip. While the server is away, what was last heard of the others serves."""
         try:
-            whole = _read(await self._ask(f"{self._prefix}:budget:{job_id}", _write(mine)))
+            whole = _read(await self._ask(self._keys.budget(job_id), _write(mine)))
         except LinkLost:
             told, sums = self._last.get(job_id, (Spent(), Spent()))
             return _since(told, sums, mine)
@@ -84,19 +65,12 @@ class RedisJobLedgers:
         return whole
 
     async def _ask(self, key: str, numbers: str) -> str:
-        rest = (1, key, self._process, numbers, KEEP_DAYS * 86_400)
-        reply = await self._one("EVALSHA", _DIGEST, *rest)
-        if isinstance(reply, NoScriptError):
-            reply = await self._one("EVAL", _SCRIPT, *rest)
+        words = (self._process, numbers, KEEP_DAYS * 86_400)
+        reply = await _SHARE.run(self._link, *words, keys=[key], within=ANSWER_SECONDS)
         if isinstance(reply, ResponseError):
             log.warning("budget.refused", error=str(reply))
             raise LinkLost(str(reply))
         return bytes(reply).decode("ascii")
-
-    async def _one(self, *command: str | int) -> bytes | ResponseError:
-        words: Command = command
-        (reply,) = await self._link.ask(words, within=ANSWER_SECONDS)
-        return reply  # type: ignore[no-any-return]  # the link answers with what came
 
 
 def _write(spent: Spent) -> str:

@@ -9,56 +9,29 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from hashlib import sha1
-from pathlib import Path
 from typing import Any
 
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import ResponseError
 
-from scrapeyard.engines.cache.coding import Unreadable, decode, encode
+from scrapeyard.engines.cache.coding import UnreadablePage, decode, encode
 from scrapeyard.engines.cache.identity import url_digest
 from scrapeyard.engines.cache.port import CachedPage, PageKey, StoreStats
 from scrapeyard.errors import Unavailable
-from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
+from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost
+from scrapeyard.redis.keys import Keys
+from scrapeyard.redis.outage import Outage
+from scrapeyard.redis.scripts import Script
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("cache")
-PREFIX = "scrapeyard:pages"
 ANSWER_SECONDS = 2.0
 DROP_BATCH = 500
 """As redis_drop.lua has it."""
 IN_THREAD_BYTES = 128 * 1024
 """Larger pages are packed and unpacked in a thread, so that the loop does not stand still."""
-
-
-class _Script:
-    """Lua from a file of this folder."""
-
-    def __init__(self, name: str) -> None:
-        self.text = Path(__file__).with_name(name).read_text("utf-8")
-        self.digest = sha1(self.text.encode()).hexdigest()  # noqa: S324  the name that Redis gives it
-
-
-class _Away(Outage):
-    """Tells that the cache is away, and that it is back."""
-
-    def __init__(self, on_return: Callable[[], object]) -> None:
-        super().__init__(log)
-        self._on_return = on_return
-        self._gone = False
-
-    def down(self, link: object, error: BaseException, retry_seconds: float) -> None:  # noqa: ARG002  as Outage's
-        """The link was lost, or could not be made."""
-        if not self._gone:
-            self._gone = True
-            log.warning("cache.away", error=str(error) or type(error).__name__)
-
-    def up(self, link: object) -> None:  # noqa: ARG002  as Outage's
-        """The link was made."""
-        if self._gone:
-            self._gone = False
-            self._on_return()
-            log.info("cache.back")
+_PUT, _DROP, _RELEASE = (
+    Script.load("scrapeyard.engines.cache", name) for name in ("redis_put.lua", "redis_drop.lua", "redis_release.lua")
+)
 
 
 class RedisPages:
@@ -71,19 +44,20 @@ class RedisPages:
         *,
         limit_bytes: int,
         max_page_bytes: int,
-        prefix: str = PREFIX,
+        prefix: str = "scrapeyard",
         on_return: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Raises SettingsInvalid when the URL cannot be used."""
-        self._link = CommandLink(Dialer(url), _Away(on_return))
+        """Raises SettingsInvalid when the URL or the prefix cannot be used."""
+        self._keys = Keys(prefix)
+        self._on_return = on_return
+        outage = Outage(away=lambda error, _: log.warning("cache.away", error=error), back=self._back)
+        self._link = CommandLink(Dialer(url), outage)
         self._limit = limit_bytes
         self._max_page = max_page_bytes
-        self._prefix = prefix
         self._clock = clock
         self._token = secrets.token_hex(8)
         self._counts: Counter[str] = Counter()
-        self._put, self._drop, self._release = map(_Script, ("redis_put.lua", "redis_drop.lua", "redis_release.lua"))
 
     async def start(self) -> None:
         """Begins to connect and waits for it, but no longer than two seconds."""
@@ -99,10 +73,10 @@ class RedisPages:
 
     async def get(self, key: PageKey) -> CachedPage | None:
         """One round trip."""
-        touch: Command = ("ZADD", f"{self._prefix}:used", "XX", self._now_ms(), key.id)
+        touch: Command = ("ZADD", self._keys.pages_used, "XX", self._now_ms(), key.id)
         try:
             data, _ = await self._link.ask(
-                ("GET", f"{self._prefix}:p:{key.id}"), touch, within=ANSWER_SECONDS, unheard=self._counted()
+                ("GET", self._keys.page(key.id)), touch, within=ANSWER_SECONDS, unheard=self._counted()
             )
         except LinkLost:
             return None
@@ -135,9 +109,9 @@ class RedisPages:
     async def stats(self) -> StoreStats:
         """Counted by all workers since the server holds them."""
         pages, size, counts = await self._sure(
-            ("HLEN", f"{self._prefix}:meta"),
-            ("GET", f"{self._prefix}:bytes"),
-            ("HMGET", f"{self._prefix}:counts", "hits", "misses", "evicted"),
+            ("HLEN", self._keys.pages_meta),
+            ("GET", self._keys.pages_bytes),
+            ("HMGET", self._keys.pages_counts, "hits", "misses", "evicted"),
             unheard=self._counted(),
         )
         hits, misses, evicted = (int(each or 0) for each in counts)
@@ -153,7 +127,7 @@ class RedisPages:
 
     async def claim(self, name: str, seconds: float) -> bool:
         """By a key that ends by itself."""
-        command: Command = ("SET", self._claim(name), self._token, "NX", "PX", int(seconds * 1000))
+        command: Command = ("SET", self._keys.page_claim(name), self._token, "NX", "PX", int(seconds * 1000))
         try:
             (reply,) = await self._link.ask(command, within=ANSWER_SECONDS)
         except LinkLost:
@@ -163,7 +137,7 @@ class RedisPages:
     async def release(self, name: str) -> None:
         """Only our own claim."""
         try:
-            await self._run(self._release, self._claim(name), self._token)
+            await self._run(_RELEASE, self._keys.page_claim(name), self._token)
         except LinkLost:
             return
 
@@ -172,16 +146,16 @@ class RedisPages:
             if len(data) > IN_THREAD_BYTES:
                 return await asyncio.to_thread(decode, data, self._max_page)
             return decode(data, self._max_page)
-        except Unreadable as error:
+        except UnreadablePage as error:
             log.warning("cache.unreadable", page=key.id, error=str(error))
             await self._store(key, b"", 0)
             return None
 
     async def _store(self, key: PageKey, data: bytes, expires_at: float) -> None:
         now, ends = self._now_ms(), int(expires_at * 1000)
-        words = (self._prefix, key.id, key.url, key.site, now, ends, self._limit, data)
+        words = (self._keys.pages, key.id, key.url, key.site, now, ends, self._limit, data)
         try:
-            reply = await self._run(self._put, *words)
+            reply = await self._run(_PUT, *words)
         except LinkLost:
             return
         if isinstance(reply, ResponseError):
@@ -191,7 +165,7 @@ class RedisPages:
         count = 0
         while True:
             try:
-                reply = await self._run(self._drop, self._prefix, what)
+                reply = await self._run(_DROP, self._keys.pages, what)
             except LinkLost as error:
                 raise Unavailable(f"the cache's Redis does not answer: {error}") from None
             if isinstance(reply, ResponseError):
@@ -200,11 +174,12 @@ class RedisPages:
             if int(reply) < DROP_BATCH:
                 return count
 
-    async def _run(self, script: _Script, *words: str | bytes | int) -> Any:
-        (reply,) = await self._link.ask(("EVALSHA", script.digest, 0, *words), within=ANSWER_SECONDS)
-        if isinstance(reply, NoScriptError):
-            (reply,) = await self._link.ask(("EVAL", script.text, 0, *words), within=ANSWER_SECONDS)
-        return reply
+    def _back(self, _seconds: float) -> None:
+        self._on_return()
+        log.info("cache.back")
+
+    async def _run(self, script: Script, *words: str | bytes | int) -> Any:
+        return await script.run(self._link, *words, within=ANSWER_SECONDS)
 
     async def _sure(self, *commands: Command, unheard: Sequence[Command] = ()) -> list[Any]:
         try:
@@ -218,12 +193,9 @@ class RedisPages:
 
     def _counted(self) -> list[Command]:
         """What was counted since it was last told to the server; it goes along with the next question."""
-        told: list[Command] = [("HINCRBY", f"{self._prefix}:counts", what, n) for what, n in self._counts.items()]
+        told: list[Command] = [("HINCRBY", self._keys.pages_counts, what, n) for what, n in self._counts.items()]
         self._counts.clear()
         return told
-
-    def _claim(self, name: str) -> str:
-        return f"{self._prefix}:claim:{name}"
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)

@@ -5,23 +5,23 @@ ordinary fetch makes no round trip. While the server is away the copy serves and
 """
 
 import asyncio
-import hashlib
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.resources import files
 from typing import Any
 
 import msgspec
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import ResponseError
 
 from scrapeyard.engines.escalation.memory import FADES, MAX_CLEARANCES, MAX_WAYS, MemoryWays
 from scrapeyard.engines.escalation.port import MOST_COUNTED, Remembered, Tried
 from scrapeyard.engines.solver.port import Clearance
-from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
+from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost
 from scrapeyard.redis.keys import Keys
+from scrapeyard.redis.outage import Outage
+from scrapeyard.redis.scripts import Script
 from scrapeyard.telemetry.events import get_log
 
 FRESH_SECONDS = 2.0
@@ -32,34 +32,9 @@ MAX_COPIES = 20_000
 
 log = get_log("ways")
 _clearances = msgspec.json.Decoder(Clearance)
-
-
-class _Script:
-    """Lua of this folder. The server knows it by its SHA-1 once it has seen the text."""
-
-    def __init__(self, name: str) -> None:
-        self.text = files(__package__).joinpath("lua", f"{name}.lua").read_text("utf-8")
-        self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
-
-
-class _Away(Outage):
-    """Tells once that the memory is away, and once that it is back."""
-
-    def __init__(self) -> None:
-        super().__init__(log)
-        self._gone = False
-
-    def down(self, link: object, error: BaseException, retry_seconds: float) -> None:  # noqa: ARG002  as Outage's
-        """There is one link."""
-        if not self._gone:
-            self._gone = True
-            log.warning("ways.away", error=str(error) or type(error).__name__)
-
-    def up(self, link: object) -> None:  # noqa: ARG002  as Outage's
-        """There is one link."""
-        if self._gone:
-            self._gone = False
-            log.info("ways.back")
+_NOTE, _KEEP, _DROP, _RELEASE = (
+    Script.load("scrapeyard.engines.escalation", f"lua/{name}.lua") for name in ("note", "keep", "drop", "release")
+)
 
 
 class RedisWays:
@@ -74,9 +49,11 @@ class RedisWays:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Raises SettingsInvalid when the URL or the prefix cannot be used."""
-        Keys(prefix)
-        self._prefix = prefix
-        self._link = CommandLink(Dialer(url), _Away())
+        self._keys = Keys(prefix)
+        outage = Outage(
+            away=lambda error, _: log.warning("ways.away", error=error), back=lambda _: log.info("ways.back")
+        )
+        self._link = CommandLink(Dialer(url), outage)
         self._remember = remember_seconds
         self._half_life = remember_seconds / FADES
         self._clock = clock
@@ -88,7 +65,6 @@ class RedisWays:
         self._pending: dict[tuple[str, str], tuple[int, int, float]] = {}
         self._work = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._note, self._keep, self._drop, self._release = map(_Script, ("note", "keep", "drop", "release"))
 
     async def start(self) -> None:
         """Begins to connect and waits for it, but no longer than two seconds."""
@@ -138,17 +114,17 @@ class RedisWays:
         value = clearance.id.encode() + b" " + msgspec.json.encode(clearance)
         with suppress(LinkLost):
             words = (_field(clearance), value, milliseconds, MAX_CLEARANCES)
-            await self._run(self._keep, self._key("clearances", site), *words)
+            await self._run(_KEEP, self._keys.clearances(site), *words)
 
     async def drop(self, site: str, clearance: Clearance) -> None:
         """One round trip."""
         await self._local.drop(site, clearance)
         with suppress(LinkLost):
-            await self._run(self._drop, self._key("clearances", site), _field(clearance), clearance.id)
+            await self._run(_DROP, self._keys.clearances(site), _field(clearance), clearance.id)
 
     async def claim(self, site: str, exit_name: str, seconds: float) -> bool:
         """By a key that ends by itself."""
-        command: Command = ("SET", self._claim(site, exit_name), self._token, "NX", "PX", int(seconds * 1000))
+        command: Command = ("SET", self._keys.solving(site, exit_name), self._token, "NX", "PX", int(seconds * 1000))
         try:
             (reply,) = await self._link.ask(command, within=ANSWER_SECONDS)
         except LinkLost:
@@ -158,7 +134,7 @@ class RedisWays:
     async def release(self, site: str, exit_name: str) -> None:
         """Only our own."""
         with suppress(LinkLost):
-            await self._run(self._release, self._claim(site, exit_name), self._token)
+            await self._run(_RELEASE, self._keys.solving(site, exit_name), self._token)
 
     async def forget(self, site: str) -> None:
         """Other workers know it for two seconds more."""
@@ -166,7 +142,7 @@ class RedisWays:
         for key in [key for key in self._pending if key[0] == site]:
             del self._pending[key]
         with suppress(LinkLost):
-            commands: list[Command] = [("DEL", self._key("ways", site)), ("DEL", self._key("clearances", site))]
+            commands: list[Command] = [("DEL", self._keys.ways(site)), ("DEL", self._keys.clearances(site))]
             await self._link.ask(*commands, within=ANSWER_SECONDS)
 
     def _is_old(self, site: str) -> bool:
@@ -183,7 +159,7 @@ class RedisWays:
         self._was_read(site)
         if any(key[0] == site for key in self._pending):
             await self._write()  # or what was just learnt would be overwritten here by what was known before
-        commands: list[Command] = [("HGETALL", self._key("ways", site)), ("HGETALL", self._key("clearances", site))]
+        commands: list[Command] = [("HGETALL", self._keys.ways(site)), ("HGETALL", self._keys.clearances(site))]
         try:
             ways, clearances = await self._link.ask(*commands, within=ANSWER_SECONDS)
         except LinkLost:
@@ -208,23 +184,14 @@ class RedisWays:
         for site, words in by_site.items():
             limits = (f"{self._clock():.3f}", f"{self._half_life:.3f}", int(self._remember * 1000))
             try:
-                await self._run(self._note, self._key("ways", site), *limits, f"{MOST_COUNTED:g}", MAX_WAYS, *words)
+                await self._run(_NOTE, self._keys.ways(site), *limits, f"{MOST_COUNTED:g}", MAX_WAYS, *words)
             except LinkLost:
                 return  # what is lost is learnt again
 
-    async def _run(self, script: _Script, key: str, *words: str | bytes | int) -> Any:
-        (reply,) = await self._link.ask(("EVALSHA", script.sha, 1, key, *words), within=ANSWER_SECONDS)
-        if isinstance(reply, NoScriptError):
-            (reply,) = await self._link.ask(("EVAL", script.text, 1, key, *words), within=ANSWER_SECONDS)
+    async def _run(self, script: Script, key: str, *words: str | bytes | int) -> None:
+        reply = await script.run(self._link, *words, keys=[key], within=ANSWER_SECONDS)
         if isinstance(reply, ResponseError):
             log.warning("ways.refused", error=str(reply)[:200])
-        return reply
-
-    def _key(self, what: str, site: str) -> str:
-        return f"{self._prefix}:{what}:{site}"
-
-    def _claim(self, site: str, exit_name: str) -> str:
-        return f"{self._prefix}:solving:{site}:{exit_name}"
 
 
 def _field(clearance: Clearance) -> str:

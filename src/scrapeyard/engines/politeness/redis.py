@@ -18,26 +18,26 @@ from itertools import count
 from typing import Any
 
 from msgspec.structs import replace
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import ResponseError
 
 from scrapeyard.engines.politeness.memory import MemoryGate
-from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, Ticket, Verdict
+from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, SiteVerdict, Ticket
 from scrapeyard.engines.politeness.redis_scripts import (
     ENTER,
     LOOK,
     REPORT,
     RESET,
-    GateOutage,
-    Script,
-    SiteKeys,
     View,
     enter_arguments,
     read_state,
     read_view,
     report_arguments,
 )
-from scrapeyard.engines.politeness.verdicts import Report
+from scrapeyard.engines.politeness.verdicts import SiteReport
 from scrapeyard.redis.connection import CommandLink, Dialer, LinkLost
+from scrapeyard.redis.keys import Keys
+from scrapeyard.redis.outage import Outage
+from scrapeyard.redis.scripts import Script
 from scrapeyard.telemetry.events import get_log
 
 REPORT_SECONDS = 0.2
@@ -52,17 +52,21 @@ class RedisGate:
     """A SiteGate. One for each process."""
 
     def __init__(self, url: str, *, prefix: str = "scrapeyard", patience_seconds: float = 0.5) -> None:
-        self._keys = SiteKeys(prefix)
+        self._keys = Keys(prefix)
         self._patience = patience_seconds
         self._log = get_log("sites")
-        self._link = CommandLink(Dialer(url), GateOutage(self._log))
+        outage = Outage(
+            away=lambda error, _: self._log.warning("sites.away", error=error),
+            back=lambda seconds: self._log.info("sites.back", away_seconds=seconds),
+        )
+        self._link = CommandLink(Dialer(url), outage)
         self._local = MemoryGate()
         self._name = f"{os.getpid():x}.{secrets.token_hex(4)}"
         self._tickets = count()
         self._views: dict[str, View] = {}
         self._limits: dict[str, SiteLimits] = {}
         """Of the sites that have turns or reports, as last told."""
-        self._reports: dict[str, Report] = {}
+        self._reports: dict[str, SiteReport] = {}
         self._held: dict[str, set[str]] = {}
         """Tickets by site that wait, or that the server must keep for us."""
         self._renewed_at = 0.0
@@ -112,14 +116,14 @@ class RedisGate:
             return await self._alone(turn, within)
         return self._judged(turn, view, within)
 
-    def leave(self, turn: Ticket, verdict: Verdict) -> None:
+    def leave(self, turn: Ticket, verdict: SiteVerdict) -> None:
         """Told to the server within REPORT_SECONDS; at once where others wait for it."""
         if turn.is_local:
             self._local.leave(turn, verdict)
             return
         self._forget(turn)
         self._limits[turn.site] = turn.limits
-        report = self._reports.setdefault(turn.site, Report()).add(turn, verdict)
+        report = self._reports.setdefault(turn.site, SiteReport()).add(turn, verdict)
         self._work.set()
         if report.is_urgent:
             self._urgent.set()
@@ -229,11 +233,11 @@ class RedisGate:
         report = self._reports.pop(site, None)
         await self._tell_of([site], {} if report is None else {site: report}, renew=False)
 
-    async def _tell_of(self, sites: Sequence[str], reports: Mapping[str, Report], renew: bool) -> None:
+    async def _tell_of(self, sites: Sequence[str], reports: Mapping[str, SiteReport], renew: bool) -> None:
         calls = []
         for site in sites:
             held = tuple(self._held.get(site, ())) if renew else ()
-            arguments = report_arguments(site, reports.get(site) or Report(), self._limit_of(site), held)
+            arguments = report_arguments(site, reports.get(site) or SiteReport(), self._limit_of(site), held)
             calls.append((site, arguments))
         try:
             views = await self._ask_many(REPORT, calls)
@@ -251,13 +255,8 @@ class RedisGate:
 
     async def _ask_many(self, script: Script, calls: Sequence[tuple[str, tuple[str | int | float, ...]]]) -> list[Any]:
         """One round trip for all. Raises LinkLost, also when the server refuses."""
-        commands = [script.call(self._keys.of(site), *arguments) for site, arguments in calls]
-        replies = await self._link.ask(*commands, within=self._patience)
-        unknown = [place for place, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
-        if unknown:
-            whole = [script.call(self._keys.of(calls[place][0]), *calls[place][1], whole=True) for place in unknown]
-            for place, reply in zip(unknown, await self._link.ask(*whole, within=self._patience), strict=True):
-                replies[place] = reply
+        keyed = [(self._keys.site(site), arguments) for site, arguments in calls]
+        replies = await script.run_many(self._link, keyed, within=self._patience)
         for reply in replies:
             if isinstance(reply, ResponseError):
                 self._log.warning("sites.refused", error=str(reply)[:200])

@@ -1,73 +1,18 @@
-"""The gate's scripts: their text, the keys they work on, what they answer, and the log when Redis is away."""
+"""The gate's scripts: their arguments and what they answer."""
 
-import hashlib
-import time
 from collections.abc import Sequence
-from importlib.resources import files
 
 import msgspec
 from msgspec import Struct
 
 from scrapeyard.engines.politeness.port import SiteLimits, SiteState, Ticket
-from scrapeyard.engines.politeness.verdicts import Report
-from scrapeyard.redis.connection import Command, Outage
-from scrapeyard.redis.keys import Keys
-from scrapeyard.telemetry.events import Log
+from scrapeyard.engines.politeness.verdicts import SiteReport
+from scrapeyard.redis.scripts import Script
 
-
-class GateOutage(Outage):
-    """As the queue's, in the gate's own words: what is lost is another thing."""
-
-    def __init__(self, log: Log) -> None:
-        super().__init__(log)
-        self._gate_log = log
-        self._away_since: float | None = None
-
-    def down(self, link: object, error: BaseException, retry_seconds: float) -> None:  # noqa: ARG002  as the queue's
-        """The gate has one link."""
-        if self._away_since is None:
-            self._away_since = time.monotonic()
-            self._gate_log.warning("sites.away", error=str(error) or type(error).__name__)
-
-    def up(self, link: object) -> None:  # noqa: ARG002  as the queue's
-        """All workers share their limits again."""
-        if self._away_since is not None:
-            self._gate_log.info("sites.back", away_seconds=round(time.monotonic() - self._away_since, 2))
-            self._away_since = None
-
-
-_FOLDER = files("scrapeyard.engines.politeness").joinpath("lua")
-_SHARED = _FOLDER.joinpath("site.lua").read_text("utf-8")
-
-
-class Script:
-    """One of them. The server knows it by its SHA-1 once it has seen the text."""
-
-    def __init__(self, name: str) -> None:
-        self.text = f"{_SHARED}\n{_FOLDER.joinpath(name + '.lua').read_text('utf-8')}"
-        self._sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
-
-    def call(self, keys: Sequence[str], *arguments: str | int | float, whole: bool = False) -> Command:
-        """The command; `whole` sends the text, for a server that does not know it yet."""
-        said = [repr(argument) if isinstance(argument, float) else argument for argument in arguments]
-        return ("EVAL" if whole else "EVALSHA", self.text if whole else self._sha, len(keys), *keys, *said)
-
-
-ENTER, REPORT, LOOK, RESET = Script("enter"), Script("report"), Script("look"), Script("reset")
-
-
-class SiteKeys:
-    """The keys of sites under one prefix, as site.lua lists them."""
-
-    def __init__(self, prefix: str) -> None:
-        Keys(prefix)  # raises SettingsInvalid for a prefix that cannot be used
-        self._prefix = prefix
-        self.sites = f"{prefix}:sites"
-
-    def of(self, site: str) -> tuple[str, str, str, str]:
-        """Standing, seats, alive, sites."""
-        standing = f"{self._prefix}:site:{site}"
-        return standing, f"{standing}:seats", f"{standing}:alive", self.sites
+ENTER, REPORT, LOOK, RESET = (
+    Script.load("scrapeyard.engines.politeness", "lua/site.lua", f"lua/{name}.lua")
+    for name in ("enter", "report", "look", "reset")
+)
 
 
 class View(Struct, frozen=True, kw_only=True):
@@ -123,7 +68,7 @@ def enter_arguments(turn: Ticket, within: float) -> tuple[str | int | float, ...
 
 
 def report_arguments(
-    site: str, report: Report, limits: SiteLimits, renewed: Sequence[str]
+    site: str, report: SiteReport, limits: SiteLimits, renewed: Sequence[str]
 ) -> tuple[str | int | float, ...]:
     """For report.lua."""
     unused = sorted(report.unused, reverse=True)

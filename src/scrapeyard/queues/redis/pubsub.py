@@ -11,8 +11,9 @@ from redis.exceptions import RedisError
 
 from scrapeyard.queues.listeners import Listener, Listeners
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES
-from scrapeyard.redis.connection import Link, Outage
+from scrapeyard.redis.connection import Link
 from scrapeyard.redis.keys import Keys
+from scrapeyard.redis.outage import Outage
 from scrapeyard.telemetry.events import Log
 
 

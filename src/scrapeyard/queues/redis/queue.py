@@ -19,8 +19,9 @@ from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.messages import LANE, Unreadable, check_lanes, check_size, decode_delivery, encode_delivery
 from scrapeyard.queues.redis.pubsub import RedisSubscriber
 from scrapeyard.queues.redis.take import Entry, Takers, read_entries, removals
-from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost, Outage
+from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost
 from scrapeyard.redis.keys import CONSUMER, FIELD, GROUP, Keys
+from scrapeyard.redis.outage import Outage
 from scrapeyard.telemetry.events import get_log
 
 BATCH = 500
@@ -47,7 +48,12 @@ class RedisQueue:
         self._log = get_log("queue")
         self._turn = 0
         self._levels = _Levels()
-        dial, outage = Dialer(url), Outage(self._log)
+        dial = Dialer(url)
+        outage = Outage(
+            away=lambda error, seconds: self._log.warning("queue.away", error=error, retry_seconds=seconds),
+            back=lambda seconds: self._log.info("queue.back", away_seconds=seconds),
+            ends_on_stop=True,
+        )
         self._commands = CommandLink(dial, outage)
         self._ear = RedisSubscriber(dial, outage, self._keys, self._log)
         self._takers = Takers(

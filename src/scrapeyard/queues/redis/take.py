@@ -1,27 +1,23 @@
 """Taking from Redis: at once by a script, else by one blocked read over all the streams, on a connection of its own."""
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import ResponseError
 
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Delivery
 from scrapeyard.queues.messages import Unreadable, decode_delivery
 from scrapeyard.redis.connection import Command, CommandLink, LinkLost
 from scrapeyard.redis.keys import CONSUMER, FIELD, GROUP
+from scrapeyard.redis.scripts import Script
 from scrapeyard.telemetry.events import Log, get_log
 
 MAX_COUNT = 1000
-SCRIPT = files("scrapeyard.queues.redis").joinpath("take.lua").read_text("utf-8")
-SCRIPT_SHA = hashlib.sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
-"""The server knows a script by its SHA-1."""
-
+_TAKE = Script.load("scrapeyard.queues.redis", "take.lua")
 _UNBLOCK_EVERY_SECONDS = 0.02
 _REFUSED_PAUSE_SECONDS = 0.5
 _LEAVE_SECONDS = 0.003
@@ -149,10 +145,7 @@ class _Errand:
         return self._until - asyncio.get_running_loop().time()
 
     async def _at_once(self) -> list[Delivery]:
-        arguments: Command = (len(self._streams), *self._streams, GROUP, self._count)
-        (reply,) = await self._commands.ask(("EVALSHA", SCRIPT_SHA, *arguments), within=self._patience)
-        if isinstance(reply, NoScriptError):
-            (reply,) = await self._commands.ask(("EVAL", SCRIPT, *arguments), within=self._patience)
+        reply = await _TAKE.run(self._commands, GROUP, self._count, keys=self._streams, within=self._patience)
         return read_entries([Entry(*entry) for entry in _checked(reply) or ()], self._log)
 
     async def _blocked(self) -> list[Delivery]:
