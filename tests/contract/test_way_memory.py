@@ -12,7 +12,7 @@ from scrapeyard.engines.escalation.port import MOST_COUNTED, NOTHING, WayMemory
 from scrapeyard.engines.escalation.redis import RedisWays
 from scrapeyard.engines.port import Proxy
 from scrapeyard.engines.solver.port import Clearance, ClearedCookie
-from scrapeyard.gateway.sites import service
+from scrapeyard.gateway import sites
 from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 
@@ -115,7 +115,7 @@ async def test_a_clearance_is_kept_whole(memory: WayMemory, clock: Clock) -> Non
     await memory.keep("shop.test", clearance(clock))
     known = await memory.recall("shop.test", fresh=True)
     assert known.clearances == (clearance(clock),)
-    assert "secret" not in str(service.ways(known))
+    assert "secret" not in str(sites.ways(known))
     assert "secret" not in repr(known)
 
 

@@ -30,7 +30,7 @@ from scrapeyard.gateway.http.patterns import EXPORT_ID, JOB_ID, NAME, RUN_ID, VE
 from scrapeyard.gateway.schedules.schemas import SCHEDULE_ID
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
-from scrapeyard.gateway.webhooks.schemas import DELIVERY_ID
+from scrapeyard.gateway.webhooks import DELIVERY_ID
 from scrapeyard.model import Delivery, ExitReason, LogLine, Priority, RunError, RunStatus
 from scrapeyard.model.job import ITEM_KEY, ExportWish, JobStatus
 from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook

@@ -12,9 +12,9 @@ import pytest
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteLimits, SiteVerdict
+from scrapeyard.gateway import sites as service
 from scrapeyard.gateway.app import application
 from scrapeyard.gateway.services import Gateway
-from scrapeyard.gateway.sites import service
 from scrapeyard.settings import Settings, SiteSettings
 from tests.integration.gateway_stand import open_services, open_stand
 from tests.leaks import PATIENCE

@@ -27,7 +27,7 @@ from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, 
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.solver.flaresolverr import FlareSolverr, SolverGuard
 from scrapeyard.errors import FetchFailed
-from scrapeyard.gateway.sites import service
+from scrapeyard.gateway import sites
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings, EscalationSettings, HttpSettings, ProxyPool
 from tests.leaks import PATIENCE
@@ -80,7 +80,7 @@ class Stand:
 
     async def told(self, site: str) -> dict[str, Any]:
         """What `/api/sites` shows of its ways."""
-        return service.ways(await self.memory.recall(site, fresh=True))
+        return sites.ways(await self.memory.recall(site, fresh=True))
 
     async def get(self, url: str, policy: FetchPolicy = NO_POLICY, **asked: Any) -> FetchResponse:
         return await self.ways(FetchRequest(url=url, **asked), Caller(policy=policy))

@@ -9,33 +9,33 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import Scope
 
 from scrapeyard import __version__
-from scrapeyard.gateway.cache import routes as cache
+from scrapeyard.gateway import cache, proxies, sites, webhooks
 from scrapeyard.gateway.http import openapi, problems
 from scrapeyard.gateway.http.middleware import BodyLimit, HotPath, LastResort
-from scrapeyard.gateway.jobs import dead_letters, exports, items, results, stream_routes
 from scrapeyard.gateway.jobs import routes as jobs
+from scrapeyard.gateway.jobs import stream_routes as job_streams
 from scrapeyard.gateway.jobs.calls import AppendCall, JobCall
+from scrapeyard.gateway.jobs.exports import export_routes, result_routes
+from scrapeyard.gateway.jobs.items import dead_letter_routes, item_routes
 from scrapeyard.gateway.jobs.uploads import takes_upload
-from scrapeyard.gateway.operations import health_routes, metrics, stats, workers
-from scrapeyard.gateway.proxies import routes as proxies
-from scrapeyard.gateway.runs import artifacts, events, scrape
-from scrapeyard.gateway.runs import routes as runs
+from scrapeyard.gateway.operations.routes import health_routes, metrics_routes, stats_routes, worker_routes
+from scrapeyard.gateway.runs import artifacts, events
+from scrapeyard.gateway.runs.routes import SCRAPE_PATH, answerer, run_routes, scrape_routes
 from scrapeyard.gateway.runs.schemas import Problem, RunProblem, ScrapeCall
-from scrapeyard.gateway.schedules import routes as schedule
+from scrapeyard.gateway.schedules import routes as schedules
 from scrapeyard.gateway.scrapers import channels
 from scrapeyard.gateway.scrapers import routes as scrapers
 from scrapeyard.gateway.services import Gateway, GatewayServices
-from scrapeyard.gateway.sites import routes as sites
-from scrapeyard.gateway.webhooks import routes as webhooks
 from scrapeyard.settings import GatewaySettings
 
 __all__ = ["GatewayServices", "create_app"]
 
 FAMILIES = (
-    *(scrape, runs, events, artifacts),
-    *(jobs, items, results, stream_routes, exports, dead_letters, stats),
-    *(schedule, webhooks),
-    *(workers, scrapers, channels, sites, proxies, cache, health_routes, metrics),
+    *(scrape_routes, run_routes, events.routes, artifacts.routes),
+    *(jobs.routes, item_routes, result_routes, job_streams.routes, export_routes, dead_letter_routes, stats_routes),
+    *(schedules.routes, webhooks.routes),
+    *(worker_routes, scrapers.routes, channels.routes, sites.routes, proxies.routes, cache.routes),
+    *(health_routes, metrics_routes),
 )
 """Of routes, in the order in which they are described."""
 MODELS = (Problem, RunProblem, ScrapeCall, JobCall, AppendCall)
@@ -68,10 +68,10 @@ def application(gateway: Gateway) -> FastAPI:
         redirect_slashes=False,
         lifespan=_lifespan(gateway),
     )
-    for family in FAMILIES:
-        app.include_router(family.routes(gateway))
+    for routes in FAMILIES:
+        app.include_router(routes(gateway))
     problems.install(app)
-    app.add_middleware(HotPath, path=scrape.PATH, answer=scrape.answerer(gateway))
+    app.add_middleware(HotPath, path=SCRAPE_PATH, answer=answerer(gateway))
     _wrap(app, settings)
     _document(app, settings)
     return app

@@ -12,10 +12,10 @@ from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
-from scrapeyard.gateway.cache.service import Caching
+from scrapeyard.gateway.cache import Caching
 from scrapeyard.gateway.jobs.service import DeskStore, JobService
 from scrapeyard.gateway.operations.health import Health
-from scrapeyard.gateway.proxies.schemas import UseOfSites
+from scrapeyard.gateway.proxies import UseOfSites
 from scrapeyard.gateway.runs.admission import Lanes, RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling, Lookup
 from scrapeyard.gateway.runs.receivers import WebhookValidator
@@ -23,7 +23,7 @@ from scrapeyard.gateway.runs.submit import Scraping
 from scrapeyard.gateway.runs.waiting import Waiters
 from scrapeyard.gateway.schedules.service import ScheduleService
 from scrapeyard.gateway.scrapers.refresh import Refreshing
-from scrapeyard.gateway.sites.service import MoreOfSites, SiteService
+from scrapeyard.gateway.sites import MoreOfSites, SiteService
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.channels import ChannelOverrides

@@ -22,7 +22,7 @@ from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.politeness.redis import RedisGate
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
-from scrapeyard.gateway.sites import service
+from scrapeyard.gateway import sites as service
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.runs import Store

@@ -1,4 +1,4 @@
-"""Items of jobs: page through them, look one up, download what it left."""
+"""Items of jobs: page through them, look one up, download what it left; dead letters across jobs."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +9,7 @@ from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, kept_object
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, ItemKey, ItemStatuses, JobId, Keys, Limit, Reasons, Sites
-from scrapeyard.gateway.jobs.answers import ItemPageDocument, WholeItemDocument
+from scrapeyard.gateway.jobs.answers import DeadLetterPageDocument, ItemPageDocument, WholeItemDocument
 from scrapeyard.gateway.jobs.documents import item_document
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.runs import documents
@@ -30,7 +30,7 @@ _Artifact = Annotated[
 _BYTES = {"description": "The bytes, as an attachment.", "content": BYTES}
 
 
-def routes(gateway: "Gateway") -> APIRouter:
+def item_routes(gateway: "Gateway") -> APIRouter:
     """The routes."""
     router = APIRouter(tags=["jobs"])
     desk = gateway.jobs
@@ -118,3 +118,25 @@ async def _download(desk: JobService, item: Item, artifact: str, accepts: str) -
 
 def _json(document: object) -> Response:
     return Response(documents.encode(document), media_type=documents.JSON)
+
+
+def dead_letter_routes(gateway: "Gateway") -> APIRouter:
+    """The route."""
+    router = APIRouter(tags=["jobs"])
+    store = gateway.jobs.store
+
+    @router.get(
+        "/api/dead-letters",
+        summary="List dead letters",
+        description="Items that ended as errors, of every job, those of the newest job first. "
+        "`POST /api/jobs/{job_id}/redrive` runs them again.",
+        operation_id="list_dead_letters",
+        response_model=DeadLetterPageDocument,
+        responses=refusals(400, 422, 503),
+    )
+    async def list_dead_letters(cursor: Cursor = None, limit: Limit = 50) -> Response:
+        found, next_cursor = await store.dead_letters(cursor, limit)
+        shown = [{"job_id": job_id, **item_document(job_id, item, whole=False)} for job_id, item in found]
+        return Response(documents.encode({"items": shown, "next_cursor": next_cursor}), media_type=documents.JSON)
+
+    return router

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from scrapeyard.errors import NotFound
@@ -10,18 +11,56 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, Limit
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.scrapers.documents import answer
-from scrapeyard.gateway.webhooks.schemas import (
-    DELIVERY_ID,
-    SUBJECT,
-    DeliveryPageDocument,
-    WholeDeliveryDocument,
-)
 from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.settings import hide_user
 from scrapeyard.store.ports.webhooks import DeliveryFilter
 
 if TYPE_CHECKING:
     from scrapeyard.gateway.services import Gateway
+
+DELIVERY_ID = r"^delivery_[0-9a-f]{32}$"
+SUBJECT = r"^(job|run)_[0-9a-f]{32}$"
+
+
+class AttemptDocument(BaseModel):
+    """One time that it was sent."""
+
+    at: str
+    status: int | None = Field(description="What the receiver answered; null: nothing.")
+    ms: float
+    error: str | None = Field(description="Null: it was taken.")
+
+
+class DeliveryDocument(BaseModel):
+    """A message to a receiver."""
+
+    id: str = Field(pattern=DELIVERY_ID)
+    subject: str = Field(description="The job or run that it tells of.")
+    event: str = Field(examples=["job.completed"])
+    url: str = Field(description="Without user and query, which may hold secrets.")
+    state: DeliveryState
+    attempts: int = Field(description="Begun, replays included.")
+    status: int | None = Field(description="Of the last attempt.")
+    error: str | None = Field(description="Of the last attempt.")
+    created_at: str
+    next_at: str | None = Field(description="When it is sent again; null unless it waits.")
+    give_up_at: str
+    finished_at: str | None
+    log: list[AttemptDocument] = Field(description="The last 30 attempts, the newest last.")
+
+
+class WholeDeliveryDocument(DeliveryDocument):
+    """A message, with what was sent."""
+
+    body: str = Field(description="As it was signed.")
+
+
+class DeliveryPageDocument(BaseModel):
+    """One page of the listing, newest first."""
+
+    deliveries: list[DeliveryDocument]
+    next_cursor: str | None = Field(description="Give it as `cursor` for the next page; null on the last.")
+
 
 _Id = Annotated[str, Path(pattern=DELIVERY_ID, description="The delivery's id, as its receiver got it.")]
 _HERE = "/api/webhooks/deliveries/{delivery_id}"

@@ -1,0 +1,217 @@
+"""`/api/cache`: cached pages: how many there are, forgetting them, having them ready."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from fastapi import APIRouter, Request
+from msgspec.structs import asdict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from starlette.responses import Response
+from starlette.types import Receive
+
+from scrapeyard.engines.cache.invalidation import forget
+from scrapeyard.engines.cache.port import PageStore
+from scrapeyard.engines.http.site import Sites, is_host
+from scrapeyard.engines.http.url import canonical_host, parse_target
+from scrapeyard.errors import BadRequest, FetchFailed
+from scrapeyard.gateway.http.openapi import HEADERS, refusals
+from scrapeyard.gateway.http.patterns import SCRAPER_WANTED, Url
+from scrapeyard.gateway.runs import documents
+from scrapeyard.gateway.runs.calls import ScrapeRequest, traceparent
+from scrapeyard.gateway.runs.policies import Policy
+from scrapeyard.gateway.runs.schemas import Handles, ScrapeCall
+from scrapeyard.gateway.runs.submit import Scraping
+from scrapeyard.model import Invalidate, Priority
+from scrapeyard.model.fetching import MOST, CacheMode
+from scrapeyard.queues import messages
+from scrapeyard.queues.port import Queue
+from scrapeyard.settings import Settings
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
+
+MAX_WARM = 1000
+
+
+class InvalidateCall(BaseModel):
+    """Which kept pages to forget. Give exactly one."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        json_schema_extra={"examples": [{"url": "https://shop.example/p/1"}, {"site": "shop.example"}, {"all": True}]},
+    )
+
+    url: Url | None = Field(None, description="Pages that were asked for by this URL, whoever asked and how.")
+    site: str | None = Field(
+        None, min_length=1, max_length=253, description="Pages of this site; any host of it names it."
+    )
+    all: bool = Field(False, description="Every page.")
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "InvalidateCall":
+        if (self.url is not None) + (self.site is not None) + self.all != 1:
+            raise ValueError("give exactly one of url, site and all")
+        return self
+
+
+class InvalidatedDocument(BaseModel):
+    """What was forgotten."""
+
+    dropped: int = Field(ge=0, description="Pages that the shared tier held; each worker's memory forgets as well.")
+
+
+class WarmCall(BaseModel):
+    """Pages to have ready."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        json_schema_extra={"examples": [{"urls": ["https://shop.example/p/1"], "max_age_seconds": 600}]},
+    )
+
+    urls: list[Url] = Field(min_length=1, max_length=MAX_WARM, description="One run for each.")
+    scraper: str | None = Field(
+        None,
+        pattern=SCRAPER_WANTED,
+        description="Whose requests to make; it must take `url`. Default: `builtin/page`. Private pages need it.",
+    )
+    max_age_seconds: float = Field(
+        3600, gt=0, le=MOST, description="A page that is kept and not older than this is left as it is."
+    )
+
+
+class SharedDocument(BaseModel):
+    """The shared tier."""
+
+    kind: Literal["redis", "disk"]
+    pages: int
+    bytes: int
+    limit_bytes: int
+    hits: int = Field(description="In Redis of all workers; on disk since the start.")
+    misses: int
+    evicted: int = Field(description="Removed to make room.")
+
+
+class CacheDocument(BaseModel):
+    """How pages are kept, and how many there are."""
+
+    mode: Literal["off", "through", "back", "around"] = Field(description="Unless policy says.")
+    max_age_seconds: float = Field(description="How old a kept page may be unless policy says; 0: none serves.")
+    memory_limit_bytes: int = Field(description="In each worker.")
+    shared: SharedDocument | None = Field(description="Null: this gateway has no part in it.")
+
+
+class Caching:
+    """`pages` None: this gateway does not reach the shared tier, and the workers alone forget."""
+
+    def __init__(self, settings: Settings, queue: Queue, pages: PageStore | None, scraping: Scraping) -> None:
+        self._settings = settings
+        self._queue = queue
+        self._pages = pages
+        self._scraping = scraping
+        self._sites = Sites(settings.sites.whole_hosts)
+
+    async def describe(self) -> dict[str, Any]:
+        """The document. Raises Unavailable."""
+        cache = self._settings.cache
+        return {
+            "mode": cache.mode,
+            "max_age_seconds": cache.max_age_seconds,
+            "memory_limit_bytes": int(cache.memory_mb * 2**20),
+            "shared": None if self._pages is None else asdict(await self._pages.stats()),
+        }
+
+    async def invalidate(self, call: InvalidateCall) -> int:
+        """Forget pages: in the shared tier now, in the workers' memories a moment later. Returns how many the shared
+        tier held. Raises BadRequest or Unavailable; it may then be repeated."""
+        signal = self._signal(call)
+        dropped = 0 if self._pages is None else await forget(self._pages, signal)
+        await self._queue.send(messages.SIGNALS, messages.encode(signal))
+        return dropped
+
+    async def warm(self, call: WarmCall, traceparent: str, receive: Receive) -> Response:
+        """Runs of low priority whose fetches fill the cache."""
+        most = self._settings.gateway.max_urls
+        if len(call.urls) > most:
+            raise BadRequest(f"urls: at most {most} in one call")
+        mode: CacheMode | None = "through" if self._settings.cache.mode == "off" else None
+        scrape = ScrapeCall(
+            urls=call.urls,
+            scraper=call.scraper,
+            wait=0,
+            priority=Priority.LOW,
+            policy=Policy(max_age_seconds=call.max_age_seconds, cache=mode),
+        )
+        asked = ScrapeRequest(call=scrape, wait=0, preference="", key=None, digest="", traceparent=traceparent)
+        return await self._scraping.answer(asked, receive)
+
+    def _signal(self, call: InvalidateCall) -> Invalidate:
+        if call.all:
+            return Invalidate()
+        try:
+            if call.url is not None:
+                return Invalidate(url=parse_target(call.url).url)
+            return Invalidate(site=self._sites.of(_host(call.site or "")))
+        except FetchFailed as error:
+            raise BadRequest(error.message) from None
+
+
+def _host(name: str) -> str:
+    """A name or an address. Raises BadRequest."""
+    bare = name.strip("[]")
+    if ":" in name and is_host(bare):
+        return parse_target(f"http://[{bare}]/").host
+    try:
+        return canonical_host(name)
+    except (ValueError, UnicodeError):
+        message = f"site: {name[:100]!r} is not a site; write a domain or an address without port, such as shop.example"
+        raise BadRequest(message) from None
+
+
+def routes(gateway: "Gateway") -> APIRouter:
+    """The routes."""
+    router = APIRouter(tags=["cache"])
+
+    @router.get(
+        "/api/cache",
+        summary="Kept pages",
+        description="How pages are kept, and what the shared tier holds.",
+        operation_id="get_cache",
+        response_model=CacheDocument,
+        responses=refusals(503),
+    )
+    async def get_cache() -> Response:
+        return Response(documents.encode(await gateway.caching.describe()), media_type=documents.JSON)
+
+    @router.post(
+        "/api/cache/invalidate",
+        summary="Forget kept pages",
+        description="Of a URL, a site, or all. The shared tier has forgotten them when this answers, every worker's "
+        "memory within a second. What is being fetched at that moment is not kept. May be repeated.",
+        operation_id="invalidate_cache",
+        response_model=InvalidatedDocument,
+        responses=refusals(400, 413, 422, 503),
+    )
+    async def invalidate_cache(call: InvalidateCall) -> Response:
+        dropped = await gateway.caching.invalidate(call)
+        return Response(documents.encode({"dropped": dropped}), media_type=documents.JSON)
+
+    @router.post(
+        "/api/cache/warm",
+        summary="Have pages ready",
+        description="A run of low priority for each URL, whose fetches are kept. Look them up like other runs.",
+        operation_id="warm_cache",
+        status_code=202,
+        response_model=Handles,
+        responses={
+            202: {"description": "Goes on; it is durable.", "headers": HEADERS},
+            **refusals(400, 404, 413, 422, 503),
+        },
+    )
+    async def warm_cache(call: WarmCall, request: Request) -> Response:
+        trace = traceparent(request.headers.get("traceparent"))
+        return await gateway.caching.warm(call, trace, request.receive)
+
+    return router
