@@ -15,7 +15,7 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.importer import ItemImporter
-from scrapeyard.inputs.reading import SourceReading
+from scrapeyard.inputs.reading import ReadSources
 from scrapeyard.inputs.sitemaps import SitemapBounds
 from scrapeyard.inputs.source import Source, as_table, first_status
 from scrapeyard.model import ExitReason, Limits, new_id
@@ -72,8 +72,8 @@ class Stand:
             bounds=bounds,
         )
 
-    def reading(self, intake: ItemImporter | None = None) -> SourceReading:
-        return SourceReading(self.store, intake or self.intake(), self.clock)
+    def reading(self, intake: ItemImporter | None = None) -> ReadSources:
+        return ReadSources(self.store, intake or self.intake(), self.clock)
 
     def following(self, store: Any = None) -> Following:
         return Following(

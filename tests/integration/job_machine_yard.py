@@ -25,7 +25,7 @@ from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway.app import GatewayServices, application
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.inputs.importer import ItemImporter
-from scrapeyard.inputs.reading import SourceReading
+from scrapeyard.inputs.reading import ReadSources
 from scrapeyard.model import Delivery, ExitReason, Scraper, ScraperRef, new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
@@ -163,7 +163,7 @@ class Duties:
         clock = ground.clock
         doors: tuple[Any, Any, Any] = (Door(self.life, store), Door(self.life, queue), Door(self.life, blobs))
         self._exporter = Exporter(doors[0], doors[2], clock)
-        self._reading = SourceReading(doors[0], ground.intake(doors[0], doors[2]), clock)
+        self._reading = ReadSources(doors[0], ground.intake(doors[0], doors[2]), clock)
         finisher = Finisher(doors[0], doors[2], self._exporter, clock)
         self._dispatcher = Dispatcher(
             ground.settings, *doors, clock, finish=finisher.finish, more=(self._reading, self._exporter)

@@ -9,10 +9,14 @@ import sys
 import typer
 
 from scrapeyard import __version__
-from scrapeyard.cli.authoring import certify, new, publish, record, signing, test, validate
-from scrapeyard.cli.doctor import command
-from scrapeyard.cli.jobs import commands
-from scrapeyard.cli.operations import cache, config, demo, schedule, serve, sites, workers
+from scrapeyard.cli.authoring.publish import register_publish, register_signing
+from scrapeyard.cli.authoring.record import register_new, register_record
+from scrapeyard.cli.authoring.test import register_certify, register_test, register_validate
+from scrapeyard.cli.doctor import command as doctor
+from scrapeyard.cli.jobs import commands as jobs
+from scrapeyard.cli.operations import cache, config, schedule
+from scrapeyard.cli.operations.serve import register_demo, register_serve
+from scrapeyard.cli.operations.sites import register_sites, register_workers
 from scrapeyard.cli.runs import run, runs, scrape, scrapers
 
 app = typer.Typer(
@@ -23,29 +27,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (
-    serve,
-    run,
-    scrape,
-    runs,
-    commands,
-    schedule,
-    scrapers,
-    workers,
-    sites,
-    cache,
-    new,
-    validate,
-    record,
-    test,
-    certify,
-    publish,
-    signing,
-    command,
-    config,
-    demo,
+for register in (
+    *(register_serve, run.register, scrape.register, runs.register, jobs.register, schedule.register),
+    *(scrapers.register, register_workers, register_sites, cache.register),
+    *(register_new, register_validate, register_record, register_test, register_certify),
+    *(register_publish, register_signing, doctor.register, config.register, register_demo),
 ):
-    group.register(app)
+    register(app)
 
 
 @app.callback(invoke_without_command=True)

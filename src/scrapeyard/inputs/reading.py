@@ -32,7 +32,7 @@ class _Trouble(Struct, frozen=True, kw_only=True):
     faults: int = 0
 
 
-class SourceReading:
+class ReadSources:
     """A Duty. Reads in the background, so that the other duties go on; `stop` breaks off, and another goes on."""
 
     name = "reading"

@@ -18,7 +18,7 @@ from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.importer import ItemImporter
-from scrapeyard.inputs.reading import SourceReading
+from scrapeyard.inputs.reading import ReadSources
 from scrapeyard.model import new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
@@ -169,7 +169,7 @@ class Platform:
         exporter = Exporter(store, blobs, time.time)
         await self._up(exporter.start, exporter.stop)
         finisher = Finisher(store, blobs, exporter, time.time)
-        reading = SourceReading(store, base.intake, time.time)
+        reading = ReadSources(store, base.intake, time.time)
         await self._up(reading.start, reading.stop)
         following = Following(
             store=store,

@@ -1,5 +1,6 @@
-"""`publish`: a version of a scraper to a folder, an S3 bucket or a web server."""
+"""`publish`: a version to a folder, a bucket or a web server. `signing`: keys, signatures, and whether they hold."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +9,8 @@ import typer
 from scrapeyard.cli.common.options import AsJson
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from scrapeyard.repository.publish.publish import Published
     from scrapeyard.settings import Settings
 
@@ -23,7 +26,7 @@ _WOULD = {
 }
 
 
-def register(app: typer.Typer) -> None:
+def register_publish(app: typer.Typer) -> None:
     """Add the command."""
     app.command()(publish)
 
@@ -75,7 +78,6 @@ async def _publish(
     import asyncio
     import tempfile
 
-    from scrapeyard.cli.authoring.signing import read_private_key
     from scrapeyard.cli.common.output import size, spinner
     from scrapeyard.repository.publish.publish import pack_scraper, publish
     from scrapeyard.repository.publish.targets import open_target
@@ -86,3 +88,106 @@ async def _publish(
         parcel = await asyncio.to_thread(pack_scraper, folder, Path(work), settings.limits.as_limits(), private)
         with spinner(f"{parcel.ref}: {size(parcel.entry.size)} to {target.name}"):
             return await publish(parcel, target, channel=channel, dry_run=dry_run)
+
+
+Folder = Annotated[Path, typer.Argument(help="The scraper's folder.", exists=True, file_okay=False)]
+_MAX_KEY = 16 * 1024
+
+
+def register_signing(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        name="signing", help="Sign scrapers, so that only yours are run.", no_args_is_help=True, rich_markup_mode=None
+    )
+    group.command("make-key")(make_key)
+    group.command()(sign)
+    group.command()(verify)
+    app.add_typer(group)
+
+
+def make_key(
+    file: Annotated[Path, typer.Argument(help="Where to write the private key; must not exist.", dir_okay=False)],
+    name: Annotated[str, typer.Option(help="What to call it in messages: lower-case letters, digits, '-'.")] = "",
+) -> None:
+    """Make a private key, for you alone, and print its public half, for `repository.public_keys`."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    from scrapeyard.errors import BadRequest
+    from scrapeyard.repository.trust.signing import public_key_of, read_public_keys
+
+    private = Ed25519PrivateKey.generate()
+    (public,) = read_public_keys([public_key_of(private, name).text])
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
+            stream.write(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    except OSError as error:
+        raise BadRequest(f"{file}: cannot be written: {error.strerror}") from None
+    typer.echo(public.text)
+
+
+def sign(
+    folder: Folder,
+    key: Annotated[Path, typer.Option(help="The private key that `make-key` wrote.", dir_okay=False)],
+) -> None:
+    """Sign the scraper as it stands; writes scraper.sig beside its manifest. Sign again after every change."""
+    from scrapeyard.errors import BadRequest
+    from scrapeyard.repository.archive.copies import SIGNATURE
+    from scrapeyard.repository.catalogue.loading import identify
+    from scrapeyard.repository.trust import signing
+
+    private = read_private_key(key)
+    ref, _ = identify(folder)
+    fresh = folder / f".{SIGNATURE}-{os.getpid()}"
+    try:
+        fresh.write_bytes(signing.sign(ref, private))
+        fresh.replace(folder / SIGNATURE)
+    except OSError as error:
+        raise BadRequest(f"{folder / SIGNATURE}: cannot be written: {error.strerror}") from None
+    typer.echo(f"{ref} signed by {signing.public_key_of(private)}", err=True)
+    typer.echo(str(folder / SIGNATURE))
+
+
+def verify(
+    folder: Folder,
+    public: Annotated[
+        list[str] | None, typer.Option(help="A public key; may be repeated. Default: repository.public_keys.")
+    ] = None,
+) -> None:
+    """Tell whether the scraper is signed by one of these keys, as it stands. Ends with 1 when it is not."""
+    from scrapeyard import settings
+    from scrapeyard.errors import BadRequest
+    from scrapeyard.repository.catalogue.loading import identify
+    from scrapeyard.repository.trust.signing import check_signature, read_public_keys
+
+    keys = read_public_keys(public or settings.load().repository.public_keys)
+    if not keys:
+        raise BadRequest("no key to verify with; give --public, or set repository.public_keys")
+    ref, signature = identify(folder)
+    check_signature(signature, ref, keys, str(folder))
+    typer.echo(f"{ref} is signed ({ref.digest})")
+
+
+def read_private_key(file: Path) -> "Ed25519PrivateKey":
+    """A key that `make-key` wrote, for its owner alone. Raises BadRequest."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    from scrapeyard.errors import BadRequest
+
+    try:
+        with file.open("rb") as stream:
+            if os.fstat(stream.fileno()).st_mode & 0o077:
+                raise BadRequest(f"{file}: the private key is open to others; chmod it to 600")
+            private = load_pem_private_key(stream.read(_MAX_KEY), password=None)
+    except OSError as error:
+        raise BadRequest(f"{file}: cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise BadRequest(
+            f"{file}: not a private key without password; `scrapeyard signing make-key` makes one"
+        ) from None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise BadRequest(f"{file}: not an Ed25519 key; `scrapeyard signing make-key` makes one")
+    return private

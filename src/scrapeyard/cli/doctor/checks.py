@@ -11,13 +11,15 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any, Literal
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from sqlalchemy.exc import DBAPIError
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.cli.common.client import Refused, Server, ServerUnreachable
 from scrapeyard.cli.common.output import size
-from scrapeyard.cli.doctor.findings import CheckResult, fail, ok, warn
 from scrapeyard.cli.runs.local import LocalYard, open_yard
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.model import ExitReason
@@ -26,6 +28,37 @@ from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings, hide_password
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.migrate import HEAD, revision
+
+State = Literal["ok", "warn", "fail"]
+
+
+class CheckResult(Struct, frozen=True, kw_only=True):
+    """One check. `remedy` is empty when there is nothing to do."""
+
+    check: str
+    state: State
+    detail: str
+    remedy: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return asdict(self)
+
+
+def ok(check: str, detail: str) -> CheckResult:
+    """All is well."""
+    return CheckResult(check=check, state="ok", detail=detail)
+
+
+def warn(check: str, detail: str, remedy: str) -> CheckResult:
+    """It works, but less well or less safely than it could."""
+    return CheckResult(check=check, state="warn", detail=detail, remedy=remedy)
+
+
+def fail(check: str, detail: str, remedy: str) -> CheckResult:
+    """It does not work."""
+    return CheckResult(check=check, state="fail", detail=detail, remedy=remedy)
+
 
 LEAST_PYTHON = (3, 11)
 GOOD_FILES = 4096

@@ -11,7 +11,7 @@ from scrapeyard.cli.common.options import DEFAULT_URL, AsJson
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from scrapeyard.cli.doctor.findings import CheckResult
+    from scrapeyard.cli.doctor.checks import CheckResult
     from scrapeyard.settings import Settings
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -49,8 +49,7 @@ async def _examine(tell: "Callable[[CheckResult], None] | None") -> "list[CheckR
 
 
 async def _findings() -> "AsyncIterator[CheckResult]":
-    from scrapeyard.cli.doctor.checks import check_machine
-    from scrapeyard.cli.doctor.findings import fail, ok
+    from scrapeyard.cli.doctor.checks import check_machine, fail, ok
     from scrapeyard.errors import SettingsInvalid
     from scrapeyard.settings import load
 

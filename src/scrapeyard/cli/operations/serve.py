@@ -1,4 +1,4 @@
-"""`up`, `gateway`, `worker`, `dispatcher`: the server's roles."""
+"""`up`, `gateway`, `worker`, `dispatcher`: the server's roles. `demo-site`: a shop to practise on."""
 
 import gc
 import shutil
@@ -22,7 +22,7 @@ AllowPrivate = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
+def register_serve(app: typer.Typer) -> None:
     """Add the commands."""
     for command in (up, gateway, worker, dispatcher):
         app.command()(command)
@@ -125,3 +125,26 @@ Next, in another terminal, a shop to practise on and a first scrape:
 """,
         err=True,
     )
+
+
+def register_demo(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("demo-site")(demo_site)
+
+
+def demo_site(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8800,
+) -> None:
+    """Serve a small shop to scrape, so that a first try needs no network."""
+    from scrapeyard.demo import serve
+    from scrapeyard.errors import BadRequest
+
+    try:
+        serve(host, port, _ready)
+    except OSError as error:
+        raise BadRequest(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port") from None
+
+
+def _ready(url: str) -> None:
+    typer.echo(f"The shop is open at {url}/ (a product: {url}/product/1). Ctrl-C closes it.", err=True)

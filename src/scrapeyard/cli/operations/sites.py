@@ -1,4 +1,4 @@
-"""`sites`: how a server treats each site, and how they are doing."""
+"""`sites`: how a server treats each site and how they are doing. `workers`: who takes work there."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ group = typer.Typer(help="Sites: list, show, set, unset, reset.", rich_markup_mo
 _Site = Annotated[str, typer.Argument(metavar="SITE", help="A registrable domain, such as shop.example.")]
 
 
-def register(app: typer.Typer) -> None:
+def register_sites(app: typer.Typer) -> None:
     """Add the group."""
     add_group(app, "sites", group, lambda url: list_sites(url=url))
 
@@ -148,3 +148,31 @@ def _rate(rate: float | None) -> str:
 def _breaker(state: dict[str, Any]) -> str:
     breaker = str(state.get("breaker", "closed"))
     return f"{breaker}, {state['breaker_seconds']:.0f} s" if state.get("breaker_seconds") else breaker
+
+
+def register_workers(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(workers)
+
+
+def workers(url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Workers whose heartbeat is fresh, with their load and lanes."""
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import show_list
+
+    found = Server(url).get("/api/workers")["workers"]
+    headers = ("ID", "HOST", "BUSY", "LANES", "LOAD", "MEMORY", "DONE", "SEEN")
+    show_list(found, as_json, headers, _worker_row, empty="no workers")
+
+
+def _worker_row(each: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        each["id"],
+        f"{each['host']}:{each['pid']}",
+        "draining" if each["draining"] else f"{each['busy']}/{each['slots']}",
+        ",".join(each["lanes"]),
+        f"{each['load']:.2f}",
+        f"{each['memory_mb']:.0f} MB",
+        str(each["runs_done"]),
+        f"{each['age_seconds']:.0f} s",
+    )

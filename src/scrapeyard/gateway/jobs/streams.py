@@ -42,7 +42,7 @@ class JobUpdate(Struct, frozen=True, kw_only=True):
     """By which a watcher that comes again says what it had; None: it is not told twice."""
 
 
-class JobWatch:
+class WatchedJob:
     """One job as it was seen last, shared by its watchers."""
 
     def __init__(self, job: Job) -> None:
@@ -77,7 +77,7 @@ class JobStreams:
         self._clock = clock
         self._most = most
         self._count = 0
-        self._watches: dict[str, tuple[JobWatch, asyncio.Task[None], int]] = {}
+        self._watches: dict[str, tuple[WatchedJob, asyncio.Task[None], int]] = {}
 
     def close(self) -> None:
         """Whoever watches is sent away, to come again elsewhere. May be called twice."""
@@ -104,7 +104,7 @@ class JobStreams:
         finally:
             self._count -= 1
 
-    async def _told(self, watch: JobWatch, after: int) -> AsyncIterator[JobUpdate | None]:
+    async def _told(self, watch: WatchedJob, after: int) -> AsyncIterator[JobUpdate | None]:
         shown: dict[str, Any] | None = None
         while True:
             ended = watch.ended
@@ -123,9 +123,9 @@ class JobStreams:
                 yield None
 
     @asynccontextmanager
-    async def _watched(self, job: Job) -> AsyncIterator[JobWatch]:
+    async def _watched(self, job: Job) -> AsyncIterator[WatchedJob]:
         if job.id not in self._watches:
-            watch = JobWatch(job)
+            watch = WatchedJob(job)
             self._watches[job.id] = watch, asyncio.create_task(self._look(watch), name=f"watching {job.id}"), 0
         watch, task, watchers = self._watches[job.id]
         self._watches[job.id] = watch, task, watchers + 1
@@ -139,7 +139,7 @@ class JobStreams:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
-    async def _look(self, watch: JobWatch) -> None:
+    async def _look(self, watch: WatchedJob) -> None:
         while not watch.ended:
             try:
                 await self._look_once(watch)
@@ -150,7 +150,7 @@ class JobStreams:
             watch.tell()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _look_once(self, watch: JobWatch) -> None:
+    async def _look_once(self, watch: WatchedJob) -> None:
         """A final job is looked at twice: its last event is written a moment after its last state."""
         was_final = watch.job.status.is_final
         job = await self._store.job(watch.job.id)
