@@ -1,9 +1,18 @@
-"""Policies over one another, and the waits between attempts."""
+"""Policies over one another, the bounds of their fields, and the waits between attempts."""
 
+from typing import Any
+
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
+from scrapeyard.gateway.jobs.policies import JobPolicyCall
+from scrapeyard.gateway.runs.policies import Backoff as BackoffCall
+from scrapeyard.gateway.runs.policies import Budget, Policy
 from scrapeyard.model import Backoff, BudgetLimits, FetchPolicy
+from scrapeyard.repository.manifest.policy import policy_schema
 
 _POLICIES = st.builds(
     FetchPolicy,
@@ -42,3 +51,35 @@ def test_waits_grow_as_the_kind_says_up_to_the_cap() -> None:
     linear = Backoff(kind="linear", first_seconds=3, cap_seconds=10)
     assert [linear.seconds(attempt) for attempt in (1, 2, 3, 4, 5)] == [3, 6, 9, 10, 10]
     assert Backoff(first_seconds=0).seconds(9) == 0
+
+
+MANIFEST = policy_schema()["properties"]
+TABLES = {"budget", "backoff"}
+
+
+def bounds(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    """What each field may be when it is given, as the manifest's schema writes it."""
+    found = {}
+    for name, schema in model.model_json_schema()["properties"].items():
+        given = {**schema, **schema.get("anyOf", [{}])[0]}
+        words = {"title", "description", "default", "anyOf", *(["type"] if "enum" in given else [])}
+        found[name] = {word: value for word, value in given.items() if word not in words}
+    return found
+
+
+@pytest.mark.parametrize("model", [Policy, JobPolicyCall])
+def test_calls_jobs_and_manifests_have_the_same_bounds(model: type[BaseModel]) -> None:
+    own = {"retries", "timeout_seconds", *FetchPolicy.__struct_fields__}
+    assert own == MANIFEST.keys() - {"priority"}
+    assert own <= model.model_fields.keys()
+    fields = bounds(model)
+    assert {name: fields[name] for name in own - TABLES} == {name: MANIFEST[name] for name in own - TABLES}
+    assert bounds(Budget) == MANIFEST["budget"]["properties"]
+    assert bounds(BackoffCall) == MANIFEST["backoff"]["properties"]
+    assert MANIFEST["retries"] == {"type": "integer", "minimum": 0, "maximum": 20}
+
+
+def test_what_is_stored_is_read_without_the_bounds_of_the_doors() -> None:
+    stored = b'{"profile":"edge","proxy":"Home","city":"","max_age_seconds":-1,"budget":{"requests":0}}'
+    policy = FetchPolicy(profile="edge", proxy="Home", max_age_seconds=-1, budget=BudgetLimits(requests=0))
+    assert msgspec.json.decode(stored, type=FetchPolicy) == policy

@@ -1,7 +1,7 @@
 """How a run may fetch: what a call, a job or a manifest asks for, and what it may use up."""
 
 import re
-from typing import Any, Literal, Self, cast, get_args
+from typing import Annotated, Any, Literal, Self, cast, get_args, get_origin, get_type_hints
 from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct
@@ -76,14 +76,43 @@ def read_endpoint(text: str) -> tuple[str, int]:
 CacheMode = Literal["off", "through", "back", "around"]
 RobotsMode = Literal["ignore", "obey"]
 BackoffKind = Literal["linear", "exponential"]
-PROFILES = ("chrome", "firefox", "safari", "none")
-"""Browsers to look like."""
+Profile = Literal["chrome", "firefox", "safari", "none"]
 POOL = r"^[a-z0-9][a-z0-9_-]{0,31}$"
 """Name of a pool of proxies."""
-COUNTRY = r"^[A-Za-z]{2}$"
-STATE = r"^[A-Za-z]{2}$"
-CITY = r"^[A-Za-z0-9][A-Za-z0-9 .'-]{0,59}$"
-"""Places, as policies write them."""
+MOST = 10**12
+"""Of any number that has no smaller bound of its own."""
+_DAY = 86_400
+_TWO_LETTERS = r"^[A-Za-z]{2}$"
+
+
+class Rule(Struct, frozen=True):
+    """What a call or a manifest may give for a field. They check it; decoding stored rows and messages does not."""
+
+    description: str
+    kind: Any = None
+    """int, float, bool, str, or a Literal or StrEnum of texts. None: the first type of the field's annotation."""
+    ge: float | None = None
+    gt: float | None = None
+    le: float | None = None
+    pattern: str | None = None
+    form: str = ""
+    """The pattern in words, for whoever wrote something else."""
+
+
+RETRIES = Rule("Further attempts after the first.", int, ge=0, le=20)
+TIMEOUT_SECONDS = Rule("Shortens the scraper's own wall clock, never lengthens it.", float, gt=0, le=_DAY)
+
+
+def rules_of(struct: type[Struct]) -> dict[str, Rule]:
+    """The rule of each field, with its kind. Fields that have fields are left out: those have rules of their own."""
+    hints = get_type_hints(struct, include_extras=True)
+    return {name: _with_kind(hint) for name, hint in hints.items() if get_origin(hint) is Annotated}
+
+
+def _with_kind(hint: Any) -> Rule:
+    rule: Rule = hint.__metadata__[0]
+    types = get_args(hint.__origin__) or (hint.__origin__,)
+    return replace(rule, kind=rule.kind or types[0])
 
 
 class _Wishes(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,21 +136,20 @@ class _Wishes(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class BudgetLimits(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     """What may be used up before fetching stops with `fetch_budget`. None: no limit of its own."""
 
-    requests: int | None = None
-    megabytes: float | None = None
-    """Received, as on the wire."""
-    residential_megabytes: float | None = None
-    """The part of it that came through residential or unlocking proxies."""
-    seconds: float | None = None
-    """Time spent in fetches."""
+    requests: Annotated[int | None, Rule("Requests to the web, redirects included.", ge=1, le=MOST)] = None
+    megabytes: Annotated[float | None, Rule("Received, as on the wire.", gt=0, le=MOST)] = None
+    residential_megabytes: Annotated[
+        float | None, Rule("The part of it that came through residential or unlocking proxies.", ge=0, le=MOST)
+    ] = None
+    seconds: Annotated[float | None, Rule("Spent in requests; those at once add up.", gt=0, le=MOST)] = None
 
 
 class Backoff(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     """How long to wait before another attempt, unless the site says. Open: 5, 10, 20, 40, … s, at most five minutes."""
 
-    kind: BackoffKind | Literal[""] = ""
-    first_seconds: float | None = None
-    cap_seconds: float | None = None
+    kind: Annotated[BackoffKind | Literal[""], Rule("How the wait grows; default: exponential.")] = ""
+    first_seconds: Annotated[float | None, Rule("Before the second attempt; default: 5.", ge=0, le=_DAY)] = None
+    cap_seconds: Annotated[float | None, Rule("No wait is longer; default: 300.", ge=0, le=_DAY)] = None
 
     def seconds(self, attempt: int) -> float:
         """After this attempt failed (the first is 1), without jitter."""
@@ -134,18 +162,32 @@ class Backoff(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
 class FetchPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     """What a run's fetches do when the script does not say. Empty and None: the platform's setting."""
 
-    robots: RobotsMode | Literal[""] = ""
-    cache: CacheMode | Literal[""] = ""
-    max_age_seconds: float | None = None
-    """A kept page not older than this serves."""
-    profile: str = ""
-    """Browser to look like."""
-    proxy: str = ""
-    """Name of a pool; `none` for no proxy."""
-    country: str = ""
-    state: str = ""
-    city: str = ""
-    escalate: bool | None = None
-    """Whether a block leads to other profiles, proxy tiers and the solver."""
+    robots: Annotated[RobotsMode | Literal[""], Rule("What robots.txt means.")] = ""
+    cache: Annotated[CacheMode | Literal[""], Rule("Which pages are kept, and where.")] = ""
+    max_age_seconds: Annotated[float | None, Rule("A kept page not older than this serves.", ge=0, le=MOST)] = None
+    profile: Annotated[str, Rule("Browser to look like.", Profile)] = ""
+    proxy: Annotated[
+        str, Rule("Name of a pool; `none` for no proxy.", pattern=POOL, form='the name of a pool, or "none"')
+    ] = ""
+    country: Annotated[
+        str, Rule("Where the exit is, as two letters.", pattern=_TWO_LETTERS, form='two letters, e.g. "us"')
+    ] = ""
+    state: Annotated[
+        str,
+        Rule(
+            "Its state, as two letters; needs a country.",
+            pattern=_TWO_LETTERS,
+            form='a state\'s two letters, e.g. "ny"',
+        ),
+    ] = ""
+    city: Annotated[
+        str,
+        Rule(
+            "Its city; needs a country.",
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9 .'-]{0,59}$",
+            form='letters, digits and spaces, at most 60, e.g. "new york"',
+        ),
+    ] = ""
+    escalate: Annotated[bool | None, Rule("Whether a block leads to other profiles, proxies and the solver.")] = None
     budget: BudgetLimits = BudgetLimits()
     backoff: Backoff = Backoff()

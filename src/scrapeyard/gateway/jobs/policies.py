@@ -6,14 +6,12 @@ import msgspec
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
-from scrapeyard.gateway.runs.policies import Budget, Policy, fetching_of
+from scrapeyard.gateway.runs.policies import Budget, Policy, fetching_of, field_of
 from scrapeyard.model import Scraper
-from scrapeyard.model.fetching import Backoff, BudgetLimits
+from scrapeyard.model.fetching import RETRIES, Backoff, BudgetLimits, FetchPolicy, rules_of
 from scrapeyard.model.job import BreakerPolicy, JobPolicy, SnapshotPolicy
 
 FIELD = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}(\.[A-Za-z0-9_*][A-Za-z0-9_-]{0,63}){0,7}$"
-RETRIES = 2
-"""Further attempts of an item when neither the call nor the scraper says."""
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
@@ -51,7 +49,7 @@ class JobPolicyCall(Policy):
         }
     )
 
-    retries: int = Field(RETRIES, ge=0, le=10, description="Further attempts of an item after its first.")
+    retries: int = field_of(RETRIES, 2, description="Further attempts of an item after its first.")
     rate: float | None = Field(None, gt=0, le=100_000, description="Items begun a second; null: as workers take them.")
     burst: int = Field(1, ge=1, le=10_000, description="Items that may begin at once after a rest.")
     concurrency: int | None = Field(
@@ -115,6 +113,4 @@ def _given(model: BaseModel) -> dict[str, Any]:
 
 
 _PLAIN = frozenset(JobPolicy.__struct_fields__) - {"max_attempts", "fetching"}
-_FETCHING = frozenset(
-    {"robots", "cache", "max_age_seconds", "profile", "proxy", "country", "state", "city", "escalate", "item_budget"}
-)
+_FETCHING = frozenset({*rules_of(FetchPolicy), "item_budget"})
