@@ -208,12 +208,12 @@ async def test_without_a_mark_if_wished(store: SqlStore, blobs: ObjectBlobs, clo
 async def test_the_duty_makes_what_waits(store: SqlStore, blobs: ObjectBlobs, clock: Clock) -> None:
     await finished_job(store, [good(1)])
     exporter = Exporter(store, blobs, clock)
-    await exporter.work()
+    await exporter.run_once()
     for number in (1, 2):
         await store.add_export(wished("full", "csv", number))
-    await exporter.work()
+    await exporter.run_once()
     await exporter.idle()
-    await exporter.work()
+    await exporter.run_once()
     await exporter.idle()
     assert [export.state for export in await store.exports("job_1")] == [ExportState.DONE, ExportState.DONE]
     told = [json.loads(bytes(event.data)) for event in await store.events("job_1", 0, 100) if event.kind == "export"]
@@ -226,10 +226,10 @@ async def test_one_that_was_lost_is_made_by_another(store: SqlStore, blobs: Obje
     await store.add_export(wished("full", "csv"))
     assert await store.claim_export(None, "killed", clock(), clock() + LEASE_SECONDS) is not None
     exporter = Exporter(store, blobs, clock)
-    await exporter.work()
+    await exporter.run_once()
     await exporter.idle()
     clock.now += LEASE_SECONDS
-    await exporter.work()
+    await exporter.run_once()
     await exporter.idle()
     made = await store.export("export_1")
     assert made is not None
@@ -290,7 +290,7 @@ async def test_stopping_gives_back_and_ends_the_process(store: SqlStore, tmp_pat
     stuck = Stuck.in_folder(tmp_path / "stuck")
     stuck.taken = asyncio.Event()
     exporter = Exporter(store, stuck, clock)
-    await exporter.work()
+    await exporter.run_once()
     try:
         await asyncio.wait_for(stuck.taken.wait(), PATIENCE)
         assert [one for one in descendants(os.getpid()) if "results.exports.child" in one.words]

@@ -78,7 +78,7 @@ class Yard:
 
     async def round(self, seconds: float = 0.0, duty: Schedules | None = None) -> None:
         self.clock.now += seconds
-        await (duty or self.duty).work()
+        await (duty or self.duty).run_once()
         await (duty or self.duty).idle()
 
     async def history(self, schedule: Schedule) -> list[tuple[float, str]]:
@@ -128,7 +128,7 @@ class TestOnce:
         for hour in range(1, 4):
             yard.clock.now = schedule.anchor + hour * HOUR
             for _ in range(2):
-                await asyncio.gather(*(duty.work() for duty in duties))
+                await asyncio.gather(*(duty.run_once() for duty in duties))
                 await asyncio.gather(*(duty.idle() for duty in duties))
             jobs = await yard.jobs()
             assert len(jobs) == hour
@@ -156,7 +156,7 @@ class TestOnce:
         schedule = await yard.schedule()
         yard.starter.die = True
         yard.clock.now += HOUR
-        await yard.duty.work()
+        await yard.duty.run_once()
         await yard.starter.made.wait()
         await yard.duty.stop()
         yard.starter.die = False
@@ -168,7 +168,7 @@ class TestOnce:
     async def test_stopping_twice_breaks_off(self, yard: Yard) -> None:
         await yard.schedule()
         yard.clock.now += HOUR
-        await yard.duty.work()
+        await yard.duty.run_once()
         await yard.duty.stop()
         await yard.duty.stop()
         assert len(await yard.jobs()) <= 1

@@ -127,9 +127,9 @@ def outage() -> None:
 
 async def goes(gate: SiteGate, limits: SiteLimits = OPEN, verdict: SiteVerdict = OK, site: str = SITE) -> Ticket:
     """One request that goes at once."""
-    turn = await gate.enter(site, limits, PATIENT)
+    turn = await gate.acquire(site, limits, PATIENT)
     assert (turn.refused, turn.wait) == ("", 0.0)
-    gate.leave(turn, verdict)
+    gate.release(turn, verdict)
     return turn
 
 
@@ -159,7 +159,7 @@ async def test_a_site_without_limits_lets_everything_through(gate: SiteGate) -> 
 
 async def test_places_come_up_at_the_rate(gate: SiteGate) -> None:
     limits = SiteLimits(rate=10)
-    waits = [(await gate.enter(SITE, limits, PATIENT)).wait for _ in range(5)]
+    waits = [(await gate.acquire(SITE, limits, PATIENT)).wait for _ in range(5)]
     assert waits == pytest.approx([0, 0.1, 0.2, 0.3, 0.4], abs=0.05)
     assert (await state(gate)).rate == 10
     assert (await state(gate)).waiting in (3, 4)
@@ -168,154 +168,154 @@ async def test_places_come_up_at_the_rate(gate: SiteGate) -> None:
 async def test_other_sites_do_not_wait(gate: SiteGate) -> None:
     limits = SiteLimits(rate=1)
     for _ in range(3):
-        await gate.enter(SITE, limits, PATIENT)
+        await gate.acquire(SITE, limits, PATIENT)
     await goes(gate, limits, site="other.example")
 
 
 async def test_a_burst_goes_at_once_after_a_rest(gate: SiteGate) -> None:
     limits = SiteLimits(rate=10, burst=4)
-    waits = [(await gate.enter(SITE, limits, PATIENT)).wait for _ in range(6)]
+    waits = [(await gate.acquire(SITE, limits, PATIENT)).wait for _ in range(6)]
     assert waits == pytest.approx([0, 0, 0, 0, 0.1, 0.2], abs=0.05)
 
 
 async def test_a_rest_saves_up_no_more_than_the_burst(stand: Stand, gate: SiteGate) -> None:
     limits = SiteLimits(rate=20, burst=2)
-    await gate.enter(SITE, limits, PATIENT)
+    await gate.acquire(SITE, limits, PATIENT)
     await stand.later(0.5)
-    waits = [(await gate.enter(SITE, limits, PATIENT)).wait for _ in range(4)]
+    waits = [(await gate.acquire(SITE, limits, PATIENT)).wait for _ in range(4)]
     assert waits == pytest.approx([0, 0, 0.05, 0.1], abs=0.03)
 
 
 async def test_a_place_comes_up_in_its_time(stand: Stand, gate: SiteGate) -> None:
     limits = SiteLimits(rate=10)
-    turns = [await gate.enter(SITE, limits, PATIENT) for _ in range(4)]
+    turns = [await gate.acquire(SITE, limits, PATIENT) for _ in range(4)]
     await stand.later(turns[2].wait + 0.001)
-    assert (await gate.again(turns[1], PATIENT)).wait == 0
-    assert (await gate.again(turns[2], PATIENT)).wait == 0
-    assert (await gate.again(turns[3], PATIENT)).wait == pytest.approx(0.1, abs=0.05)
+    assert (await gate.recheck(turns[1], PATIENT)).wait == 0
+    assert (await gate.recheck(turns[2], PATIENT)).wait == 0
+    assert (await gate.recheck(turns[3], PATIENT)).wait == pytest.approx(0.1, abs=0.05)
 
 
 async def test_asking_again_takes_no_second_place(gate: SiteGate) -> None:
     limits = SiteLimits(rate=2)
-    turns = [await gate.enter(SITE, limits, PATIENT) for _ in range(3)]
+    turns = [await gate.acquire(SITE, limits, PATIENT) for _ in range(3)]
     for _ in range(4):
-        turns = [await gate.again(turn, PATIENT) for turn in turns]
+        turns = [await gate.recheck(turn, PATIENT) for turn in turns]
     assert [turn.wait for turn in turns] == pytest.approx([0, 0.5, 1], abs=0.2)
-    assert (await gate.enter(SITE, limits, PATIENT)).wait == pytest.approx(1.5, abs=0.2)
+    assert (await gate.acquire(SITE, limits, PATIENT)).wait == pytest.approx(1.5, abs=0.2)
 
 
 async def test_a_seat_that_was_waited_for_brings_one_place(gate: SiteGate) -> None:
     limits = SiteLimits(rate=2, concurrency=1)
-    first, second = [await gate.enter(SITE, limits, PATIENT) for _ in range(2)]
-    gate.leave(first, OK)
+    first, second = [await gate.acquire(SITE, limits, PATIENT) for _ in range(2)]
+    gate.release(first, OK)
     await until(gate, lambda found: found.in_flight == 1 and found.waiting == 0)
     for _ in range(4):
-        second = await gate.again(second, PATIENT)
+        second = await gate.recheck(second, PATIENT)
         assert second.wait == pytest.approx(0.5, abs=0.2)
-    gate.leave(second, OK)
+    gate.release(second, OK)
     await until(gate, lambda found: found.in_flight == 0)
-    assert (await gate.enter(SITE, limits, PATIENT)).wait == pytest.approx(1, abs=0.3)
+    assert (await gate.acquire(SITE, limits, PATIENT)).wait == pytest.approx(1, abs=0.3)
 
 
 async def test_one_who_asks_again_with_too_little_time_left_stands_in_line_no_more(gate: SiteGate) -> None:
     limits = SiteLimits(concurrency=1)
-    first, second, third = [await gate.enter(SITE, limits, PATIENT) for _ in range(3)]
-    refused = await gate.again(second, 0.001)
+    first, second, third = [await gate.acquire(SITE, limits, PATIENT) for _ in range(3)]
+    refused = await gate.recheck(second, 0.001)
     assert refused.refused == "late"
     assert refused.retry_after > 0.001
     await until(gate, lambda found: found.waiting == 1)
-    gate.leave(first, OK)
+    gate.release(first, OK)
     await until(gate, lambda found: found.waiting == 0)
-    assert (await gate.again(third, PATIENT)).wait == 0
+    assert (await gate.recheck(third, PATIENT)).wait == 0
 
 
 async def test_a_turn_that_would_come_too_late_is_refused_and_takes_no_place(gate: SiteGate) -> None:
     limits = SiteLimits(rate=1)
-    await gate.enter(SITE, limits, PATIENT)
+    await gate.acquire(SITE, limits, PATIENT)
     for _ in range(3):
-        turn = await gate.enter(SITE, limits, 0.5)
+        turn = await gate.acquire(SITE, limits, 0.5)
         assert turn.refused == "late"
         assert turn.retry_after == pytest.approx(1, abs=0.2)
-    assert (await gate.enter(SITE, limits, PATIENT)).wait == pytest.approx(1, abs=0.2)
+    assert (await gate.acquire(SITE, limits, PATIENT)).wait == pytest.approx(1, abs=0.2)
 
 
 async def test_the_last_place_can_be_given_back(gate: SiteGate) -> None:
     limits = SiteLimits(rate=1)
-    await gate.enter(SITE, limits, PATIENT)
-    turn = await gate.enter(SITE, limits, PATIENT)
+    await gate.acquire(SITE, limits, PATIENT)
+    turn = await gate.acquire(SITE, limits, PATIENT)
     assert (await state(gate)).waiting == 1
-    gate.leave(turn, UNUSED)
+    gate.release(turn, UNUSED)
     found = await until(gate, lambda found: found.waiting == 0)
     assert found.requests_a_second == 0
 
 
 async def test_a_new_limit_moves_those_who_wait(stand: Stand, gate: SiteGate) -> None:
-    turns = [await gate.enter(SITE, SiteLimits(rate=2), PATIENT) for _ in range(11)]
+    turns = [await gate.acquire(SITE, SiteLimits(rate=2), PATIENT) for _ in range(11)]
     assert turns[-1].wait == pytest.approx(5, abs=0.2)
-    await gate.enter(SITE, SiteLimits(rate=20), PATIENT)
-    assert (await gate.again(turns[-1], PATIENT)).wait == pytest.approx(0.5, abs=0.1)
-    await gate.enter(SITE, SiteLimits(rate=0.5), PATIENT)
-    assert (await gate.again(turns[-1], PATIENT)).wait == pytest.approx(20, abs=2)
-    refused = await gate.again(turns[-1], 10)
+    await gate.acquire(SITE, SiteLimits(rate=20), PATIENT)
+    assert (await gate.recheck(turns[-1], PATIENT)).wait == pytest.approx(0.5, abs=0.1)
+    await gate.acquire(SITE, SiteLimits(rate=0.5), PATIENT)
+    assert (await gate.recheck(turns[-1], PATIENT)).wait == pytest.approx(20, abs=2)
+    refused = await gate.recheck(turns[-1], 10)
     assert (refused.refused, refused.retry_after) == ("late", pytest.approx(20, abs=2))
 
 
 async def test_a_slower_limit_does_not_shut_newcomers_out(gate: SiteGate) -> None:
     """Places that are now too far ahead for anyone to wait for do not stand in the way."""
     for _ in range(50):
-        await gate.enter(SITE, SiteLimits(rate=100), 1)
-    turn = await gate.enter(SITE, SiteLimits(rate=5), 1)
+        await gate.acquire(SITE, SiteLimits(rate=100), 1)
+    turn = await gate.acquire(SITE, SiteLimits(rate=5), 1)
     assert (turn.refused, turn.retry_after) == ("late", pytest.approx(1.2, abs=0.2))
 
 
 async def test_what_robots_txt_asks_for_holds_beside_the_rate(gate: SiteGate) -> None:
     await goes(gate, SiteLimits(rate=10, crawl_rate=2))
-    turn = await gate.enter(SITE, SiteLimits(rate=10), PATIENT)
+    turn = await gate.acquire(SITE, SiteLimits(rate=10), PATIENT)
     assert turn.wait == pytest.approx(0.5, abs=0.1)
     assert (await state(gate)).rate == 2
 
 
 async def test_no_more_are_in_flight_than_allowed(gate: SiteGate) -> None:
     limits = SiteLimits(concurrency=2)
-    first, second, third, fourth = [await gate.enter(SITE, limits, PATIENT) for _ in range(4)]
+    first, second, third, fourth = [await gate.acquire(SITE, limits, PATIENT) for _ in range(4)]
     assert (first.wait, second.wait) == (0, 0)
     assert 0 < third.wait < fourth.wait
     found = await state(gate)
     assert (found.in_flight, found.waiting) == (2, 2)
-    gate.leave(first, OK)
+    gate.release(first, OK)
     await until(gate, lambda found: found.waiting == 1)
-    fourth = await gate.again(fourth, PATIENT)
-    third = await gate.again(third, PATIENT)
+    fourth = await gate.recheck(fourth, PATIENT)
+    third = await gate.recheck(third, PATIENT)
     assert third.wait == 0, "the order is that of asking"
     assert fourth.wait > 0
     for turn in (second, third, fourth):
-        gate.leave(turn, OK)
+        gate.release(turn, OK)
     found = await until(gate, lambda found: found.in_flight == 0)
     assert found.waiting == 0
 
 
 async def test_rate_and_concurrency_hold_together(stand: Stand, gate: SiteGate) -> None:
     limits = SiteLimits(rate=10, concurrency=1)
-    first = await gate.enter(SITE, limits, PATIENT)
-    second = await gate.enter(SITE, limits, PATIENT)
+    first = await gate.acquire(SITE, limits, PATIENT)
+    second = await gate.acquire(SITE, limits, PATIENT)
     assert second.wait > 0
     await stand.later(0.3)
-    assert (await gate.again(second, PATIENT)).wait > 0, "no seat yet, though the time has come"
-    gate.leave(first, OK)
+    assert (await gate.recheck(second, PATIENT)).wait > 0, "no seat yet, though the time has come"
+    gate.release(first, OK)
     await until(gate, lambda found: found.waiting == 0)
-    assert (await gate.again(second, PATIENT)).wait == 0
+    assert (await gate.recheck(second, PATIENT)).wait == 0
 
 
 async def test_one_who_waits_for_a_seat_may_give_up(gate: SiteGate) -> None:
     limits = SiteLimits(concurrency=1)
-    first = await gate.enter(SITE, limits, PATIENT)
-    second = await gate.enter(SITE, limits, PATIENT)
-    gate.leave(second, UNUSED)
+    first = await gate.acquire(SITE, limits, PATIENT)
+    second = await gate.acquire(SITE, limits, PATIENT)
+    gate.release(second, UNUSED)
     await until(gate, lambda found: found.waiting == 0)
-    assert (await gate.enter(SITE, limits, 0.001)).refused == "late"
+    assert (await gate.acquire(SITE, limits, 0.001)).refused == "late"
     found = await state(gate)
     assert (found.in_flight, found.waiting) == (1, 0)
-    gate.leave(first, OK)
+    gate.release(first, OK)
 
 
 async def test_failures_in_a_row_open_the_breaker(gate: SiteGate) -> None:
@@ -330,7 +330,7 @@ async def test_failures_in_a_row_open_the_breaker(gate: SiteGate) -> None:
     await goes(gate, limits, FAILED)
     found = await until(gate, lambda found: found.breaker == "open")
     assert found.breaker_seconds == pytest.approx(60, abs=1)
-    turn = await gate.enter(SITE, limits, PATIENT)
+    turn = await gate.acquire(SITE, limits, PATIENT)
     assert (turn.refused, turn.retry_after) == ("down", pytest.approx(60, abs=1))
 
 
@@ -355,12 +355,12 @@ async def test_what_says_nothing_of_the_site_does_not_count(gate: SiteGate) -> N
 
 async def test_those_who_wait_learn_that_the_site_is_down(stand: Stand, gate: SiteGate) -> None:
     limits = SiteLimits(rate=1, breaker_failures=1)
-    going = await gate.enter(SITE, limits, PATIENT)
-    waiting = await gate.enter(SITE, limits, PATIENT)
-    gate.leave(going, FAILED)
+    going = await gate.acquire(SITE, limits, PATIENT)
+    waiting = await gate.acquire(SITE, limits, PATIENT)
+    gate.release(going, FAILED)
     await until(gate, lambda found: found.breaker == "open")
     async with asyncio.timeout(PATIENCE):
-        while (waiting := await gate.again(waiting, PATIENT)).refused != "down":
+        while (waiting := await gate.recheck(waiting, PATIENT)).refused != "down":
             await asyncio.sleep(0.01)
 
 
@@ -370,32 +370,32 @@ async def test_after_the_pause_exactly_one_request_tries(stand: Stand, gate: Sit
     await until(gate, lambda found: found.breaker == "open")
     await stand.later(0.35)
     assert (await state(gate)).breaker == "half_open"
-    probe, other = await gate.enter(SITE, limits, PATIENT), await gate.enter(SITE, limits, PATIENT)
+    probe, other = await gate.acquire(SITE, limits, PATIENT), await gate.acquire(SITE, limits, PATIENT)
     assert (probe.refused, probe.is_probe, probe.wait) == ("", True, 0)
     assert other.refused == "down"
-    gate.leave(probe, FAILED)
+    gate.release(probe, FAILED)
     assert (await until(gate, lambda found: found.breaker == "open")).breaker_seconds > 0.1
     await stand.later(0.35)
-    probe = await gate.enter(SITE, limits, PATIENT)
+    probe = await gate.acquire(SITE, limits, PATIENT)
     assert probe.is_probe
-    gate.leave(probe, OK)
+    gate.release(probe, OK)
     await until(gate, lambda found: found.breaker == "closed")
     await goes(gate, limits)
 
 
 async def test_a_probe_that_waits_for_its_place_is_not_told_that_the_site_is_down(stand: Stand, gate: SiteGate) -> None:
     limits = SiteLimits(rate=1, breaker_failures=1, breaker_seconds=0.3)
-    going, waiting = [await gate.enter(SITE, limits, PATIENT) for _ in range(2)]
-    gate.leave(going, FAILED)
+    going, waiting = [await gate.acquire(SITE, limits, PATIENT) for _ in range(2)]
+    gate.release(going, FAILED)
     await until(gate, lambda found: found.breaker == "open")
     await stand.later(0.35)
-    probe = await gate.enter(SITE, limits, PATIENT)
+    probe = await gate.acquire(SITE, limits, PATIENT)
     assert probe.is_probe
     assert probe.wait > 0.5
-    asked = await gate.again(probe, PATIENT)
+    asked = await gate.recheck(probe, PATIENT)
     assert (asked.refused, asked.is_probe) == ("", True)
     assert 0 < asked.wait <= probe.wait
-    assert (await gate.again(waiting, PATIENT)).refused == "down"
+    assert (await gate.recheck(waiting, PATIENT)).refused == "down"
 
 
 async def test_a_probe_that_tells_nothing_leaves_it_to_another(stand: Stand, gate: SiteGate) -> None:
@@ -403,16 +403,16 @@ async def test_a_probe_that_tells_nothing_leaves_it_to_another(stand: Stand, gat
     await goes(gate, limits, FAILED)
     await until(gate, lambda found: found.breaker == "open")
     await stand.later(0.15)
-    gate.leave(await gate.enter(SITE, limits, PATIENT), UNUSED)
+    gate.release(await gate.acquire(SITE, limits, PATIENT), UNUSED)
     async with asyncio.timeout(PATIENCE):
-        while not (await gate.enter(SITE, limits, PATIENT)).is_probe:
+        while not (await gate.acquire(SITE, limits, PATIENT)).is_probe:
             await asyncio.sleep(0.01)
 
 
 async def test_a_429_halves_the_rate_once_for_all_that_were_under_way(gate: SiteGate) -> None:
     limits = SiteLimits(rate=100)
     for _ in range(4):
-        gate.leave(await gate.enter(SITE, limits, PATIENT), SLOW_DOWN)
+        gate.release(await gate.acquire(SITE, limits, PATIENT), SLOW_DOWN)
     found = await until(gate, lambda found: found.slowed)
     assert found.rate == 50
     assert found.breaker == "closed"
@@ -422,26 +422,26 @@ async def test_a_site_without_a_rate_is_slowed_from_what_was_observed(gate: Site
     for _ in range(40):
         await goes(gate)
     await until(gate, lambda found: found.recent == 40)
-    gate.leave(await gate.enter(SITE, OPEN, PATIENT), SLOW_DOWN)
+    gate.release(await gate.acquire(SITE, OPEN, PATIENT), SLOW_DOWN)
     found = await until(gate, lambda found: found.slowed)
     assert found.rate is not None
     assert 4 < found.rate < 25, "about half of 41 in the first second"
-    turns = [await gate.enter(SITE, OPEN, PATIENT) for _ in range(3)]
+    turns = [await gate.acquire(SITE, OPEN, PATIENT) for _ in range(3)]
     assert turns[-1].wait > 0.03
 
 
 async def test_it_is_slowed_down_no_further_than_the_floor_and_comes_back(stand: Stand, gate: SiteGate) -> None:
     limits = SiteLimits(rate=4, min_rate=1.5)
-    gate.leave(await gate.enter(SITE, limits, PATIENT), SLOW_DOWN)
+    gate.release(await gate.acquire(SITE, limits, PATIENT), SLOW_DOWN)
     assert (await until(gate, lambda found: found.slowed)).rate == 2
     await stand.later(1.05)
-    gate.leave(await gate.enter(SITE, limits, PATIENT), SLOW_DOWN)
+    gate.release(await gate.acquire(SITE, limits, PATIENT), SLOW_DOWN)
     await until(gate, lambda found: found.rate == 1.5)
     slower = SiteLimits(rate=1.9, min_rate=1.5)
     await stand.later(2.05)
     grown = [1.5]
     while (await state(gate)).slowed and len(grown) < 30:
-        gate.leave(await gate.enter(SITE, slower, PATIENT), OK)
+        gate.release(await gate.acquire(SITE, slower, PATIENT), OK)
         await stand.later(1.05)
         grown.append((await state(gate)).rate or 0)
     assert grown == sorted(grown)
@@ -451,25 +451,25 @@ async def test_it_is_slowed_down_no_further_than_the_floor_and_comes_back(stand:
 
 async def test_retry_after_closes_the_site(stand: Stand, gate: SiteGate) -> None:
     limits = SiteLimits(rate=100)
-    gate.leave(await gate.enter(SITE, limits, PATIENT), SiteVerdict(answer="throttled", retry_after=0.5))
+    gate.release(await gate.acquire(SITE, limits, PATIENT), SiteVerdict(answer="throttled", retry_after=0.5))
     found = await until(gate, lambda found: found.closed_seconds > 0)
     assert found.closed_seconds == pytest.approx(0.5, abs=0.2)
-    turn = await gate.enter(SITE, limits, PATIENT)
+    turn = await gate.acquire(SITE, limits, PATIENT)
     assert turn.wait == pytest.approx(0.5, abs=0.2)
-    assert (await gate.enter(SITE, limits, 0.1)).refused == "late"
+    assert (await gate.acquire(SITE, limits, 0.1)).refused == "late"
     await stand.later(turn.wait + 0.01)
-    assert (await gate.again(turn, PATIENT)).wait == 0
+    assert (await gate.recheck(turn, PATIENT)).wait == 0
 
 
 async def test_a_site_is_closed_for_an_hour_at_most(gate: SiteGate) -> None:
-    gate.leave(await gate.enter(SITE, OPEN, PATIENT), SiteVerdict(answer="throttled", retry_after=1e9))
+    gate.release(await gate.acquire(SITE, OPEN, PATIENT), SiteVerdict(answer="throttled", retry_after=1e9))
     found = await until(gate, lambda found: found.closed_seconds > 0)
     assert found.closed_seconds == pytest.approx(3600, abs=2)
 
 
 async def test_without_adapting_nothing_slows_it_down(gate: SiteGate) -> None:
     limits = SiteLimits(rate=100, adapt=False)
-    gate.leave(await gate.enter(SITE, limits, PATIENT), SiteVerdict(answer="throttled", retry_after=10))
+    gate.release(await gate.acquire(SITE, limits, PATIENT), SiteVerdict(answer="throttled", retry_after=10))
     found = await until(gate, lambda found: found.recent == 1)
     assert (found.rate, found.slowed, found.closed_seconds) == (100, False, 0)
 
@@ -477,23 +477,25 @@ async def test_without_adapting_nothing_slows_it_down(gate: SiteGate) -> None:
 async def test_rising_latency_slows_it_down(gate: SiteGate) -> None:
     limits = SiteLimits(rate=1000, burst=100)
     for _ in range(40):
-        gate.leave(await gate.enter(SITE, limits, PATIENT), SiteVerdict(answer="ok", latency=0.1))
+        gate.release(await gate.acquire(SITE, limits, PATIENT), SiteVerdict(answer="ok", latency=0.1))
     await until(gate, lambda found: found.recent == 40)
     assert not (await state(gate)).slowed
     for _ in range(20):
-        gate.leave(await gate.enter(SITE, limits, PATIENT), SiteVerdict(answer="ok", latency=2.0))
+        gate.release(await gate.acquire(SITE, limits, PATIENT), SiteVerdict(answer="ok", latency=2.0))
     found = await until(gate, lambda found: found.slowed)
     assert found.rate == 500
 
 
 async def test_a_reset_makes_it_well_and_keeps_the_limits(gate: SiteGate) -> None:
     limits = SiteLimits(rate=100, breaker_failures=1)
-    gate.leave(await gate.enter(SITE, limits, PATIENT), SiteVerdict(answer="throttled", retry_after=60, failed=True))
+    gate.release(
+        await gate.acquire(SITE, limits, PATIENT), SiteVerdict(answer="throttled", retry_after=60, failed=True)
+    )
     await until(gate, lambda found: found.breaker == "open" and found.slowed)
     await gate.reset(SITE)
     found = await state(gate)
     assert (found.breaker, found.slowed, found.closed_seconds, found.rate) == ("closed", False, 0, 100)
-    turn = await gate.enter(SITE, limits, PATIENT)
+    turn = await gate.acquire(SITE, limits, PATIENT)
     assert (turn.refused, turn.wait) == ("", pytest.approx(0, abs=0.02))
     await gate.reset("never.seen.example")
 
@@ -513,7 +515,7 @@ async def test_processes_share_one_line(stand: Stand) -> None:
     stand.need_server()
     limits = SiteLimits(rate=10)
     gates = [await stand.start() for _ in range(3)]
-    waits = [(await gate.enter(SITE, limits, PATIENT)).wait for _ in range(2) for gate in gates]
+    waits = [(await gate.acquire(SITE, limits, PATIENT)).wait for _ in range(2) for gate in gates]
     assert waits == pytest.approx([0, 0.1, 0.2, 0.3, 0.4, 0.5], abs=0.06)
 
 
@@ -527,8 +529,8 @@ async def test_processes_share_breaker_and_slow_down(stand: Stand) -> None:
         await goes(one, limits, FAILED)
     await until(one, lambda found: found.breaker == "open")
     async with asyncio.timeout(PATIENCE):
-        while (turn := await other.enter(SITE, limits, PATIENT)).refused != "down":
-            other.leave(turn, UNUSED)
+        while (turn := await other.acquire(SITE, limits, PATIENT)).refused != "down":
+            other.release(turn, UNUSED)
             await asyncio.sleep(0.01)
 
 
@@ -539,7 +541,7 @@ async def test_one_probe_across_processes(stand: Stand) -> None:
     await goes(gates[0], limits, FAILED)
     await until(gates[0], lambda found: found.breaker == "open")
     await stand.later(0.15)
-    turns = await asyncio.gather(*(gate.enter(SITE, limits, PATIENT) for gate in gates for _ in range(5)))
+    turns = await asyncio.gather(*(gate.acquire(SITE, limits, PATIENT) for gate in gates for _ in range(5)))
     assert sum(turn.is_probe for turn in turns) == 1
     assert sum(turn.refused == "down" for turn in turns) == 19
 
@@ -548,17 +550,17 @@ async def test_what_a_dead_process_held_is_free_again(stand: Stand) -> None:
     stand.need_server()
     dying, living = await stand.start(), await stand.start()
     limits = SiteLimits(concurrency=1)
-    held = await dying.enter(SITE, limits, PATIENT)
+    held = await dying.acquire(SITE, limits, PATIENT)
     assert held.wait == 0
-    turn = await living.enter(SITE, limits, PATIENT)
+    turn = await living.acquire(SITE, limits, PATIENT)
     assert turn.wait > 0
     dying._task.cancel()  # nobody renews what it held
     assert lease(stand, held) - stand.clock[0] == pytest.approx(10, abs=0.01)
     await stand.later(9.9)
-    turn = await living.again(turn, PATIENT)
+    turn = await living.recheck(turn, PATIENT)
     assert turn.wait > 0
     await stand.later(0.2)
-    assert (await living.again(turn, PATIENT)).wait == 0
+    assert (await living.recheck(turn, PATIENT)).wait == 0
 
 
 def lease(stand: Stand, turn: Ticket) -> float:
@@ -570,7 +572,7 @@ def lease(stand: Stand, turn: Ticket) -> float:
 async def test_what_a_living_process_holds_is_renewed(stand: Stand) -> None:
     stand.need_server()
     gate = await stand.start()
-    turn = await gate.enter(SITE, SiteLimits(concurrency=1), PATIENT)
+    turn = await gate.acquire(SITE, SiteLimits(concurrency=1), PATIENT)
     assert not turn.is_local
     first = lease(stand, turn)
     await stand.later(redis.RENEW_SECONDS)
@@ -581,8 +583,8 @@ async def test_what_a_living_process_holds_is_renewed(stand: Stand) -> None:
 
 async def test_keys_expire_by_themselves(stand: Stand, gate: SiteGate) -> None:
     server = stand.need_server()
-    await gate.enter(SITE, SiteLimits(rate=1, concurrency=1), PATIENT)
-    gate.leave(await gate.enter("other.example", OPEN, PATIENT), OK)
+    await gate.acquire(SITE, SiteLimits(rate=1, concurrency=1), PATIENT)
+    gate.release(await gate.acquire("other.example", OPEN, PATIENT), OK)
     await until(gate, lambda found: found.in_flight == 1)
     async with asyncio.timeout(PATIENCE):
         while server.command("TTL", "scrapeyard:sites") == b":-1\r\n":
@@ -611,27 +613,27 @@ async def test_while_the_server_is_away_each_process_keeps_to_the_limits(stand: 
     server = stand.need_server()
     limits = SiteLimits(rate=0.001, breaker_failures=2)
     gate = await stand.start()
-    turn = await gate.enter(SITE, limits, PATIENT)
-    waiting = await gate.enter(SITE, limits, PATIENT)
+    turn = await gate.acquire(SITE, limits, PATIENT)
+    waiting = await gate.acquire(SITE, limits, PATIENT)
     assert waiting.wait == pytest.approx(1000, abs=500)
     with capture_logs() as logs:
         server.stop()
         async with asyncio.timeout(PATIENCE):
-            while not (local := await gate.enter(SITE, limits, PATIENT)).is_local:
-                gate.leave(local, UNUSED)
-        gate.leave(turn, FAILED)
-        waits = [local.wait, *[(await gate.enter(SITE, limits, PATIENT)).wait for _ in range(3)]]
+            while not (local := await gate.acquire(SITE, limits, PATIENT)).is_local:
+                gate.release(local, UNUSED)
+        gate.release(turn, FAILED)
+        waits = [local.wait, *[(await gate.acquire(SITE, limits, PATIENT)).wait for _ in range(3)]]
         assert waits == pytest.approx([0, 1000, 2000, 3000], abs=500)
         async with asyncio.timeout(PATIENCE):
-            while not (waiting := await gate.again(waiting, PATIENT)).is_local and waiting.wait:
+            while not (waiting := await gate.recheck(waiting, PATIENT)).is_local and waiting.wait:
                 await asyncio.sleep(0.01)
         assert (await gate.states([SITE]))[SITE].rate == 0.001
         assert list(await gate.known()) == [SITE]
-        gate.leave(local, FAILED)
+        gate.release(local, FAILED)
         server.start()
         async with asyncio.timeout(PATIENCE):
-            while (turn := await gate.enter(SITE, limits, PATIENT)).is_local:
-                gate.leave(turn, UNUSED)
+            while (turn := await gate.acquire(SITE, limits, PATIENT)).is_local:
+                gate.release(turn, UNUSED)
                 await asyncio.sleep(0.02)
     assert [entry["event"] for entry in logs] == ["sites.away", "sites.back"]
 

@@ -65,8 +65,8 @@ def scraper(tmp_path: Path) -> Path:
     )
 
 
-async def look(stand: Stand, mark: str = "") -> Offer:
-    offer = await stand.source.look(mark)
+async def poll(stand: Stand, mark: str = "") -> Offer:
+    offer = await stand.source.poll(mark)
     assert offer is not None
     return offer
 
@@ -78,7 +78,7 @@ async def fetched(stand: Stand, release: Release, folder: Path) -> dict[str, byt
 
 async def test_a_version_is_offered_and_fetched_whole(stand: Stand, scraper: Path, tmp_path: Path) -> None:
     await stand.publish(scraper)
-    (release,) = (await look(stand)).releases
+    (release,) = (await poll(stand)).releases
     assert (release.id, release.version) == ("shop/product", "1.0.0")
     assert release.mark
     assert release.place
@@ -87,23 +87,23 @@ async def test_a_version_is_offered_and_fetched_whole(stand: Stand, scraper: Pat
 
 async def test_nothing_new_is_none(stand: Stand, scraper: Path) -> None:
     await stand.publish(scraper)
-    offer = await look(stand)
+    offer = await poll(stand)
     assert offer.mark
-    assert await stand.source.look(offer.mark) is None
-    assert await stand.source.look(offer.mark) is None
+    assert await stand.source.poll(offer.mark) is None
+    assert await stand.source.poll(offer.mark) is None
 
 
 @pytest.mark.parametrize("mark", ["nonsense", "etag:", 'etag:"other"', "date:never", "etag:a\r\nb", "list:0", "\udcff"])
 async def test_a_mark_it_never_gave_brings_the_whole_offer(stand: Stand, scraper: Path, mark: str) -> None:
     await stand.publish(scraper)
-    assert len((await look(stand, mark)).releases) == 1
+    assert len((await poll(stand, mark)).releases) == 1
 
 
 async def test_a_new_version_stands_beside_the_old(stand: Stand, scraper: Path, tmp_path: Path) -> None:
     await stand.publish(scraper)
-    before = await look(stand)
+    before = await poll(stand)
     await stand.publish(write_scraper(tmp_path / "two", version="1.1.0-rc.1+build.5", script=SCRIPT + "# new\n"))
-    after = await look(stand, before.mark)
+    after = await poll(stand, before.mark)
     assert after.mark != before.mark
     by_version = {release.version: release for release in after.releases}
     assert set(by_version) == {"1.0.0", "1.1.0-rc.1+build.5"}
@@ -117,7 +117,7 @@ async def test_many_scrapers(stand: Stand, tmp_path: Path) -> None:
     wanted = {(f"shop/task-{number}", f"1.{minor}.0") for number in range(4) for minor in range(2)}
     for number, (scraper_id, version) in enumerate(sorted(wanted)):
         await stand.publish(write_scraper(tmp_path / f"s{number}", scraper_id, version))
-    offer = await look(stand)
+    offer = await poll(stand)
     assert {(release.id, release.version) for release in offer.releases} == wanted
     assert offer.faults == ()
 
@@ -125,15 +125,15 @@ async def test_many_scrapers(stand: Stand, tmp_path: Path) -> None:
 async def test_a_version_that_is_withdrawn_is_not_offered(stand: Stand, scraper: Path, tmp_path: Path) -> None:
     await stand.publish(scraper)
     await stand.publish(write_scraper(tmp_path / "two", version="1.1.0"))
-    before = await look(stand)
+    before = await poll(stand)
     await stand.withdraw("shop/product", "1.0.0")
-    after = await look(stand, before.mark)
+    after = await poll(stand, before.mark)
     assert [release.version for release in after.releases] == ["1.1.0"]
 
 
 async def test_spoilt_bytes_are_never_handed_on(stand: Stand, scraper: Path, tmp_path: Path) -> None:
     await stand.publish(scraper)
-    (release,) = (await look(stand)).releases
+    (release,) = (await poll(stand)).releases
     await stand.spoil("shop/product", "1.0.0")
     (tmp_path / "got").mkdir()
     with pytest.raises((ScraperInvalid, SourceUnavailable)):
@@ -142,25 +142,25 @@ async def test_spoilt_bytes_are_never_handed_on(stand: Stand, scraper: Path, tmp
 
 async def test_it_goes_away_and_comes_back(stand: Stand, scraper: Path, tmp_path: Path) -> None:
     await stand.publish(scraper)
-    offer = await look(stand)
+    offer = await poll(stand)
     (tmp_path / "got").mkdir()
     stand.go_away()
     async with asyncio.timeout(PATIENCE):  # it does not wait for its own time-out, which is as long
         with pytest.raises(SourceUnavailable) as told:
-            await stand.source.look(offer.mark)
+            await stand.source.poll(offer.mark)
         if not stand.keeps_copy:
             with pytest.raises(SourceUnavailable):
                 await stand.source.fetch(offer.releases[0], tmp_path / "got")
     assert stand.source.name.removeprefix("file://") in told.value.message
     assert list((tmp_path / "got").iterdir()) == []
     stand.come_back()
-    assert await stand.source.look(offer.mark) is None
+    assert await stand.source.poll(offer.mark) is None
     assert await fetched(stand, offer.releases[0], tmp_path / "again") == contents(scraper)
 
 
 async def test_several_fetch_the_same_at_once(stand: Stand, scraper: Path, tmp_path: Path) -> None:
     await stand.publish(scraper)
-    (release,) = (await look(stand)).releases
+    (release,) = (await poll(stand)).releases
     got = await asyncio.gather(*(fetched(stand, release, tmp_path / f"got{number}") for number in range(4)))
     assert got == [contents(scraper)] * 4
 
@@ -175,7 +175,7 @@ async def test_several_fetch_different_ones_at_once(stand: Stand, tmp_path: Path
     }
     for folder in folders.values():
         await stand.publish(folder)
-    releases = (await look(stand)).releases
+    releases = (await poll(stand)).releases
     got = await asyncio.gather(
         *(fetched(stand, release, tmp_path / f"got{number}") for number, release in enumerate(releases))
     )
@@ -185,7 +185,7 @@ async def test_several_fetch_different_ones_at_once(stand: Stand, tmp_path: Path
 
 async def test_a_fetch_that_is_cancelled_leaves_nothing_running(stand: Stand, scraper: Path, tmp_path: Path) -> None:
     await stand.publish(scraper)
-    (release,) = (await look(stand)).releases
+    (release,) = (await poll(stand)).releases
     (tmp_path / "got").mkdir()
     task = asyncio.create_task(stand.source.fetch(release, tmp_path / "got"))
     await asyncio.sleep(0)

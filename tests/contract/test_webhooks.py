@@ -58,7 +58,7 @@ class Yard:
 
     async def round(self, seconds: float = 0.0, duty: Webhooks | None = None) -> None:
         self.clock.now += seconds
-        await (duty or self.duty).work()
+        await (duty or self.duty).run_once()
         await (duty or self.duty).idle()
 
     def webhook(self, *events: str, path: str = "/hook", **more: Any) -> Webhook:
@@ -216,7 +216,7 @@ class TestJobs:
         jobs = [await yard.job("job.cancelled") for _ in range(5)]
         for job in jobs:
             await yard.store.cancel_job(job.id, False, yard.clock())
-        await asyncio.gather(*(duty.work() for duty in duties))
+        await asyncio.gather(*(duty.run_once() for duty in duties))
         await asyncio.gather(*(duty.idle() for duty in duties))
         await asyncio.gather(*(yard.round(duty=duty) for duty in duties))
         assert sorted(subject for _, subject in yard.told()) == sorted(job.id for job in jobs)
@@ -375,7 +375,7 @@ class TestSending:
 
     async def test_stopping_breaks_off(self, yard: Yard) -> None:
         await self.ended(yard, "/never")
-        await yard.duty.work()
+        await yard.duty.run_once()
         await yard.site.until(lambda: len(yard.site.asked) == 1)
         await yard.duty.stop()
         await yard.duty.stop()
@@ -391,7 +391,7 @@ class TestSending:
                 await yard.store.create_job(job)
                 await yard.store.cancel_job(job.id, False, yard.clock() - 100 + number)
             await self.ended(yard)
-            await yard.duty.work()
+            await yard.duty.run_once()
             await yard.site.until(lambda: len(yard.site.asked) == 1)
             assert len(slow.asked) <= 4
             await yard.duty.stop()

@@ -44,7 +44,7 @@ def reached(web: Web, depth: int) -> set[str]:
 async def crawl(stand: Stand, job: Job, web: Web, at_once: int = 1000, following: Following | None = None) -> Job:
     following = following or stand.following()
     for _ in range(200):
-        await following.work()
+        await following.run_once()
         ran = await stand.run(job, lambda url: {"links": web.get(url, [])} if url in web else None, at_once)
         now = await stand.job(job)
         if not ran and not now.reading:
@@ -80,10 +80,10 @@ async def test_pages_are_found_to_their_depth_and_no_farther(stand: Stand, depth
 
 async def test_a_job_that_follows_is_not_settled_before_its_links_are_read(stand: Stand) -> None:
     job, following = await stand.create(FollowSource(start=(HOME,), depth=3)), stand.following()
-    await following.work()
+    await following.run_once()
     await stand.run(job, lambda url: {"links": WEB[url]})
     assert await stand.store.settled(10) == []
-    await following.work()
+    await following.run_once()
     assert (await stand.job(job)).counts.pending == 2
 
 
@@ -136,20 +136,20 @@ async def test_a_page_of_many_links_gives_them_all(stand: Stand) -> None:
 async def test_a_paused_job_finds_and_a_cancelled_one_does_not(stand: Stand) -> None:
     following = stand.following()
     job = await stand.create(FollowSource(start=(HOME,), depth=2))
-    await following.work()
+    await following.run_once()
     await stand.run(job, lambda url: {"links": WEB[url]})
     await stand.store.set_paused(job.id, True, "by hand", stand.clock())
-    await following.work()
+    await following.run_once()
     now = await stand.job(job)
     assert (now.status, now.counts.total) == (JobStatus.PAUSED, 3)
     await stand.store.cancel_job(job.id, False, stand.clock())
-    await following.work()
+    await following.run_once()
     assert (await stand.job(job)).counts.total == 3
 
 
 async def test_links_in_large_results_are_followed_too(stand: Stand) -> None:
     job, following = await stand.create(FollowSource(start=(HOME,))), stand.following()
-    await following.work()
+    await following.run_once()
     packed = gzip.compress(msgspec.json.encode({"links": pages("a"), "text": "x" * 100_000}))
     await stand.blobs.put("large/result.json", packed, "application/json")
     now, batch = stand.clock(), Batch(id=new_id("batch"), job_id=job.id, left=1, queued_at=stand.clock())
@@ -164,7 +164,7 @@ async def test_links_in_large_results_are_followed_too(stand: Stand) -> None:
         finished_at=now,
     )
     assert await stand.store.record(batch.id, "w", 0, [outcome], now)
-    await following.work()
+    await following.run_once()
     assert await stand.urls(job) == [HOME, HOME + "a"]
 
 
@@ -214,8 +214,8 @@ async def test_whatever_crashes_the_same_pages_are_found(
     class Anew:
         """A process that starts again for every round, and so remembers nothing."""
 
-        async def work(self) -> None:
-            await stand.following(crashing).work()
+        async def run_once(self) -> None:
+            await stand.following(crashing).run_once()
 
     now = await crawl(stand, job, web, at_once, Anew())  # type: ignore[arg-type]
     assert set(await stand.urls(job)) == reached(web, depth)

@@ -105,15 +105,15 @@ async def test_another_process_takes_what_is_kept_and_its_health_is_shown(tmp_pa
         worker = StoredPools(stand.store, (), pools, worker_id="worker_1")
         await worker.start()
         await stand.client.put("/api/proxies/plain", json=LIST)
-        await worker.look()
+        await worker.refresh()
         dead = pools.choose("plain")
         for _ in range(2):
             pools.report(dead, ok=False)
-        await worker.look()
+        await worker.refresh()
         (pool,) = (await stand.client.get("/api/proxies")).json()["pools"]
         assert pool["health"] == [{"worker": "worker_1", "exits": 2, "resting": 1, "names": [dead.name]}]
         await stand.client.delete("/api/proxies/plain")
-        await worker.look()
+        await worker.refresh()
         with pytest.raises(FetchFailed, match="no proxy pool"):
             pools.choose("plain")
         await worker.stop()
@@ -149,8 +149,8 @@ async def test_a_store_that_is_away_leaves_what_is_known_in_force(tmp_path: Path
     await kept.put(ProxyPool(name="plain", urls=["http://h.example:1"]))
     await store.stop()
     with capture_logs() as logs:
-        await kept.look()
-        await kept.look()
+        await kept.refresh()
+        await kept.refresh()
     assert [line["event"] for line in logs] == ["proxies.pools_unknown"]
     assert pools.choose("plain").name == "plain/h.example:1"
     with pytest.raises(StoreUnavailable):
@@ -167,7 +167,7 @@ async def test_a_definition_that_cannot_be_read_is_left_out(tmp_path: Path, defi
     await store.put_pool(KeptPool(name="odd", definition=definition, changed_at=time.time()))
     await store.put_pool(KeptPool(name="good", definition=b'{"name":"good","urls":["http://h:1"]}', changed_at=1))
     with capture_logs() as logs:
-        await kept.look()
+        await kept.refresh()
     assert [pool.name for pool in pools.tiers] == ["good"]
     assert [line["event"] for line in logs] == ["proxies.pool_unreadable"]
     assert "hidden1" not in repr(logs)

@@ -53,7 +53,7 @@ class Desk:
     async def round(self, seconds: float = 0.0) -> None:
         self.clock.now += seconds
         for duty in (self.schedules, self.webhooks):
-            await duty.work()
+            await duty.run_once()
             await duty.idle()
 
     async def make(self, **call: Any) -> dict[str, Any]:

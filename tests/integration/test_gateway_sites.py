@@ -33,8 +33,8 @@ class Stand:
 
     async def fails(self, site: str = "shop.example") -> None:
         limits = SiteLimits(breaker_failures=1, breaker_seconds=60)
-        turn = await self.gate.enter(site, limits, 10)
-        self.gate.leave(turn, SiteVerdict(answer="throttled", failed=True, retry_after=30, latency=0.5))
+        turn = await self.gate.acquire(site, limits, 10)
+        self.gate.release(turn, SiteVerdict(answer="throttled", failed=True, retry_after=30, latency=0.5))
 
 
 async def ways(sites: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:

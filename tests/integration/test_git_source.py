@@ -82,7 +82,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def looked(source: Source, mark: str = "") -> Offer:
-    offer = await source.look(mark)
+    offer = await source.poll(mark)
     assert offer is not None
     return offer
 
@@ -154,7 +154,7 @@ async def test_an_unchanged_repository_of_a_thousand_scrapers_costs_little(
     offer = await looked(source)
     assert len(offer.releases) == 1000
     packs, sent = server.packs, server.sent
-    assert await source.look(offer.mark) is None
+    assert await source.poll(offer.mark) is None
     assert server.packs == packs
     assert server.sent - sent < 100_000
     repository.scraper("site1/task1", "1.1.0")
@@ -295,7 +295,7 @@ async def test_a_branch_and_a_folder_may_be_chosen(repository: GitRepository, ma
     assert offer.channels == {"shop/product": {"stable": "1.0.0"}}
     assert names(await looked(make(path="nowhere", branch="main"))) == []
     with pytest.raises(SourceUnavailable, match="no branch missing"):
-        await make(branch="missing").look("")
+        await make(branch="missing").poll("")
 
 
 async def test_channels_that_cannot_be_read_are_a_fault_and_the_last_stay(
@@ -364,18 +364,18 @@ async def test_the_default_branch_may_change(
 async def test_a_repository_that_vanishes_and_comes_back(repository: GitRepository, make: Make, tmp_path: Path) -> None:
     source = make()
     with pytest.raises(SourceUnavailable, match="names no branch"):
-        await source.look("")
+        await source.poll("")
     repository.scraper("shop/product", "1.0.0")
     repository.commit()
     offer = await looked(source)
     away = repository.bare.with_name("away")
     repository.bare.rename(away)
     with pytest.raises(SourceUnavailable, match=r"git: .*does not (appear|exist)"):
-        await source.look(offer.mark)
+        await source.poll(offer.mark)
     release = pick(offer, "shop/product@1.0.0")
     assert "scraper.py" in await content(source, release, tmp_path / "meanwhile")
     away.rename(repository.bare)
-    assert await source.look(offer.mark) is None
+    assert await source.poll(offer.mark) is None
 
 
 async def test_a_server_that_dies_in_a_pack_leaves_what_was_known(
@@ -390,7 +390,7 @@ async def test_a_server_that_dies_in_a_pack_leaves_what_was_known(
     repository.commit()
     server.cut_packs = 50_000
     with pytest.raises(SourceUnavailable):
-        await source.look(offer.mark)
+        await source.poll(offer.mark)
     assert "scraper.py" in await content(source, pick(offer, "shop/product@1.0.0"), tmp_path / "out")
     server.cut_packs = None
     assert names(await looked(source, offer.mark)) == ["shop/product@1.0.0", "shop/product@1.1.0"]
@@ -412,7 +412,7 @@ async def test_a_server_that_stalls_is_given_up_and_nothing_is_left_running(
     repository.scraper("shop/product", "1.0.0")
     repository.commit()
     server.stall_packs = threading.Event()
-    look = asyncio.create_task(make(server.url()).look(""))
+    look = asyncio.create_task(make(server.url()).poll(""))
     assert await asyncio.to_thread(server.stalled.wait, PATIENCE)
     limits[0].reschedule(asyncio.get_running_loop().time())
     with pytest.raises(SourceUnavailable, match=f"no answer within {PATIENCE:g} s"):
@@ -425,7 +425,7 @@ async def test_a_cancelled_look_kills_its_git(repository: GitRepository, make: M
     repository.commit()
     server.stall_packs = threading.Event()
     source = make(server.url())
-    look = asyncio.create_task(source.look(""))
+    look = asyncio.create_task(source.poll(""))
     assert await asyncio.to_thread(server.stalled.wait, PATIENCE)
     assert [each for each in descendants(os.getpid()) if "git" in each.words]
     look.cancel()
@@ -447,7 +447,7 @@ async def test_a_git_that_is_killed_in_a_fetch_is_followed_by_one_that_is_not(
     repository.write("shop/product/data.bin", os.urandom(200_000))
     repository.commit()
     server.stall_packs = threading.Event()
-    look = asyncio.create_task(source.look(offer.mark))
+    look = asyncio.create_task(source.poll(offer.mark))
     assert await asyncio.to_thread(server.stalled.wait, PATIENCE)
     # The eldest: a child of it that has just been forked has the same words for a moment.
     fetch = next(each for each in descendants(os.getpid()) if "--depth=" in each.words)
@@ -578,7 +578,7 @@ async def test_a_process_that_is_killed_in_a_fetch_leaves_no_harm(
         assert orphans
         process.kill()
         with pytest.raises(SourceUnavailable, match="no answer within 1 s"):
-            await make(server.url(), timeout=1).look("")
+            await make(server.url(), timeout=1).poll("")
         stall.set()
         assert names(await looked(make(server.url()))) == ["shop/product@1.0.0"]
         await asyncio.to_thread(until, lambda: not living(orphans), "the orphans end")
@@ -599,7 +599,7 @@ async def test_a_full_disk_is_said_so_and_survived(
     repository.write("shop/product/data.bin", os.urandom(100_000))
     repository.commit()
     with pytest.raises(SourceUnavailable), capture_logs():
-        await source.look(offer.mark)
+        await source.poll(offer.mark)
     (small_disk / "out").mkdir()
     with pytest.raises(SourceUnavailable, match="cannot be written: No space left"):
         await source.fetch(offer.releases[0], small_disk / "out")
@@ -643,7 +643,7 @@ async def test_a_repository_that_is_too_large_is_refused(
     repository.commit()
     source = make(server.url(), max_bytes=1 << 20)
     with pytest.raises(SourceUnavailable, match="larger than 1 MB"):
-        await source.look("")
+        await source.poll("")
     assert [path.suffix for path in (tmp_path / "home").iterdir()] == [".lock"]
 
 
@@ -669,17 +669,17 @@ async def test_a_token_is_sent_to_its_host_alone_and_never_shown(
     assert names(await looked(make(server.url(), token="s3cret-token"))) == ["shop/product@1.0.0"]
     assert any(login is not None for login in server.logins)
     with pytest.raises(SourceUnavailable) as refused:
-        await make(server.url(), token="wr0ng-token").look("")
+        await make(server.url(), token="wr0ng-token").poll("")
     assert "wr0ng" not in refused.value.message
     with pytest.raises(SourceUnavailable, match="git: "):
-        await make(server.url()).look("")
+        await make(server.url()).poll("")
     written = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
     assert b"s3cret" not in written
     with GitServer(repository.bare.parent) as stranger:
         stranger.redirect = f"http://localhost:{server.port}"
         server.logins.clear()
         with pytest.raises(SourceUnavailable):
-            await make(stranger.url(), token="s3cret-token").look("")
+            await make(stranger.url(), token="s3cret-token").poll("")
         assert set(server.logins) == {None}
 
 
@@ -739,11 +739,11 @@ def test_it_works_on_the_loop_that_servers_use(repository: GitRepository, make: 
     async def road() -> None:
         source = make()
         offer = await looked(source)
-        assert await source.look(offer.mark) is None
+        assert await source.poll(offer.mark) is None
         assert "scraper.py" in await content(source, offer.releases[0], tmp_path / "out")
         repository.bare.rename(repository.bare.with_name("away"))
         with pytest.raises(SourceUnavailable):
-            await source.look(offer.mark)
+            await source.poll(offer.mark)
         await source.stop()
 
     repository.scraper("shop/product", "1.0.0")
@@ -764,7 +764,7 @@ async def test_without_git_the_remedy_is_named(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SourceUnavailable, match="install git"):
-        await make().look("")
+        await make().poll("")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ async def stand(static_site: StaticSite, tmp_path: Path) -> HttpStand:
 
 
 async def offered(source: Source, mark: str = "") -> Offer:
-    offer = await source.look(mark)
+    offer = await source.poll(mark)
     assert offer is not None
     return offer
 
@@ -70,7 +70,7 @@ async def test_an_unchanged_index_is_not_sent_again(stand: HttpStand, etags: boo
     stand.site.etags, stand.site.dates = etags, dates
     offer = await offered(stand.source)
     stand.site.forget()
-    assert await stand.source.look(offer.mark) is None
+    assert await stand.source.poll(offer.mark) is None
     assert stand.site.sent < 300
     asked = stand.site.asked[0][2]
     assert ("if-none-match" in asked) == etags
@@ -84,7 +84,7 @@ async def test_an_unchanged_index_is_not_sent_again(stand: HttpStand, etags: boo
 async def test_a_server_that_marks_nothing_still_answers_none(stand: HttpStand) -> None:
     stand.site.etags = stand.site.dates = False
     offer = await offered(stand.source)
-    assert await stand.source.look(offer.mark) is None
+    assert await stand.source.poll(offer.mark) is None
 
 
 async def test_an_unchanged_index_of_a_thousand_scrapers_costs_next_to_nothing(stand: HttpStand) -> None:
@@ -97,7 +97,7 @@ async def test_an_unchanged_index_of_a_thousand_scrapers_costs_next_to_nothing(s
     assert len(offer.releases) == 1001
     stand.site.forget()
     for _ in range(10):
-        assert await stand.source.look(offer.mark) is None
+        assert await stand.source.poll(offer.mark) is None
     assert stand.site.sent < 10_000
     assert set(stand.site.paths()) == {"/index.json"}
     stand.edit(lambda tree: tree["scrapers"].pop("shop/task-7"))
@@ -109,7 +109,7 @@ async def test_an_unchanged_index_of_a_thousand_scrapers_costs_next_to_nothing(s
 async def test_the_token_is_sent_and_stays_with_its_server(stand: HttpStand, tmp_path: Path) -> None:
     stand.site.token = "sesame-7"
     with pytest.raises(SourceUnavailable, match="401"):
-        await stand.source.look("")
+        await stand.source.poll("")
     source = source_at(stand.site.url, "sesame-7")
     assert (await offered(source)).releases
     (tmp_path / "other").mkdir()
@@ -133,7 +133,7 @@ async def test_a_user_and_password_in_the_url(stand: HttpStand) -> None:
     assert "ann" not in source.name
     stand.site.stop()
     with pytest.raises(SourceUnavailable) as told:
-        await source.look("")
+        await source.poll("")
     assert "pass" not in told.value.message
 
 
@@ -153,11 +153,11 @@ async def test_a_server_with_bad_habits(stand: HttpStand, habit: str) -> None:
     """That it was not waited for the end of its time is told by the words: they would be those of one that stalls."""
     stand.site.habits["/index.json"], words = BAD_INDEX[habit]
     with pytest.raises(SourceUnavailable, match=words) as told:
-        await (source_at(stand.site.url, timeout_seconds=SHORT_SECONDS) if habit == "stalls" else stand.source).look("")
+        await (source_at(stand.site.url, timeout_seconds=SHORT_SECONDS) if habit == "stalls" else stand.source).poll("")
     assert "secret" not in told.value.message
     assert stand.site.sent < 4 << 20
     stand.site.habits.clear()
-    assert await stand.source.look("") is not None
+    assert await stand.source.poll("") is not None
 
 
 BAD_ARCHIVE: dict[str, tuple[Habit, type[Exception], str]] = {
@@ -248,7 +248,7 @@ async def test_a_disk_that_takes_no_more(stand: HttpStand, tmp_path: Path) -> No
 async def test_an_index_that_cannot_be_read(stand: HttpStand, text: bytes) -> None:
     (stand.folder / "index.json").write_bytes(text)
     with pytest.raises(SourceUnavailable, match=r"index.json"):
-        await stand.source.look("")
+        await stand.source.poll("")
 
 
 async def test_an_index_that_is_too_large(stand: HttpStand) -> None:
@@ -257,13 +257,13 @@ async def test_an_index_that_is_too_large(stand: HttpStand) -> None:
     (stand.folder / "index.json").write_text(json.dumps(tree))
     stand.site.forget()
     with pytest.raises(SourceUnavailable, match="bytes"):
-        await stand.source.look("")
+        await stand.source.poll("")
     assert stand.site.sent < 4 << 20
 
 
 async def test_no_index_tells_how_to_make_one(static_site: StaticSite) -> None:
     with pytest.raises(SourceUnavailable, match="scrapeyard publish"):
-        await source_at(static_site.url).look("")
+        await source_at(static_site.url).poll("")
 
 
 @pytest.mark.parametrize(

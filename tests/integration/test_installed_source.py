@@ -41,7 +41,7 @@ def yard(tmp_path: Path, site: Path) -> InstalledSource:
 
 
 async def offer(source: InstalledSource, mark: str = "") -> Offer:
-    found = await source.look(mark)
+    found = await source.poll(mark)
     assert found is not None
     return found
 
@@ -113,8 +113,8 @@ async def test_an_unchanged_installation_is_not_imported_again(
     module = MODULE + f"\nwith open({str(trace)!r}, 'a') as stream:\n    stream.write('x')\n"
     install(site, "parcel", {"echoes": module}, {"echoes": "parcel.echoes"})
     first = await offer(source)
-    assert await source.look(first.mark) is None
-    assert await source.look("") == first
+    assert await source.poll(first.mark) is None
+    assert await source.poll("") == first
     install(site, "other", {"m": MODULE.replace("parcel/", "other/")}, {"m": "other.m"})
     assert len((await offer(source, first.mark)).releases) == 2
     assert trace.read_text() == "x"
@@ -197,7 +197,7 @@ async def test_a_broken_package_is_a_fault_and_the_others_go_on(
     (fault,) = found.faults
     assert problem in fault.problem
     assert "broken" in fault.place
-    assert await source.look(found.mark) is None
+    assert await source.poll(found.mark) is None
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ async def test_odd_metadata_of_strangers_is_passed_over(source: InstalledSource,
 async def test_no_package_no_process(source: InstalledSource, tmp_path: Path) -> None:
     found = await offer(source)
     assert (found.releases, found.faults) == ((), ())
-    assert await source.look(found.mark) is None
+    assert await source.poll(found.mark) is None
     assert not (tmp_path / "home").exists()
 
 

@@ -155,11 +155,11 @@ async def test_a_job_that_was_read_meanwhile_is_not_read_again(stand: Stand, sit
 
 async def test_a_list_that_never_came_fails_its_job_in_the_end(stand: Stand) -> None:
     job, reading = await stand.create(ListSource()), stand.reading()
-    await reading.work()
+    await reading.run_once()
     await reading.idle()
     assert (await stand.job(job)).status is JobStatus.CREATING
     stand.clock.now += LIST_SECONDS
-    await reading.work()
+    await reading.run_once()
     await reading.idle()
     now = await stand.job(job)
     assert now.status is JobStatus.FAILED
@@ -182,7 +182,7 @@ async def test_a_list_at_an_address_is_read_as_it_comes(stand: Stand, site: Site
     data = csv_of(5000).encode()
     site.routes["/list.csv"] = page(gzip.compress(data) if packed else data)
     job, reading = await stand.create(UrlSource(url=site.url("/list.csv"))), stand.reading()
-    await reading.work()
+    await reading.run_once()
     await reading.idle()
     now = await stand.job(job)
     assert (now.status, now.counts.total) == (JobStatus.RUNNING, 5000)
@@ -228,7 +228,7 @@ async def test_a_job_that_begins_paused_is_read_and_stays_paused(stand: Stand, s
     job = await stand.create(UrlSource(url=site.url("/list")), status=JobStatus.PAUSED)
     lost = await stand.create(UrlSource(url=site.url("/gone")), status=JobStatus.PAUSED)
     reading = stand.reading()
-    await reading.work()
+    await reading.run_once()
     await reading.idle()
     now = await stand.job(job)
     assert (now.status, now.reading, now.counts.pending) == (JobStatus.PAUSED, False, 1)
@@ -272,7 +272,7 @@ async def test_the_oldest_sources_are_read_first_and_a_few_at_once(stand: Stand,
     jobs = [await stand.create(UrlSource(url=site.url("/list"))) for _ in range(9)]
     reading = stand.reading()
     for _ in range(3):
-        await reading.work()
+        await reading.run_once()
         await reading.idle()
     statuses = [(await stand.job(job)).status for job in jobs]
     assert statuses == [JobStatus.RUNNING] * 9
@@ -283,7 +283,7 @@ async def test_the_oldest_sources_are_read_first_and_a_few_at_once(stand: Stand,
 async def test_a_source_that_is_being_read_is_let_go_on_stop_and_read_by_another(stand: Stand, site: Site) -> None:
     site.routes["/list"] = stalled
     job, reading = await stand.create(UrlSource(url=site.url("/list"))), stand.reading()
-    await reading.work()
+    await reading.run_once()
     await site.until(lambda: len(site.asked) == 1)
     await reading.stop()
     site.routes["/list"] = page(b"https://a.example/\n")

@@ -45,7 +45,7 @@ class Place:
         return open_target(self.text, self.settings, PATIENCE)
 
     async def versions(self) -> dict[str, set[str]]:
-        offer = await self.source.look("")
+        offer = await self.source.poll("")
         assert offer is not None
         assert offer.faults == ()
         found: dict[str, set[str]] = {}
@@ -54,7 +54,7 @@ class Place:
         return found
 
     async def got(self, version: str, folder: Path) -> Path:
-        offer = await self.source.look("")
+        offer = await self.source.poll("")
         assert offer is not None
         (release,) = [release for release in offer.releases if release.version == version]
         folder.mkdir()
@@ -119,7 +119,7 @@ async def test_a_channel_is_moved(place: Place, tmp_path: Path) -> None:
     await put(place, two, tmp_path, "beta")
     assert (await put(place, two, tmp_path, "stable")).outcome == "moved"
     assert (await put(place, two, tmp_path, "stable")).outcome == "unchanged"
-    offer = await place.source.look("")
+    offer = await place.source.poll("")
     assert offer is not None
     assert offer.channels == {"shop/product": {"stable": "2.0.0", "beta": "2.0.0"}}
 

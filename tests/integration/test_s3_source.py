@@ -27,7 +27,7 @@ def plain(seaweed_server: SeaweedServer, bucket: str) -> PlainStand:
 
 
 async def offered(source: Source, mark: str = "") -> Offer:
-    offer = await source.look(mark)
+    offer = await source.poll(mark)
     assert offer is not None
     return offer
 
@@ -40,7 +40,7 @@ def put(stand: PlainStand, **objects: bytes) -> None:
 async def test_an_empty_bucket_offers_nothing(plain: PlainStand) -> None:
     offer = await offered(plain.source)
     assert (offer.releases, offer.faults) == ((), ())
-    assert await plain.source.look(offer.mark) is None
+    assert await plain.source.poll(offer.mark) is None
 
 
 async def test_an_index_takes_the_place_of_plain_folders(plain: PlainStand, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ async def test_what_is_wrong_is_told(seaweed_server: SeaweedServer, bucket: str,
     change, words = WRONG[what]
     settings = seaweed_server.settings(bucket).model_copy(update=change)
     with pytest.raises(SourceUnavailable, match=words) as told:
-        await s3_source(settings, PATIENCE).look("")
+        await s3_source(settings, PATIENCE).poll("")
     assert SECRET_KEY not in told.value.message
     assert "other-secret" not in told.value.message
     assert "\n" not in told.value.message
@@ -145,7 +145,7 @@ async def test_a_store_without_credentials_fails_in_time(
     settings = SourceSettings(type="s3", bucket=bucket, endpoint=seaweed_server.endpoint)
     began = time.monotonic()
     with pytest.raises(SourceUnavailable):
-        await s3_source(settings, 2.0).look("")
+        await s3_source(settings, 2.0).poll("")
     assert time.monotonic() - began < 60, "by themselves the clients of such stores try for three minutes"
 
 
@@ -184,4 +184,4 @@ async def test_an_unchanged_index_is_not_sent_again(seaweed_server: SeaweedServe
     offer = await offered(stand.source)
     assert offer.mark.startswith("etag:")
     assert offer.channels == {"shop/product": {"stable": "1.0.0"}}
-    assert await stand.source.look(offer.mark) is None
+    assert await stand.source.poll(offer.mark) is None

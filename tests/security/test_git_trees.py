@@ -54,7 +54,7 @@ def hang(repository: GitRepository, tree: str) -> str:
 
 
 async def offered(source: GitSource) -> Offer:
-    offer = await source.look("")
+    offer = await source.poll("")
     assert offer is not None
     return offer
 
@@ -171,7 +171,7 @@ async def test_git_itself_refuses_trees_with_such_names(
     rows = [("100644", repository.blob(MANIFEST), "scraper.toml"), ("100644", repository.blob(b"x"), name)]
     hang(repository, repository.tree(sorted(rows, key=lambda row: row[2])))
     with pytest.raises(SourceUnavailable, match="git: "):
-        await source.look("")
+        await source.poll("")
 
 
 def test_bytes_that_are_no_tree_are_refused(repository: GitRepository, objects: GitObjects) -> None:

@@ -40,7 +40,7 @@ async def test_others_have_a_turn_after_each_slice(clock: Clock) -> None:
 
     async def busy() -> None:
         for _ in range(100):
-            await turns.breathe()
+            await turns.maybe_yield()
             clock.spin(SLICE_SECONDS / 5)
 
     watching = asyncio.create_task(other())
@@ -55,7 +55,7 @@ async def test_one_at_a_time_goes_on_between_two_rounds_of_the_loop(clock: Clock
 
     async def busy(name: int) -> None:
         for _ in range(20):
-            await turns.breathe()
+            await turns.maybe_yield()
             log.append(name)
             clock.spin(SLICE_SECONDS)
 
@@ -76,7 +76,7 @@ async def test_who_waits_is_served_in_order(clock: Clock) -> None:
 
     async def busy(name: int) -> None:
         for _ in range(3):
-            await turns.breathe()
+            await turns.maybe_yield()
             log.append(name)
             clock.spin(SLICE_SECONDS)
 
@@ -86,10 +86,10 @@ async def test_who_waits_is_served_in_order(clock: Clock) -> None:
 
 async def test_one_who_gives_up_does_not_hold_the_others() -> None:
     turns = LoopFairness()
-    waiting = [asyncio.create_task(turns.breathe()) for _ in range(5)]
+    waiting = [asyncio.create_task(turns.maybe_yield()) for _ in range(5)]
     await asyncio.sleep(0)
     for task in waiting[:3]:
         task.cancel()
     async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*waiting, return_exceptions=True)
-    await turns.breathe()
+    await turns.maybe_yield()

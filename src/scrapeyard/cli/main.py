@@ -50,10 +50,10 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001  what is not ours is raised again
-        sys.exit(_tell(error))
+        sys.exit(_report(error))
 
 
-def _tell(error: Exception) -> int:
+def _report(error: Exception) -> int:
     """Say what is wrong and return the exit code; raises it again when it is not one of ours."""
     from scrapeyard.cli.common.client import ServerUnreachable
     from scrapeyard.cli.common.output import plain

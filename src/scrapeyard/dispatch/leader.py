@@ -40,7 +40,7 @@ class MaintenanceTask(Protocol):
     waits_after_outage: bool
     """Whether it must wait, after the store was away, until workers had time to renew their leases."""
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round. Whatever it raises is logged and tried again in the next round."""
 
 
@@ -121,7 +121,7 @@ class Dispatcher:
 
     async def round(self) -> bool:
         """Lead if possible and do every duty once. False when another leads or the store is away."""
-        leads = await self._look()
+        leads = await self._poll()
         if leads:
             for duty in self._duties:
                 await self._do(duty)
@@ -133,7 +133,7 @@ class Dispatcher:
 
     async def _keep_leading(self) -> None:
         while not self._stopping.is_set():
-            await self._look()
+            await self._poll()
             await self._rest()
 
     async def _keep_doing(self, duty: MaintenanceTask) -> None:
@@ -147,7 +147,7 @@ class Dispatcher:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), ROUND_SECONDS)
 
-    async def _look(self) -> bool:
+    async def _poll(self) -> bool:
         """Lead if possible."""
         leads = await self._lead()
         if leads != self._leads:
@@ -186,7 +186,7 @@ class Dispatcher:
         if self._stopping.is_set() or (duty.waits_after_outage and quiet):
             return
         try:
-            await duty.work()
+            await duty.run_once()
         except Exception as error:  # noqa: BLE001  one duty's fault must not stop the others
             self._failed(duty.name, error)
 

@@ -233,7 +233,7 @@ def routes(gateway: "Gateway") -> APIRouter:
         responses=refusals(503),
     )
     async def list_proxies() -> Response:
-        await kept.look()
+        await kept.refresh()
         return answer(await _documents(gateway))
 
     @router.put(
@@ -246,7 +246,7 @@ def routes(gateway: "Gateway") -> APIRouter:
         responses=refusals(400, 409, 413, 422, 503),
     )
     async def put_proxies(name: _Name, call: PoolCall) -> Response:
-        await kept.look()
+        await kept.refresh()
         _check_free(kept, name)
         await kept.put(_made(kept, name, call))
         document = await _documents(gateway)

@@ -153,7 +153,7 @@ class Following:
         self._ahead: dict[str, set[int]] = {}
         """By job: items beyond its progress whose links were read; lost without harm."""
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round: every job that follows has its slice of time."""
         jobs = await self._followed()
         self._ahead = {job.id: self._ahead.get(job.id, set()) for job in jobs}

@@ -55,7 +55,7 @@ class ReadSources:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round: begin with the oldest jobs that nobody reads."""
         jobs = await self._unread()
         self._troubles = {job.id: self._troubles[job.id] for job in jobs if job.id in self._troubles}

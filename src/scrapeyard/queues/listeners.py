@@ -103,7 +103,7 @@ log = get_log("gateway")
 PAUSE_SECONDS = 0.5
 
 
-async def hear_forever(queue: Queue, channel: str, hear: Callable[[bytes], None], heard: asyncio.Event) -> None:
+async def subscribe_forever(queue: Queue, channel: str, hear: Callable[[bytes], None], heard: asyncio.Event) -> None:
     """Give every message of `channel` to `hear` until cancelled; one that it cannot decode is dropped. `heard` is set
     once the channel is listened to."""
     while True:

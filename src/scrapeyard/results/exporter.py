@@ -63,9 +63,9 @@ class Exporter:
         self._not_before = 0.0
 
     async def start(self) -> None:
-        """Nothing to do: `work` begins what there is."""
+        """Nothing to do: `run_once` begins what there is."""
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round: begin the oldest export that waits, if there is room. It goes on in the background."""
         if self._clock() < self._not_before:
             return

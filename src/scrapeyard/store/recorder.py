@@ -176,7 +176,7 @@ class Recorder:
         while len(self._batch):
             self._part = self._batch.take(_ROWS)
             await self._persist()
-        self._tell(given)
+        self._report(given)
 
     async def _persist(self) -> None:
         """Write the part, however long the database stays away."""
@@ -236,7 +236,7 @@ class Recorder:
             return False
         return True
 
-    def _tell(self, given: int) -> None:
+    def _report(self, given: int) -> None:
         self._written = given
         for wanted, written in self._waiting:
             if wanted <= given and not written.done():

@@ -79,7 +79,7 @@ class Worker:
         self._executor = executor
         self._batches = batches
         self._foresight = foresight
-        self._looks = CoalescedRefresh(self._look, self._looked)
+        self._looks = CoalescedRefresh(self._poll, self._looked)
         self._outside = ParkedRuns()
         self._traces = traces
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -281,9 +281,9 @@ class Worker:
                 except msgspec.MsgspecError as error:
                     log.warning("queue.dropped_message", channel=channels.SIGNALS, error=str(error))
                     continue
-                self._obey(signal)
+                self._apply(signal)
 
-    def _obey(self, signal: Signal) -> None:
+    def _apply(self, signal: Signal) -> None:
         """At once: while a look at a slow repository goes on, cancels must be heard."""
         if isinstance(signal, Cancel):
             self._cancel_run(signal.run_id)
@@ -292,7 +292,7 @@ class Worker:
         elif isinstance(signal, Refresh):
             self._looks.begin()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         await self._catalogue.refresh()
         self._foresight.look()
 

@@ -55,7 +55,7 @@ def record(
     done: _Recorded = asyncio.run(until_done(_run(folder, settings, prepare)))
     _check_end(done.outcome, ends)
     keep_case(done.target, done.input, done.outcome, done.result, done.engine.pages())
-    _tell(done)
+    _report(done)
 
 
 class _Recorded(NamedTuple):
@@ -96,7 +96,7 @@ def _check_end(outcome: "Outcome", ends: str | None) -> None:
         raise typer.Exit(1) from None
 
 
-def _tell(done: _Recorded) -> None:
+def _report(done: _Recorded) -> None:
     for path in sorted(each for each in done.target.rglob("*") if each.is_file()):
         typer.echo(str(path))
     pages = len(done.engine.pages())

@@ -70,7 +70,7 @@ class JobWatch:
         self._server = server
         self._job_id = job_id
         self._bar = bar
-        self._hear = hear
+        self._receive = hear
         self._clock = clock
         self._sleep = sleep
         self._last = 0
@@ -114,8 +114,8 @@ class JobWatch:
     def _take(self, event: "Event") -> None:
         self._last = event.number or self._last
         self._present()
-        if self._hear is not None:
-            self._hear(event)
+        if self._receive is not None:
+            self._receive(event)
         elif event.name == "progress":
             self._bar.show(event.data)
         elif event.name == "item_failed":

@@ -100,13 +100,13 @@ def show(
 @group.command()
 def pause(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Start nothing until `schedule resume`."""
-    _tell(_asked(url, schedule_id, "pause"), as_json)
+    _report(_asked(url, schedule_id, "pause"), as_json)
 
 
 @group.command()
 def resume(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Go on from its next time."""
-    _tell(_asked(url, schedule_id, "resume"), as_json)
+    _report(_asked(url, schedule_id, "resume"), as_json)
 
 
 @group.command()
@@ -190,7 +190,7 @@ def _asked(url: str, schedule_id: str, what: str) -> dict[str, Any]:
     return dict(Server(url).call("POST", f"{_path(schedule_id)}/{what}")[1])
 
 
-def _tell(schedule: dict[str, Any], as_json: bool) -> None:
+def _report(schedule: dict[str, Any], as_json: bool) -> None:
     from scrapeyard.cli.common.output import show_json
 
     if as_json:

@@ -219,18 +219,18 @@ class _Heard:
 
     def __init__(self, inner: ForkSandbox, hear: Hear) -> None:
         self._inner = inner
-        self._hear = hear
+        self._receive = hear
         self.start, self.stop, self.check, self.walls = inner.start, inner.stop, inner.check, inner.walls
         self.series = inner.series  # nobody hears items while they run
 
     async def run(self, scraper: Scraper, work: Work, services: ChildServices) -> Verdict:
-        return await self._inner.run(scraper, work, _HeardServices(services, self._hear))
+        return await self._inner.run(scraper, work, _HeardServices(services, self._receive))
 
 
 class _HeardServices:
     def __init__(self, inner: ChildServices, hear: Hear) -> None:
         self._inner = inner
-        self._hear = hear
+        self._receive = hear
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
         return await self._inner.fetch(request)
@@ -242,7 +242,7 @@ class _HeardServices:
         await self._inner.artifact(name, content_type, data)
 
     def log(self, line: LogLine) -> None:
-        self._hear(line)
+        self._receive(line)
         self._inner.log(line)
 
 

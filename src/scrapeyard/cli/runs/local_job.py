@@ -149,9 +149,9 @@ async def _piece(number: int) -> bytes:
 
     def read() -> None:
         try:
-            told = functools.partial(_tell, come, os.read(number, _PIECE))
+            told = functools.partial(_report, come, os.read(number, _PIECE))
         except OSError as error:
-            told = functools.partial(_tell, come, BadRequest(f"the list cannot be read: {error.strerror}"))
+            told = functools.partial(_report, come, BadRequest(f"the list cannot be read: {error.strerror}"))
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(told)
 
@@ -159,7 +159,7 @@ async def _piece(number: int) -> bytes:
     return await come
 
 
-def _tell(come: "asyncio.Future[bytes]", what: bytes | BadRequest) -> None:
+def _report(come: "asyncio.Future[bytes]", what: bytes | BadRequest) -> None:
     if come.cancelled():
         return
     if isinstance(what, BadRequest):

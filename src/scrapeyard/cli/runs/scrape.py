@@ -100,7 +100,7 @@ class _Waiting:
         with spinner(f"scraping {target}"):
             run = self._start(body, headers)
             while run["status"] not in _FINAL and self._left() > 0:
-                run = self._look(run["id"])
+                run = self._poll(run["id"])
         return run
 
     def _start(self, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class _Waiting:
             run["remedy"] = refusal.document.get("remedy")
         return dict(run)
 
-    def _look(self, run_id: str) -> dict[str, Any]:
+    def _poll(self, run_id: str) -> dict[str, Any]:
         from scrapeyard.cli.common.client import ServerUnreachable
 
         wait = max(0.0, min(self._left(), _LONGEST_WAIT))
@@ -146,7 +146,7 @@ def _finish(run: dict[str, Any], as_json: bool, output: Path | None) -> None:
     elif good and output is None:
         show_json(run["result"])
     if not good:
-        _tell(run, remedy)
+        _report(run, remedy)
         raise typer.Exit(1)
     if run.get("error"):
         from scrapeyard.cli.common.output import plain
@@ -154,7 +154,7 @@ def _finish(run: dict[str, Any], as_json: bool, output: Path | None) -> None:
         typer.echo(f"scrapeyard: {plain(str(run['exit_reason']))}: {plain(str(run['error']['message']))}", err=True)
 
 
-def _tell(run: dict[str, Any], remedy: str) -> None:
+def _report(run: dict[str, Any], remedy: str) -> None:
     from scrapeyard.cli.runs.summary import tell_bad_end
 
     if run["status"] in _FINAL:

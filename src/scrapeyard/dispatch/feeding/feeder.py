@@ -186,7 +186,7 @@ class FeedLoop:
         """Begin in the background. May be called twice."""
         if not self._tasks:
             self._stopping.clear()
-            self._tasks = [asyncio.create_task(work(), name="feeder") for work in (self._run, self._hear)]
+            self._tasks = [asyncio.create_task(work(), name="feeder") for work in (self._run, self._receive)]
 
     async def stop(self) -> None:
         """End after the round at hand, so that nothing is cut and not published. May be called twice."""
@@ -224,7 +224,7 @@ class FeedLoop:
             log.error("dispatch.duty_broken", duty="feeder", error=repr(error), exc_info=error)
         return FAILED_SECONDS
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         async with self._queue.listen(channels.FEED) as messages:
             async for _ in messages:
                 self.wake()

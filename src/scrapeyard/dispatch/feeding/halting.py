@@ -130,7 +130,7 @@ class JobBudgets:
                 await self._end(job, name, used, allowed)
                 return False
             if used >= self._warn_share * allowed:
-                await self._tell(job, "nearly_used", name, used, allowed)
+                await self._report(job, "nearly_used", name, used, allowed)
         return True
 
     def forget(self, job_id: str) -> None:
@@ -138,11 +138,11 @@ class JobBudgets:
         self._told.pop(job_id, None)
 
     async def _end(self, job: Job, name: str, used: float, allowed: float) -> None:
-        await self._tell(job, "used_up", name, used, allowed)
+        await self._report(job, "used_up", name, used, allowed)
         if job.status in (JobStatus.CREATING, JobStatus.RUNNING):
             await self._store.set_paused(job.id, True, BY_BUDGET, self._clock())
 
-    async def _tell(self, job: Job, state: str, name: str, used: float, allowed: float) -> None:
+    async def _report(self, job: Job, state: str, name: str, used: float, allowed: float) -> None:
         told = self._told.get(job.id)
         if told is None:
             told = self._told[job.id] = await self._told_before(job.id)

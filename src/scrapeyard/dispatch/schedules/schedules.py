@@ -74,7 +74,7 @@ class Schedules:
         while self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round."""
         for schedule in await self._store.due_schedules(self._clock(), BATCH):
             await self._fire(schedule)

@@ -53,7 +53,7 @@ class Finishing:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._tries: dict[str, _Tries] = {}
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round."""
         for job in await self._store.settled(BATCH):
             await self._settle(job)
@@ -122,7 +122,7 @@ class Finishing:
         elif await self._store.files_written(job):
             log.info("jobs.files_written", job=job.id, status=job.status.value)
             if problem:
-                await self._tell(job, job.status, problem)
+                await self._report(job, job.status, problem)
 
     def _rest(self, job: Job) -> _Tries:
         tries = self._tries.setdefault(job.id, _Tries())
@@ -132,8 +132,8 @@ class Finishing:
     async def _move(self, job: Job, leave: JobStatus, to: JobStatus, problem: str = "") -> None:
         if await self._store.move_job(job.id, leave, to, self._clock()):
             log.info("jobs.moved", job=job.id, status=to.value)
-            await self._tell(job, to, problem)
+            await self._report(job, to, problem)
 
-    async def _tell(self, job: Job, status: JobStatus, problem: str) -> None:
+    async def _report(self, job: Job, status: JobStatus, problem: str) -> None:
         told = msgspec.json.encode({"status": status.value} | ({"problem": problem} if problem else {}))
         await self._store.add_event(job.id, "status", Raw(told), self._clock())

@@ -78,7 +78,7 @@ class LostDeliveries:
         self._clock = clock
         self._page = RowLimit()
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round."""
         now = self._clock()
         due = await self._store.due(now, now - GRACE_SECONDS, self._page.limit)
@@ -115,7 +115,7 @@ class LostBatches:
         self._clock = clock
         self._page = RowLimit()
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round."""
         now = self._clock()
         queued = await self._store.queued_batches(now - GRACE_SECONDS, self._page.limit)
@@ -144,7 +144,7 @@ class TakenDeliveries:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round."""
         count = await self._queue.recover()
         if count:
@@ -167,7 +167,7 @@ class ExpiredLeases:
         self._queue = queue
         self._clock = clock
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round."""
         for run in await self._store.expired(self._clock(), RUNS):
             if run.cancel_requested:
@@ -206,7 +206,7 @@ class ExpiredBatches:
         self._store = store
         self._clock = clock
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round."""
         for job_id, waiting, ended in await self._store.expire_batches(self._clock(), BATCHES):
             job_log.warning("jobs.batch_lost", job=job_id, waiting=waiting, ended=ended)

@@ -33,7 +33,7 @@ class JobRetention:
         self._clock = clock
         self._next = 0.0
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round; does nothing while it is not time."""
         now = self._clock()
         if now < self._next:
@@ -65,7 +65,7 @@ class Retention:
         self._next = 0.0
         self._orphans: list[str] = []
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round; does nothing while it is not time."""
         now = self._clock()
         if now < self._next:

@@ -80,7 +80,7 @@ class Webhooks:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def work(self) -> None:
+    async def run_once(self) -> None:
         """One round. What is left is taken up in the next: a leader must not be silent for long."""
         self._send_more()
         until = time.monotonic() + ROUND_SECONDS
@@ -146,13 +146,13 @@ class Webhooks:
         try:
             ended = await self._sender.send(delivery)
             if await self._store.end_attempt(ended):
-                await self._tell(ended)
+                await self._report(ended)
         finally:
             self._hosts[delivery.host] -= 1
             if not self._hosts[delivery.host]:
                 del self._hosts[delivery.host]
 
-    async def _tell(self, delivery: WebhookDelivery) -> None:
+    async def _report(self, delivery: WebhookDelivery) -> None:
         last = delivery.log[-1]
         facts = {"delivery": delivery.id, "event_name": delivery.event, "subject": delivery.subject}
         if delivery.state is DeliveryState.DELIVERED:

@@ -68,7 +68,7 @@ class Budgets:
         if self._counts_job(caller):
             book = self._book(caller.job_id)
             book.write(spent, proxy_class)
-            await self._tell(caller, book)
+            await self._report(caller, book)
 
     def _counts_job(self, caller: Caller) -> bool:
         return bool(caller.job_id) and caller.job_budget != _NO_LIMITS
@@ -76,7 +76,7 @@ class Budgets:
     async def _begin_in_job(self, caller: Caller, proxy_class: str) -> None:
         book = self._book(caller.job_id)
         book.write(_ONE, proxy_class)
-        whole = await self._tell(caller, book)
+        whole = await self._report(caller, book)
         try:
             _refuse("job", whole + Spent(requests=-1), caller.job_budget, proxy_class)
         except FetchFailed:
@@ -84,7 +84,7 @@ class Budgets:
             await self._shared.share(caller.job_id, book.spent)
             raise
 
-    async def _tell(self, caller: Caller, book: Ledger) -> Spent:
+    async def _report(self, caller: Caller, book: Ledger) -> Spent:
         whole = await self._shared.share(caller.job_id, book.spent)
         self._warn(caller, "job", book, whole, caller.job_budget)
         return whole

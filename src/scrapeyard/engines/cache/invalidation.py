@@ -43,7 +43,7 @@ class Invalidations:
         """Begin to hear. Returns when that is so, or after two seconds without a broker."""
         if self._ear is not None:
             return
-        self._ear = asyncio.create_task(self._hear_forever(), name="cache-invalidations")
+        self._ear = asyncio.create_task(self._receive_forever(), name="cache-invalidations")
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._heard.wait()
@@ -55,15 +55,15 @@ class Invalidations:
             ear.cancel()
             await asyncio.gather(ear, return_exceptions=True)
 
-    async def _hear_forever(self) -> None:
+    async def _receive_forever(self) -> None:
         while True:
             try:
-                await self._hear()
+                await self._receive()
             except ScrapeyardError as error:
                 log.warning("cache.not_heard", error=error.message)
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         async with self._queue.listen(channels.SIGNALS) as messages:
             self._heard.set()
             async for message in messages:

@@ -32,7 +32,7 @@ class SingleFlight:
 
     async def wait(self, name: str) -> FetchResponse | None:
         """What a fetch under way by this name brings. None: there is none, or it ended without anything for others;
-        the caller must `lead` or wait again. Raises FetchFailed where the site failed it."""
+        the caller must `run` or wait again. Raises FetchFailed where the site failed it."""
         flight = self._under_way.get(name)
         if flight is None:
             return None
@@ -45,7 +45,7 @@ class SingleFlight:
         """Whether there is one to wait for."""
         return name in self._under_way
 
-    async def lead(self, name: str, fetch: Callable[[], Awaitable[FetchResponse]]) -> FetchResponse:
+    async def run(self, name: str, fetch: Callable[[], Awaitable[FetchResponse]]) -> FetchResponse:
         """Fetch, and let others wait for it meanwhile."""
         flight = self._under_way[name] = _Flight()
         try:
@@ -60,7 +60,7 @@ class SingleFlight:
             if self._under_way.get(name) is flight:
                 del self._under_way[name]
 
-    def part(self) -> None:
+    def detach(self) -> None:
         """Who asks from now on does not wait for what is under way."""
         self._under_way.clear()
 

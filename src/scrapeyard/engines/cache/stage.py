@@ -136,7 +136,7 @@ class Cached:
         Dropping them there again after the gateway did takes those that came in between.
         """
         self._drops += 1
-        self._flights.part()
+        self._flights.detach()
         self._behind.forget()
         self._memory.forget(signal)
         await forget(self._shared, signal)
@@ -212,7 +212,7 @@ class Cached:
                 break
             waited = (time.perf_counter() - errand.began) * 1000
             return replace(landed, elapsed_ms=waited, bytes_received=0, age_seconds=age, way=WAY, proxy_class="")
-        return await self._flights.lead(name, lambda: self._alone(name, errand, page))
+        return await self._flights.run(name, lambda: self._alone(name, errand, page))
 
     async def _alone(self, name: str, errand: _Errand, page: CachedPage | None) -> FetchResponse:
         """Fetch, unless another worker does at this moment and its page comes soon."""

@@ -63,7 +63,7 @@ class Escalation:
         self._failed: set[str] = set()
         """Ids of clearances that did not hold."""
 
-    async def go(self) -> FetchResponse:
+    async def fetch(self) -> FetchResponse:
         """The page. Raises FetchFailed."""
         known = await self._gear.memory.recall(self._site)
         if self._request.engine == "solver":
@@ -328,7 +328,7 @@ class Ways:
     async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
         """As `Fetch`."""
         host = host_of(request.url)
-        return await Escalation(self._gear, request, caller, site=self._sites.of(host), host=host).go()
+        return await Escalation(self._gear, request, caller, site=self._sites.of(host), host=host).fetch()
 
     async def forget(self, site: str) -> None:
         """Begin anew with a site."""

@@ -46,7 +46,7 @@ class Deadlines:
         self._far.add(limit)
         if not self._looking:
             self._looking = True
-            loop.call_later(self._every, self._look)
+            loop.call_later(self._every, self._poll)
 
     def leave(self, limit: "Limit") -> None:
         """No longer."""
@@ -54,7 +54,7 @@ class Deadlines:
         if limit.timer is not None:
             limit.timer.cancel()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Those that end before the next look get timers of their own."""
         loop = asyncio.get_running_loop()
         next_look = loop.time() + self._every
@@ -63,7 +63,7 @@ class Deadlines:
             limit.timer = loop.call_at(limit.ends, limit.end)
         self._looking = bool(self._far)
         if self._looking:
-            loop.call_at(next_look, self._look)
+            loop.call_at(next_look, self._poll)
 
 
 class Limit:
@@ -158,7 +158,7 @@ class WreqEngine:
         try:
             with self._deadlines.within(seconds):
                 async with self._free:
-                    return await walk.go(hop)
+                    return await walk.run(hop)
         except TimeoutError:
             raise FetchFailed(
                 ExitReason.FETCH_TIMEOUT,

@@ -73,7 +73,7 @@ class HopLoop:
         self._began = time.perf_counter()
         self.stage = "waiting for a free connection"
 
-    async def go(self, hop: Hop) -> FetchResponse:
+    async def run(self, hop: Hop) -> FetchResponse:
         """To the page. Raises FetchFailed."""
         self._began = time.perf_counter()  # waiting for a free connection was ours, not the site's
         most, home = self._terms.max_redirects, hop.target.origin

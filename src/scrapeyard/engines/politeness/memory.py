@@ -30,29 +30,29 @@ class MemoryGate:
     async def stop(self) -> None:
         """Nothing to close."""
 
-    async def enter(self, site: str, limits: SiteLimits, within: float) -> Ticket:
+    async def acquire(self, site: str, limits: SiteLimits, within: float) -> Ticket:
         """Without a wait inside: a request of a site without limits costs some microseconds."""
         turn = Ticket(site=site, limits=limits, ticket=f"{next(self._tickets)}")
         self._limits[site] = limits
         self._seen[site] = time.time()
         return self._place(self._standing(site), turn, within)
 
-    async def again(self, turn: Ticket, within: float) -> Ticket:
+    async def recheck(self, turn: Ticket, within: float) -> Ticket:
         """As it stands now."""
         standing, now = self._standing(turn.site), self._clock()
         if turn.place is None:
             return self._place(standing, turn, within)
         standing.advance(now)
         if standing.is_down and not turn.is_probe:
-            self.leave(turn, UNUSED)
+            self.release(turn, UNUSED)
             return replace(turn, refused="down", retry_after=max(1.0, standing.down_until - now))
         wait = standing.wait_for(turn.place, now)
         if wait > within:
-            self.leave(turn, UNUSED)
+            self.release(turn, UNUSED)
             return replace(turn, refused="late", retry_after=wait)
         return replace(turn, wait=wait)
 
-    def leave(self, turn: Ticket, verdict: SiteVerdict) -> None:
+    def release(self, turn: Ticket, verdict: SiteVerdict) -> None:
         """In force at once."""
         self.learn(turn.site, SiteReport().add(turn, verdict), turn.limits)
 

@@ -63,10 +63,10 @@ class SitePolicies:
     async def start(self) -> None:
         """A first look, then keep looking. May be called twice."""
         if not self._tasks:
-            await self._look()
+            await self._poll()
             self._tasks = [
-                asyncio.create_task(self._keep_looking(), name="site-policies"),
-                asyncio.create_task(self._hear_forever(), name="site-policies-ear"),
+                asyncio.create_task(self._poll_forever(), name="site-policies"),
+                asyncio.create_task(self._receive_forever(), name="site-policies-ear"),
             ]
 
     async def stop(self) -> None:
@@ -115,7 +115,7 @@ class SitePolicies:
         async with self._one_at_a_time:
             await self._store.put_site_rules(rules)
             self._adopt({**self._rules, rules.site: rules})
-        await self._tell(rules.site)
+        await self._report(rules.site)
         return rules
 
     async def remove(self, site: str) -> bool:
@@ -123,18 +123,18 @@ class SitePolicies:
         async with self._one_at_a_time:
             found = await self._store.remove_site_rules(site)
             self._adopt({name: rules for name, rules in self._rules.items() if name != site})
-        await self._tell(site)
+        await self._report(site)
         return found
 
-    async def _keep_looking(self) -> None:
+    async def _poll_forever(self) -> None:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(EVERY_SECONDS):
                     await self._asked.wait()
             self._asked.clear()
-            await self._look()
+            await self._poll()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         try:
             async with self._one_at_a_time:
                 mark = await self._store.site_rules_mark()
@@ -161,23 +161,23 @@ class SitePolicies:
         set_here = {name: value for name, value in given.items() if value is not None}
         return msgspec.structs.replace(self._usual, crawl_rate=self._crawl.get(site, 0.0), **set_here)
 
-    async def _tell(self, site: str) -> None:
+    async def _report(self, site: str) -> None:
         """The other processes. One that does not hear it looks by itself."""
         try:
             await self._queue.send(channels.SIGNALS, channels.encode(SitesChanged(sender=self._me)))
         except QueueUnavailable as error:
             log.warning("sites.settings_untold", site=site, error=error.message)
 
-    async def _hear_forever(self) -> None:
+    async def _receive_forever(self) -> None:
         while True:
             with suppress(ScrapeyardError):
                 async with self._queue.listen(channels.SIGNALS) as messages:
                     self._asked.set()
                     async for message in messages:
-                        self._hear(message)
+                        self._receive(message)
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    def _hear(self, message: bytes) -> None:
+    def _receive(self, message: bytes) -> None:
         try:
             signal = channels.decode_signal(message)
         except msgspec.MsgspecError:

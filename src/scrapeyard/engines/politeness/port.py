@@ -65,13 +65,13 @@ UNUSED = SiteVerdict(answer="unknown", sent=False)
 
 
 class Ticket(Struct, frozen=True, kw_only=True):
-    """A place in a site's line. One that is not refused must be given to `leave`, whatever happens."""
+    """A place in a site's line. One that is not refused must be given to `release`, whatever happens."""
 
     site: str
     limits: SiteLimits
     ticket: str
     wait: float = 0.0
-    """Seconds until it is worth asking `again`; 0: go now."""
+    """Seconds until it is worth asking `recheck`; 0: go now."""
     refused: Literal["", "down", "late"] = ""
     """`down`: the site is left alone for a while; `late`: the turn would come too late. Nothing is then held."""
     retry_after: float = 0.0
@@ -120,14 +120,14 @@ class SiteGate(Protocol):
     async def stop(self) -> None:
         """Tell what is left to tell and close. May be called twice."""
 
-    async def enter(self, site: str, limits: SiteLimits, within: float) -> Ticket:
+    async def acquire(self, site: str, limits: SiteLimits, within: float) -> Ticket:
         """Take the next place in the site's line, if it comes up within so many seconds; otherwise the turn is refused
-        and no place is taken. Then wait `turn.wait` seconds, and ask `again` until that is 0."""
+        and no place is taken. Then wait `turn.wait` seconds, and ask `recheck` until that is 0."""
 
-    async def again(self, turn: Ticket, within: float) -> Ticket:
+    async def recheck(self, turn: Ticket, within: float) -> Ticket:
         """The same place as it stands now: what is left to wait, or that it is refused after all (and given up)."""
 
-    def leave(self, turn: Ticket, verdict: SiteVerdict) -> None:
+    def release(self, turn: Ticket, verdict: SiteVerdict) -> None:
         """Give the turn back and tell how it went. Never blocks, so that it may stand in a `finally`."""
 
     async def states(self, sites: Sequence[str]) -> Mapping[str, SiteState]:

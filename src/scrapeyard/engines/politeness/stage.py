@@ -44,7 +44,7 @@ class RateLimited:
     async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
         """One turn, given back whatever happens."""
         site = self._sites.of(parse_target(request.url).host)
-        turn = await self._gate.enter(site, self._policies.limits(site), self._policies.wait_seconds)
+        turn = await self._gate.acquire(site, self._policies.limits(site), self._policies.wait_seconds)
         if turn.refused or turn.wait > _ALMOST:
             turn = await self._wait(turn, caller)
         verdict = _UNKNOWN
@@ -55,7 +55,7 @@ class RateLimited:
             verdict = verdicts.of_failure(request, failure)
             raise
         finally:
-            self._gate.leave(turn, verdict)
+            self._gate.release(turn, verdict)
         return response
 
     async def _wait(self, turn: Ticket, caller: Caller) -> Ticket:
@@ -76,12 +76,12 @@ class RateLimited:
         try:
             await caller.pause(self._step(turn))
             turn = replace(turn, limits=self._policies.limits(turn.site))
-            return await self._gate.again(turn, max(0.0, until - time.monotonic()))
+            return await self._gate.recheck(turn, max(0.0, until - time.monotonic()))
         except FetchFailed:
-            self._gate.leave(turn, UNUSED)
+            self._gate.release(turn, UNUSED)
             raise _refused(replace(turn, refused="late", retry_after=turn.wait)) from None
         except BaseException:
-            self._gate.leave(turn, UNUSED)
+            self._gate.release(turn, UNUSED)
             raise
 
     def _step(self, turn: Ticket) -> float:

@@ -77,8 +77,8 @@ class StoredPools:
     async def start(self) -> None:
         """A first look, then keep looking. May be called twice."""
         if self._task is None:
-            await self.look()
-            self._task = asyncio.create_task(self._keep_looking(), name="kept-pools")
+            await self.refresh()
+            self._task = asyncio.create_task(self._poll_forever(), name="kept-pools")
 
     async def stop(self) -> None:
         """Look no more. May be called twice."""
@@ -101,7 +101,7 @@ class StoredPools:
             self._adopt([each for each in self._kept.values() if each.name != name])
         return there
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Read the store now, and tell it how the pools do."""
         try:
             async with self._one_at_a_time:
@@ -112,14 +112,14 @@ class StoredPools:
                 log.warning("proxies.pools_unknown", error=error.message)
             self._unknown = True
         if self._worker_id:
-            await self._tell()
+            await self._report()
 
-    async def _keep_looking(self) -> None:
+    async def _poll_forever(self) -> None:
         while True:
             await asyncio.sleep(EVERY_SECONDS)
-            await self.look()
+            await self.refresh()
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         try:
             await self._store.put_standings(self._worker_id, standings(self._pools), self._clock())
             self._untold = False

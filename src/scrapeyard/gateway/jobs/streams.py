@@ -126,7 +126,7 @@ class JobStreams:
     async def _watched(self, job: Job) -> AsyncIterator[WatchedJob]:
         if job.id not in self._watches:
             watch = WatchedJob(job)
-            self._watches[job.id] = watch, asyncio.create_task(self._look(watch), name=f"watching {job.id}"), 0
+            self._watches[job.id] = watch, asyncio.create_task(self._poll(watch), name=f"watching {job.id}"), 0
         watch, task, watchers = self._watches[job.id]
         self._watches[job.id] = watch, task, watchers + 1
         try:
@@ -139,7 +139,7 @@ class JobStreams:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
-    async def _look(self, watch: WatchedJob) -> None:
+    async def _poll(self, watch: WatchedJob) -> None:
         while not watch.ended:
             try:
                 await self._look_once(watch)

@@ -49,7 +49,7 @@ class Health:
     async def look(self, *names: str) -> dict[str, DependencyState]:
         """Findings no older than each dependency's freshness; of all when none is named."""
         wanted = names or tuple(self._checks)
-        findings = await asyncio.gather(*(self._look(name) for name in wanted))
+        findings = await asyncio.gather(*(self._poll(name) for name in wanted))
         return dict(zip(wanted, findings, strict=True))
 
     def overall(self, findings: dict[str, DependencyState]) -> str:
@@ -59,7 +59,7 @@ class Health:
         well = all(finding.up for finding in findings.values()) and not self._recorder.away
         return "ok" if well else "degraded"
 
-    async def _look(self, name: str) -> DependencyState:
+    async def _poll(self, name: str) -> DependencyState:
         check, fresh = self._checks[name]
         async with self._locks[name]:
             found = self._found.get(name)

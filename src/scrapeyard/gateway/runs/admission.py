@@ -75,12 +75,12 @@ class Lanes:
         lane = asked or scraper.lane
         if lane == DEFAULT or lane in self._known:
             return lane
-        await self._look()
+        await self._poll()
         if lane not in self._known:
             raise BadRequest(f"no worker takes lane {lane}; GET /api/workers shows which lanes are taken")
         return lane
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._looked_at < LOOK_SECONDS:
             return

@@ -18,7 +18,7 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.documents import settle
 from scrapeyard.model import ExitReason, Run
 from scrapeyard.queues import messages
-from scrapeyard.queues.listeners import hear_forever
+from scrapeyard.queues.listeners import subscribe_forever
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
@@ -158,7 +158,7 @@ class Waiters:
         self._closing = False
         heard, replies = asyncio.Event(), messages.replies(self._gateway_id)
         self._tasks = [
-            asyncio.create_task(hear_forever(self._queue, replies, self._hear, heard), name="gateway-replies"),
+            asyncio.create_task(subscribe_forever(self._queue, replies, self._receive, heard), name="gateway-replies"),
             asyncio.create_task(self._sweep(), name="gateway-sweep"),
         ]
         with suppress(TimeoutError):
@@ -213,7 +213,7 @@ class Waiters:
                 if not awaited.calls:
                     del self._awaited[run.id]
 
-    def _hear(self, message: bytes) -> None:
+    def _receive(self, message: bytes) -> None:
         outcome = messages.decode_outcome(message)
         if outcome.retry_after is not None:
             return
@@ -232,7 +232,7 @@ class Waiters:
         while True:
             await asyncio.sleep(OTHERS_SECONDS)
             try:
-                await self._look(self._due())
+                await self._poll(self._due())
             except ScrapeyardError as error:
                 log.warning("gateway.sweep_failed", error=error.message)
 
@@ -243,7 +243,7 @@ class Waiters:
             self._awaited[run_id].next_look = now + self._awaited[run_id].every
         return due
 
-    async def _look(self, run_ids: Sequence[str]) -> None:
+    async def _poll(self, run_ids: Sequence[str]) -> None:
         for start in range(0, len(run_ids), SWEEP_BATCH):
             self._settle(await self._store.finals(run_ids[start : start + SWEEP_BATCH]))
 

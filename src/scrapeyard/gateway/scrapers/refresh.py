@@ -9,7 +9,7 @@ from scrapeyard.errors import Unavailable
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
-from scrapeyard.queues.listeners import hear_forever
+from scrapeyard.queues.listeners import subscribe_forever
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.repository.catalogue.refresh import CoalescedRefresh
@@ -64,17 +64,17 @@ class Refreshing:
         self._moved = moved
         self._metrics = metrics
         self._gateway_id = gateway_id
-        self._looks = CoalescedRefresh(self._look, self._ended)
-        self._tell = False
+        self._looks = CoalescedRefresh(self._poll, self._ended)
+        self._report = False
         self._ear: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Hear what others say. Returns when they are heard, or after two seconds without a broker."""
         if self._ear is not None:
             return
-        self._looks = CoalescedRefresh(self._look, self._ended)
+        self._looks = CoalescedRefresh(self._poll, self._ended)
         heard = asyncio.Event()
-        hearing = hear_forever(self._queue, messages.SIGNALS, self._hear, heard)
+        hearing = subscribe_forever(self._queue, messages.SIGNALS, self._receive, heard)
         self._ear = asyncio.create_task(hearing, name="gateway-signals")
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -107,11 +107,11 @@ class Refreshing:
 
     def begin(self, *, tell: bool) -> asyncio.Task[None]:
         """The same in the background, with `tell` also everywhere else. A failure is counted and logged."""
-        self._tell = self._tell or tell
+        self._report = self._report or tell
         return self._looks.begin()
 
-    async def _look(self) -> None:
-        tell, self._tell = self._tell, False
+    async def _poll(self) -> None:
+        tell, self._report = self._report, False
         work = [self._catalogue.refresh(), *([self._signal()] if tell else [])]
         for outcome in await asyncio.gather(*work, return_exceptions=True):
             if isinstance(outcome, BaseException):
@@ -125,7 +125,7 @@ class Refreshing:
         if error is not None:
             log.warning("gateway.refresh_failed", error=str(error) or repr(error))
 
-    def _hear(self, message: bytes) -> None:
+    def _receive(self, message: bytes) -> None:
         signal = messages.decode_signal(message)
         if isinstance(signal, Refresh) and signal.sender != self._gateway_id:
             self._moved.look_soon()

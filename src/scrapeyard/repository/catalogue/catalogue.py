@@ -215,7 +215,7 @@ class SourcedCatalogue:
         return SourceUnavailable(f"{error.message}; but {stale.name} may have it, and is out of date: {stale.stale}")
 
     def _rebuild(self) -> None:
-        self._stocks = self._room.allot([shelf.stock() for shelf in self._shelves])
+        self._stocks = self._room.assign([shelf.stock() for shelf in self._shelves])
         before, self._index = self._index, Index(self._builtins, self._stocks, self._moved, self._index)
         note_changes(before, self._index, changes_too=self._ready)
 

@@ -44,8 +44,8 @@ class ChannelOverrides:
     async def start(self) -> None:
         """A first look, then keep looking. May be called twice."""
         if self._task is None:
-            await self._look()
-            self._task = asyncio.create_task(self._keep_looking(), name="moved-channels")
+            await self._poll()
+            self._task = asyncio.create_task(self._poll_forever(), name="moved-channels")
 
     async def stop(self) -> None:
         """Look no more. May be called twice."""
@@ -63,7 +63,7 @@ class ChannelOverrides:
         async with self._one_at_a_time:
             move = await self._store.move_channel(scraper_id, channel, version, self._clock())
             self._adopt(_with(self._moved, scraper_id, channel, version))
-        await self._tell(scraper_id)
+        await self._report(scraper_id)
         return move
 
     async def take_back(self, scraper_id: str, channel: str) -> ChannelMove | None:
@@ -71,10 +71,10 @@ class ChannelOverrides:
         async with self._one_at_a_time:
             move = await self._store.clear_channel(scraper_id, channel, self._clock())
             self._adopt(_with(self._moved, scraper_id, channel, ""))
-        await self._tell(scraper_id)
+        await self._report(scraper_id)
         return move
 
-    async def _keep_looking(self) -> None:
+    async def _poll_forever(self) -> None:
         while True:
             try:
                 async with asyncio.timeout(EVERY_SECONDS):
@@ -82,9 +82,9 @@ class ChannelOverrides:
             except TimeoutError:
                 pass
             self._asked.clear()
-            await self._look()
+            await self._poll()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         try:
             async with self._one_at_a_time:
                 self._adopt(await self._store.channels())
@@ -103,7 +103,7 @@ class ChannelOverrides:
         self._catalogue.move_channels({name: {**taken_back.get(name, {}), **moved.get(name, {})} for name in everyone})
         self._moved = moved
 
-    async def _tell(self, scraper_id: str) -> None:
+    async def _report(self, scraper_id: str) -> None:
         """The other processes. One that does not hear it looks by itself within EVERY_SECONDS."""
         try:
             signal = Refresh(scraper=scraper_id, sender=self._sender)

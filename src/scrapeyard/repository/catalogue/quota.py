@@ -34,7 +34,7 @@ class CacheQuota:
         if self._worst is not None:
             self._worst = max(self._worst, entry.rank)
 
-    def allot(self, stocks: Sequence[Stock]) -> list[Stock]:
+    def assign(self, stocks: Sequence[Stock]) -> list[Stock]:
         """The same stocks, where those that do not fit say so instead of answering."""
         self._taken = sum(stock.size for stock in stocks)
         self._worst, self._stocks = None, stocks

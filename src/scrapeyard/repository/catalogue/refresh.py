@@ -19,7 +19,7 @@ class CoalescedRefresh:
     was not broken off: None, or what went wrong."""
 
     def __init__(self, look: Callable[[], Awaitable[None]], ended: Callable[[BaseException | None], None]) -> None:
-        self._look = look
+        self._poll = look
         self._ended = ended
         self._last: asyncio.Task[None] | None = None
         self._waits: asyncio.Task[None] | None = None
@@ -54,7 +54,7 @@ class CoalescedRefresh:
         if before is not None:
             await asyncio.wait([before], timeout=OVERLAP_SECONDS)
         self._last, self._waits = self._waits, None
-        await self._look()
+        await self._poll()
 
     def _note(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -91,7 +91,7 @@ class SourceWatch:
     def start(self) -> None:
         """Begin at once. May be called twice."""
         if self._task is None:
-            self._task = asyncio.create_task(self._keep_looking(), name=f"repository-watch-{self._shelf.source.name}")
+            self._task = asyncio.create_task(self._poll_forever(), name=f"repository-watch-{self._shelf.source.name}")
 
     def wake(self) -> None:
         """Look again now."""
@@ -104,7 +104,7 @@ class SourceWatch:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _keep_looking(self) -> None:
+    async def _poll_forever(self) -> None:
         failures = 0
         while True:
             self._wake.clear()

@@ -155,7 +155,7 @@ class SourceSync:
         try:
             await self._recall()
             async with asyncio.timeout(self._keeping.timeout_seconds):
-                offer = await self.source.look(self._offer.mark if self._answered or self._settled() else "")
+                offer = await self.source.poll(self._offer.mark if self._answered or self._settled() else "")
             self._answered = self._answered or offer is not None
             self._checked_at = time.time()
             await self._take(self._offer if offer is None else await asyncio.to_thread(validate_offer, offer))

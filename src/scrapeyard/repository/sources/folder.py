@@ -58,10 +58,10 @@ class FolderSource:
         self._view = FolderView(seen={}, channels={}, faults=(), cut=False)
         self._homes: dict[tuple[str, str, str], Path] = {}
 
-    async def look(self, mark: str) -> Offer | None:  # noqa: ARG002  a folder has no mark
+    async def poll(self, mark: str) -> Offer | None:  # noqa: ARG002  a folder has no mark
         """What stands there now. Raises SourceUnavailable when the folder itself cannot be read."""
         try:
-            view = await asyncio.to_thread(self._look, self._view)
+            view = await asyncio.to_thread(self._poll, self._view)
         except OSError as error:
             raise SourceUnavailable(f"the folder cannot be read: {error.strerror or error}") from None
         if view.cut and not self._view.cut:
@@ -86,7 +86,7 @@ class FolderSource:
     async def stop(self) -> None:
         """Nothing is held."""
 
-    def _look(self, known: FolderView) -> FolderView:
+    def _poll(self, known: FolderView) -> FolderView:
         root, avoid = self._bounds()
         found = find_scrapers(self._root, avoid)
         seen = {folder: self._see(folder, (root, avoid), known.seen.get(folder)) for folder in found.folders}

@@ -62,7 +62,7 @@ class Source(Protocol):
     """Whether its scrapers must be signed where the operator has set keys. False where the operator put them there, so
     that a signature would prove nothing."""
 
-    async def look(self, mark: str) -> Offer | None:
+    async def poll(self, mark: str) -> Offer | None:
         """What there is now; None when nothing changed since the offer of this mark. Raises SourceUnavailable."""
 
     async def fetch(self, release: Release, folder: Path) -> Path:

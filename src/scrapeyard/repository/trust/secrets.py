@@ -64,7 +64,7 @@ class Secrets:
         try:
             self._refresh()
         except SettingsInvalid as error:
-            self._tell(error.message)
+            self._report(error.message)
             raise ScraperInvalid(
                 f"{scraper.ref}: its secrets cannot be read; the operator must mend the file of "
                 "repository.secrets_file, and the worker's log tells why"
@@ -72,7 +72,7 @@ class Secrets:
         site = scraper.ref.id.partition("/")[0]
         return {**self._grants.get(f"{site}/*", {}), **self._grants.get(scraper.ref.id, {})}
 
-    def _tell(self, problem: str) -> None:
+    def _report(self, problem: str) -> None:
         """Once for each problem: a busy scraper would fill the log."""
         if problem != self._told:
             log.error("secrets.unreadable", problem=problem)

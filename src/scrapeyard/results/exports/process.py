@@ -26,7 +26,7 @@ class FileProcess:
         assert process.stdout is not None  # noqa: S101
         self._process = process
         self._stdin, self._stdout = process.stdin, process.stdout
-        self._tell = tell
+        self._report = tell
         self.written: Written | None = None
 
     async def pieces(self, wish: ExportWish, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -80,7 +80,7 @@ class FileProcess:
             if letter == protocol.DATA:
                 yield body
             elif letter == protocol.TOLD:
-                self._tell(protocol.decode_told(body))
+                self._report(protocol.decode_told(body))
             elif letter == protocol.END:
                 self.written = protocol.decode_written(body)
             else:

@@ -81,7 +81,7 @@ class ParentHandle:
         self._resting = False
         self._learned: set[str] = set()
         self._closed = False
-        self._control = Control(on_message=self._hear, on_nonsense=self._on_nonsense, on_end=self.kill)
+        self._control = Control(on_message=self._receive, on_nonsense=self._on_nonsense, on_end=self.kill)
         self.theirs = self._control.theirs
 
     @property
@@ -179,7 +179,7 @@ class ParentHandle:
         except OSError:
             self.kill()
             return
-        self._spares.chill()
+        self._spares.discard_stale()
 
     def kill(self) -> None:
         """End the parent and everything it ever forked. May be called twice."""
@@ -190,7 +190,7 @@ class ParentHandle:
         for child in list(self._children.values()):
             child.kill()
 
-    def condemn(self, reason: ExitReason, message: str) -> None:
+    def fail_all_runs(self, reason: ExitReason, message: str) -> None:
         """The script misuses the parent: end it, and every run of it, with this reason."""
         if self._closed:
             return
@@ -198,7 +198,7 @@ class ParentHandle:
         self._refuse(self.fault)
         self.kill()
 
-    def judged(self, verdict: Verdict) -> Verdict:
+    def attribute_crash(self, verdict: Verdict) -> Verdict:
         """The same, or what we know better: a child that died with its parent. Raises SandboxError when that was
         nobody's fault here."""
         if verdict.exit_reason is not ExitReason.CRASHED:
@@ -213,7 +213,9 @@ class ParentHandle:
         """End the parent if a process is there that we did not ask for."""
         if self._strays():
             log.warning("sandbox.strays", scraper=str(self.scraper.ref))
-            self.condemn(ExitReason.PROCESS_LIMIT, "the script started processes of its own, which is not allowed")
+            self.fail_all_runs(
+                ExitReason.PROCESS_LIMIT, "the script started processes of its own, which is not allowed"
+            )
 
     def _refuse(self, failure: LoadFailed) -> None:
         """Nobody may be there to hear it, and that is not an error."""
@@ -284,7 +286,7 @@ class ParentHandle:
         child.kill()
         if self._stillborn >= _STILLBORN:
             reason = f": {why}" if why else ""
-            self.condemn(ExitReason.CRASHED, f"children of the script end before they are given a run{reason}")
+            self.fail_all_runs(ExitReason.CRASHED, f"children of the script end before they are given a run{reason}")
 
     def _end_rest(self) -> None:
         self._resting = False
@@ -292,9 +294,9 @@ class ParentHandle:
 
     def _on_nonsense(self, error: Exception) -> None:
         log.warning("sandbox.parent_nonsense", scraper=str(self.scraper.ref), error=str(error)[:500])
-        self.condemn(ExitReason.PROTOCOL_ERROR, "the process that loaded the script spoke nonsense")
+        self.fail_all_runs(ExitReason.PROTOCOL_ERROR, "the process that loaded the script spoke nonsense")
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _receive(self, message: dict[str, Any]) -> None:
         if "loaded" in message and not self.loaded.done():
             self._on_loaded(str(message["loaded"])[:50])
         elif "refused" in message and not self.loaded.done():
@@ -308,7 +310,7 @@ class ParentHandle:
     def _on_loaded(self, kind: str) -> None:
         if self._strays():
             message = "the script starts processes while it is loaded, which is not allowed"
-            self.condemn(ExitReason.SCRAPER_INVALID, message)
+            self.fail_all_runs(ExitReason.SCRAPER_INVALID, message)
             return
         self.loaded.set_result(kind)
         self._top_up()

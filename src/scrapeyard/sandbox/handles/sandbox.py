@@ -112,7 +112,7 @@ class ForkSandbox:
         finally:
             self._watch.remove(session)
             parent.release(child, session.imports)
-        verdict = parent.judged(verdict)
+        verdict = parent.attribute_crash(verdict)
         return replace(verdict, child_start_ms=(session.handed_at - asked) * 1000, forked_ahead=ahead)
 
     def series(self, scraper: Scraper) -> ChildSeries:
@@ -220,7 +220,9 @@ class ForkSandbox:
             async with asyncio.timeout(seconds):
                 await asyncio.shield(parent.loaded)
         except TimeoutError:
-            parent.condemn(ExitReason.TIMEOUT, f"the script took longer than {seconds:g} s to load; do less at import")
+            parent.fail_all_runs(
+                ExitReason.TIMEOUT, f"the script took longer than {seconds:g} s to load; do less at import"
+            )
 
     def _make_parent(self, name: str, scraper: Scraper, zygote: ZygoteHandle) -> ParentHandle:
         number = next(self._numbers)

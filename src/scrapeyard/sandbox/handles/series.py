@@ -48,7 +48,7 @@ class ChildSeries:
             self._watch.remove(session)
             if not session.reusable or held.is_spent(session, work.limits):
                 self._let_go(session.imports)
-        verdict = held.parent.judged(verdict)
+        verdict = held.parent.attribute_crash(verdict)
         return replace(verdict, child_start_ms=(session.handed_at - asked) * 1000, forked_ahead=reused)
 
     def close(self) -> None:

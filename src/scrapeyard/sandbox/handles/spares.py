@@ -70,7 +70,7 @@ class Spares:
         self._ready.append(child)
         return True
 
-    def chill(self) -> None:
+    def discard_stale(self) -> None:
         """The parent has learned something: children forked before give way to warmer ones, but for those who wait
         already."""
         self._cold = set(self._starting)

@@ -78,14 +78,14 @@ class ChildWatch:
             await asyncio.sleep(_TICK)
             tick += 1
             for session, (limits, parent) in list(self._sessions.items()):
-                self._look(session, limits, parent)
+                self._poll(session, limits, parent)
                 if tick % _DISK_EVERY == 0:
                     self._look_at_disk(session, limits, parent)
             for parent in list(self._parents):
                 if not parent.loaded.done() or tick % _PARENT_EVERY == 0:
                     self._look_at_parent(parent, tick)
 
-    def _look(self, session: Session, limits: Limits, parent: ParentHandle) -> None:
+    def _poll(self, session: Session, limits: Limits, parent: ParentHandle) -> None:
         reading = read_process(session.child.pid)
         if reading is None:
             return
@@ -114,7 +114,7 @@ class ChildWatch:
                 fault = ExitReason.DISK_LIMIT, f"wrote more than {limits.disk_mb} MB of files; limits.disk_mb"
         if fault is not None:
             reason, message = fault
-            parent.condemn(reason, f"the script, as it was loaded, {message}")
+            parent.fail_all_runs(reason, f"the script, as it was loaded, {message}")
         elif parent.loaded.done():
             parent.look_for_strays()
 

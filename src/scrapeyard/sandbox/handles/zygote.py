@@ -165,12 +165,12 @@ class ZygoteHandle:
         except OSError:
             data = b""
         if data:
-            self._hear(json.loads(data))
+            self._receive(json.loads(data))
             return
         self.end()
         self._on_gone(self)
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _receive(self, message: dict[str, Any]) -> None:
         if "hello" in message and self._hello is not None and not self._hello.done():
             self._hello.set_result(message)
         else:

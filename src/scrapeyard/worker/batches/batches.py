@@ -37,7 +37,7 @@ class LoopFairness:
         self._ends = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def breathe(self) -> None:
+    async def maybe_yield(self) -> None:
         """Call it before each small piece of work. Returns at once while the millisecond lasts."""
         if time.perf_counter() < self._ends:
             return
@@ -284,12 +284,12 @@ class _Held:
 
     async def _run_lane(self, items: Items, upcoming: Iterator[BatchItem]) -> None:
         for item in upcoming:
-            await self._turns.breathe()
+            await self._turns.maybe_yield()
             await self.records.add(await items.run(item))
             self.done += 1
 
     async def _refuse(self, verdict: Verdict) -> None:
         for item in self._upcoming():
-            await self._turns.breathe()
+            await self._turns.maybe_yield()
             await self.records.add(refused_outcome(self.job, verdict, item, time.time()))
             self.done += 1

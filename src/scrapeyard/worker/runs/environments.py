@@ -56,7 +56,7 @@ class Preparer:
     async def _wait(self, scraper: Scraper, seat: SlotLease | None) -> Environment | None:
         if seat is None:
             return await self._built(scraper)
-        async with seat.left():
+        async with seat.released():
             return await self._built(scraper)
 
     async def _built(self, scraper: Scraper) -> Environment | None:

@@ -78,7 +78,7 @@ class Executor:
             prepared,
             engine=self._engine,
             blobs=self._blobs,
-            tell=lambda message: self._tell(delivery.run_id, message),
+            tell=lambda message: self._report(delivery.run_id, message),
             pausing=SiteWait(seat, limits.wall_seconds),
         )
         try:
@@ -98,7 +98,7 @@ class Executor:
         except (ScraperNotFound, Unavailable):
             if seat is None:
                 return await self._catalogue.obtain(wanted)
-        async with seat.left():
+        async with seat.released():
             return await self._catalogue.obtain(wanted)
 
     async def prepare(self, wanted: str, seat: SlotLease | None) -> Prepared:
@@ -152,7 +152,7 @@ class Executor:
         timing = replace(outcome.timing, record_ms=round(since(began), 2))
         return replace(outcome, result=None, result_key=key, timing=timing)
 
-    async def _tell(self, run_id: str, message: dict[str, Any]) -> None:
+    async def _report(self, run_id: str, message: dict[str, Any]) -> None:
         """Live events are a courtesy: when the queue is away nobody hears them, and `/logs` has them later."""
         try:
             await self._queue.send(messages.events(run_id), msgspec.json.encode(message))

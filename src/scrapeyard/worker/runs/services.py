@@ -178,7 +178,7 @@ class _Live:
     """Tells listeners what happens, a little later and never in the run's way. Bounded: a burst loses its middle."""
 
     def __init__(self, tell: Tell) -> None:
-        self._tell = tell
+        self._report = tell
         self._waiting: list[dict[str, Any]] = []
         self._task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -201,7 +201,7 @@ class _Live:
             self._wake.clear()
             messages, self._waiting = self._waiting, []
             for message in messages:
-                await self._tell(message)
+                await self._report(message)
 
     async def stop(self) -> None:
         self._timer.cancel()
@@ -210,4 +210,4 @@ class _Live:
         self._task.cancel()
         await asyncio.wait((self._task,))
         for message in self._waiting:
-            await self._tell(message)
+            await self._report(message)

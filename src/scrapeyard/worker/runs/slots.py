@@ -102,7 +102,7 @@ class SlotLease:
         self._outside = outside
 
     @asynccontextmanager
-    async def left(self) -> AsyncIterator[None]:
+    async def released(self) -> AsyncIterator[None]:
         """Without a slot inside the block, with one again after it; raises Overloaded when too many are outside.
 
         A block that raises does not get its slot back: the run is about to end.

@@ -72,7 +72,7 @@ class SiteWait:
         async with self._moving:
             away = 0 < self._waiting == self._fetching
             if away and self._left is None and self._seat is not None:
-                leaving = self._seat.left()
+                leaving = self._seat.released()
                 await leaving.__aenter__()
                 self._left = leaving
             elif not away and self._left is not None:

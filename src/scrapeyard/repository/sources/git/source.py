@@ -65,7 +65,7 @@ class GitSource:
         self._head, self._looks = "", 0
         self._dropped = 0
 
-    async def look(self, mark: str) -> Offer | None:
+    async def poll(self, mark: str) -> Offer | None:
         """As the port says. Costs one `ls-remote` when nothing changed."""
         async with _Patience(self._timeout):
             refs = await self._refs()

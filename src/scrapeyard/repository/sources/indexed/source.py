@@ -62,7 +62,7 @@ class IndexedSource:
         self._index = index
         self._plain = plain
 
-    async def look(self, mark: str) -> Offer | None:
+    async def poll(self, mark: str) -> Offer | None:
         """As the port says; one conditional request. A store that tells neither entity tag nor date is asked for the
         whole document each time."""
         try:

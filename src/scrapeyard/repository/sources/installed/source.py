@@ -138,7 +138,7 @@ class InstalledSource:
         self._stamp: tuple[int, ...] | None = None
         self._mark = ""
 
-    async def look(self, mark: str) -> Offer | None:
+    async def poll(self, mark: str) -> Offer | None:
         """As the port says."""
         search = (*self._added, *interpreter_path())
         stamp = await asyncio.to_thread(quick_stamp, search, self._modules)
@@ -155,7 +155,7 @@ class InstalledSource:
         """As the port says."""
         key = release.id, release.version
         if key not in self._entries:
-            await self.look("")
+            await self.poll("")
         entry = self._entries.get(key)
         if entry is None or entry.mark != release.mark:
             raise SourceUnavailable(
