@@ -67,7 +67,7 @@ class ScriptedSource:
         told = (sorted(release.mark for release in self.contents), sorted(self.channels.items()), self.faults)
         return hashlib.sha256(repr(told).encode()).hexdigest()
 
-    async def look(self, mark: str) -> Offer | None:
+    async def poll(self, mark: str) -> Offer | None:
         """As the port says."""
         self.looked.append(mark)
         if self.down is not None:

@@ -112,7 +112,7 @@ class Link:
     async def _greet(self, connection: AbstractConnection) -> None:
         """Say what must be said first on a new connection."""
 
-    def _hear(self, reply: Any) -> None:
+    def _receive(self, reply: Any) -> None:
         """Something came; an error reply comes as an exception object."""
 
     def _lose(self) -> None:
@@ -149,7 +149,7 @@ class Link:
         self._outage.up(self)
         try:
             while True:
-                self._hear(await _reply(connection))
+                self._receive(await _reply(connection))
         finally:
             self._ready.clear()
             self._connection = None
@@ -213,7 +213,7 @@ class CommandLink(Link):
         await connection.send_command("CLIENT", "ID", check_health=False)
         self.client_id = int(await connection.read_response())
 
-    def _hear(self, reply: Any) -> None:
+    def _receive(self, reply: Any) -> None:
         if not self._exchanges:
             raise RedisError("the server answered what was not asked")
         exchange = self._exchanges[0]

@@ -90,20 +90,20 @@ class RedisGate:
             return
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await self._tell()
+        await self._report()
         await self._link.stop()
 
-    async def enter(self, site: str, limits: SiteLimits, within: float) -> Ticket:
+    async def acquire(self, site: str, limits: SiteLimits, within: float) -> Ticket:
         """At once where the site has no limits and is known to be well."""
         turn = Ticket(site=site, limits=limits, ticket=f"{self._name}.{next(self._tickets):x}")
         if limits.is_open and self._is_well(site):
             return turn
         return await self._enter(turn, within)
 
-    async def again(self, turn: Ticket, within: float) -> Ticket:
+    async def recheck(self, turn: Ticket, within: float) -> Ticket:
         """From what is known of the line here, where that is fresh."""
         if turn.is_local:
-            return await self._local.again(turn, within)
+            return await self._local.recheck(turn, within)
         self._limits[turn.site] = turn.limits
         view = self._views.get(turn.site)
         if turn.place is None:
@@ -116,10 +116,10 @@ class RedisGate:
             return await self._alone(turn, within)
         return self._judged(turn, view, within)
 
-    def leave(self, turn: Ticket, verdict: SiteVerdict) -> None:
+    def release(self, turn: Ticket, verdict: SiteVerdict) -> None:
         """Told to the server within REPORT_SECONDS; at once where others wait for it."""
         if turn.is_local:
-            self._local.leave(turn, verdict)
+            self._local.release(turn, verdict)
             return
         self._forget(turn)
         self._limits[turn.site] = turn.limits
@@ -179,16 +179,16 @@ class RedisGate:
         return turn
 
     async def _alone(self, turn: Ticket, within: float) -> Ticket:
-        return replace(await self._local.enter(turn.site, turn.limits, within), is_local=True)
+        return replace(await self._local.acquire(turn.site, turn.limits, within), is_local=True)
 
     def _judged(self, turn: Ticket, view: View, within: float) -> Ticket:
         now = time.monotonic()
         if view.down is not None and not turn.is_probe:
-            self.leave(turn, UNUSED)
+            self.release(turn, UNUSED)
             return replace(turn, refused="down", retry_after=max(1.0, view.asked_at + view.down - now))
         wait = view.wait_for(turn.place or 0.0, now)
         if wait > within:
-            self.leave(turn, UNUSED)
+            self.release(turn, UNUSED)
             return replace(turn, refused="late", retry_after=wait)
         return replace(turn, wait=wait)
 
@@ -215,11 +215,11 @@ class RedisGate:
                 async with asyncio.timeout(REPORT_SECONDS):
                     await self._urgent.wait()
             self._urgent.clear()
-            await self._tell()
+            await self._report()
             if self._held:
                 self._work.set()
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         """Reports, and the leases and views of what is held."""
         reports, self._reports = self._reports, {}
         now = time.monotonic()

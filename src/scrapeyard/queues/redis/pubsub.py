@@ -89,7 +89,7 @@ class RedisSubscriber(Link):
             for confirmed in self._confirmed.values():
                 confirmed.clear()
 
-    def _hear(self, reply: Any) -> None:
+    def _receive(self, reply: Any) -> None:
         if not isinstance(reply, list):
             return
         kind, channel = reply[0], self._keys.channel_name(reply[1].decode())
