@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from scrapeyard_sdk.channel import Channel
-from scrapeyard_sdk.child.run import Lines, flush, new_imports, perform, tell_bare_output
+from scrapeyard_sdk.child.perform import Lines, flush, new_imports, perform, tell_bare_output
 from scrapeyard_sdk.context import LogRoom
 from scrapeyard_sdk.script import Script
 

@@ -4,43 +4,34 @@ Everything here runs inside the walls. The worker measures and enforces from out
 information, never proof.
 """
 
-import errno
-import io
 import json
 import os
-import resource
 import socket
 import sys
-import time
-from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from scrapeyard_sdk import wire
 from scrapeyard_sdk.channel import Channel, WorkerGone
-from scrapeyard_sdk.context import Context, LogRoom, SyncContext, as_text
-from scrapeyard_sdk.outcomes import FetchError, Outcome, Retry
-from scrapeyard_sdk.script import Script, clean, describe_error
+from scrapeyard_sdk.child.items import serve_items
+from scrapeyard_sdk.child.perform import (
+    NO_MEMORY,
+    Lines,
+    flush,
+    new_imports,
+    perform,
+    tell_bare_output,
+    to_json,
+    usage,
+)
+from scrapeyard_sdk.context import LogRoom, SyncContext
+from scrapeyard_sdk.script import Script
 
 if TYPE_CHECKING:
     import asyncio
 
-_encode_value = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-MAX_IMPORTS = 200
-_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-
-_NO_MEMORY = "the run used all the memory it may have; raise limits.memory_mb or hold less at once"
-_OUT_OF_MEMORY = wire.encode({"t": "error", "reason": "memory_limit", "type": "MemoryError", "message": _NO_MEMORY})
+_OUT_OF_MEMORY = wire.encode({"t": "error", "reason": "memory_limit", "type": "MemoryError", "message": NO_MEMORY})
 """Made beforehand: there may be no memory left to make it in."""
-
-
-class OutputTooLarge(Exception):
-    """The result as JSON is over limits.output_mb."""
-
-
-class ResultInvalid(Exception):
-    """What the script returned is not JSON, or its own validate_result refused it."""
 
 
 def run_child(sock: socket.socket, script: Script) -> NoReturn:
@@ -53,8 +44,6 @@ def run_child(sock: socket.socket, script: Script) -> NoReturn:
         channel.send({"t": "ready", "version": wire.VERSION})
         start, given = channel.receive()
         if "i" in start:
-            from scrapeyard_sdk.child.items import serve_items
-
             serve_items(channel, script, loop, start, given)
         start["input"] = json.loads(given)
         _run(channel, script, start, loop, loaded)
@@ -89,15 +78,6 @@ async def _nothing() -> None:
     """Turns the loop once."""
 
 
-def new_imports(loaded: int) -> list[str]:
-    """What the script imported while it ran; its parent imports it for those who come after.
-
-    Asked from the end: to walk past the names that were there before would touch, and so copy, the memory of each.
-    """
-    new = list(islice(reversed(sys.modules), max(0, len(sys.modules) - loaded)))
-    return [name[:100] for name in reversed(new[-MAX_IMPORTS:])]
-
-
 def _run(
     channel: Channel, script: Script, start: dict[str, Any], loop: "asyncio.AbstractEventLoop | None", loaded: int
 ) -> None:
@@ -107,203 +87,3 @@ def _run(
     flush(sys.stdout, sys.stderr)
     tell_bare_output(room)
     channel.send({**head, **usage(), "imports": new_imports(loaded)}, raw)
-
-
-def perform(
-    channel: Channel, script: Script, start: dict[str, Any], room: LogRoom, loop: "asyncio.AbstractEventLoop | None"
-) -> tuple[dict[str, Any], bytes]:
-    """Call the script. The head of the frame that tells how it ended, and the result. Raises WorkerGone alone."""
-    try:
-        result = _call(channel, script, start, room, loop)
-        raw = b"" if result is _RECORDS else _fitting(to_json(result), int(start["output_bytes"]))
-    except WorkerGone:
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever ends the script ends the run, SystemExit included
-        return {"t": "error", **explain(error)}, b""
-    return {"t": "result", "records": result is _RECORDS}, raw
-
-
-_RECORDS = object()
-"""Stands for a result that was sent record by record."""
-
-
-def _fitting(raw: bytes, room: int) -> bytes:
-    if len(raw) > room:
-        raise OutputTooLarge(f"the result is {len(raw)} bytes and may be {room}; raise limits.output_mb or return less")
-    return raw
-
-
-def _call(
-    channel: Channel, script: Script, start: dict[str, Any], room: LogRoom, loop: "asyncio.AbstractEventLoop | None"
-) -> Any:
-    if loop is not None:
-        channel.attach(loop)
-        return loop.run_until_complete(_call_async(Context(channel, start, room), channel, script))
-    context = SyncContext(channel, start, room)
-    returned = _invoke(script, context)
-    if script.kind == "generator":
-        return _send_records(channel, script, returned)
-    return _validated(script, returned)
-
-
-async def _call_async(context: Context, channel: Channel, script: Script) -> Any:
-    returned = _invoke(script, context)
-    if script.kind == "async":
-        return _validated(script, await returned)
-    async for record in returned:
-        _send_record(channel, script, record)
-    return _RECORDS
-
-
-def _invoke(script: Script, context: Context | SyncContext) -> Any:
-    if not script.takes_input:
-        return script.function(context)
-    try:
-        bound = script.signature.bind(context, **context.input)
-    except TypeError as error:
-        raise _BadInput(str(error)) from None
-    return script.function(*bound.args, **bound.kwargs)
-
-
-class _BadInput(Exception):
-    """The input's fields do not fit the function's parameters."""
-
-
-def _send_records(channel: Channel, script: Script, records: Iterator[Any]) -> object:
-    for record in records:
-        _send_record(channel, script, record)
-    return _RECORDS
-
-
-def _send_record(channel: Channel, script: Script, record: Any) -> None:
-    channel.send({"t": "record"}, to_json(_validated(script, record)))
-
-
-def _validated(script: Script, result: Any) -> Any:
-    """The script's own `validate_result` hook: it may return a corrected result, return None, or raise."""
-    if script.validate is None:
-        return result
-    try:
-        corrected = script.validate(result)
-    except Outcome:
-        raise
-    except Exception as error:
-        raise ResultInvalid(f"validate_result: {type(error).__name__}: {error}") from error
-    return result if corrected is None else corrected
-
-
-def to_json(value: Any) -> bytes:
-    """Strict JSON as UTF-8. Raises ResultInvalid telling which value stands in the way."""
-    try:
-        return _encode_value(value).encode("utf-8")
-    except UnicodeEncodeError:
-        raise ResultInvalid("the result holds text with lone surrogates; decode it with errors='replace'") from None
-    except RecursionError:
-        raise ResultInvalid("the result is nested too deeply, or refers to itself") from None
-    except (TypeError, ValueError) as error:
-        raise ResultInvalid(f"the result is not JSON: {error}") from None
-
-
-def explain(error: BaseException) -> dict[str, Any]:
-    """The fields of an error frame."""
-    told: dict[str, Any] = {"reason": _reason(error), **describe_error(error)}
-    if isinstance(error, Outcome):
-        told["traceback"] = ""
-        told["details"] = {clean(key)[:100]: clean(as_text(v))[:500] for key, v in list(error.details.items())[:20]}
-    if isinstance(error, MemoryError):
-        told["message"] = _NO_MEMORY
-    if isinstance(error, Retry):
-        told["after"] = _number(error.after, 86400.0)
-    if isinstance(error, FetchError):
-        told["site_status"] = None if error.site_status is None else int(_number(error.site_status, 999.0))
-        told["after"] = None if error.retry_after is None else _number(error.retry_after, 86400.0)
-    return told
-
-
-def _number(value: Any, most: float) -> float:
-    """What a script put where a number belongs, within 0 and `most`; 0 when it is none."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
-    return min(max(0.0, number), most) if number == number else 0.0  # noqa: PLR0124 - NaN alone differs from itself
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, (Outcome, FetchError)):
-        return clean(str(error.reason))[:200]
-    if isinstance(error, MemoryError):
-        return "memory_limit"
-    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
-        return "disk_limit"
-    if isinstance(error, OutputTooLarge):
-        return "output_limit"
-    if isinstance(error, _BadInput):
-        return "bad_input"
-    return "bad_result" if isinstance(error, ResultInvalid) else "script_error"
-
-
-def usage() -> dict[str, Any]:
-    """What the process used since it began."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"cpu_ms": round(time.process_time() * 1000, 2), "peak_kb": peak}
-
-
-class Lines(io.TextIOBase):
-    """A text stream that sends whole lines to the log."""
-
-    def __init__(self, room: LogRoom, stream: str, descriptor: int) -> None:
-        self.room = room
-        self._stream = stream
-        self._descriptor = descriptor
-        self._rest = ""
-
-    encoding = "utf-8"
-
-    def writable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._descriptor
-
-    def write(self, text: str) -> int:
-        self._rest += text
-        if "\n" in text:
-            *lines, self._rest = self._rest.split("\n")
-            for line in lines:
-                self.room.write(self._stream, line)
-        elif len(self._rest) > 64 * 1024:
-            self.flush_rest()
-        return len(text)
-
-    def flush_rest(self) -> None:
-        """Send a last line that has no end."""
-        if self._rest:
-            self.room.write(self._stream, self._rest)
-            self._rest = ""
-
-
-def flush(*streams: Any) -> None:
-    """Let out what is held back, here and in the streams below."""
-    for stream in streams:
-        if isinstance(stream, Lines):
-            stream.flush_rest()
-    for stream in (sys.__stdout__, sys.__stderr__):
-        try:
-            if stream is not None:
-                stream.flush()
-        except (OSError, ValueError):
-            continue
-
-
-def tell_bare_output(room: LogRoom) -> None:
-    """What went to descriptors 1 and 2 past Python's streams: C libraries, os.write."""
-    try:
-        size = os.fstat(1).st_size
-        told = os.pread(1, max(0, room.left), 0) if size else b""
-    except OSError:
-        return
-    for line in told.decode("utf-8", "replace").splitlines():
-        room.write("stdout", line)
-    if size > len(told):
-        room.cut()

@@ -24,7 +24,7 @@ def author_settings(folders: list[Path] | None = None, **overrides: Any) -> "Set
 
     For `folders`, scrapers are let load whatever they ask an operator for: tests give none of it to them.
     """
-    from scrapeyard.cli.runs.run import quiet
+    from scrapeyard.cli.runs.running import quiet
     from scrapeyard.settings import load
 
     settings = load(overrides)

@@ -43,7 +43,7 @@ def record(
     from scrapeyard.authoring.recording import case_folder, keep_case
     from scrapeyard.cli.authoring.common import author_settings
     from scrapeyard.cli.common.inputs import read_input
-    from scrapeyard.cli.runs.run import until_done
+    from scrapeyard.cli.runs.running import until_done
 
     folder = scraper_folder(scraper)
     settings = author_settings(http={"allow_private": allow_private or None})
@@ -71,7 +71,7 @@ class _Recorded(NamedTuple):
 async def _run(folder: Path, settings: "Settings", prepare: "Prepare") -> _Recorded:
     from scrapeyard.authoring.recording import RecordingEngine
     from scrapeyard.cli.runs.local import open_yard
-    from scrapeyard.cli.runs.run import say
+    from scrapeyard.cli.runs.running import say
 
     async with open_yard(settings) as yard:
         scraper = yard.load(folder)

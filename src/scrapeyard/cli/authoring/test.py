@@ -96,7 +96,7 @@ def replay(
     from scrapeyard.authoring.findings import scraper_folders
     from scrapeyard.cli.authoring.common import author_settings
     from scrapeyard.cli.common.output import show_json
-    from scrapeyard.cli.runs.run import until_done
+    from scrapeyard.cli.runs.running import until_done
 
     folders = scraper_folders(paths)
     tell = None if as_json else _show_tested
@@ -192,7 +192,7 @@ def certify(paths: Paths, as_json: AsJson = False) -> None:
     from scrapeyard.authoring.findings import scraper_folders
     from scrapeyard.cli.authoring.common import author_settings
     from scrapeyard.cli.common.output import show_json
-    from scrapeyard.cli.runs.run import until_done
+    from scrapeyard.cli.runs.running import until_done
 
     folders = scraper_folders(paths)
     found: list[Certificate] = asyncio.run(until_done(_certify(folders, author_settings(folders))))

@@ -3,7 +3,6 @@
 With `--file` a whole job: `run_file.py`.
 """
 
-import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,12 +25,13 @@ from scrapeyard.cli.common.options import (
     Strict,
     WholeRun,
 )
+from scrapeyard.cli.runs.running import folder_of, quiet, say, until_done
 
 if TYPE_CHECKING:
     from scrapeyard.cli.jobs.calls import JobTerms
     from scrapeyard.cli.runs.local import LocalYard
-    from scrapeyard.model import Limits, LogLine, Outcome, Run, Scraper
-    from scrapeyard.settings import LogSettings, Settings
+    from scrapeyard.model import Limits, Outcome, Run, Scraper
+    from scrapeyard.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -187,62 +187,6 @@ class _Local:
             return await yard.find(PAGE)
         folder = folder_of(self._target)
         return await yard.find(self._target) if folder is None else yard.load(folder)
-
-
-def folder_of(target: str) -> Path | None:
-    """The scraper's folder that a target means; None when it means an id."""
-    folder = Path(target)
-    if folder.name == "scraper.toml" and folder.is_file():
-        return folder.parent
-    is_scraper = (folder / "scraper.toml").exists() or not _looks_like_id(target)
-    return folder if folder.is_dir() and is_scraper else None
-
-
-async def until_done(work: Any) -> Any:
-    """SIGTERM ends the run as Ctrl-C does: the child is killed and nothing stays behind."""
-    import asyncio
-
-    task = asyncio.ensure_future(work)
-    loop = asyncio.get_running_loop()
-    stopped = False
-
-    def stop() -> None:
-        nonlocal stopped
-        stopped = True
-        task.cancel()
-
-    loop.add_signal_handler(signal.SIGTERM, stop)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        if stopped:
-            raise typer.Exit(128 + signal.SIGTERM) from None
-        raise
-    finally:
-        loop.remove_signal_handler(signal.SIGTERM)
-
-
-def _looks_like_id(target: str) -> bool:
-    from scrapeyard.model import SCRAPER_ID
-
-    return SCRAPER_ID.fullmatch(target.partition("@")[0]) is not None
-
-
-def quiet(log: "LogSettings") -> None:
-    """Our own notes are not part of the script's output: only warnings, in words."""
-    from scrapeyard.telemetry.events import configure
-
-    level = "warning" if log.level == "info" else log.level
-    configure(log.model_copy(update={"level": level, "format": "human" if log.format == "auto" else log.format}))
-
-
-def say(line: "LogLine") -> None:
-    """One line of the script, on stderr."""
-    from msgspec.structs import asdict
-
-    from scrapeyard.cli.common.output import log_line
-
-    typer.echo(log_line(asdict(line)), err=True)
 
 
 async def _copy_artifacts(yard: "LocalYard", outcome: "Outcome", folder: Path) -> None:

@@ -40,7 +40,7 @@ def run_file(asked: FileRun, settings: "Settings", *, strict: bool, as_json: boo
     from scrapeyard.cli.jobs.documents import is_bad, summary
     from scrapeyard.cli.jobs.transfers import open_list
     from scrapeyard.cli.operations.serve import runner
-    from scrapeyard.cli.runs.run import until_done
+    from scrapeyard.cli.runs.running import until_done
 
     with open_list(asked.file) as (stream, _):
         job = runner()(until_done(_run(asked, settings, stream)))
@@ -70,7 +70,7 @@ async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[s
 
 def _wanted(target: str, settings: "Settings") -> "tuple[str, Settings]":
     """The scraper's name, and settings by which it is found: a folder is a repository of one. Raises ScraperInvalid."""
-    from scrapeyard.cli.runs.run import folder_of
+    from scrapeyard.cli.runs.running import folder_of
     from scrapeyard.repository.manifest.manifest import FILE_NAME, read_identity, read_manifest
 
     folder = folder_of(target)

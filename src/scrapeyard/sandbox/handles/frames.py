@@ -214,3 +214,15 @@ def _brackets(raw: bytes) -> bytes:
     """The brackets outside text. Escapes go first, so that every quote left begins or ends a text."""
     quoted = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _REST).replace(b'""', b"")
     return _TEXT.sub(b"", quoted)
+
+
+CLAIMABLE = frozenset(ExitReason) - {
+    ExitReason.SUCCEEDED,
+    ExitReason.TIMEOUT,
+    ExitReason.CPU_LIMIT,
+    ExitReason.CANCELLED,
+    ExitReason.LOST_WORKER,
+    ExitReason.INTERNAL_ERROR,
+    ExitReason.SCRAPER_NOT_FOUND,
+}
+"""What a child may say of itself; the rest only we can know."""

@@ -17,6 +17,7 @@ from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError
 from scrapeyard.model import ExitReason, Limits, LogLine, RunError
 from scrapeyard.sandbox.handles.child import Child, Exit, bounded, judge_exit
 from scrapeyard.sandbox.handles.frames import (
+    CLAIMABLE,
     Error,
     FetchFrame,
     Frame,
@@ -34,16 +35,6 @@ from scrapeyard.sandbox.port import ChildServices, Verdict, Work
 
 ARTIFACT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _BAD_NAME = "an artifact's name is letters, digits, dots, dashes; at most 128"
-_CLAIMABLE = frozenset(ExitReason) - {
-    ExitReason.SUCCEEDED,
-    ExitReason.TIMEOUT,
-    ExitReason.CPU_LIMIT,
-    ExitReason.CANCELLED,
-    ExitReason.LOST_WORKER,
-    ExitReason.INTERNAL_ERROR,
-    ExitReason.SCRAPER_NOT_FOUND,
-}
-"""What a child may say of itself; the rest only we can know."""
 _FETCHES_AT_ONCE = 16
 _REQUEST_BODY = 16 * 1024 * 1024
 _WAITING_BODIES = 64 * 1024 * 1024
@@ -386,7 +377,7 @@ class Session:
             reason = ExitReason(frame.reason)
         except ValueError:
             reason = ExitReason.SCRIPT_ERROR
-        if reason not in _CLAIMABLE:
+        if reason not in CLAIMABLE:
             reason = ExitReason.PROTOCOL_ERROR
         self.reusable = self.reusable and reason not in _SPENDING
         error = RunError(

@@ -1,0 +1,99 @@
+"""The shape of the source: small folders, files and functions, and one name for one thing.
+
+An exception stands here with its reason. `lint-imports` guards the direction of imports.
+"""
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+MODULES = 15
+"""Most in one folder."""
+LINES = 400
+"""Most of one file."""
+BODY = 50
+"""Most lines of one function, without its docstring."""
+
+ROUTES = "routes with their descriptions: the handlers in it are short"
+LONG_BODIES = {
+    "gateway/sites.py routes": ROUTES,
+    "gateway/schedules/routes.py _keeping": ROUTES,
+    "gateway/jobs/items.py item_routes": ROUTES,
+    "gateway/scrapers/routes.py routes": ROUTES,
+    "gateway/runs/routes.py run_routes": ROUTES,
+    "gateway/services.py __init__": "makes every service of a gateway once, in order",
+}
+SHARED_NAMES = {
+    "Backoff": "the call's model and the struct it is made of; the API document shows the name",
+    "Budget": "the call's model, a public name; in the SDK a bound on nodes",
+    "Links": "the answer's model, a public name; in the queue connections",
+    "Outcome": "how a run ended; in the SDK the base of what a script raises",
+    "Script": "a Lua script; in the SDK a scraper's script",
+}
+
+
+def _files() -> Iterator[tuple[Path, str]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        if not {"migrations", "templates"} & set(path.parts):
+            yield path, str(path.relative_to(SOURCE)).removeprefix("scrapeyard/")
+
+
+def _trees() -> Iterator[tuple[ast.Module, str]]:
+    for path, name in _files():
+        yield ast.parse(path.read_text("utf-8")), name
+
+
+def test_folders_are_small() -> None:
+    folders = Counter(path.parent for path, _ in _files() if path.name != "__init__.py")
+    assert {str(folder): count for folder, count in folders.items() if count > MODULES} == {}
+
+
+def test_files_are_short() -> None:
+    lengths = {name: len(path.read_text("utf-8").splitlines()) for path, name in _files()}
+    assert {name: lines for name, lines in lengths.items() if lines > LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    long = {
+        f"{name} {function.name}" for tree, name in _trees() for function in _functions(tree) if _body(function) > BODY
+    }
+    assert long == set(LONG_BODIES), "split it, or say why not; remove what is short again"
+
+
+def test_a_class_name_is_used_once() -> None:
+    places = defaultdict(list)
+    for tree, name in _trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(name)
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert set(twice) == set(SHARED_NAMES), f"give it another name, or a reason here: {twice}"
+
+
+@pytest.mark.parametrize("path", [SOURCE / "scrapeyard", SOURCE / "scrapeyard_sdk"], ids=lambda path: path.name)
+def test_every_module_says_what_it_is(path: Path) -> None:
+    silent = [
+        str(file)
+        for file in path.rglob("*.py")
+        if "migrations" not in file.parts
+        and (text := file.read_text("utf-8"))
+        and ast.get_docstring(ast.parse(text)) is None
+    ]
+    assert silent == []
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def _body(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = function.body[0]
+    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    body = function.body[1:] if is_docstring else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
