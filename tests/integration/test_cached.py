@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrapeyard.engines.cache.disk import DiskPages
-from scrapeyard.engines.cache.invalidation import Invalidations
+from scrapeyard.engines.cache.invalidation import invalidation_signals
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
@@ -552,7 +552,7 @@ class TestWorkers:
                 await queue.start()
                 stack.push_async_callback(queue.stop)
                 worker = await stand.worker(redis_pages(redis_url, stand.clock))
-                ear = Invalidations(queue, _telling(worker, forgot))
+                ear = invalidation_signals(queue, _telling(worker, forgot))
                 await ear.start()
                 stack.push_async_callback(ear.stop)
                 workers.append(worker)

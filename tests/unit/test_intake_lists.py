@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scrapeyard.inputs.formats.csv_rows import CsvParser
 from scrapeyard.inputs.formats.json_rows import JsonArrayParser, JsonlParser, UrlParser
 from scrapeyard.inputs.formats.rows import MAX_ROW, BadRow, ListUnreadable, Parser, Piece
-from scrapeyard.inputs.lists import read_csv, read_json_array, read_jsonl, read_list, read_urls
-from scrapeyard.inputs.source import Shape
+from scrapeyard.inputs.lists import MAX_LIST, read_list
+from scrapeyard.inputs.source import Format, Shape
 
 
 async def chunks(data: bytes, size: int = 7) -> AsyncIterator[bytes]:
@@ -24,11 +24,11 @@ async def chunks(data: bytes, size: int = 7) -> AsyncIterator[bytes]:
         yield data[at : at + size]
 
 
-async def gathered(pieces: AsyncIterator[Piece]) -> Piece:
+async def gathered(chunks: AsyncIterator[bytes], form: Format, limit: int = MAX_LIST) -> Piece:
     whole = Piece([], [])
-    async for piece in pieces:
-        whole.rows.extend(piece.rows)
-        whole.bad.extend(piece.bad)
+    async for some in read_list(chunks, Shape(format=form), limit):
+        whole.rows.extend(some.piece.rows)
+        whole.bad.extend(some.piece.bad)
     return whole
 
 
@@ -217,7 +217,7 @@ def test_addresses_stand_one_on_a_line() -> None:
 async def test_marks_at_the_start_and_gzip_are_seen(encoding: str, packed: bool) -> None:
     mark = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}.get(encoding, b"")
     data = mark + "name,größe\n차,1\n".encode(encoding)
-    piece = await gathered(read_csv(chunks(gzip.compress(data) if packed else data, 1)))
+    piece = await gathered(chunks(gzip.compress(data) if packed else data, 1), "csv")
     assert piece.rows == [(2, {"name": "차", "größe": "1"})]
 
 
@@ -235,12 +235,12 @@ async def test_marks_at_the_start_and_gzip_are_seen(encoding: str, packed: bool)
 )
 async def test_what_is_no_text_says_what_to_do(data: bytes, words: str) -> None:
     with pytest.raises(ListUnreadable, match=words):
-        await gathered(read_csv(chunks(data, 3)))
+        await gathered(chunks(data, 3), "csv")
 
 
 async def test_a_list_that_grows_beyond_its_limit_ends_there() -> None:
     with pytest.raises(ListUnreadable, match="larger than 100000 bytes"):
-        await gathered(read_jsonl(chunks(gzip.compress(b"1\n" * 1_000_000), 100), limit=100_000))
+        await gathered(chunks(gzip.compress(b"1\n" * 1_000_000), 100), "jsonl", limit=100_000)
 
 
 @pytest.mark.parametrize(
@@ -265,6 +265,6 @@ async def test_what_is_no_list_is_said_so() -> None:
 
 
 async def test_every_reader_takes_bytes() -> None:
-    assert (await gathered(read_jsonl(chunks(b'"x"\n')))).rows == [(1, "x")]
-    assert (await gathered(read_json_array(chunks(b'["x"]\n')))).rows == [(1, "x")]
-    assert (await gathered(read_urls(chunks(b"http://x/")))).rows == [(1, "http://x/")]
+    assert (await gathered(chunks(b'"x"\n')), "jsonl").rows == [(1, "x")]
+    assert (await gathered(chunks(b'["x"]\n')), "json").rows == [(1, "x")]
+    assert (await gathered(chunks(b"http://x/")), "urls").rows == [(1, "http://x/")]

@@ -14,7 +14,7 @@ from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import BadRequest
 from scrapeyard.inputs.follower import PageLinks
 from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable, Piece
-from scrapeyard.inputs.mapper import Shaped, Shaper, canonical, check_source, is_key, key_of, key_of_url
+from scrapeyard.inputs.mapper import Shaped, Shaper, canonical, check_source, is_key, key_of
 from scrapeyard.inputs.patterns import Chooser
 from scrapeyard.inputs.source import (
     FollowSource,
@@ -157,14 +157,6 @@ def test_the_same_input_has_the_same_key(value: dict[str, Any]) -> None:
     key = key_of(canonical(value))
     assert key == key_of(canonical(dict(reversed(value.items()))))
     assert is_key(key)
-
-
-def test_an_address_has_one_key_however_it_is_spelled() -> None:
-    keys = {
-        key_of_url(url) for url in ("http://SHOP.example:80/a#x", "http://shop.example/a", " http://shop.example./a")
-    }
-    assert len(keys) == 1
-    assert key_of_url("http://shop.example/A") not in keys
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,6 @@ def job_list(job_id: str) -> str:
     return f"{job_id}/list/items"
 
 
-def item_prefix(job_id: str, item: str) -> str:
-    """Everything one item left."""
-    return f"{job_id}/items/{item}/"
-
-
 def item_object(job_id: str, item: str, name: str) -> str:
     """One of ITEM_OBJECTS. `item` is the item's key, checked against ITEM_KEY."""
     return f"{job_id}/items/{item}/{name}"

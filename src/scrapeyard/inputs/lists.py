@@ -1,7 +1,7 @@
 """A list of any format, from bytes to rows."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 
 from msgspec import Struct
 
@@ -38,38 +38,6 @@ async def read_list(chunks: AsyncIterator[bytes], shape: Shape, limit: int = MAX
         parser, is_csv = _chosen(head, shape)
         yield ListPiece(parser.feed(head), is_csv)
     yield ListPiece(parser.finish(), is_csv)
-
-
-async def read_csv(
-    chunks: AsyncIterator[bytes], *, delimiter: str = "", names: Sequence[str] = (), limit: int = MAX_LIST
-) -> AsyncIterator[Piece]:
-    """Rows of CSV as tables of text by column. Raises ListUnreadable."""
-    async for piece in _read(chunks, CsvParser(delimiter=delimiter, names=names), limit):
-        yield piece
-
-
-async def read_jsonl(chunks: AsyncIterator[bytes], *, limit: int = MAX_LIST) -> AsyncIterator[Piece]:
-    """The values of a list that has one on each line. Raises ListUnreadable."""
-    async for piece in _read(chunks, JsonlParser(), limit):
-        yield piece
-
-
-async def read_json_array(chunks: AsyncIterator[bytes], *, limit: int = MAX_LIST) -> AsyncIterator[Piece]:
-    """The elements of one array. Raises ListUnreadable."""
-    async for piece in _read(chunks, JsonArrayParser(), limit):
-        yield piece
-
-
-async def read_urls(chunks: AsyncIterator[bytes], *, limit: int = MAX_LIST) -> AsyncIterator[Piece]:
-    """Addresses, one on each line. Raises ListUnreadable."""
-    async for piece in _read(chunks, UrlParser(), limit):
-        yield piece
-
-
-async def _read(chunks: AsyncIterator[bytes], parser: Parser, limit: int) -> AsyncIterator[Piece]:
-    async for text in read_text(chunks, limit):
-        yield parser.feed(text)
-    yield parser.finish()
 
 
 def _tells(head: str) -> bool:

@@ -45,11 +45,6 @@ def key_of(packed: bytes) -> str:
     return hashlib.blake2b(packed, digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def key_of_url(url: str) -> str:
-    """The key of an address: the same for every spelling that the engines fetch alike. Raises FetchFailed."""
-    return key_of(parse_target(url).url.encode())
-
-
 def is_key(text: str) -> bool:
     """Whether a list may name an item so."""
     return _KEY.fullmatch(text) is not None

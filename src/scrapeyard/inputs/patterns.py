@@ -30,11 +30,6 @@ class Chooser:
             return False
         return self._exclude is None or not self._exclude.is_valid(url)
 
-    @property
-    def takes_all(self) -> bool:
-        """Whether there is no pattern at all."""
-        return self._include is None and self._exclude is None
-
 
 def _compiled(patterns: tuple[str, ...], place: str) -> jsonschema_rs.Validator | None:
     """Fits what any of the patterns fits; None: there is none."""
