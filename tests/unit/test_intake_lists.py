@@ -265,6 +265,6 @@ async def test_what_is_no_list_is_said_so() -> None:
 
 
 async def test_every_reader_takes_bytes() -> None:
-    assert (await gathered(chunks(b'"x"\n')), "jsonl").rows == [(1, "x")]
-    assert (await gathered(chunks(b'["x"]\n')), "json").rows == [(1, "x")]
-    assert (await gathered(chunks(b"http://x/")), "urls").rows == [(1, "http://x/")]
+    assert (await gathered(chunks(b'"x"\n'), "jsonl")).rows == [(1, "x")]
+    assert (await gathered(chunks(b'["x"]\n'), "json")).rows == [(1, "x")]
+    assert (await gathered(chunks(b"http://x/"), "urls")).rows == [(1, "http://x/")]
