@@ -13,14 +13,14 @@ from scrapeyard.settings.section import Section
 class SourceSettings(Section):
     """One repository of scrapers."""
 
-    type: Literal["", "folder", "git", "http", "s3"] = Field("", description="What it is; empty: there is none.")
-    name: str = Field("", description="How listings call it; empty: its URL without credentials.")
+    type: Literal["", "folder", "git", "http", "s3"] = Field("", description="Kind of repository; empty: none.")
+    name: str = Field("", description="Name in listings; empty: its URL without credentials.")
     url: SecretStr = Field(
         SecretStr(""), description="Folder, any URL that git understands, or the URL of the index; not for s3."
     )
     path: str = Field("", description="Folder inside a Git repository that holds the scrapers; empty: all of it.")
-    branch: str = Field("", description="Git branch; empty: the one that the repository names.")
-    history: int = Field(50, ge=1, le=10_000, description="Commits of the branch searched for older versions.")
+    branch: str = Field("", description="Git branch; empty: the repository's default branch.")
+    history: int = Field(50, ge=1, le=10_000, description="Commits of the branch to search for older versions.")
     token: SecretStr = Field(SecretStr(""), description="Password for Git over https, bearer token for http.")
     key_file: Path | None = Field(None, description="Private key for Git over ssh.")
     known_hosts: Path | None = Field(None, description="Host keys for Git over ssh; empty: the user's own file.")
@@ -47,22 +47,28 @@ class SourceSettings(Section):
 class RepositorySettings(Section):
     """Where scrapers come from, in order of precedence: `scrapers`, `source`, `more`, installed packages."""
 
-    scrapers: Path | None = Field(None, description="Folder with scrapers, watched; its files may change at any time.")
-    refresh_seconds: float = Field(2, gt=0, description="Between looks at the folder.")
+    scrapers: Path | None = Field(
+        None, description="Folder with scrapers. It is watched: its files may change at any time."
+    )
+    refresh_seconds: float = Field(2, gt=0, description="Seconds between two checks of the folder.")
     source: SourceSettings = SourceSettings()
     more: tuple[SourceSettings, ...] = Field(
         (), description="Further repositories: [[repository.more]] sections in the file, with the keys of `source`."
     )
-    poll_seconds: float = Field(30, gt=0, description="Between looks at a repository that is not a folder.")
-    timeout_seconds: float = Field(60, gt=0, description="For one look at a repository or one download.")
-    versions: int = Field(20, ge=1, le=10_000, description="Newest versions of each scraper that are kept ready.")
-    cache_mb: float = Field(2048, gt=0, description="Copies of scrapers on this machine.")
-    default: str = Field("builtin/page", description="What runs when a call gives only a URL.")
+    poll_seconds: float = Field(
+        30, gt=0, description="Seconds between two checks of a repository that is not a folder."
+    )
+    timeout_seconds: float = Field(
+        60, gt=0, description="Maximum seconds for one check of a repository or one download."
+    )
+    versions: int = Field(20, ge=1, le=10_000, description="Newest versions of each scraper to keep ready.")
+    cache_mb: float = Field(2048, gt=0, description="Disk space for copies of scrapers.")
+    default: str = Field("builtin/page", description="Scraper that runs when a call gives only a URL.")
     public_keys: tuple[str, ...] = Field(
-        (), description="Ed25519 keys (base64); when there are any, every scraper from a repository must be signed."
+        (), description="Ed25519 keys (base64). If any is set, every scraper from a repository must be signed."
     )
     hook_secret: SecretStr = Field(
-        SecretStr(""), description="Shared with the Git host that calls /api/scrapers/refresh after a push."
+        SecretStr(""), description="Secret shared with the Git host that calls /api/scrapers/refresh after a push."
     )
     secrets_file: Path | None = Field(None, description="TOML file with the secrets granted to each scraper.")
     installed: bool = Field(True, description="Whether scrapers of installed Python packages are offered.")
@@ -71,13 +77,17 @@ class RepositorySettings(Section):
 class EnvironmentSettings(Section):
     """Python packages that scrapers require."""
 
-    build_seconds: float = Field(300, gt=0, description="For resolving and installing one set of requirements.")
-    max_mb: float = Field(1024, gt=0, description="One environment on disk.")
-    cache_mb: float = Field(10_240, gt=0, description="All environments on disk; the least recently used goes.")
+    build_seconds: float = Field(
+        300, gt=0, description="Maximum seconds to resolve and install one set of requirements."
+    )
+    max_mb: float = Field(1024, gt=0, description="Maximum size of one environment.")
+    cache_mb: float = Field(
+        10_240, gt=0, description="Maximum size of all environments; the least recently used is removed first."
+    )
     builds: int = Field(1, ge=1, le=16, description="Environments built at once.")
-    retry_seconds: float = Field(300, gt=0, description="Before a build that failed is tried again.")
-    index_url: SecretStr = Field(SecretStr(""), description="Package index; empty: what uv is set up with.")
-    find_links: tuple[Path, ...] = Field((), description="Folders of this machine with wheels, beside the index.")
+    retry_seconds: float = Field(300, gt=0, description="Seconds before a failed build is tried again.")
+    index_url: SecretStr = Field(SecretStr(""), description="Package index; empty: as uv is configured.")
+    find_links: tuple[Path, ...] = Field((), description="Local folders with wheels, besides the index.")
     offline: bool = Field(False, description="Whether only find_links and uv's cache are used.")
     source_builds: bool = Field(False, description="Whether packages without a wheel are built, which runs their code.")
 

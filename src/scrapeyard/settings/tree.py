@@ -30,7 +30,7 @@ from scrapeyard.settings.server import (
 class Settings(Section):
     """The whole tree."""
 
-    data_dir: Path = Field(Path("scrapeyard-data"), description="Where embedded backends keep their files.")
+    data_dir: Path = Field(Path("scrapeyard-data"), description="Folder for the files of embedded backends.")
     database_url: SecretStr = Field(
         SecretStr(""), description="postgresql://… or sqlite:///…; empty: SQLite in the data directory."
     )
