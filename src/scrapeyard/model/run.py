@@ -182,7 +182,7 @@ class Artifact(Struct, frozen=True, kw_only=True):
 class Delivery(Struct, frozen=True, kw_only=True):
     """What travels through the queue: all that a worker needs to run, nothing it could look up wrongly.
 
-    `scraper` is as the caller wrote it (`shop/product`, `shop/product@1.4.2`); the worker resolves it.
+    `scraper` is pinned: `shop/product@1.4.2`, as the gateway resolved it.
     """
 
     run_id: str
