@@ -70,7 +70,7 @@ class ItemServices:
         self.fetches += 1
         try:
             async with self._around.pausing.fetching():
-                response = await self._around.engine.fetch(request, self._caller())
+                response = await self._around.engine.fetch(request, self._item_caller())
         except FetchFailed as error:
             if error.reason is ExitReason.FETCH_RATE_LIMITED and error.site_status is None:
                 self.come_back = error.details.get("retry_after")
@@ -120,7 +120,7 @@ class ItemServices:
             raise too_long(seconds, "the site's turn comes after the item's time is over")
         await self._around.pausing.pause(seconds)
 
-    def _caller(self) -> Caller:
+    def _item_caller(self) -> Caller:
         if self._caller is None:
             around = self._around
             self._caller = Caller(
