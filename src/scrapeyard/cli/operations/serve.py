@@ -51,7 +51,7 @@ def worker(data_dir: DataDir = None, scrapers: Scrapers = None, allow_private: A
 
 
 def dispatcher(data_dir: DataDir = None) -> None:
-    """The dispatcher alone: feeds and finishes jobs, starts schedules, sends webhooks, finds lost work, removes old data.
+    """The dispatcher alone: feeds and finishes jobs, starts schedules, sends webhooks, finds lost work, cleans up.
     Several may run; one leads. Needs REDIS_URL."""
     _serve(("dispatcher",), _overrides(None, None, data_dir, None))
 
