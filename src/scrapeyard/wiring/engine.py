@@ -6,7 +6,7 @@ from typing import Any
 from scrapeyard.engines.budget.meters import Meters
 from scrapeyard.engines.budget.redis import RedisJobLedgers
 from scrapeyard.engines.cache.disk import DiskPages
-from scrapeyard.engines.cache.invalidation import Invalidations
+from scrapeyard.engines.cache.invalidation import invalidation_signals
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
@@ -86,8 +86,8 @@ async def start_engine(
     )
     engine = assemble(settings, shared, WreqEngine(settings.http, sessions=store))
     await up(engine.start, engine.stop)
-    heard = Invalidations(queue, engine.invalidate)
-    await up(heard.start, heard.stop)
+    signals = invalidation_signals(queue, engine.invalidate)
+    await up(signals.start, signals.stop)
     return engine
 
 

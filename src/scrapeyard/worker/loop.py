@@ -7,7 +7,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from scrapeyard import __version__
@@ -23,11 +22,11 @@ from scrapeyard.model import (
     Run,
     RunError,
     RunStatus,
-    Signal,
     WorkerInfo,
 )
 from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
+from scrapeyard.queues.signals import Signals
 from scrapeyard.repository.catalogue.refresh import CoalescedRefresh
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.sandbox.port import Sandbox
@@ -80,6 +79,10 @@ class Worker:
         self._batches = batches
         self._foresight = foresight
         self._looks = CoalescedRefresh(self._poll, self._looked)
+        self._signals = Signals(queue, "worker-signals", log=log)
+        self._signals.subscribe(Cancel, lambda signal: self._cancel_run(signal.run_id))
+        self._signals.subscribe(CancelJob, lambda signal: batches.kill_job(signal.job_id))
+        self._signals.subscribe(Refresh, self._refresh)
         self._outside = ParkedRuns()
         self._traces = traces
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -108,8 +111,8 @@ class Worker:
         await self._batches.start()
         await self._foresight.start()
         await self._heartbeat.start()
-        takers = [asyncio.create_task(self._take_forever(share)) for share in self._shares]
-        self._tasks = [*takers, asyncio.create_task(self._hear_signals())]
+        self._tasks = [asyncio.create_task(self._take_forever(share)) for share in self._shares]
+        await self._signals.start()
         log.info("worker.started", worker=self.id, slots=self._slots, lanes=", ".join(self._settings.lanes))
 
     async def stop(self) -> None:
@@ -120,7 +123,7 @@ class Worker:
         log.info("worker.draining", worker=self.id, running=len(self._running) + len(self._batches))
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, self._signals.stop(), return_exceptions=True)
         await self._looks.stop()
         await self._drain()
         await self._hand_back()
@@ -273,24 +276,9 @@ class Worker:
         if self._traces is not None:
             self._traces.export(outcome, delivery.traceparent, delivery.created_at, delivery.queued_at)
 
-    async def _hear_signals(self) -> None:
-        async with self._queue.listen(channels.SIGNALS) as messages:
-            async for message in messages:
-                try:
-                    signal = channels.decode_signal(message)
-                except msgspec.MsgspecError as error:
-                    log.warning("queue.dropped_message", channel=channels.SIGNALS, error=str(error))
-                    continue
-                self._apply(signal)
-
-    def _apply(self, signal: Signal) -> None:
-        """At once: while a look at a slow repository goes on, cancels must be heard."""
-        if isinstance(signal, Cancel):
-            self._cancel_run(signal.run_id)
-        elif isinstance(signal, CancelJob):
-            self._batches.kill_job(signal.job_id)
-        elif isinstance(signal, Refresh):
-            self._looks.begin()
+    def _refresh(self, _: Refresh) -> None:
+        """In the background: while a look at a slow repository goes on, cancels must be heard."""
+        self._looks.begin()
 
     async def _poll(self) -> None:
         await self._catalogue.refresh()

@@ -4,27 +4,26 @@ Kept in memory, so that asking costs nothing. An edit is in force here when it r
 later, by a signal; a process that missed the signal finds it within EVERY_SECONDS.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from scrapeyard.engines.politeness.port import SiteLimits
-from scrapeyard.errors import QueueUnavailable, ScrapeyardError
+from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import SitesChanged, new_id
 from scrapeyard.model.fetching import RobotsMode
-from scrapeyard.queues import messages as channels
+from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
+from scrapeyard.queues.signals import Signals
 from scrapeyard.settings import SiteSettings
+from scrapeyard.store.ports.followed import FollowedTable
 from scrapeyard.store.ports.runs import SiteRules, SiteStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("sites")
 EVERY_SECONDS = 5.0
-_PAUSE_SECONDS = 0.5
 _OVERRIDES = (
     "rate",
     "burst",
@@ -55,26 +54,25 @@ class SitePolicies:
         """Of sites with rules, or whose robots.txt asks for a delay."""
         self._crawl: dict[str, float] = {}
         self._mark = ""
-        self._asked = asyncio.Event()
-        self._one_at_a_time = asyncio.Lock()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._away = False
+        self._table = FollowedTable[Mapping[str, SiteRules]](
+            "site-policies",
+            EVERY_SECONDS,
+            read=self._read,
+            adopt=self._adopt,
+            on_away=lambda error: log.warning("sites.settings_unknown", error=error.message),
+        )
+        self._signals = Signals(queue, "site-policies-signals", on_listening=self._table.refresh_soon)
+        self._signals.subscribe(SitesChanged, self._receive)
 
     async def start(self) -> None:
         """A first look, then keep looking. May be called twice."""
-        if not self._tasks:
-            await self._poll()
-            self._tasks = [
-                asyncio.create_task(self._poll_forever(), name="site-policies"),
-                asyncio.create_task(self._receive_forever(), name="site-policies-ear"),
-            ]
+        await self._table.start()
+        await self._signals.start()
 
     async def stop(self) -> None:
         """Look no more. May be called twice."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._signals.stop()
+        await self._table.stop()
 
     @property
     def wait_seconds(self) -> float:
@@ -112,7 +110,7 @@ class SitePolicies:
     async def put(self, rules: SiteRules) -> SiteRules:
         """Write a site's rules, whole. In force here on return. Raises StoreUnavailable."""
         rules = msgspec.structs.replace(rules, updated_at=self._clock())
-        async with self._one_at_a_time:
+        async with self._table.lock:
             await self._store.put_site_rules(rules)
             self._adopt({**self._rules, rules.site: rules})
         await self._report(rules.site)
@@ -120,37 +118,25 @@ class SitePolicies:
 
     async def remove(self, site: str) -> bool:
         """The settings decide again. False when there was nothing. Raises StoreUnavailable."""
-        async with self._one_at_a_time:
+        async with self._table.lock:
             found = await self._store.remove_site_rules(site)
             self._adopt({name: rules for name, rules in self._rules.items() if name != site})
         await self._report(site)
         return found
 
-    async def _poll_forever(self) -> None:
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(EVERY_SECONDS):
-                    await self._asked.wait()
-            self._asked.clear()
-            await self._poll()
-
-    async def _poll(self) -> None:
-        try:
-            async with self._one_at_a_time:
-                mark = await self._store.site_rules_mark()
-                if mark != self._mark:
-                    self._adopt({rules.site: rules for rules in await self._store.site_rules()})
-                    self._mark = mark
-        except ScrapeyardError as error:
-            if not self._away:
-                log.warning("sites.settings_unknown", error=error.message)
-            self._away = True
-        else:
-            self._away = False
+    async def _read(self) -> Mapping[str, SiteRules]:
+        """Those known already, unless the store's mark says that they changed."""
+        mark = await self._store.site_rules_mark()
+        if mark == self._mark:
+            return self._rules
+        rules = {rules.site: rules for rules in await self._store.site_rules()}
+        self._mark = mark
+        return rules
 
     def _adopt(self, rules: Mapping[str, SiteRules]) -> None:
-        self._rules = rules
-        self._reckon()
+        if rules is not self._rules:
+            self._rules = rules
+            self._reckon()
 
     def _reckon(self) -> None:
         self._limits = {site: self._of(site) for site in {*self._rules, *self._crawl}}
@@ -164,23 +150,10 @@ class SitePolicies:
     async def _report(self, site: str) -> None:
         """The other processes. One that does not hear it looks by itself."""
         try:
-            await self._queue.send(channels.SIGNALS, channels.encode(SitesChanged(sender=self._me)))
+            await self._queue.send(messages.SIGNALS, messages.encode(SitesChanged(sender=self._me)))
         except QueueUnavailable as error:
             log.warning("sites.settings_untold", site=site, error=error.message)
 
-    async def _receive_forever(self) -> None:
-        while True:
-            with suppress(ScrapeyardError):
-                async with self._queue.listen(channels.SIGNALS) as messages:
-                    self._asked.set()
-                    async for message in messages:
-                        self._receive(message)
-            await asyncio.sleep(_PAUSE_SECONDS)
-
-    def _receive(self, message: bytes) -> None:
-        try:
-            signal = channels.decode_signal(message)
-        except msgspec.MsgspecError:
-            return  # who takes runs hears the same channel and has logged it
-        if isinstance(signal, SitesChanged) and signal.sender != self._me:
-            self._asked.set()
+    def _receive(self, signal: SitesChanged) -> None:
+        if signal.sender != self._me:
+            self._table.refresh_soon()

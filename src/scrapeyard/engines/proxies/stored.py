@@ -1,6 +1,5 @@
 """Pools that operators keep by the API: in the store, and in force in every process beside those of the settings."""
 
-import asyncio
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +10,7 @@ from pydantic import ValidationError
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.settings import ProxyPool
+from scrapeyard.store.ports.followed import FollowedTable
 from scrapeyard.store.ports.runs import KeptPool, PoolStanding, ProxyStore
 from scrapeyard.telemetry.events import get_log
 
@@ -51,10 +51,15 @@ class StoredPools:
         self._worker_id = worker_id
         self._clock = clock
         self._kept: dict[str, KeptPool] = {}
-        self._one_at_a_time = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
-        self._unknown = False
         self._untold = False
+        self._table = FollowedTable[Sequence[KeptPool]](
+            "kept-pools",
+            EVERY_SECONDS,
+            read=store.pools,
+            adopt=self._adopt,
+            on_away=lambda error: log.warning("proxies.pools_unknown", error=error.message),
+            after_read=self._report if worker_id else None,
+        )
 
     @property
     def pools(self) -> ProxyPools:
@@ -76,48 +81,29 @@ class StoredPools:
 
     async def start(self) -> None:
         """A first look, then keep looking. May be called twice."""
-        if self._task is None:
-            await self.refresh()
-            self._task = asyncio.create_task(self._poll_forever(), name="kept-pools")
+        await self._table.start()
 
     async def stop(self) -> None:
         """Look no more. May be called twice."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._table.stop()
 
     async def put(self, pool: ProxyPool) -> None:
         """Keep a pool, over one of its name; in force here on return. Raises StoreUnavailable."""
         kept = KeptPool(name=pool.name, definition=write_pool(pool), changed_at=self._clock())
-        async with self._one_at_a_time:
+        async with self._table.lock:
             await self._store.put_pool(kept)
             self._adopt([*(each for each in self._kept.values() if each.name != pool.name), kept])
 
     async def remove(self, name: str) -> bool:
         """Keep it no more; gone here on return. False when it was not kept. Raises StoreUnavailable."""
-        async with self._one_at_a_time:
+        async with self._table.lock:
             there = await self._store.remove_pool(name)
             self._adopt([each for each in self._kept.values() if each.name != name])
         return there
 
     async def refresh(self) -> None:
         """Read the store now, and tell it how the pools do."""
-        try:
-            async with self._one_at_a_time:
-                self._adopt(await self._store.pools())
-            self._unknown = False
-        except ScrapeyardError as error:
-            if not self._unknown:
-                log.warning("proxies.pools_unknown", error=error.message)
-            self._unknown = True
-        if self._worker_id:
-            await self._report()
-
-    async def _poll_forever(self) -> None:
-        while True:
-            await asyncio.sleep(EVERY_SECONDS)
-            await self.refresh()
+        await self._table.refresh()
 
     async def _report(self) -> None:
         try:

@@ -9,8 +9,8 @@ from scrapeyard.errors import Unavailable
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
-from scrapeyard.queues.listeners import subscribe_forever
 from scrapeyard.queues.port import Queue
+from scrapeyard.queues.signals import Signals
 from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.repository.catalogue.refresh import CoalescedRefresh
 from scrapeyard.repository.port import Catalogue
@@ -66,28 +66,24 @@ class Refreshing:
         self._gateway_id = gateway_id
         self._looks = CoalescedRefresh(self._poll, self._ended)
         self._report = False
-        self._ear: asyncio.Task[None] | None = None
+        self._signals = Signals(
+            queue,
+            "gateway-signals",
+            wait_seconds=PATIENCE_SECONDS,
+            log=log,
+            on_away=lambda error: log.warning("gateway.not_heard", channel=messages.SIGNALS, error=error.message),
+        )
+        self._signals.subscribe(Refresh, self._receive)
 
     async def start(self) -> None:
         """Hear what others say. Returns when they are heard, or after two seconds without a broker."""
-        if self._ear is not None:
-            return
-        self._looks = CoalescedRefresh(self._poll, self._ended)
-        heard = asyncio.Event()
-        hearing = subscribe_forever(self._queue, messages.SIGNALS, self._receive, heard)
-        self._ear = asyncio.create_task(hearing, name="gateway-signals")
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await heard.wait()
-        except TimeoutError:
-            return
+        if not self._signals.started:
+            self._looks = CoalescedRefresh(self._poll, self._ended)
+            await self._signals.start()
 
     async def stop(self) -> None:
         """Hear no more and break off what is under way. May be called twice."""
-        ear, self._ear = self._ear, None
-        if ear is not None:
-            ear.cancel()
-            await asyncio.gather(ear, return_exceptions=True)
+        await self._signals.stop()
         await self._looks.stop()
 
     def close(self) -> None:
@@ -125,8 +121,7 @@ class Refreshing:
         if error is not None:
             log.warning("gateway.refresh_failed", error=str(error) or repr(error))
 
-    def _receive(self, message: bytes) -> None:
-        signal = messages.decode_signal(message)
-        if isinstance(signal, Refresh) and signal.sender != self._gateway_id:
+    def _receive(self, signal: Refresh) -> None:
+        if signal.sender != self._gateway_id:
             self._moved.look_soon()
             self.begin(tell=False)

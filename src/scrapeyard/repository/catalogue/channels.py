@@ -1,13 +1,13 @@
 """Channels: names such as `stable` that point to a version, in a file or moved by an operator."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 
-from scrapeyard.errors import QueueUnavailable, ScrapeyardError
+from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
+from scrapeyard.store.ports.followed import FollowedTable
 from scrapeyard.store.ports.runs import ChannelMove, ChannelStore
 from scrapeyard.telemetry.events import get_log
 
@@ -32,10 +32,13 @@ class ChannelOverrides:
         self._sender = sender
         self._clock = clock
         self._moved: Moves = {}
-        self._one_at_a_time = asyncio.Lock()
-        self._asked = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._away = False
+        self._table = FollowedTable[Moves](
+            "moved-channels",
+            EVERY_SECONDS,
+            read=store.channels,
+            adopt=self._adopt,
+            on_away=lambda error: log.warning("repository.moves_unknown", error=error.message),
+        )
 
     def of(self, scraper_id: str) -> Mapping[str, str]:
         """The channels of one scraper that operators moved, as last known here."""
@@ -43,24 +46,19 @@ class ChannelOverrides:
 
     async def start(self) -> None:
         """A first look, then keep looking. May be called twice."""
-        if self._task is None:
-            await self._poll()
-            self._task = asyncio.create_task(self._poll_forever(), name="moved-channels")
+        await self._table.start()
 
     async def stop(self) -> None:
         """Look no more. May be called twice."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._table.stop()
 
     def look_soon(self) -> None:
         """Somebody else moved a channel."""
-        self._asked.set()
+        self._table.refresh_soon()
 
     async def move(self, scraper_id: str, channel: str, version: str) -> ChannelMove | None:
         """Point a channel to a version; in force here on return. None when it points there already."""
-        async with self._one_at_a_time:
+        async with self._table.lock:
             move = await self._store.move_channel(scraper_id, channel, version, self._clock())
             self._adopt(_with(self._moved, scraper_id, channel, version))
         await self._report(scraper_id)
@@ -68,32 +66,11 @@ class ChannelOverrides:
 
     async def take_back(self, scraper_id: str, channel: str) -> ChannelMove | None:
         """Let the source decide again; in force here on return. None when the channel was not moved."""
-        async with self._one_at_a_time:
+        async with self._table.lock:
             move = await self._store.clear_channel(scraper_id, channel, self._clock())
             self._adopt(_with(self._moved, scraper_id, channel, ""))
         await self._report(scraper_id)
         return move
-
-    async def _poll_forever(self) -> None:
-        while True:
-            try:
-                async with asyncio.timeout(EVERY_SECONDS):
-                    await self._asked.wait()
-            except TimeoutError:
-                pass
-            self._asked.clear()
-            await self._poll()
-
-    async def _poll(self) -> None:
-        try:
-            async with self._one_at_a_time:
-                self._adopt(await self._store.channels())
-        except ScrapeyardError as error:
-            if not self._away:
-                log.warning("repository.moves_unknown", error=error.message)
-            self._away = True
-        else:
-            self._away = False
 
     def _adopt(self, moved: Moves) -> None:
         if moved == self._moved:
