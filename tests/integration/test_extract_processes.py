@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.builtin import make_builtins
+from scrapeyard.builtin.reading import processes
 from scrapeyard.builtin.reading.page import extract_page
 from scrapeyard.builtin.reading.port import PageUnreadable, RawPage
-from scrapeyard.builtin.reading.processes import ProcessExtractor, _Parser
+from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
+from scrapeyard.framed_process import FramedProcess, Framing, start_process
 from scrapeyard.model import ExitReason
 from tests.leaks import PATIENCE
 
@@ -64,15 +66,15 @@ async def pool() -> AsyncIterator[ProcessExtractor]:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Processes that stand still as soon as they are there: no page is read before they are told to go on."""
-    begin, pids = _Parser.begin, []
+    pids = []
 
-    async def stopped(memory_mb: int) -> _Parser:
-        parser = await begin(memory_mb)
-        os.kill(parser._process.pid, signal.SIGSTOP)
-        pids.append(parser._process.pid)
-        return parser
+    async def stopped(module: str, *arguments: str, framing: Framing) -> FramedProcess:
+        process = await start_process(module, *arguments, framing=framing)
+        os.kill(process.pid, signal.SIGSTOP)
+        pids.append(process.pid)
+        return process
 
-    monkeypatch.setattr(_Parser, "begin", stopped)
+    monkeypatch.setattr(processes, "start_process", stopped)
     return pids
 
 

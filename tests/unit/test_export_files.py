@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scrapeyard.framed_process import HEAD
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports import protocol, records
 from scrapeyard.results.exports.builder import ExportBuilder
@@ -346,5 +347,5 @@ def test_cells() -> None:
 
 def test_frames_have_bounds() -> None:
     with pytest.raises(ValueError, match="allowed"):
-        protocol.read_head((protocol.MAX_FRAME + 1).to_bytes(4) + b"D")
-    assert protocol.read_head(protocol.frame(b"D", b"abc")[: protocol.HEAD]) == (3, b"D")
+        protocol.FRAMING.parse_head((protocol.FRAMING.max_bytes + 1).to_bytes(4) + b"D")
+    assert protocol.FRAMING.parse_head(protocol.frame(b"D", b"abc")[:HEAD]) == (3, b"D")

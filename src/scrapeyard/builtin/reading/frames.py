@@ -1,48 +1,26 @@
-"""What a parser process is sent and what it answers: a length of four bytes, then MessagePack."""
+"""What a parser process is sent and what it answers: the letters and bodies of its frames."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from scrapeyard.builtin.reading.port import RawPage
+from scrapeyard.framed_process import Framing
 
-HEAD = 4
-MAX_FRAME = 256 * 1024 * 1024
+FRAMING: Final = Framing(256 * 1024 * 1024)
+PAGE: Final = b"P"
+"""To the parser: a RawPage. From it: the fields of that page."""
+FAULT: Final = b"F"
+"""From the parser: why the page has no fields."""
 
-
-class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of a page, or why there are none."""
-
-    page: dict[str, Any] | None = None
-    error: str = ""
-
-
-_pages = msgspec.msgpack.Decoder(RawPage)
-_answers = msgspec.msgpack.Decoder(ReadPage)
-_encoder = msgspec.msgpack.Encoder()
+encode: Final = msgspec.msgpack.Encoder().encode
+decode_page: Final = msgspec.msgpack.Decoder(RawPage).decode
+_decode_fields: Final = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
 
-def encode(message: RawPage | ReadPage) -> bytes:
-    """With its length in front. Raises ValueError for one that is too long."""
-    body = _encoder.encode(message)
-    if len(body) > MAX_FRAME:
-        raise ValueError(f"a message of {len(body)} bytes; {MAX_FRAME} are allowed")
-    return len(body).to_bytes(HEAD) + body
-
-
-def length(head: bytes) -> int:
-    """Of the body that follows. Raises ValueError for one that is too long."""
-    size = int.from_bytes(head)
-    if size > MAX_FRAME:
-        raise ValueError(f"a message of {size} bytes; {MAX_FRAME} are allowed")
-    return size
-
-
-def decode_page(body: bytes) -> RawPage:
-    """Raises msgspec.DecodeError for anything else."""
-    return _pages.decode(body)
-
-
-def decode_answer(body: bytes) -> ReadPage:
-    """Raises msgspec.DecodeError for anything else."""
-    return _answers.decode(body)
+def decode_answer(letter: bytes, body: bytes) -> dict[str, Any] | str:
+    """The fields of a page, or why there are none. Raises ValueError for anything else."""
+    try:
+        return body.decode() if letter == FAULT else _decode_fields(body)
+    except msgspec.DecodeError as error:
+        raise ValueError(str(error)) from None

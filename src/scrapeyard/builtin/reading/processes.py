@@ -1,23 +1,18 @@
 """Reads pages in processes of their own, so that a bad page costs a process; or in a thread, for a single run."""
 
 import asyncio
-import os
-import sys
-from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
-
-import msgspec
 
 from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.bounds import MAX_LIGHT, is_light
 from scrapeyard.builtin.reading.page import decode, read_page
 from scrapeyard.builtin.reading.port import PageUnreadable, RawPage
+from scrapeyard.framed_process import FramedProcess, start_process
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("extract")
-_ENVIRONMENT = frozenset({"PATH", "LANG", "LC_ALL", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH"})
-"""What a parser needs of ours. Secrets are none of its business."""
+_MODULE = "scrapeyard.builtin.reading.serving"
 _SLOW_PARTS = frozenset({"product", "article"})
 
 
@@ -46,9 +41,9 @@ class ProcessExtractor:
         busy = self._all.difference(idle)
         self._all.clear()
         for parser in busy:
-            parser.kill()
+            parser.process.kill()
         for parser in idle:
-            await parser.end()
+            await parser.process.end()
         for parser in busy:
             await parser.ended.wait()
 
@@ -74,15 +69,16 @@ class ProcessExtractor:
             raise PageUnreadable("reading the page ended the parser: it takes more memory than a page may") from None
         finally:
             await self._settle(parser)
-        if answer.page is None:
-            raise PageUnreadable(f"the page cannot be read: {answer.error}")
-        return answer.page
+        if isinstance(answer, str):
+            raise PageUnreadable(f"the page cannot be read: {answer}")
+        return answer
 
     async def _new(self) -> "_Parser":
-        parser = await _Parser.begin(self._memory_mb)
+        process = await start_process(_MODULE, str(self._memory_mb), framing=frames.FRAMING)
         if self._stopped:
-            await parser.end()
+            await process.end()
             raise PageUnreadable("the worker is stopping")
+        parser = _Parser(process)
         self._all.add(parser)
         return parser
 
@@ -91,61 +87,28 @@ class ProcessExtractor:
         if parser.is_free and parser.answered < self._pages and not self._stopped:
             self._idle.append(parser)
         else:
-            await self._end(parser)
-
-    async def _end(self, parser: "_Parser") -> None:
-        self._all.discard(parser)
-        await parser.end()
+            self._all.discard(parser)
+            await parser.process.end()
+            parser.ended.set()
 
 
 class _Parser:
     """One process. It has one page at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
+    def __init__(self, process: FramedProcess) -> None:
+        self.process = process
         self.is_free = True
         self.answered = 0
         self.ended = asyncio.Event()
 
-    @classmethod
-    async def begin(cls, memory_mb: int) -> "_Parser":
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "scrapeyard.builtin.reading.serving", str(memory_mb)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
-        )
-        return cls(process)
-
-    async def ask(self, page: RawPage) -> frames.ReadPage:
-        """Raises EOFError or OSError when the process is gone, ValueError when it does not make sense."""
+    async def ask(self, page: RawPage) -> dict[str, Any] | str:
+        """As `decode_answer`. Raises EOFError or OSError when the process is gone, ValueError for nonsense."""
         self.is_free = False
-        assert self._process.stdin is not None  # noqa: S101 - made with pipes
-        assert self._process.stdout is not None  # noqa: S101
-        self._process.stdin.write(frames.encode(page))
-        await self._process.stdin.drain()
-        head = await self._process.stdout.readexactly(frames.HEAD)
-        body = await self._process.stdout.readexactly(frames.length(head))
-        try:
-            answer = frames.decode_answer(body)
-        except msgspec.DecodeError as error:
-            raise ValueError(str(error)) from None
+        await self.process.send(frames.FRAMING.pack(frames.PAGE, frames.encode(page)))
+        answer = frames.decode_answer(*await self.process.receive())
         self.is_free = True
         self.answered += 1
         return answer
-
-    def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.kill()
-
-    async def end(self) -> None:
-        """Kill and reap. Only for one that nobody asks anything any more."""
-        self.kill()
-        assert self._process.stdout is not None  # noqa: S101
-        # An answer that nobody read keeps the pipe open, and the process is not reaped before its pipes are closed.
-        await self._process.stdout.read()
-        await self._process.wait()
-        self.ended.set()
 
 
 class ThreadExtractor:

@@ -5,49 +5,47 @@ It lives until its pipe closes. Its worker kills it when a page takes too long, 
 worker is gone. What it may allocate is limited, so that a page that makes the parser swell ends this process alone.
 """
 
-import ctypes
 import logging
 import resource
-import signal
 import sys
+from contextlib import suppress
 from typing import BinaryIO
 
 from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.page import extract_page
 from scrapeyard.builtin.reading.port import RawPage
+from scrapeyard.framed_process import PipeClosed, prepare_child
 
-_DIE_WITH_PARENT = 1
-_NO_MEMORY = frames.encode(frames.ReadPage(error="it takes more memory than a page may"))
+_NO_MEMORY = frames.FRAMING.pack(frames.FAULT, b"it takes more memory than a page may")
 """Made beforehand: there may be no memory left to make it in."""
 
 
 def main() -> None:
     """Serve until there is nothing more to read."""
+    prepare_child()
     if sys.platform == "linux":
         limit_memory(int(sys.argv[1]))
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     logging.disable(logging.CRITICAL)  # libraries complain about pages; that is no news to an operator
-    for number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole group; the worker decides what ends
-        signal.signal(number, signal.SIG_IGN)
     serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
 def serve(pages: BinaryIO, answers: BinaryIO) -> None:
     """One answer for each page, in order."""
-    while head := pages.read(frames.HEAD):
-        answers.write(answer(frames.decode_page(pages.read(frames.length(head)))))
-        answers.flush()
+    with suppress(PipeClosed):
+        while True:
+            answers.write(answer(frames.decode_page(frames.FRAMING.read(pages)[1])))
+            answers.flush()
 
 
 def answer(page: RawPage) -> bytes:
     """The frame to send back."""
     try:
         fields = extract_page(page.body, page.url, encoding=page.encoding, include=page.include, headers=page.headers)
-        return frames.encode(frames.ReadPage(page=fields))
+        return frames.FRAMING.pack(frames.PAGE, frames.encode(fields))
     except MemoryError:
         return _NO_MEMORY
     except RecursionError:
-        return frames.encode(frames.ReadPage(error="it is nested too deeply"))
+        return frames.FRAMING.pack(frames.FAULT, b"it is nested too deeply")
 
 
 def limit_memory(megabytes: int) -> None:

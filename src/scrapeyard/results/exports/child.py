@@ -2,23 +2,18 @@
 stdout, both in frames. It has no secrets, no store and no network; the kernel ends it with its parent.
 """
 
-import ctypes
-import signal
 import sys
+from collections.abc import Callable
 from typing import BinaryIO
 
+from scrapeyard.framed_process import prepare_child
 from scrapeyard.results.exports import protocol
 from scrapeyard.results.exports.builder import ExportBuilder
-
-_DIE_WITH_PARENT = 1
 
 
 def main() -> None:
     """Write one file."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-    for number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole group; the parent decides what ends
-        signal.signal(number, signal.SIG_IGN)
+    prepare_child()
     serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
@@ -35,11 +30,11 @@ def serve(source: BinaryIO, answers: BinaryIO) -> None:
         send(protocol.FAULT, f"{type(error).__name__}: {error}".encode())
 
 
-def _make(source: BinaryIO, send: "protocol.Send") -> None:
-    letter, body = _read(source)
+def _make(source: BinaryIO, send: Callable[[bytes, bytes], None]) -> None:
+    letter, body = protocol.FRAMING.read(source)
     maker = ExportBuilder(protocol.decode_wish(body), lambda piece: send(protocol.DATA, piece))
     while letter != protocol.END:
-        letter, body = _read(source)
+        letter, body = protocol.FRAMING.read(source)
         if letter == protocol.LINES:
             maker.add_lines(protocol.decode_lines(body))
         elif letter == protocol.ROWS:
@@ -48,14 +43,6 @@ def _make(source: BinaryIO, send: "protocol.Send") -> None:
     for rows, share in maker.finish():
         send(protocol.TOLD, protocol.encode(protocol.ExportProgress(rows=rows, share=share)))
     send(protocol.END, protocol.encode(maker.written))
-
-
-def _read(source: BinaryIO) -> tuple[bytes, bytes]:
-    head = source.read(protocol.HEAD)
-    if len(head) < protocol.HEAD:
-        raise EOFError("the parent is gone")
-    size, letter = protocol.read_head(head)
-    return letter, source.read(size)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,14 @@
 """The process that writes a file, from its parent's side: items go in, the file comes out, both bounded by pipes."""
 
 import asyncio
-import os
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Final
 
 from scrapeyard.errors import ExportFailed
+from scrapeyard.framed_process import FramedProcess, start_process
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports import protocol
 from scrapeyard.results.exports.protocol import ExportProgress, Written
-
-_ENVIRONMENT: Final = frozenset({"PATH", "LANG", "LC_ALL", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "TMPDIR"})
-"""What it needs of ours. Secrets are none of its business."""
 
 Tell = Callable[[ExportProgress], None]
 
@@ -21,11 +16,8 @@ Tell = Callable[[ExportProgress], None]
 class FileProcess:
     """One file in the making. `written` is there once all pieces were read."""
 
-    def __init__(self, process: asyncio.subprocess.Process, tell: Tell) -> None:
-        assert process.stdin is not None  # noqa: S101 - made with pipes
-        assert process.stdout is not None  # noqa: S101
+    def __init__(self, process: FramedProcess, tell: Tell) -> None:
         self._process = process
-        self._stdin, self._stdout = process.stdin, process.stdout
         self._report = tell
         self.written: Written | None = None
 
@@ -45,35 +37,23 @@ class FileProcess:
             with suppress(asyncio.CancelledError, Exception):
                 await feeding
 
-    async def end(self) -> None:
-        """Kill and reap. May be called when it has ended."""
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        self._stdin.close()
-        while await self._stdout.read(1 << 20):  # it is not reaped before its pipes are empty
-            pass
-        await self._process.wait()
-
     async def _feed(self, wish: ExportWish, frames: AsyncIterator[bytes]) -> None:
         try:
-            self._stdin.write(protocol.frame(protocol.BEGIN, protocol.encode(wish)))
+            await self._process.send(protocol.frame(protocol.BEGIN, protocol.encode(wish)))
             async for frame in frames:
-                self._stdin.write(frame)
-                await self._stdin.drain()
-            self._stdin.write(protocol.frame(protocol.END))
-            await self._stdin.drain()
+                await self._process.send(frame)
+            await self._process.send(protocol.frame(protocol.END))
         except ConnectionError:
             return  # what it said last tells why
         except BaseException:
-            self._stdin.close()  # without the last frame nothing is finished
+            self._process.close_stdin()  # without the last frame nothing is finished
             raise
 
     async def _read(self) -> AsyncIterator[bytes]:
         while self.written is None:
             try:
-                size, letter = protocol.read_head(await self._stdout.readexactly(protocol.HEAD))
-                body = await self._stdout.readexactly(size)
-            except asyncio.IncompleteReadError:
+                letter, body = await self._process.receive()
+            except EOFError:
                 raise ExportFailed(
                     "the process that wrote the file ended early; it may have run out of memory"
                 ) from None
@@ -90,14 +70,8 @@ class FileProcess:
 @asynccontextmanager
 async def file_process(tell: Tell) -> AsyncIterator[FileProcess]:
     """A process for one file; it is gone when the block is left."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "scrapeyard.results.exports.child"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
-    )
-    file = FileProcess(process, tell)
+    process = await start_process("scrapeyard.results.exports.child", framing=protocol.FRAMING, variables=("TMPDIR",))
     try:
-        yield file
+        yield FileProcess(process, tell)
     finally:
-        await asyncio.shield(file.end())
+        await asyncio.shield(process.end())

@@ -1,16 +1,14 @@
-"""What the process that writes a file is told of each item, and in what frames: a length, a letter, a body."""
+"""What the process that writes a file is told of each item: the letters and bodies of its frames."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from scrapeyard.framed_process import Framing
 from scrapeyard.model.job import ExportWish, Item
 
-HEAD: Final = 5
-"""Bytes before a body: four of length, one letter."""
-MAX_FRAME: Final = 512 * 1024 * 1024
+FRAMING: Final = Framing(512 * 1024 * 1024)
 BEGIN: Final = b"B"
 LINES: Final = b"L"
 ROWS: Final = b"R"
@@ -18,9 +16,6 @@ END: Final = b"E"
 DATA: Final = b"D"
 TOLD: Final = b"T"
 FAULT: Final = b"F"
-
-
-Send = Callable[[bytes, bytes], None]
 
 
 class Line(Struct, frozen=True, array_like=True, gc=False):
@@ -58,21 +53,7 @@ def line_of(item: Item, result: bytes | None = None) -> Line:
     return Line(item.key, item.status.value, item.finished_at, site_status, bytes(item.input), result)
 
 
-def frame(letter: bytes, body: bytes = b"") -> bytes:
-    """With its head. Raises ValueError for a body that is too long."""
-    if len(body) > MAX_FRAME:
-        raise ValueError(f"a frame of {len(body)} bytes; {MAX_FRAME} are allowed")
-    return len(body).to_bytes(4) + letter + body
-
-
-def read_head(head: bytes) -> tuple[int, bytes]:
-    """Length of the body, and the letter. Raises ValueError."""
-    size = int.from_bytes(head[:4])
-    if size > MAX_FRAME:
-        raise ValueError(f"a frame of {size} bytes; {MAX_FRAME} are allowed")
-    return size, head[4:]
-
-
+frame: Final = FRAMING.pack
 encode: Final = msgspec.msgpack.Encoder().encode
 decode_lines: Final = msgspec.msgpack.Decoder(list[Line]).decode
 decode_rows: Final = msgspec.msgpack.Decoder(list[list[Any]]).decode
