@@ -105,7 +105,8 @@ def test_ctrl_c_ends_a_wait_for_stdin(stand: Stand) -> None:
         process.stdin.flush()
         until(lambda: {place.parent for place in stand.temporary.glob("*/blobs")} - before, "it is read")
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130
+        code = process.wait(PATIENCE)
+        assert code == 130, process.communicate()[1].decode()
         process.communicate()
         assert not group_lives(process.pid)
     assert set(stand.temporary.iterdir()) == before

@@ -63,7 +63,7 @@ import asyncio, pathlib, sys
 from scrapeyard.repository.sources.git.source import GitSource
 from scrapeyard.settings import SourceSettings
 settings = SourceSettings.model_validate({"type": "git", "url": sys.argv[1]})
-asyncio.run(GitSource(settings, pathlib.Path(sys.argv[2]), 600).look(""))
+asyncio.run(GitSource(settings, pathlib.Path(sys.argv[2]), 600).poll(""))
 """
 
 

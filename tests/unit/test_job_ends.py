@@ -107,7 +107,7 @@ async def test_a_duty_that_takes_long_holds_up_neither_the_others_nor_the_lead(
         name, waits_after_outage = "slow", False
         began = asyncio.Event()
 
-        async def work(self) -> None:
+        async def run_once(self) -> None:
             self.began.set()
             await asyncio.Event().wait()
 

@@ -38,7 +38,7 @@ async def test_a_run_that_waits_outside_leaves_its_slot_and_comes_back_first() -
     (share,) = share_out(1, -1)
     outside = ParkedRuns()
     share.hold("run_1")
-    async with SlotLease("run_1", share, outside).left():
+    async with SlotLease("run_1", share, outside).released():
         assert await share.room() == 1
         assert len(outside) == 1
         share.hold("run_2")
@@ -61,7 +61,7 @@ async def test_a_run_that_fails_outside_needs_no_slot() -> None:
     share.hold("run_1")
 
     async def fail() -> None:
-        async with SlotLease("run_1", share, outside).left():
+        async with SlotLease("run_1", share, outside).released():
             share.hold("run_2")
             raise ValueError("no")
 
@@ -84,7 +84,7 @@ async def test_a_run_cancelled_as_it_comes_back_gives_its_slot_on() -> None:
 async def test_only_so_many_wait_outside() -> None:
     (share,) = share_out(2, 0)
     outside = ParkedRuns(1)
-    async with SlotLease("run_1", share, outside).left():
+    async with SlotLease("run_1", share, outside).released():
         with pytest.raises(Overloaded):
-            async with SlotLease("run_2", share, outside).left():
+            async with SlotLease("run_2", share, outside).released():
                 pass

@@ -61,9 +61,7 @@ class SandboxSettings(Section):
     uid_base: int = Field(
         2_000_000, ge=1000, description="First of the user ids that scrapers run under when the worker is root."
     )
-    direct_network: tuple[str, ...] = Field(
-        (), description='Ids of scrapers that may use network = "direct".'
-    )
+    direct_network: tuple[str, ...] = Field((), description='Ids of scrapers that may use network = "direct".')
     load_seconds: float = Field(20, gt=0, le=600, description="Maximum seconds a script may take to load.")
 
 
