@@ -1,4 +1,4 @@
-"""Settings become services: the composition root, and the only importer of adapters."""
+"""Settings become services: the composition root of a server."""
 
 import asyncio
 import fcntl
