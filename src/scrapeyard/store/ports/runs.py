@@ -1,4 +1,4 @@
-"""The store: the truth about runs, workers, keys, moved channels and sites. Jobs, schedules and webhooks have ports beside.
+"""The store: the truth about runs, workers, keys, moved channels and sites; jobs, schedules and webhooks have others.
 
 Several small ports, one implementation on SQLite and PostgreSQL. Every method raises StoreUnavailable when the
 database does not answer; nothing is then half done. Times are Unix seconds (float), given by the caller.
