@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -15,6 +16,7 @@ from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
 from scrapeyard.engines.cache.stage import Cached
 from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.model import FetchPolicy
 from scrapeyard.settings import CacheSettings
@@ -43,16 +45,19 @@ async def measure(redis_url: str = "", count: int = 5000) -> dict[str, Cost]:
 
 async def _over(store: PageStore, count: int, *, shared: str) -> dict[str, Cost]:
     await store.start()
-    cached = Cached(_site, MemoryPages(64 * _MB), store, CacheSettings(), Sites())
-    kept = Caller(policy=FetchPolicy(max_age_seconds=3600))
-    around = Caller(policy=FetchPolicy(max_age_seconds=3600, cache="around"))
-    await cached(_REQUEST, kept)
-    bare = await _time(lambda: _site(_REQUEST, Caller()), count)
-    apart = await _time(lambda: cached(_REQUEST, Caller()), count)
+    cached, sites = Cached(_site, MemoryPages(64 * _MB), store, CacheSettings()), Sites()
+
+    def asked(**policy: Any) -> FetchContext:
+        return FetchContext.of(_REQUEST, Caller(policy=FetchPolicy(**policy)), sites)
+
+    plain, kept, around = asked(), asked(max_age_seconds=3600), asked(max_age_seconds=3600, cache="around")
+    await cached(kept)
+    bare = await _time(lambda: _site(plain), count)
+    apart = await _time(lambda: cached(plain), count)
     found = {
         "apart": Cost(p50=apart.p50 - bare.p50, p99=apart.p99 - bare.p99),
-        "memory": await _time(lambda: cached(_REQUEST, kept), count),
-        shared: await _time(lambda: cached(_REQUEST, around), count),
+        "memory": await _time(lambda: cached(kept), count),
+        shared: await _time(lambda: cached(around), count),
     }
     await cached.stop()
     await store.stop()
@@ -73,9 +78,15 @@ _BODY = (b"<p>tea, 1.50 and more words</p>\n" * 600)[:PAGE_BYTES]
 _HEADERS = (("content-type", "text/html; charset=utf-8"), ("date", "Sun, 15 Nov 2026 10:00:00 GMT"), ("etag", '"1"'))
 
 
-async def _site(request: FetchRequest, caller: Caller) -> FetchResponse:  # noqa: ARG001  the shape of a stage
+async def _site(context: FetchContext) -> FetchResponse:
     return FetchResponse(
-        url=request.url, status=200, headers=_HEADERS, body=_BODY, encoding="utf-8", elapsed_ms=0, bytes_received=1
+        url=context.target.url,
+        status=200,
+        headers=_HEADERS,
+        body=_BODY,
+        encoding="utf-8",
+        elapsed_ms=0,
+        bytes_received=1,
     )
 
 

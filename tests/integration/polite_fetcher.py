@@ -13,15 +13,15 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.redis import RedisGate
 from scrapeyard.engines.politeness.stage import RateLimited
-from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.port import FetchRequest
 from scrapeyard.errors import FetchFailed
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import HttpSettings, SiteSettings
 from scrapeyard.store.sql import SqlStore
+from tests.stages import context_of
 
 
 class Fetcher:
@@ -57,7 +57,7 @@ class Fetcher:
 
     async def _ask(self, which: str) -> None:
         try:
-            await self._fetch(FetchRequest(url=self._wanted[which]), Caller())
+            await self._fetch(context_of(FetchRequest(url=self._wanted[which])))
             self.ends[which] += 1
         except FetchFailed as failure:
             self.ends[f"{which}: {failure.reason} {failure.message[:80]}"] += 1
@@ -73,7 +73,7 @@ async def main() -> None:
         for part in (store, queue, policies, gate, engine):
             await part.start()
             stack.push_async_callback(part.stop)
-        fetcher = Fetcher(RateLimited(engine.fetch, gate, Sites(), policies), wanted)
+        fetcher = Fetcher(RateLimited(engine, gate, policies), wanted)
         _say("ready")
         await asyncio.to_thread(sys.stdin.readline)
         work = asyncio.create_task(fetcher.run())

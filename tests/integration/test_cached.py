@@ -17,8 +17,8 @@ from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.redis import RedisPages
 from scrapeyard.engines.cache.stage import Cached
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.http.site import Sites
-from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.engines.http.stage import Fetch, FetchContext
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, FetchPolicy, Invalidate, Scraper, ScraperRef
 from scrapeyard.queues import messages
@@ -26,11 +26,11 @@ from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import CacheSettings, HttpSettings
 from tests.leaks import PATIENCE
 from tests.sites.site import Answer, Asked, Site, page, redirect
+from tests.stages import context_of
 
 MB = 2**20
 FOREVER = 3600.0
 """Longer than any test lasts: where a busy machine must not change what becomes of a page."""
-SITES = Sites()
 HOUR = Caller(policy=FetchPolicy(max_age_seconds=3600))
 
 
@@ -64,17 +64,24 @@ def counting(**headers: str) -> Answer:
     return answer
 
 
+class Worker(Cached):
+    """Asked as the engine is."""
+
+    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+        return await super().__call__(context_of(request, caller))
+
+
 class Stand:
     """A site, the engine, and workers in front of it."""
 
     def __init__(self, site: Site, engine: WreqEngine, stack: AsyncExitStack, folder: Path) -> None:
         self.site = site
         self.clock = Clock()
-        self.inner: Fetch = engine.fetch
+        self.inner: Fetch = engine
         self._stack = stack
         self._folder = folder
 
-    async def worker(self, shared: PageStore | None = None, inner: Fetch | None = None, **settings: Any) -> Cached:
+    async def worker(self, shared: PageStore | None = None, inner: Fetch | None = None, **settings: Any) -> Worker:
         if shared is None:
             folder = self._folder / f"pages{len(list(self._folder.iterdir()))}"
             folder.mkdir()
@@ -83,7 +90,7 @@ class Stand:
         self._stack.push_async_callback(shared.stop)
         self.memory = MemoryPages(MB, self.clock)
         given = CacheSettings(**settings)
-        cached = Cached(inner or self.inner, self.memory, shared, given, SITES, clock=self.clock)
+        cached = Worker(inner or self.inner, self.memory, shared, given, clock=self.clock)
         cached._shared._seconds = FOREVER
         self._stack.push_async_callback(cached.stop)
         return cached
@@ -212,9 +219,9 @@ async def test_a_private_page_is_its_scrapers_own(
 async def test_a_sessions_page_is_its_own(stand: Stand) -> None:
     asked: list[str] = []
 
-    async def inner(request: FetchRequest, caller: Caller) -> FetchResponse:
-        asked.append(request.session)
-        return await stand.inner(replace(request, session=""), caller)
+    async def inner(context: FetchContext) -> FetchResponse:
+        asked.append(context.request.session)
+        return await stand.inner(replace(context, request=replace(context.request, session="")))
 
     cached = await stand.worker(inner=inner)
     for session in ("a", "b", "", "a", "b"):
@@ -349,13 +356,6 @@ async def test_a_kept_page_leads_round_no_limit_of_a_scraper(stand: Stand) -> No
     assert failed.value.reason is ExitReason.FETCH_TOO_LARGE
 
 
-async def test_a_bad_url_fails_as_without_a_cache(stand: Stand) -> None:
-    cached = await stand.worker()
-    with pytest.raises(FetchFailed) as failed:
-        await cached(FetchRequest(url="ftp://x/"), HOUR)
-    assert failed.value.reason is ExitReason.FETCH_BAD_URL
-
-
 class Gate:
     """A page that is answered when the test says so."""
 
@@ -441,12 +441,12 @@ class TestFlights:
     async def test_a_failure_of_the_first_runs_own_is_its_own(self, stand: Stand) -> None:
         began = asyncio.Event()
 
-        async def inner(request: FetchRequest, caller: Caller) -> FetchResponse:
-            if caller.run_id == "poor":
+        async def inner(context: FetchContext) -> FetchResponse:
+            if context.caller.run_id == "poor":
                 began.set()
                 await asyncio.sleep(0)
                 raise FetchFailed(ExitReason.FETCH_BUDGET, "used up")
-            return await stand.inner(request, caller)
+            return await stand.inner(context)
 
         cached = await stand.worker(inner=inner)
         poor = asyncio.create_task(cached(stand.get("/count"), Caller(run_id="poor", policy=HOUR.policy)))
@@ -528,7 +528,7 @@ class TestWorkers:
     async def test_one_that_fails_lets_the_other_try(self, stand: Stand, redis_url: str) -> None:
         began, fail = asyncio.Event(), asyncio.Event()
 
-        async def failing(request: FetchRequest, caller: Caller) -> FetchResponse:
+        async def failing(context: FetchContext) -> FetchResponse:
             began.set()
             await fail.wait()
             raise FetchFailed(ExitReason.FETCH_CONNECT, "no")

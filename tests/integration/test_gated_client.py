@@ -9,13 +9,12 @@ from contextlib import suppress
 import pytest
 
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteState
 from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.politeness.verdicts import of_failure
-from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.port import FetchRequest
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.queues.memory import MemoryQueue
@@ -23,6 +22,7 @@ from scrapeyard.settings import HttpSettings, SiteSettings
 from scrapeyard.store.sql import SqlStore
 from tests.leaks import PATIENCE
 from tests.sites.site import Site, never, page, reset
+from tests.stages import context_of
 
 HTTP = HttpSettings(
     allow_private=True,
@@ -41,10 +41,10 @@ class Door:
         self.gate = MemoryGate(clock=lambda: 1000.0)  # nothing here takes time
         self.engine = WreqEngine(HTTP)
         policies = SitePolicies(settings, SqlStore("sqlite:///unused.db"), MemoryQueue())
-        self._fetch = RateLimited(self.engine.fetch, self.gate, Sites(), policies)
+        self._fetch = RateLimited(self.engine, self.gate, policies)
 
     async def get(self, url: str, seconds: float | None = None) -> int:
-        return (await self._fetch(FetchRequest(url=url, timeout_seconds=seconds), Caller())).status
+        return (await self._fetch(context_of(FetchRequest(url=url, timeout_seconds=seconds)))).status
 
     async def state(self) -> SiteState:
         return (await self.gate.states(["127.0.0.1"]))["127.0.0.1"]

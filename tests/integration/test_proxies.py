@@ -14,7 +14,6 @@ import trustme
 from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.ledger import OwnLedgers
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
@@ -26,6 +25,7 @@ from tests.leaks import PATIENCE
 from tests.services.proxies import ProxyServer
 from tests.services.sqlite import migrated
 from tests.sites.site import Answer, Asked, Site, page, redirect
+from tests.stages import context_of
 
 EXITS = ("127.0.0.11", "127.0.0.12", "127.0.0.13")
 
@@ -55,16 +55,15 @@ class Stand:
         self.meters = Meters(store)
         self.store = store
         self.fetch = Metered(
-            engine.fetch,
+            engine,
             budgets=Budgets(BudgetSettings(), OwnLedgers()),
             meters=self.meters,
             pools=self.pools,
-            sites=Sites(),
         )
 
     async def through(self, pool: str, url: str, caller: Caller | None = None, **choice: Any) -> FetchResponse:
         way = Route(proxy=self.pools.choose(pool, **choice))
-        return await self.fetch(FetchRequest(url=url), caller or Caller(), way)
+        return await self.fetch(context_of(FetchRequest(url=url), caller), way)
 
     async def used(self) -> dict[str, tuple[int, int]]:
         await self.meters.flush()
@@ -184,7 +183,7 @@ async def test_bytes_add_up_with_what_the_site_sent(
         for size in (0, 1, 1000, 300_000)
         for _ in range(3)
     ]
-    fetches += [stand.fetch(FetchRequest(url=site.url("/1000")), caller, PLAIN) for _ in range(5)]
+    fetches += [stand.fetch(context_of(FetchRequest(url=site.url("/1000")), caller), PLAIN) for _ in range(5)]
     await asyncio.gather(*fetches)
     each = 3 * 301_001
     assert sent == 2 * each + 5000 == caller.ledger.spent.bytes
@@ -207,7 +206,7 @@ async def test_redirects_are_requests_and_a_page_too_large_costs_what_came(
     site.routes["/endless"] = endless
     way = Route(proxy=stand.pools.choose("pool"))
     with pytest.raises(FetchFailed) as failed:
-        await stand.fetch(FetchRequest(url=site.url("/endless"), max_bytes=999), caller, way)
+        await stand.fetch(context_of(FetchRequest(url=site.url("/endless"), max_bytes=999), caller), way)
     assert failed.value.reason is ExitReason.FETCH_TOO_LARGE
     assert caller.ledger.spent.bytes == 2234
     assert stand.pools.standing()["pool"][1] == []
@@ -224,7 +223,7 @@ async def test_a_budget_stops_before_the_proxy_is_used(
         await stand.through("pool", site.url("/page"), caller)
     assert failed.value.reason is ExitReason.FETCH_BUDGET
     assert len(site.asked) == 1
-    assert (await stand.fetch(FetchRequest(url=site.url("/page")), caller)).status == 200
+    assert (await stand.fetch(context_of(FetchRequest(url=site.url("/page")), caller))).status == 200
 
 
 async def test_a_pools_own_authority_is_trusted_through_it_alone(

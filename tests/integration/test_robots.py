@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.engines.robots import copies as robots_copies
@@ -19,6 +18,7 @@ from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import HttpSettings, SiteSettings
 from scrapeyard.store.sql import SqlStore
 from tests.sites.site import Answer, Asked, Site, chunks, page, redirect, reset
+from tests.stages import context_of
 
 OBEY = Caller(policy=FetchPolicy(robots="obey"))
 IGNORE = Caller(policy=FetchPolicy(robots="ignore"))
@@ -35,11 +35,11 @@ class Stand:
         self.engine = WreqEngine(HttpSettings(allow_private=True, profile="none"))
         store = SqlStore("sqlite:///unused.db")
         self.policies = SitePolicies(SiteSettings(**settings), store, MemoryQueue())
-        copies = RobotsCopies(self.engine.fetch, "scrapeyard", lambda: self.now)
-        self.robots = Robots(self.engine.fetch, copies, Sites(), self.policies)
+        copies = RobotsCopies(self.engine, "scrapeyard", lambda: self.now)
+        self.robots = Robots(self.engine, copies, self.policies)
 
     async def get(self, path: str, caller: Caller = OBEY) -> FetchResponse:
-        return await self.robots(FetchRequest(url=self.site.url(path)), caller)
+        return await self.robots(context_of(FetchRequest(url=self.site.url(path)), caller))
 
     async def refused(self, path: str, caller: Caller = OBEY) -> FetchFailed:
         with pytest.raises(FetchFailed) as caught:
@@ -197,7 +197,7 @@ async def test_each_origin_has_its_own(stand: Stand) -> None:
     async with Site() as other:
         other.routes["/no"] = page(b"other's")
         await stand.refused("/no")
-        answer = await stand.robots(FetchRequest(url=other.url("/no")), OBEY)
+        answer = await stand.robots(context_of(FetchRequest(url=other.url("/no")), OBEY))
         assert answer.body == b"other's"
 
 
@@ -215,12 +215,12 @@ async def test_the_hosts_a_scraper_may_reach_do_not_hinder_the_look(stand: Stand
 
 async def test_a_private_address_is_refused_for_the_file_too(site: Site) -> None:
     engine = WreqEngine(HttpSettings(profile="none"))
-    copies = RobotsCopies(engine.fetch, "scrapeyard")
+    copies = RobotsCopies(engine, "scrapeyard")
     policies = SitePolicies(SiteSettings(), SqlStore("sqlite:///unused.db"), MemoryQueue())
-    robots = Robots(engine.fetch, copies, Sites(), policies)
+    robots = Robots(engine, copies, policies)
     for _ in range(2):
         with pytest.raises(FetchFailed) as caught:
-            await robots(FetchRequest(url=site.url("/yes")), OBEY)
+            await robots(context_of(FetchRequest(url=site.url("/yes")), OBEY))
         assert caught.value.reason is ExitReason.FETCH_PRIVATE_ADDRESS
     assert site.asked == []
     await engine.stop()
@@ -232,5 +232,5 @@ async def test_copies_are_bounded(stand: Stand, monkeypatch: pytest.MonkeyPatch)
     for each in sites:
         async with each:
             each.routes |= {"/robots.txt": FORBIDS, "/yes": page(b"yes")}
-            await stand.robots(FetchRequest(url=each.url("/yes")), OBEY)
+            await stand.robots(context_of(FetchRequest(url=each.url("/yes")), OBEY))
     assert len(stand.robots._copies._copies) == 2

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.escalation import redis as redis_ways
@@ -20,7 +21,7 @@ from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.redis import RedisWays
 from scrapeyard.engines.escalation.stage import Ways
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.http.url import Address
 from scrapeyard.engines.ledger import OwnLedgers
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
@@ -33,6 +34,7 @@ from scrapeyard.settings import BudgetSettings, EscalationSettings, HttpSettings
 from tests.leaks import PATIENCE
 from tests.sites.flaresolverr import CHALLENGE, PAGE, ChallengedSite, FlareSolverrSite
 from tests.sites.site import Answer, Asked, Site, page
+from tests.stages import context_of
 
 ALLOWED = HttpSettings(allow_hosts=("*.test", "127.0.0.0/8"))
 BLOCKED = b"<html><body><h1>Access denied</h1><p>You have been blocked by our security system.</p></body></html>"
@@ -57,16 +59,18 @@ class Client:
     failing: dict[str, FetchFailed] = field(default_factory=dict)
     """By the exit's name: what happens instead of a fetch through it."""
 
-    async def __call__(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
+    async def __call__(self, context: FetchContext, way: Route = PLAIN) -> FetchResponse:
         self.ways.append(way)
-        self.seconds.append(request.timeout_seconds)
+        self.seconds.append(context.request.timeout_seconds)
         if way.proxy is not None:
             if way.proxy.name in self.failing:
                 raise self.failing[way.proxy.name]
             # Exits of these tests are names only; the request goes straight to the site and says which it was.
-            request = FetchRequest(url=request.url, headers={**request.headers, "x-exit": way.proxy.name})
+            asked = context.request
+            request = FetchRequest(url=asked.url, headers={**asked.headers, "x-exit": way.proxy.name})
+            context = replace(context, request=request)
             way = Route(profile=way.profile, cookies=way.cookies, user_agent=way.user_agent)
-        return await self.engine.fetch(request, caller, way)
+        return await self.engine(context, way)
 
 
 @dataclass(kw_only=True)
@@ -83,7 +87,7 @@ class Stand:
         return sites.ways(await self.memory.recall(site, fresh=True))
 
     async def get(self, url: str, policy: FetchPolicy = NO_POLICY, **asked: Any) -> FetchResponse:
-        return await self.ways(FetchRequest(url=url, **asked), Caller(policy=policy))
+        return await self.ways(context_of(FetchRequest(url=url, **asked), Caller(policy=policy)))
 
 
 @asynccontextmanager
@@ -106,7 +110,6 @@ async def standing(
         settings,
         memory=memory,
         pools=exits,
-        sites=Sites(),
         profile="chrome",
         solver=solver,
         budgets=budgets,
@@ -513,11 +516,11 @@ async def test_the_solver_counts_against_the_budget(challenged: ChallengedSite, 
     url, caller = challenged.site.url("/page", "shop.test"), Caller(policy=FetchPolicy(budget=BudgetLimits(requests=1)))
     budgets = Budgets(BudgetSettings(), OwnLedgers())
     async with standing(solving(solver), budgets=budgets) as stand:
-        await stand.ways(FetchRequest(url=url), caller)
+        await stand.ways(context_of(FetchRequest(url=url), caller))
         assert (caller.ledger.spent.requests, caller.ledger.spent.bytes) == (1, len(PAGE))
         await stand.ways.forget("shop.test")
         with pytest.raises(FetchFailed) as caught:
-            await stand.ways(FetchRequest(url=url), caller)
+            await stand.ways(context_of(FetchRequest(url=url), caller))
     assert caught.value.details["tried"][-1]["reason"] == "fetch_budget"
     assert len(solver.asked("request.get")) == 1
 

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgeted, Budgets
-from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.ledger import Ledger, OwnLedgers, Spent
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Proxy, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
@@ -22,6 +22,7 @@ from scrapeyard.settings import BudgetSettings
 from scrapeyard.store.ports.runs import Meter
 from scrapeyard.store.sql import SqlStore
 from tests.services.sqlite import migrated
+from tests.stages import context_of
 
 MB = 2**20
 REQUEST = FetchRequest(url="http://www.shop.example/")
@@ -45,7 +46,8 @@ class Web:
         self.requests = 0
         self.sent = 0
 
-    async def __call__(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
+    async def __call__(self, context: FetchContext, way: Route = PLAIN) -> FetchResponse:
+        request = context.request
         answer = Answer(**(request.headers.get("answer") or {}))  # type: ignore[arg-type]
         self.requests += 1
         for _ in range(answer.turns):
@@ -86,17 +88,17 @@ class Stand:
         self.written: list[Meter] = []
         self.meters = Meters(self)  # type: ignore[arg-type]
         self.metered = Metered(
-            self.web, budgets=self.budgets, meters=self.meters, pools=ProxyPools(), sites=Sites(), clock=lambda: 0.0
+            self.web, budgets=self.budgets, meters=self.meters, pools=ProxyPools(), clock=lambda: 0.0
         )
 
     async def put_meters(self, meters: list[Meter]) -> None:
         self.written = meters
 
     async def fetch(self, caller: Caller, answer: Answer = Answer()) -> FetchResponse:  # noqa: B008  frozen
-        async def inner(request: FetchRequest, caller: Caller) -> FetchResponse:
-            return await self.metered(request, caller, way_of(answer))
+        async def inner(context: FetchContext) -> FetchResponse:
+            return await self.metered(context, way_of(answer))
 
-        return await Budgeted(inner, self.budgets)(asking(answer), caller)
+        return await Budgeted(inner, self.budgets)(context_of(asking(answer), caller))
 
 
 def caller_of(warn: Any = None, **budget: Any) -> Caller:
@@ -217,13 +219,6 @@ async def test_the_author_and_the_log_are_warned_once_of_each_budget() -> None:
     assert lines == ["2 of the run's budget of 4 requests are used up"]
     (event,) = logs
     assert (event["event"], event["run"], event["budget"]) == ("budget.nearly_used", "run_1", "requests")
-
-
-async def test_what_cannot_be_a_request_is_not_counted() -> None:
-    stand, caller = Stand(), caller_of(requests=1)
-    with pytest.raises(FetchFailed) as failed:
-        await stand.metered(FetchRequest(url="http://"), caller)
-    assert (failed.value.reason, caller.ledger.spent) == (ExitReason.FETCH_BAD_URL, Spent())
 
 
 class TestJobs:

@@ -16,6 +16,7 @@ from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.stage import Cached
 from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.model import FetchPolicy, Invalidate, Scraper, ScraperRef
 from scrapeyard.settings import CacheSettings
@@ -52,14 +53,13 @@ class CacheMachine(RuleBasedStateMachine):
         self.runner.run(self.shared.start())
         self.memories = [MemoryPages(NEAR, self.clock) for _ in range(2)]
         given = CacheSettings(max_page_mb=4000 / 2**20, ttl_seconds=(f"*/*={TTL}",))
-        self.workers = [
-            Cached(self.site, memory, self.shared, given, SITES, clock=self.clock) for memory in self.memories
-        ]
+        self.workers = [Cached(self.site, memory, self.shared, given, clock=self.clock) for memory in self.memories]
 
     def clock(self) -> float:
         return self.now
 
-    async def site(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+    async def site(self, context: FetchContext) -> FetchResponse:
+        request, caller = context.request, context.caller
         page = self.pages[request.url]
         tag = f'"{page.version}"'
         asked = {name.lower(): value for name, value in request.headers.items()}
@@ -140,7 +140,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     async def _fetch(self, worker: Cached, request: FetchRequest, caller: Caller) -> FetchResponse:
         """With all writes done when it returns, so that the folder stands still between the steps."""
-        answer = await worker(request, caller)
+        answer = await worker(FetchContext.of(request, caller, SITES))
         await worker.stop()
         return answer
 

@@ -6,18 +6,19 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.http.stage import Fetch, FetchContext
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteState
 from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.politeness.verdicts import of_failure, of_response, retry_after
-from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import SiteSettings
 from scrapeyard.store.sql import SqlStore
+from tests.stages import context_of
 
 URL = "http://www.shop.example/p/1"
 
@@ -38,14 +39,14 @@ class Line:
         self.gate = MemoryGate(lambda: self.now)
         store = SqlStore("sqlite:///unused.db")
         self.policies = SitePolicies(SiteSettings(**settings), store, MemoryQueue())
-        self.fetch = RateLimited(inner, self.gate, Sites(), self.policies)
+        self.fetch = RateLimited(inner, self.gate, self.policies)
 
     async def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
         self.now += seconds
 
     async def get(self, url: str = URL, **request: Any) -> FetchResponse:
-        return await self.fetch(FetchRequest(url=url, **request), Caller(pause=self.pause))
+        return await self.fetch(context_of(FetchRequest(url=url, **request), Caller(pause=self.pause)))
 
     async def state(self) -> SiteState:
         return (await self.gate.states(["shop.example"]))["shop.example"]
@@ -55,7 +56,7 @@ def answering(*answers: FetchResponse | FetchFailed) -> Fetch:
     """The first answers in turn, then the last again and again."""
     left = list(answers)
 
-    async def fetch(request: FetchRequest, caller: Caller) -> FetchResponse:
+    async def fetch(context: FetchContext) -> FetchResponse:
         answer = left.pop(0) if len(left) > 1 else left[0]
         if isinstance(answer, FetchFailed):
             raise answer
@@ -107,7 +108,7 @@ async def test_a_run_that_cannot_wait_gives_its_place_back() -> None:
 
     await line.get()
     with pytest.raises(FetchFailed) as caught:
-        await line.fetch(FetchRequest(url=URL), Caller(pause=refuse))
+        await line.fetch(context_of(FetchRequest(url=URL), Caller(pause=refuse)))
     assert caught.value.details["retry_after"] == pytest.approx(10), "all of the wait, not its first step"
     assert (await line.state()).waiting == 0
 
@@ -121,7 +122,7 @@ async def test_one_who_is_cancelled_while_waiting_gives_its_place_back() -> None
         waits.set()
         await asyncio.Event().wait()
 
-    task = asyncio.create_task(line.fetch(FetchRequest(url=URL), Caller(pause=wait)))
+    task = asyncio.create_task(line.fetch(context_of(FetchRequest(url=URL), Caller(pause=wait))))
     await waits.wait()
     assert (await line.state()).waiting == 1
     task.cancel()
@@ -132,7 +133,7 @@ async def test_one_who_is_cancelled_while_waiting_gives_its_place_back() -> None
 async def test_a_cancelled_fetch_gives_its_seat_back() -> None:
     began = asyncio.Event()
 
-    async def hang(request: FetchRequest, caller: Caller) -> FetchResponse:
+    async def hang(context: FetchContext) -> FetchResponse:
         began.set()
         await asyncio.Event().wait()
         raise AssertionError
@@ -256,6 +257,6 @@ async def test_the_stage_costs_little() -> None:
         return min(times)
 
     bare = answering(response())
-    request, caller = FetchRequest(url=URL), Caller()
-    added = await best(lambda: line.fetch(request, caller)) - await best(lambda: bare(request, caller))
+    context = context_of(FetchRequest(url=URL))
+    added = await best(lambda: line.fetch(context)) - await best(lambda: bare(context))
     assert added < 200e-6, "aims at 50 µs; the bound leaves room for a busy machine"

@@ -86,13 +86,6 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Waits so many seconds for the site's turn. A run's own pause gives its slot to others meanwhile."""
 
 
-class Fetch(Protocol):
-    """One stage on the way to a page, or all of them: stages wrap one another and have this shape alike."""
-
-    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
-        """Get a page. Raises FetchFailed, whose `reason` is the exit reason if the script lets it through."""
-
-
 class HttpEngine(Protocol):
     """Plain HTTP, with everything that policy asks for around it."""
 
@@ -103,7 +96,7 @@ class HttpEngine(Protocol):
         """Close connections. May be called twice."""
 
     async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
-        """As `Fetch`."""
+        """Get a page. Raises FetchFailed, whose `reason` is the exit reason if the script lets it through."""
 
 
 ProxyClass = Literal["datacenter", "residential", "unlocker"]
@@ -143,10 +136,3 @@ class Route(Struct, frozen=True, kw_only=True):
 
 PLAIN = Route()
 """As the settings say."""
-
-
-class RoutedFetch(Protocol):
-    """The innermost stage: it takes a way as well."""
-
-    async def __call__(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
-        """As `Fetch`."""

@@ -15,6 +15,7 @@ from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.stage import Ways
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.ledger import JobLedgers
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
@@ -24,6 +25,7 @@ from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.robots.copies import RobotsCopies
 from scrapeyard.engines.robots.stage import Robots
 from scrapeyard.engines.solver.flaresolverr import FlareSolverr, SolverGuard
+from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Invalidate
 from scrapeyard.settings import Settings
 
@@ -55,9 +57,11 @@ class Part(Protocol):
 class Engine:
     """The whole engine, as workers use it."""
 
-    def __init__(self, cached: Cached, ways: Ways, parts: Sequence[Part]) -> None:
+    def __init__(self, sites: Sites, cached: Cached, budgets: Budgets, ways: Ways, parts: Sequence[Part]) -> None:
         """`parts` are stopped in their order, after the cache and before the ways."""
+        self._sites = sites
         self._cached = cached
+        self._budgets = budgets
         self._ways = ways
         self._parts = parts
 
@@ -74,8 +78,14 @@ class Engine:
             await self._cached.stop()
 
     async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
-        """As `Fetch`: from the cache inwards."""
-        return await self._cached(request, caller)
+        """As `HttpEngine`: parse the URL, then through all stages from the cache inwards."""
+        try:
+            context = FetchContext.of(request, caller, self._sites)
+        except FetchFailed:
+            if not self._cached.concerns(request, caller):  # then a used-up budget is what a script hears of first
+                await self._budgets.check(caller)
+            raise
+        return await self._cached(context)
 
     async def invalidate(self, signal: Invalidate) -> None:
         """Forget kept pages. Raises Unavailable when the shared tier is away."""
@@ -85,24 +95,23 @@ class Engine:
 def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     """Stage around stage, the client innermost. Raises SettingsInvalid."""
     budgets = Budgets(settings.budget, shared.jobs)
-    metered = Metered(client.fetch, budgets=budgets, meters=shared.meters, pools=shared.pools, sites=shared.sites)
+    metered = Metered(client, budgets=budgets, meters=shared.meters, pools=shared.pools)
     passage = SolverGuard(settings.http)
     ways = Ways(
         metered,
         settings.escalation,
         memory=shared.ways,
         pools=shared.pools,
-        sites=shared.sites,
         profile=settings.http.profile,
         default_pool=settings.proxies.default,
         solver=_solver(settings, passage),
         budgets=budgets,
     )
-    gated = RateLimited(ways, shared.gate, shared.sites, shared.policies)
-    robots = Robots(gated, RobotsCopies(ways, settings.sites.robots_agent), shared.sites, shared.policies)
+    gated = RateLimited(ways, shared.gate, shared.policies)
+    robots = Robots(gated, RobotsCopies(ways, settings.sites.robots_agent), shared.policies)
     budgeted = Budgeted(robots, budgets)
-    cached = Cached(budgeted, shared.near, shared.pages, settings.cache, shared.sites)
-    return Engine(cached, ways, (robots, client, passage))
+    cached = Cached(budgeted, shared.near, shared.pages, settings.cache)
+    return Engine(shared.sites, cached, budgets, ways, (robots, client, passage))
 
 
 def near_pages(settings: Settings) -> MemoryPages:

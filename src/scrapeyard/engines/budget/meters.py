@@ -6,9 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from scrapeyard.engines.budget.stage import Budgets
-from scrapeyard.engines.http.site import Sites
-from scrapeyard.engines.http.url import parse_target
-from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route, RoutedFetch
+from scrapeyard.engines.http.stage import FetchContext, RoutedFetch
+from scrapeyard.engines.port import PLAIN, FetchResponse, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed, ScrapeyardError
 from scrapeyard.model import ExitReason, new_id
@@ -145,24 +144,22 @@ class Metered:
         budgets: Budgets,
         meters: Meters,
         pools: ProxyPools,
-        sites: Sites,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._inner = inner
         self._budgets = budgets
         self._meters = meters
         self._pools = pools
-        self._sites = sites
         self._clock = clock
 
-    async def __call__(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
+    async def __call__(self, context: FetchContext, way: Route = PLAIN) -> FetchResponse:
         """As `RoutedFetch`. Raises FetchFailed (`fetch_budget`) when the request must not begin."""
-        site = self._sites.of(parse_target(request.url).host)
+        caller = context.caller
         proxy_class = way.proxy.proxy_class if way.proxy else ""
         await self._budgets.begin(caller, proxy_class)
         began, redirects, size, ok = self._clock(), 0, 0, None
         try:
-            response = await self._inner(request, caller, way)
+            response = await self._inner(context, way)
             redirects, size, ok = len(response.redirects), response.bytes_received, True
         except FetchFailed as error:
             size = int(error.details.get("bytes_received", 0))
@@ -171,16 +168,16 @@ class Metered:
         finally:
             if way.proxy is not None:
                 self._pools.report(way.proxy, ok)
-            self._meter(site, caller, way, requests=1 + redirects, failures=0 if ok else 1, size=size)
+            self._meter(context, way, requests=1 + redirects, failures=0 if ok else 1, size=size)
             seconds = self._clock() - began
             await self._budgets.count(caller, proxy_class, requests=redirects, size=size, seconds=seconds)
         return response
 
-    def _meter(self, site: str, caller: Caller, way: Route, *, requests: int, failures: int, size: int) -> None:
+    def _meter(self, context: FetchContext, way: Route, *, requests: int, failures: int, size: int) -> None:
         proxy = way.proxy
         self._meters.count(
-            site=site,
-            job_id=caller.job_id,
+            site=context.site,
+            job_id=context.caller.job_id,
             pool=proxy.name.partition("/")[0] if proxy else "",
             proxy_class=proxy.proxy_class if proxy else "",
             requests=requests,

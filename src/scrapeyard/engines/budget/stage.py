@@ -6,11 +6,13 @@ only afterwards: an answer under way that goes beyond is delivered and counted, 
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
+from scrapeyard.engines.http.stage import Fetch, FetchContext
 from scrapeyard.engines.ledger import RESIDENTIAL, JobLedgers, Ledger, Spent, spent_through
-from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason
 from scrapeyard.settings import BudgetSettings
@@ -116,10 +118,10 @@ class Budgeted:
         self._inner = inner
         self._budgets = budgets
 
-    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+    async def __call__(self, context: FetchContext) -> FetchResponse:
         """As `Fetch`."""
-        await self._budgets.check(caller)
-        return await self._inner(request, caller)
+        await self._budgets.check(context.caller)
+        return await self._inner(context)
 
 
 _WORDS = {
@@ -160,7 +162,9 @@ def _ceiling(settings: BudgetSettings) -> BudgetLimits:
     return BudgetLimits(**given)
 
 
+@lru_cache(maxsize=1024)
 def _smaller(one: BudgetLimits, other: BudgetLimits) -> BudgetLimits:
+    """Remembered, since each request asks three times."""
     if one == _NO_LIMITS:
         return other
     both = {name: (getattr(one, name), getattr(other, name)) for name in one.__struct_fields__}

@@ -12,7 +12,7 @@ from operator import attrgetter
 import msgspec
 
 from scrapeyard.engines.cache.port import PageKey
-from scrapeyard.engines.http.url import Target
+from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import FetchPolicy
 
@@ -41,30 +41,30 @@ _rest = attrgetter(*(name for name in FetchRequest.__struct_fields__ if name not
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def page_key(request: FetchRequest, caller: Caller, target: Target, site: str) -> PageKey:
+def page_key(context: FetchContext) -> PageKey:
     """The first key of the page that a request asks for."""
-    url = target.url
-    policy = caller.policy
+    request, caller, url = context.request, context.caller, context.target.url
     parts = (
         request.method.upper(),
         url,
         blake2b(request.body, digest_size=_DIGEST_BYTES).digest() if request.body else b"",
-        _way(request, policy),
+        _way(request, caller.policy),
         _rest(request),
         _privacy(request, caller),
     )
-    return PageKey(id=_digest(_encode(parts)), url=url_digest(url), site=site)
+    return PageKey(id=_digest(_encode(parts)), url=url_digest(url), site=context.site)
 
 
-def variant(key: PageKey, names: Sequence[str], request: FetchRequest, caller: Caller) -> PageKey:
+def variant(key: PageKey, names: Sequence[str], context: FetchContext) -> PageKey:
     """The second key, where the site's answers vary by these request headers or by the caller."""
-    given = {name.lower(): value for name, value in request.headers.items()}
-    values = [(name, caller_id(caller) if name == CALLER else given.get(name)) for name in names]
+    given = {name.lower(): value for name, value in context.request.headers.items()}
+    values = [(name, caller_id(context.caller) if name == CALLER else given.get(name)) for name in names]
     return msgspec.structs.replace(key, id=_digest(_encode((key.id, values))))
 
 
-def flight_key(key: PageKey, request: FetchRequest, caller: Caller) -> str:
+def flight_key(key: PageKey, context: FetchContext) -> str:
     """Equal for requests of which one answer serves all, whatever it is: nothing that could matter differs."""
+    request, caller = context.request, context.caller
     allowed = caller.scraper.allowed_hosts if caller.scraper else ()
     limits = (request.timeout_seconds, request.max_bytes)
     parts = (key.id, caller_id(caller), allowed, caller.policy, limits, sorted(request.headers.items()))

@@ -15,9 +15,9 @@ from scrapeyard.engines.cache.rules import CacheDirective, Storable, TtlRules, d
 from scrapeyard.engines.cache.shared import TimeLimitedPages, WriteBackBuffer
 from scrapeyard.engines.cache.single_flight import SingleFlight
 from scrapeyard.engines.http.checks import check_allowed
-from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.http.stage import Fetch, FetchContext
 from scrapeyard.engines.http.url import parse_target
-from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Invalidate
 from scrapeyard.settings import CacheSettings
@@ -80,8 +80,7 @@ _BEHIND_BYTES = 32 * 1024 * 1024
 class _Errand(Struct, frozen=True):
     """One request with all that the steps need."""
 
-    request: FetchRequest
-    caller: Caller
+    context: FetchContext
     wish: CacheDirective
     key: PageKey
     began: float
@@ -96,7 +95,6 @@ class Cached:
         memory: MemoryPages,
         shared: PageStore,
         settings: CacheSettings,
-        sites: Sites,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -105,7 +103,6 @@ class Cached:
         self._memory = memory
         self._shared = TimeLimitedPages(shared)
         self._settings = settings
-        self._sites = sites
         self._clock = clock
         self._terms = TtlRules(settings.ttl_seconds)
         self._max_bytes = int(settings.max_page_mb * 2**20)
@@ -114,21 +111,23 @@ class Cached:
         self._drops = 0
         """Counts invalidations: what was asked for before one is not kept after it."""
 
-    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+    async def __call__(self, context: FetchContext) -> FetchResponse:
         """Get a page, kept or fetched. Raises FetchFailed."""
-        wish = directive_for(request, caller, self._settings)
+        wish = directive_for(context.request, context.caller, self._settings)
         if wish is None:
-            return await self._inner(request, caller)
+            return await self._inner(context)
         began = time.perf_counter()
-        target = parse_target(request.url)
-        key = page_key(request, caller, target, self._sites.of(target.host))
-        errand = _Errand(request, caller, wish, key, began)
+        errand = _Errand(context, wish, page_key(context), began)
         page = self._near(errand)
         if page is None or not self._serves(page, errand):
             page = _newer(page, await self._far(errand))
         if page is not None and self._serves(page, errand):
             return self._served(page, errand)
         return await self._join(errand, page)
+
+    def concerns(self, request: FetchRequest, caller: Caller) -> bool:
+        """Whether the cache has a part in a request."""
+        return directive_for(request, caller, self._settings) is not None
 
     async def invalidate(self, signal: Invalidate) -> None:
         """Forget pages here and in the shared tier. Raises Unavailable when the latter is away.
@@ -151,7 +150,7 @@ class Cached:
             return None
         page = self._memory.get(errand.key)
         if page is not None and page.vary:
-            page = self._memory.get(variant(errand.key, page.vary, errand.request, errand.caller))
+            page = self._memory.get(variant(errand.key, page.vary, errand.context))
         return page if page is not None and not page.vary and self._permitted(page, errand) else None
 
     async def _far(self, errand: _Errand) -> CachedPage | None:
@@ -160,7 +159,7 @@ class Cached:
         key, page = errand.key, await self._shared.get(errand.key)
         if page is not None and page.vary:
             found.append((key, page))
-            key = variant(key, page.vary, errand.request, errand.caller)
+            key = variant(key, page.vary, errand.context)
             page = await self._shared.get(key)
         if page is None or page.vary:
             return None
@@ -175,15 +174,16 @@ class Cached:
 
     def _permitted(self, page: CachedPage, errand: _Errand) -> bool:
         """Whether this request might have fetched it: no kept page leads round a scraper's limits."""
-        limit = errand.request.max_bytes
+        limit, target = errand.context.request.max_bytes, errand.context.target
         if limit is not None and len(page.body) > limit:
             return False
-        scraper = errand.caller.scraper
+        scraper = errand.context.caller.scraper
         if scraper is None or not scraper.allowed_hosts:
             return True
+        others = {*page.redirects, page.url} - {target.url}
         try:
-            for url in (errand.request.url, *page.redirects, page.url):
-                check_allowed(parse_target(url), scraper.allowed_hosts)
+            for each in (target, *map(parse_target, others)):
+                check_allowed(each, scraper.allowed_hosts)
         except FetchFailed:
             return False
         return True
@@ -202,7 +202,7 @@ class Cached:
         )
 
     async def _join(self, errand: _Errand, page: CachedPage | None) -> FetchResponse:
-        name = flight_key(errand.key, errand.request, errand.caller)
+        name = flight_key(errand.key, errand.context)
         while errand.wish.max_age > 0 and self._flights.busy(name):
             landed = await self._flights.wait(name)
             if landed is None:
@@ -217,7 +217,7 @@ class Cached:
     async def _alone(self, name: str, errand: _Errand, page: CachedPage | None) -> FetchResponse:
         """Fetch, unless another worker does at this moment and its page comes soon."""
         claimed = await self._shared.claim(name, CLAIM_SECONDS)
-        until = time.monotonic() + min(OTHERS_SECONDS, errand.request.timeout_seconds or OTHERS_SECONDS)
+        until = time.monotonic() + min(OTHERS_SECONDS, errand.context.request.timeout_seconds or OTHERS_SECONDS)
         while not claimed and errand.wish.max_age > 0 and time.monotonic() < until:
             await asyncio.sleep(_LOOK_SECONDS)
             theirs = await self._far(errand)
@@ -239,13 +239,14 @@ class Cached:
         return response
 
     async def _ask(self, errand: _Errand, page: CachedPage | None) -> FetchResponse:
-        conditional = None if page is None else with_validators(errand.request, page)
+        context = errand.context
+        conditional = None if page is None else with_validators(context.request, page)
         if page is None or conditional is None:
-            return await self._inner(errand.request, errand.caller)
-        response = await self._inner(conditional, errand.caller)
+            return await self._inner(context)
+        response = await self._inner(replace(context, request=conditional))
         if confirms(response, page):
             return confirmed(page, response)
-        return response if response.status != 304 else await self._inner(errand.request, errand.caller)
+        return response if response.status != 304 else await self._inner(context)
 
     async def _keep(self, errand: _Errand, kept: Storable) -> None:
         key, page = errand.key, kept.page
@@ -253,7 +254,7 @@ class Cached:
             await self._write(
                 errand, key, CachedPage(fetched_at=page.fetched_at, expires_at=page.expires_at, vary=kept.vary)
             )
-            key = variant(key, kept.vary, errand.request, errand.caller)
+            key = variant(key, kept.vary, errand.context)
         await self._write(errand, key, page)
 
     async def _write(self, errand: _Errand, key: PageKey, page: CachedPage) -> None:

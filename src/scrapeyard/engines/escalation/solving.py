@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.escalation.port import WayMemory
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy
+from scrapeyard.engines.http.stage import FetchContext
+from scrapeyard.engines.port import FetchResponse, Proxy
 from scrapeyard.engines.solver.port import Clearance, Solved, Solver
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -37,11 +38,9 @@ class Cleared(Struct, frozen=True, kw_only=True):
 class SolveOrder(Struct, frozen=True, kw_only=True):
     """One fetch that wants a clearance."""
 
-    site: str
-    host: str
+    context: FetchContext
     pool: str
-    request: FetchRequest
-    caller: Caller
+    """Empty: our own address."""
     proxy: Proxy | None
     seconds: float
     not_these: frozenset[str]
@@ -80,7 +79,7 @@ class ChallengeSolver:
             held = await self._held(order)
             if held is not None:
                 return Cleared(clearance=held)
-            key = (order.site, order.pool)
+            key = (order.context.site, order.pool)
             ours = key not in self._flights
             if ours:
                 self._check_rest(key)
@@ -98,7 +97,7 @@ class ChallengeSolver:
         """The page as the solver's browser sees it, for this fetch alone. A clearance that comes of it is kept."""
         solved = await self._paid(order)
         if solved.clearance is not None:
-            await self._memory.keep(order.site, solved.clearance)
+            await self._memory.keep(order.context.site, solved.clearance)
         return solved.response
 
     def _cleared(self, order: SolveOrder, outcome: Solved | Clearance, *, ours: bool) -> Cleared | None:
@@ -112,7 +111,7 @@ class ChallengeSolver:
 
     def _take_off(self, key: tuple[str, str], order: SolveOrder) -> None:
         """The flight is a task of its own: others wait for it when the one who began it is cancelled."""
-        flight = asyncio.create_task(self._fly(key, order), name=f"solve {order.site}")
+        flight = asyncio.create_task(self._fly(key, order), name=f"solve {order.context.site}")
         self._flights[key] = flight
 
         def land(done: asyncio.Task[Solved | Clearance]) -> None:
@@ -144,35 +143,36 @@ class ChallengeSolver:
         except FetchFailed as error:
             if error.reason not in (*_OWN_FAULTS, ExitReason.FETCH_PROXY):
                 self._rest(key, error)
-            log.warning("solver.failed", site=order.site, reason=error.reason.value, error=error.message)
+            log.warning("solver.failed", site=order.context.site, reason=error.reason.value, error=error.message)
             raise
         self._rests.pop(key, None)
         if solved.clearance is not None:
-            await self._memory.keep(order.site, solved.clearance)
-        log.info("solver.solved", site=order.site, exit=order.pool, seconds=round(self._clock() - began, 1))
+            await self._memory.keep(order.context.site, solved.clearance)
+        log.info("solver.solved", site=order.context.site, exit=order.pool, seconds=round(self._clock() - began, 1))
         return solved
 
     async def _paid(self, order: SolveOrder) -> Solved:
+        caller = order.context.caller
         proxy_class = order.proxy.proxy_class if order.proxy else ""
         if self._budgets is not None:
-            await self._budgets.begin(order.caller, proxy_class)
+            await self._budgets.begin(caller, proxy_class)
         began, size = time.perf_counter(), 0
         try:
-            solved = await self._solver.solve(order.request, order.caller, proxy=order.proxy, seconds=order.seconds)
+            solved = await self._solver.solve(order.context.request, caller, proxy=order.proxy, seconds=order.seconds)
             size = solved.response.bytes_received
             return solved
         finally:
             if self._budgets is not None:
                 seconds = time.perf_counter() - began
-                await self._budgets.count(order.caller, proxy_class, size=size, seconds=seconds)
+                await self._budgets.count(caller, proxy_class, size=size, seconds=seconds)
 
     async def _held(self, order: SolveOrder) -> Clearance | None:
-        known = await self._memory.recall(order.site, fresh=True)
+        known = await self._memory.recall(order.context.site, fresh=True)
         return next((each for each in known.clearances if self._serves(order, each)), None)
 
     def _serves(self, order: SolveOrder, clearance: Clearance) -> bool:
         same = clearance.pool == order.pool and clearance.id not in order.not_these
-        return same and clearance.fits(order.host, self._clock())
+        return same and clearance.fits(order.context.target.host, self._clock())
 
     def _check_rest(self, key: tuple[str, str]) -> None:
         rest = self._rests.get(key)
@@ -188,5 +188,5 @@ class ChallengeSolver:
 
 
 def _waited(order: SolveOrder) -> FetchFailed:
-    message = f"another worker has been solving {order.site} for {order.seconds:g} s; try again later"
+    message = f"another worker has been solving {order.context.site} for {order.seconds:g} s; try again later"
     return FetchFailed(ExitReason.FETCH_TIMEOUT, message)

@@ -20,9 +20,9 @@ from scrapeyard.engines.escalation.planner import (
 from scrapeyard.engines.escalation.port import Remembered, WayMemory
 from scrapeyard.engines.escalation.report import RouteReport
 from scrapeyard.engines.escalation.solving import ChallengeSolver, SolveOrder
-from scrapeyard.engines.http.site import Sites
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Keep, Proxy, Route, RoutedFetch
-from scrapeyard.engines.solver.port import Clearance, Solver, host_of
+from scrapeyard.engines.http.stage import FetchContext, RoutedFetch
+from scrapeyard.engines.port import FetchRequest, FetchResponse, Keep, Proxy, Route
+from scrapeyard.engines.solver.port import Clearance, Solver
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import EscalationSettings
@@ -52,14 +52,15 @@ class EscalationDeps(Struct, frozen=True, kw_only=True):
 class Escalation:
     """Tries one way after another."""
 
-    def __init__(self, gear: EscalationDeps, request: FetchRequest, caller: Caller, *, site: str, host: str) -> None:
+    def __init__(self, gear: EscalationDeps, context: FetchContext) -> None:
         self._gear = gear
-        self._request = request
-        self._caller = caller
-        self._site = site
-        self._host = host
+        self._context = context
+        self._request = context.request
+        self._caller = context.caller
+        self._site = context.site
+        self._host = context.target.host
         self._began = time.monotonic()
-        self._report = RouteReport(site, gear.doubts)
+        self._report = RouteReport(context.site, gear.doubts)
         self._failed: set[str] = set()
         """Ids of clearances that did not hold."""
 
@@ -111,7 +112,7 @@ class Escalation:
         """None: blocked, or the way itself failed."""
         try:
             way = Route(profile=rung.profile, proxy=self._exit(rung))
-            response = await self._gear.inner(self._timed(), self._caller, way)
+            response = await self._gear.inner(self._timed(), way)
         except FetchFailed as error:
             if error.reason not in _SKIPPED or (error.reason is ExitReason.FETCH_BUDGET and self._report.is_empty):
                 raise
@@ -124,7 +125,7 @@ class Escalation:
         name = f"{clearance.profile or 'plain'} with a clearance" + (f" via {clearance.pool}" if clearance.pool else "")
         way = clearance.way(self._host, self._gear.clock())
         try:
-            response = await self._gear.inner(self._timed(), self._caller, way)
+            response = await self._gear.inner(self._timed(), way)
         except FetchFailed as error:
             if error.reason is not ExitReason.FETCH_PROXY:
                 raise
@@ -235,11 +236,14 @@ class Escalation:
         asked = self._request.timeout_seconds
         return float("inf") if asked is None else asked - (time.monotonic() - self._began)
 
-    def _timed(self) -> FetchRequest:
+    def _timed(self) -> FetchContext:
         """The time that a request asks for covers all ways together."""
         if self._request.timeout_seconds is None or self._report.is_empty:
-            return self._request
-        return replace(self._request, timeout_seconds=max(_LEAST_SECONDS, self._seconds_left()))
+            return self._context
+        return self._with(replace(self._request, timeout_seconds=max(_LEAST_SECONDS, self._seconds_left())))
+
+    def _with(self, request: FetchRequest) -> FetchContext:
+        return replace(self._context, request=request)
 
     def _exit(self, rung: RouteOption) -> Proxy | None:
         if rung.pool == NO_POOL:
@@ -254,11 +258,8 @@ class Escalation:
 
     def _order(self, rung: RouteOption, request: FetchRequest) -> SolveOrder:
         return SolveOrder(
-            site=self._site,
-            host=self._host,
+            context=self._with(request),
             pool="" if rung.pool == NO_POOL else rung.pool,
-            request=request,
-            caller=self._caller,
             proxy=self._exit(rung),
             seconds=min(self._gear.settings.solver_seconds, self._seconds_left()),
             not_these=frozenset(self._failed),
@@ -288,7 +289,6 @@ class Ways:
         *,
         memory: WayMemory,
         pools: Pools,
-        sites: Sites,
         profile: str,
         default_pool: str = "none",
         solver: Solver | None = None,
@@ -297,7 +297,6 @@ class Ways:
     ) -> None:
         """`profile` is what the client looks like by itself (http.profile); `solver` None: there is none."""
         self._memory = memory
-        self._sites = sites
         self._solver = solver
         self._clearing = ChallengeSolver(solver, memory, budgets=budgets, clock=clock) if solver else None
         self._gear = EscalationDeps(
@@ -325,10 +324,9 @@ class Ways:
             await self._solver.stop()
         await self._memory.stop()
 
-    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+    async def __call__(self, context: FetchContext) -> FetchResponse:
         """As `Fetch`."""
-        host = host_of(request.url)
-        return await Escalation(self._gear, request, caller, site=self._sites.of(host), host=host).fetch()
+        return await Escalation(self._gear, context).fetch()
 
     async def forget(self, site: str) -> None:
         """Begin anew with a site."""

@@ -63,13 +63,16 @@ _MAX_HEADERS = 100
 _MAX_HEADER_BYTES = 64 * 1024
 
 
-def first_hop(request: FetchRequest) -> Hop:
-    """The request, checked. Raises FetchFailed (fetch_not_allowed, fetch_bad_url)."""
+def first_hop(request: FetchRequest, target: Target | None = None) -> Hop:
+    """The request, checked. `target` is its URL, parsed; None: not parsed yet.
+
+    Raises FetchFailed (fetch_not_allowed, fetch_bad_url).
+    """
     method = request.method.upper()
     if method not in METHODS:
         raise _not_allowed(f"the method {request.method[:20]!r} is not sent; use one of {', '.join(METHODS)}")
     _check_headers(request.headers)
-    return Hop(target=parse_target(request.url), method=method, headers=request.headers, body=request.body)
+    return Hop(target=target or parse_target(request.url), method=method, headers=request.headers, body=request.body)
 
 
 def _check_headers(headers: dict[str, str]) -> None:

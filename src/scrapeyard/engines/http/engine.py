@@ -13,6 +13,7 @@ from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
 from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.http.hops import HopLoop, RequestTerms
 from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.errors import FetchFailed
@@ -131,21 +132,28 @@ class WreqEngine:
         await self._names.stop()
 
     async def fetch(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
-        """Get a page. The time limit covers everything: waiting for a free connection, redirects, the whole body."""
-        hop = first_hop(request)
+        """As `HttpEngine`, without any stage around it."""
+        return await self._fetch(first_hop(request), request, caller, way)
+
+    async def __call__(self, context: FetchContext, way: Route = PLAIN) -> FetchResponse:
+        """As `RoutedFetch`."""
+        request = context.request
+        return await self._fetch(first_hop(request, context.target), request, context.caller, way)
+
+    async def _fetch(self, hop: Hop, request: FetchRequest, caller: Caller, way: Route) -> FetchResponse:
+        """The time limit covers everything: waiting for a free connection, redirects, the whole body."""
         check_certificate(request, self._settings)
         terms = self._terms(request, caller, way)
         seconds = time_limit(request, self._settings)
         has_cookies = request.session or way.cookies
         jar = await self._open_jar(request, caller, way, hop.target) if has_cookies else Jar(self._site_of)
         try:
-            return await self._walk(HopLoop(self, terms, jar), hop, seconds)
+            return await self._walk(HopLoop(self._connect, terms, jar), hop, seconds)
         finally:
             if request.session and jar.changed:
                 await self._sessions.keep(_owner(caller), request.session, jar.changes(), jar.changed, time.time())
 
-    async def client(self, target: Target, dress: ClientIdentity) -> Client:
-        """A client to a target whose addresses have passed the guard. Raises FetchFailed."""
+    async def _connect(self, target: Target, dress: ClientIdentity) -> Client:
         literal = target.literal
         addresses = (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
         self._guard.check(target.host, addresses)

@@ -6,8 +6,8 @@ client pinned to those addresses. Redirects are followed here, not in wreq, so t
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from wreq import Client, Response
@@ -31,11 +31,8 @@ _PROXY_ERRORS = ("x-brd-error", "x-luminati-error")
 """Headers by which vendors say that an answer is their own and not the site's."""
 
 
-class Reach(Protocol):
-    """What a walk needs of the engine."""
-
-    async def client(self, target: Target, dress: ClientIdentity) -> Client:
-        """A client to a target whose addresses have passed the guard. Raises FetchFailed."""
+Connect = Callable[[Target, ClientIdentity], Awaitable[Client]]
+"""Makes a client to a target whose addresses have passed the guard. Raises FetchFailed."""
 
 
 class RequestTerms(Struct, frozen=True, kw_only=True):
@@ -64,8 +61,8 @@ class RequestTerms(Struct, frozen=True, kw_only=True):
 class HopLoop:
     """`stage` says what it is at, for whoever loses patience."""
 
-    def __init__(self, reach: Reach, terms: RequestTerms, jar: Jar, clock: Callable[[], float] = time.time) -> None:
-        self._reach = reach
+    def __init__(self, connect: Connect, terms: RequestTerms, jar: Jar, clock: Callable[[], float] = time.time) -> None:
+        self._connect = connect
         self._terms = terms
         self._jar = jar
         self._clock = clock
@@ -95,7 +92,7 @@ class HopLoop:
     async def _ask(self, hop: Hop, at_home: bool) -> Response:
         check_allowed(hop.target, self._terms.allowed_hosts)
         self.stage = "resolving its name"
-        client = await self._reach.client(hop.target, self._terms.dress)
+        client = await self._connect(hop.target, self._terms.dress)
         self.stage = "waiting for its answer"
         options = self._options(hop, at_home)
         try:

@@ -56,12 +56,8 @@ class Target(Struct, frozen=True, kw_only=True):
         return f"{self.scheme}://{host}{port}{self.resource}"
 
 
-@lru_cache(maxsize=512)
 def parse_target(url: str) -> Target:
-    """Take a URL apart. Raises FetchFailed (fetch_bad_url) for anything odd, with what to write instead.
-
-    Several stages ask for the same URL one after another, so the last ones are remembered.
-    """
+    """Take a URL apart. Raises FetchFailed (fetch_bad_url) for anything odd, with what to write instead."""
     url = url.strip(" \t\r\n\f")
     if len(url) > MAX_URL:
         raise _bad(url[:80], f"is longer than {MAX_URL} characters; send the data in the body instead")

@@ -9,12 +9,11 @@ from collections import Counter
 
 from msgspec.structs import replace
 
-from scrapeyard.engines.http.site import Sites
-from scrapeyard.engines.http.url import parse_target
+from scrapeyard.engines.http.stage import Fetch, FetchContext
 from scrapeyard.engines.politeness import verdicts
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteVerdict, Ticket
-from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
@@ -34,25 +33,24 @@ class RateLimited:
     `details["retry_after"]`; `fetch_site_down` while the site is left alone.
     """
 
-    def __init__(self, inner: Fetch, gate: SiteGate, sites: Sites, policies: SitePolicies) -> None:
+    def __init__(self, inner: Fetch, gate: SiteGate, policies: SitePolicies) -> None:
         self._inner = inner
         self._gate = gate
-        self._sites = sites
         self._policies = policies
         self._waiting: Counter[str] = Counter()
 
-    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+    async def __call__(self, context: FetchContext) -> FetchResponse:
         """One turn, given back whatever happens."""
-        site = self._sites.of(parse_target(request.url).host)
+        site = context.site
         turn = await self._gate.acquire(site, self._policies.limits(site), self._policies.wait_seconds)
         if turn.refused or turn.wait > _ALMOST:
-            turn = await self._wait(turn, caller)
+            turn = await self._wait(turn, context.caller)
         verdict = _UNKNOWN
         try:
-            response = await self._inner(request, caller)
+            response = await self._inner(context)
             verdict = verdicts.of_response(response)
         except FetchFailed as failure:
-            verdict = verdicts.of_failure(request, failure)
+            verdict = verdicts.of_failure(context.request, failure)
             raise
         finally:
             self._gate.release(turn, verdict)

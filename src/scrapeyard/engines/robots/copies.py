@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 from protego import Protego
 
+from scrapeyard.engines.http.stage import Fetch, FetchContext
 from scrapeyard.engines.http.url import Target
-from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.telemetry.events import get_log
@@ -145,15 +146,16 @@ class RobotsCopies:
         self._total = 0
         self._under_way: dict[tuple[str, str, int], asyncio.Task[Copy]] = {}
 
-    async def of(self, target: Target) -> Copy:
+    async def of(self, context: FetchContext) -> Copy:
         """The copy that counts now. Raises FetchFailed when we, not the site, are the reason that there is none."""
+        target = context.target
         copy = self._copies.get(target.origin)
         if copy is not None and self._clock() < copy.good_until:
             self._copies.move_to_end(target.origin)
             return copy
         task = self._under_way.get(target.origin)
         if task is None:
-            task = self._under_way[target.origin] = asyncio.create_task(self._get(target, copy), name="robots-txt")
+            task = self._under_way[target.origin] = asyncio.create_task(self._get(context, copy), name="robots-txt")
             task.add_done_callback(lambda done: self._over(target, done))
         return await asyncio.shield(task)
 
@@ -173,8 +175,8 @@ class RobotsCopies:
         if not task.cancelled():
             task.exception()  # taken here, since everybody who asked may have left
 
-    async def _get(self, target: Target, before: Copy | None) -> Copy:
-        copy = await self._ask(target)
+    async def _get(self, context: FetchContext, before: Copy | None) -> Copy:
+        target, copy = context.target, await self._ask(context)
         if copy.problem and before is not None and not self._is_old(before):
             copy = replace(before, problem=copy.problem, good_until=copy.good_until)
         if copy.problem:
@@ -185,16 +187,17 @@ class RobotsCopies:
     def _is_old(self, copy: Copy) -> bool:
         return copy.fetched_at == 0.0 or self._clock() - copy.fetched_at > OLDEST_SECONDS
 
-    async def _ask(self, target: Target) -> Copy:
+    async def _ask(self, context: FetchContext) -> Copy:
+        target = replace(context.target, resource="/robots.txt")
         request = FetchRequest(
-            url=replace(target, resource="/robots.txt").url,
+            url=target.url,
             headers={"Accept": "text/plain,*/*;q=0.5"},
             timeout_seconds=_FETCH_SECONDS,
             max_bytes=MAX_ANSWER,
             engine="http",
         )
         try:
-            response = await self._fetch(request, Caller())
+            response = await self._fetch(replace(context, request=request, caller=Caller(), target=target))
         except FetchFailed as failure:
             if failure.reason in _UNAVAILABLE:
                 return self._had(None)

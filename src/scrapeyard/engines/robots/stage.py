@@ -6,10 +6,10 @@ a redirect leads to is not looked up again.
 
 import asyncio
 
-from scrapeyard.engines.http.site import Sites
-from scrapeyard.engines.http.url import Target, parse_target
+from scrapeyard.engines.http.stage import Fetch, FetchContext
+from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.politeness.policies import SitePolicies
-from scrapeyard.engines.port import Caller, Fetch, FetchRequest, FetchResponse
+from scrapeyard.engines.port import FetchResponse
 from scrapeyard.engines.robots.copies import SMALL, Copy, RobotsCopies, RobotsRules
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -22,32 +22,28 @@ class Robots:
     `details["retry_after"]` seconds, while the file cannot be had, which RFC 9309 takes for a no.
     """
 
-    def __init__(self, inner: Fetch, copies: RobotsCopies, sites: Sites, policies: SitePolicies) -> None:
+    def __init__(self, inner: Fetch, copies: RobotsCopies, policies: SitePolicies) -> None:
         self._inner = inner
         self._copies = copies
-        self._sites = sites
         self._policies = policies
 
-    async def __call__(self, request: FetchRequest, caller: Caller) -> FetchResponse:
+    async def __call__(self, context: FetchContext) -> FetchResponse:
         """Costs a look into memory once the file is known."""
-        mode = caller.policy.robots
-        if mode != "ignore":
-            target = parse_target(request.url)
-            if (mode or self._policies.robots(self._sites.of(target.host))) == "obey":
-                await self._heed(target)
-        return await self._inner(request, caller)
+        if (context.caller.policy.robots or self._policies.robots(context.site)) == "obey":
+            await self._heed(context)
+        return await self._inner(context)
 
     async def stop(self) -> None:
         """Break off what is under way. May be called twice."""
         await self._copies.stop()
 
-    async def _heed(self, target: Target) -> None:
-        copy = await self._copies.of(target)
+    async def _heed(self, context: FetchContext) -> None:
+        target, copy = context.target, await self._copies.of(context)
         if copy.rules is None:
             if copy.problem:
                 raise _not_had(target, copy, self._copies.seconds_left(copy))
             return
-        self._policies.note_crawl_delay(self._sites.of(target.host), copy.rules.rate)
+        self._policies.note_crawl_delay(context.site, copy.rules.rate)
         small = copy.rules.size <= SMALL
         rule = _verdict(copy.rules, target) if small else await asyncio.to_thread(_verdict, copy.rules, target)
         if rule is not None:

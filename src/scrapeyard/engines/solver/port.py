@@ -4,7 +4,6 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scrapeyard.engines.http.url import parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy, Route
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -65,14 +64,6 @@ class Clearance(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """How plain HTTP uses it."""
         cookies = tuple((each.name, each.value) for each in self.cookies if each.goes_to(host, self.host, now))
         return Route(profile=self.profile, proxy=self.proxy, cookies=cookies, user_agent=self.user_agent)
-
-
-def host_of(url: str) -> str:
-    """As the client reads it; empty where there is none."""
-    try:
-        return parse_target(url).host
-    except FetchFailed:
-        return ""
 
 
 class SolverAway(FetchFailed):
