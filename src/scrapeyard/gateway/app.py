@@ -37,9 +37,9 @@ FAMILIES = (
     *(worker_routes, scrapers.routes, channels.routes, sites.routes, proxies.routes, cache.routes),
     *(health_routes, metrics_routes),
 )
-"""Of routes, in the order in which they are described."""
+"""Functions that build routers, in the order in which the document lists their routes."""
 MODELS = (Problem, RunProblem, ScrapeCall, JobCall, AppendCall)
-"""Described though no route names them."""
+"""Models to include in the document although no route refers to them."""
 EXPOSED = (
     *("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent"),
     *("Content-Disposition", "Content-Range", "ETag"),
@@ -51,12 +51,12 @@ DESCRIPTION = (
 
 
 def create_app(services: GatewayServices) -> FastAPI:
-    """The application. Its lifespan starts and stops the gateway's own parts, never the services given."""
+    """Build the application. Its lifespan starts and stops the gateway's own parts, never the services passed in."""
     return application(Gateway(services))
 
 
 def application(gateway: Gateway) -> FastAPI:
-    """The application around a gateway that the caller keeps hold of."""
+    """Build the application around a gateway that the caller keeps a reference to."""
     settings = gateway.services.settings.gateway
     app = FastAPI(
         title="Scrapeyard",
@@ -103,7 +103,7 @@ def _wrap(app: FastAPI, settings: GatewaySettings) -> None:
 
 
 def _upload_limit(settings: GatewaySettings) -> Callable[[Scope], int | None]:
-    """Lists may be larger than other bodies, on the paths that take them."""
+    """Uploaded lists may be larger than other bodies, on the paths that accept them."""
     most = int(settings.max_upload_mb * 2**20)
 
     def limit(scope: Scope) -> int | None:

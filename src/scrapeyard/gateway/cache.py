@@ -104,7 +104,7 @@ class CacheDocument(BaseModel):
 
 
 class Caching:
-    """`pages` None: this gateway does not reach the shared tier, and the workers alone forget."""
+    """Manages the page cache. `pages` is None if this gateway cannot reach the shared tier: only workers drop pages."""
 
     def __init__(self, settings: Settings, queue: Queue, pages: PageStore | None, scraping: Scraping) -> None:
         self._settings = settings
@@ -124,15 +124,15 @@ class Caching:
         }
 
     async def invalidate(self, call: InvalidateCall) -> int:
-        """Forget pages: in the shared tier now, in the workers' memories a moment later. Returns how many the shared
-        tier held. Raises BadRequest or Unavailable; it may then be repeated."""
+        """Drop pages from the shared tier now and from the workers' memories a moment later. Returns how many the
+        shared tier held. Raises BadRequest or Unavailable; the call may then be repeated."""
         signal = self._signal(call)
         dropped = 0 if self._pages is None else await forget(self._pages, signal)
         await self._queue.send(messages.SIGNALS, messages.encode(signal))
         return dropped
 
     async def warm(self, call: WarmCall, traceparent: str, receive: Receive) -> Response:
-        """Runs of low priority whose fetches fill the cache."""
+        """Start runs of low priority whose fetches fill the cache."""
         most = self._settings.gateway.max_urls
         if len(call.urls) > most:
             raise BadRequest(f"urls: at most {most} in one call")
@@ -159,7 +159,7 @@ class Caching:
 
 
 def _host(name: str) -> str:
-    """A name or an address. Raises BadRequest."""
+    """Normalise a host name or IP address. Raises BadRequest."""
     bare = name.strip("[]")
     if ":" in name and is_host(bare):
         return parse_target(f"http://[{bare}]/").host

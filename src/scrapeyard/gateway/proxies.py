@@ -1,4 +1,4 @@
-"""`/api/proxies`: pools of proxies, how they do, and keeping more. Secrets go in and never come out."""
+"""`/api/proxies`: pools of proxies: their state, and adding more. Secrets can be written but never read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -128,17 +128,17 @@ class PoolsDocument(BaseModel):
 
 
 FRESH_SECONDS = 60.0
-"""What a worker told of its pools is shown for so long."""
+"""How long a worker's report about its pools is shown."""
 DAYS = 30
 DIRECT = "direct"
-"""The class of what came through no proxy."""
+"""The class of requests without a proxy."""
 MAX_ENDPOINTS = 100
 _DAY = 86_400.0
 _NONE = {"requests": 0, "failures": 0, "bytes": 0}
 
 
 async def all_pools(kept: StoredPools, store: Store, now: float) -> dict[str, Any]:
-    """Every pool, the cheapest first, and what was received through each class."""
+    """Every pool, the cheapest first, and the traffic of each class."""
     since = day_of(now - DAYS * _DAY)
     today = {use.pool: _use(use) for use in await store.use(["pool"], day_of(now))}
     month = {use.pool: _use(use) for use in await store.use(["pool"], since)}
@@ -157,14 +157,14 @@ async def all_pools(kept: StoredPools, store: Store, now: float) -> dict[str, An
 
 
 class UseOfSites:
-    """What was received from sites, for `/api/sites`: under `received`, by class of proxy, of the last 30 days."""
+    """Traffic of sites for `/api/sites`: under `received`, by proxy class, over the last 30 days."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
 
     async def __call__(self, sites: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Of those among them from which anything was received."""
+        """Traffic of those sites from which anything was received."""
         since = day_of(self._clock() - DAYS * _DAY)
         found: dict[str, dict[str, Any]] = {}
         for use in await self._store.use(["site", "proxy_class"], since, sites=sites, limit=4 * len(sites)):
@@ -214,7 +214,7 @@ def _use(use: Use) -> dict[str, int]:
 
 
 MAX_POOLS = 200
-"""Kept by the API."""
+"""Maximum number of pools created through the API."""
 _Name = Annotated[str, Path(pattern=POOL, description="Its name.", examples=["home"])]
 
 
@@ -283,7 +283,8 @@ def _check_free(kept: StoredPools, name: str) -> None:
 
 
 def _made(kept: StoredPools, name: str, call: PoolCall) -> ProxyPool:
-    """Raises pydantic's ValidationError. What is secret and not given stays as it was, if the kind does."""
+    """Build the pool. Secrets that are not given keep their value if the kind is the same. Raises pydantic's
+    ValidationError."""
     before = next((pool for pool in kept.pools.tiers if pool.name == name and pool.kind == call.kind), None)
     hidden = secrets_of(before) if before else None
     fields = call.model_dump(exclude={"urls", "password"})

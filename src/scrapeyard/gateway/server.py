@@ -14,13 +14,13 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("gateway")
 MAX_HEARD = 4096
-"""Bytes of a message from a caller that watches; nothing is expected."""
+"""Maximum bytes of a message from a watcher; none is expected."""
 GRACE_SECONDS = 10
-"""How long answers under way may take once the server stops."""
+"""How long responses under way may take once the server stops."""
 
 
 class GatewayServer:
-    """Serves the API. Signals are the caller's business; `stop` answers those who wait before it closes."""
+    """Serves the API. The caller handles signals; `stop` answers waiting calls before it closes."""
 
     def __init__(self, services: GatewayServices) -> None:
         self._settings = services.settings.gateway
@@ -37,7 +37,7 @@ class GatewayServer:
         return f"http://{f'[{shown}]' if ':' in shown and shown[0] != '[' else shown}:{self._port}"
 
     async def start(self) -> None:
-        """Listen. Returns when calls are taken. Raises SettingsInvalid when the address cannot be had."""
+        """Listen. Returns once requests are accepted. Raises SettingsInvalid if the address cannot be bound."""
         if self._task is not None:
             return
         listener = self._listener()
@@ -51,7 +51,7 @@ class GatewayServer:
         log.info("gateway.listening", url=self.url)
 
     async def stop(self) -> None:
-        """Answer those who wait, finish what is under way, close. May be called twice."""
+        """Answer waiting calls, finish requests under way, close. May be called twice."""
         task, self._task = self._task, None
         if task is None or self._server is None:
             return
@@ -89,7 +89,7 @@ class GatewayServer:
 
 
 class _Server(uvicorn.Server):
-    """Leaves the process's signals alone and says when it listens."""
+    """Does not install signal handlers, and reports when it listens."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""What the gateway is given, and what it makes of it for its routes."""
+"""What the gateway receives, and the parts it builds from that for its routes."""
 
 import asyncio
 import time
@@ -35,7 +35,7 @@ from scrapeyard.telemetry.metrics import GatewayMetrics, SourceReading
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayServices:
-    """Everything a gateway needs; started and stopped by whoever made it."""
+    """Everything a gateway needs. The caller starts and stops these services."""
 
     settings: Settings
     queue: Queue
@@ -46,11 +46,11 @@ class GatewayServices:
     intake: ItemImporter
     gateway_id: str
     pages: PageStore | None = None
-    """The shared tier of the page cache; None: this gateway has no part in it."""
+    """The shared tier of the page cache; None if this gateway does not use it."""
     gate: SiteGate | None = None
-    """Where the workers' requests to sites line up; None: how sites are doing is not known here."""
+    """Where workers queue their requests to sites; None if the state of sites is unknown here."""
     more_of_sites: tuple[MoreOfSites, ...] = ()
-    """What other parts tell of sites in `/api/sites`."""
+    """More fields for sites in `/api/sites`."""
     clock: Callable[[], float] = time.time
 
 
@@ -129,7 +129,7 @@ class Gateway:
         return self._serving
 
     async def start(self) -> None:
-        """Begin to hear replies and signals. May be called twice."""
+        """Subscribe to replies and signals. May be called twice."""
         await asyncio.gather(
             self.waiters.start(),
             self.refreshing.start(),
@@ -140,7 +140,7 @@ class Gateway:
         self._serving = True
 
     def close(self) -> None:
-        """Not ready any more; those who wait are answered now."""
+        """Become not ready, and answer waiting calls now."""
         self._serving = False
         self.refreshing.close()
         self.jobs.close()

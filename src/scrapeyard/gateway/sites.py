@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scrapeyard.gateway.services import Gateway
 
 SITE = r"^[a-z0-9_](?:[a-z0-9_.:-]{0,251}[a-z0-9_:])?$"
-"""A registrable domain in lower case, as punycode, or an address without brackets."""
+"""A registrable domain in lower-case punycode, or an IP address without brackets."""
 
 
 class SiteCall(BaseModel):
@@ -107,7 +107,7 @@ class SitePageDocument(BaseModel):
 
 
 def ways(known: Remembered) -> dict[str, Any]:
-    """Without cookies and credentials."""
+    """Known ways and clearances, without cookies and credentials."""
     return {
         "ways": [
             {
@@ -137,11 +137,11 @@ MAX_RULES = 10_000
 _LIMITS = tuple(name for name in SiteLimitsDocument.model_fields if name != "robots")
 
 MoreOfSites = Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
-"""What another part knows of some of these sites, by site; each part under a key of its own."""
+"""Returns more fields for some of these sites, by site, under keys of its own."""
 
 
 class SiteService:
-    """Rules, limits in force and state, together. Without a gate no state is known."""
+    """Rules, effective limits and state of sites. Without a gate no state is known."""
 
     def __init__(
         self, policies: SitePolicies, gate: SiteGate | None, sites: Sites, more: Sequence[MoreOfSites] = ()
@@ -152,7 +152,7 @@ class SiteService:
         self._more = more
 
     async def page(self, cursor: str | None, limit: int) -> dict[str, Any]:
-        """Sites that operators wrote something for, and those asked for lately, by name."""
+        """Sites with rules, and those requested lately, by name."""
         names = sorted({*self._policies.written(), *(await self._gate.known() if self._gate else ())})
         first = bisect_right(names, cursor) if cursor else 0
         here = names[first : first + limit]
@@ -160,12 +160,12 @@ class SiteService:
         return {"sites": await self._describe(here), "next_cursor": here[-1] if more_follow and here else None}
 
     async def get(self, site: str) -> dict[str, Any]:
-        """One, known or not: the limits that would hold are always known."""
+        """One site, known or not: its effective limits are always known."""
         self._check(site)
         return (await self._describe([site]))[0]
 
     async def put(self, site: str, call: SiteCall) -> dict[str, Any]:
-        """Write its rules, whole. Raises Refusal (409) when too many sites have some."""
+        """Replace its rules. Raises Refusal (409) if too many sites have rules."""
         self._check(site)
         if self._policies.rules(site) is None and len(self._policies.written()) >= MAX_RULES:
             raise Refusal("conflict", 409, f"{MAX_RULES} sites have rules of their own already; delete some first")
@@ -173,13 +173,13 @@ class SiteService:
         return await self.get(site)
 
     async def remove(self, site: str) -> dict[str, Any]:
-        """The settings decide again."""
+        """Remove its rules, so that the settings apply again."""
         self._check(site)
         await self._policies.remove(site)
         return await self.get(site)
 
     async def reset(self, site: str) -> dict[str, Any]:
-        """Close its breaker and forget what slowed it down."""
+        """Close its breaker and reset its slow-down."""
         self._check(site)
         if self._gate is not None:
             await self._gate.reset(site)

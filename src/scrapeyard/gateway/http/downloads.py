@@ -1,4 +1,4 @@
-"""Bytes that jobs left, as answers, whole or a range. They are never shown in our origin: always an attachment."""
+"""Stored objects of jobs as responses, whole or a range. Always an attachment, never rendered in our origin."""
 
 import re
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ _ONE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})", re.IGNORECASE)
 
 
 def wanted_range(header: str | None, size: int) -> tuple[int, int] | None:
-    """First byte and the one after the last; None: the whole. Raises Refusal (416) where nothing is left."""
+    """First byte and the one after the last; None for the whole object. Raises Refusal (416) if the range is empty."""
     found = _ONE.fullmatch(header.replace(" ", "")) if header else None
     if found is None or found[1] == found[2] == "":
         return None
@@ -39,17 +39,17 @@ BYTES: dict[str, Any] = {
     "application/json": {"schema": {}},
     "*/*": {"schema": {"type": "string", "format": "binary"}},
 }
-"""How a download's content is described."""
+"""OpenAPI description of a download's content."""
 
 
 class AnyResponse(Response):
-    """Names the media type for the document."""
+    """Gives the OpenAPI document the media type."""
 
     media_type = "*/*"
 
 
 def attachment(name: str) -> dict[str, str]:
-    """The headers of a download. The name stands there twice, since some programs read only the plain one."""
+    """Headers of a download. The file name appears twice, since some clients read only the plain form."""
     plain = f' filename="{name}";' if _PLAIN_NAME.match(name) else ""
     return {
         "Content-Disposition": f"attachment;{plain} filename*=UTF-8''{quote(name, safe='')}",
@@ -59,12 +59,12 @@ def attachment(name: str) -> dict[str, str]:
 
 
 def safe_type(content_type: str) -> str:
-    """A content type that may stand in a header."""
+    """The content type, or `application/octet-stream` if it is not safe in a header."""
     return content_type if _CONTENT_TYPE.match(content_type) else "application/octet-stream"
 
 
 async def kept_object(blobs: Blobs, key: str, content_type: str, accepts: str, headers: dict[str, str]) -> Response:
-    """An object that items or manifests left, compressed as it lies where the caller takes that. Raises NotFound."""
+    """An object of an item or manifest, sent compressed as stored if the caller accepts gzip. Raises NotFound."""
     stored = await artifacts.opened(blobs, key)
     headers = headers | {"Vary": "Accept-Encoding"}
     if stored.encoding and takes_gzip(accepts):
@@ -85,7 +85,7 @@ def takes_gzip(accepts: str) -> bool:
 
 
 async def begun(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same pieces, the first at hand: a store that is away is then a 503, not a broken answer."""
+    """The same chunks, with the first already read: an unreachable store then gives a 503, not a truncated response."""
     first = await anext(pieces, b"")
 
     async def chained() -> AsyncIterator[bytes]:

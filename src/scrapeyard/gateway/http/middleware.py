@@ -1,4 +1,4 @@
-"""Around every route: size limits, the direct path of the hottest call, allowed origins, and the last resort."""
+"""Around every route: size limits, a shortcut for the hottest call, allowed origins, and the handler of last resort."""
 
 from collections.abc import Awaitable, Callable
 
@@ -14,9 +14,9 @@ from scrapeyard.telemetry.events import get_log
 
 
 class BodyLimit:
-    """A declared length over the limit is answered 413 without reading; an undeclared body is counted and cut.
+    """Answers 413 without reading if the declared length is over the limit; counts an undeclared body and cuts it off.
 
-    `larger` gives the limit of requests that have one of their own; None: `max_bytes`, as the others.
+    `larger` returns the limit of requests that have their own, or None if `max_bytes` applies.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, larger: Callable[[Scope], int | None] = lambda _: None) -> None:
@@ -25,7 +25,7 @@ class BodyLimit:
         self._larger = larger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             await self._app(scope, receive, send)
             return
@@ -64,7 +64,8 @@ def _declared(scope: Scope) -> int | None:
 
 
 class HotPath:
-    """Answers `POST` on one path itself; the application behind it documents the same route and answers the rest."""
+    """Answers `POST` on one path itself. The application behind it documents the same route and handles everything
+    else."""
 
     def __init__(self, app: ASGIApp, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:
         self._app = app
@@ -72,7 +73,7 @@ class HotPath:
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http" or scope["path"] != self._path or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
@@ -89,13 +90,13 @@ log = get_log("gateway")
 
 
 class LastResort:
-    """Catches what nothing else caught. An answer already begun is broken off, so that nobody takes it for whole."""
+    """Catches any exception left. A response already begun is aborted, so that nobody takes it for complete."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -118,13 +119,13 @@ class LastResort:
 
 
 class Origins:
-    """Pages of this gateway's own address and of those that the settings name."""
+    """Allowed origins: this gateway's own address and those in the settings."""
 
     def __init__(self, allowed: tuple[str, ...]) -> None:
         self._allowed = frozenset(allowed)
 
     def check(self, request: HTTPConnection) -> None:
-        """Raises Refusal (403) for a page from elsewhere. Programs that are no browsers name no origin."""
+        """Raise Refusal (403) for any other origin. Clients that are not browsers send none."""
         origin = request.headers.get("origin")
         if origin is None or "*" in self._allowed or origin in self._allowed:
             return

@@ -41,7 +41,7 @@ def refusals(*statuses: int) -> Responses:
 
 
 def bad_ends() -> Responses:
-    """What a waiting call answers when its run ended badly."""
+    """Responses of a waiting call whose run ended badly."""
     return {
         502: _problem("The run ended badly; `exit_reason` says how.", schema="RunProblem"),
         504: _problem("A time limit ended the run, or the wait was over and it was cancelled.", schema="RunProblem"),
@@ -54,12 +54,12 @@ def _problem(description: str, retry: bool = False, schema: str = "Problem") -> 
 
 
 def parameter(name: str, place: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter that a route reads by itself."""
+    """A parameter that the route parses itself."""
     return {"name": name, "in": place, "required": False, "description": description, "schema": schema}
 
 
 def describe(app: FastAPI, settings: GatewaySettings, models: Sequence[type[BaseModel]]) -> dict[str, Any]:
-    """The whole document, with this gateway's own bounds written into it, and models that no route names by itself."""
+    """The whole document, with this gateway's own limits filled in and models that no route refers to."""
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     components = document.setdefault("components", {}).setdefault("schemas", {})
     for model in models:

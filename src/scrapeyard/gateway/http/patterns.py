@@ -1,4 +1,4 @@
-"""Patterns that calls are held to, what each wants in words, and examples."""
+"""Patterns that requests are validated with, a description of each, and examples."""
 
 import re
 from typing import Annotated
@@ -39,14 +39,14 @@ FORMS = {
     CHANNEL: "a channel's name in lower-case letters, e.g. stable",
     URL: "a URL with http:// or https://, without spaces",
 }
-"""What each of these patterns wants, in words."""
+"""Description of each pattern."""
 
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def no_number(given: object) -> object:
-    """A time must be ISO 8601: a bare number would be taken for seconds or milliseconds by its size."""
+    """Reject a bare number as a time: it could mean seconds or milliseconds. Times must be ISO 8601."""
     if given is not None and not (isinstance(given, str) and _DAY.match(given)):
         raise ValueError("write ISO 8601, as 2026-01-31T09:30:00Z")
     return given

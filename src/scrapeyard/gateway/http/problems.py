@@ -1,4 +1,4 @@
-"""Errors as `application/problem+json`, with a stable code and what to do."""
+"""Errors as `application/problem+json`, with a stable code and a remedy."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -136,7 +136,7 @@ MAX_PATH = 200
 
 
 class Refusal(ScrapeyardError):
-    """A call refused at the door for a reason of HTTP's own; carries its code, status and perhaps Retry-After."""
+    """A call refused for an HTTP reason. Carries its code, status and optionally Retry-After."""
 
     def __init__(self, code: str, status: int, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -146,7 +146,7 @@ class Refusal(ScrapeyardError):
 
 
 def problem(code: str, status: int, detail: str, *, retryable: bool = False, **more: Any) -> dict[str, Any]:
-    """The document. A code without words of its own, such as an exit reason, must bring `title` and `remedy`."""
+    """The problem document. A code without an entry here, such as an exit reason, needs `title` and `remedy`."""
     title, remedy = PROBLEMS.get(code, ("", ""))
     return {
         "type": f"urn:scrapeyard:problem:{code}",
@@ -161,12 +161,12 @@ def problem(code: str, status: int, detail: str, *, retryable: bool = False, **m
 
 
 def respond(document: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
-    """The document as an answer with its own status."""
+    """The problem document as a response with its status."""
     return Response(msgspec.json.encode(document), document["status"], headers, MEDIA_TYPE)
 
 
 def from_error(error: ScrapeyardError) -> Response:
-    """Any of our errors as an answer."""
+    """Any of our errors as a response."""
     if isinstance(error, Refusal):
         retryable = error.retry_after is not None
         document = problem(error.refusal_code, error.status, error.message, retryable=retryable)
@@ -177,7 +177,7 @@ def from_error(error: ScrapeyardError) -> Response:
 
 
 def invalid(faults: Sequence[Mapping[str, Any]]) -> Response:
-    """What validation found, as 422. Names and messages are cut: they may repeat what the caller sent."""
+    """Validation errors as 422. Names and messages are truncated: they may repeat what the caller sent."""
     first = faults[:MAX_ERRORS]
     errors = [{"path": _pointer(fault["loc"]), "message": _words(fault)[:MAX_MESSAGE]} for fault in first]
     detail = "; ".join(f"{error['path']}: {error['message']}" for error in errors[:3])
@@ -185,18 +185,18 @@ def invalid(faults: Sequence[Mapping[str, Any]]) -> Response:
 
 
 def _words(fault: Mapping[str, Any]) -> str:
-    """A pattern says nothing to most people, so what it wants is told in words."""
+    """Replace a pattern in a message by its description, since most people cannot read patterns."""
     form = FORMS.get(fault.get("ctx", {}).get("pattern", ""))
     return f"must be {form}" if form else str(fault["msg"])
 
 
 def unexpected() -> Response:
-    """The answer to a fault of ours. Says nothing of its cause, which is in the log."""
+    """The response to an internal error. It does not reveal the cause, which is in the log."""
     return respond(problem("internal_error", 500, "the gateway failed to answer", retryable=True))
 
 
 def install(app: FastAPI) -> None:
-    """Answer every error of the app with a problem."""
+    """Make the app answer every error with a problem document."""
     app.add_exception_handler(ScrapeyardError, _on_ours)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(ValidationError, _on_invalid)

@@ -46,7 +46,7 @@ class ExportCall(BaseModel):
     bom: bool = Field(True, strict=True, description="CSV alone: begin with the mark by which Excel knows UTF-8.")
 
     def wish(self) -> ExportWish:
-        """The same as the model's noun."""
+        """Convert to the model's ExportWish."""
         return ExportWish(type=self.type, format=self.format, bom=self.bom)
 
 
@@ -184,7 +184,7 @@ class JobCall(JobOptions):
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """Where to begin to follow links; empty when that is not asked for."""
+        """URLs to start following links from; empty if the call does not ask for that."""
         return tuple(self.start_url or ())
 
 
@@ -236,5 +236,5 @@ class RedriveCall(BaseModel):
 
     @property
     def wanted(self) -> tuple[ItemStatus, ...] | None:
-        """The statuses as the model's; None: the store's own choice."""
+        """The statuses as the model's; None if the store's default applies."""
         return None if self.statuses is None else tuple(ItemStatus(status) for status in self.statuses)

@@ -1,4 +1,4 @@
-"""Steering jobs: pause, resume, cancel, redrive, append, delete."""
+"""Job control: pause, resume, cancel, redrive, append, delete."""
 
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -29,16 +29,16 @@ _PAUSABLE = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED})
 
 
 class Appended(Struct, frozen=True, kw_only=True):
-    """What became of more items."""
+    """Result of appending items."""
 
     added: int
     twice: int
-    """Rows whose item the job has already."""
+    """Rows whose item was already in the job."""
     summary: ListSummary
 
 
 class JobControl:
-    """Does what calls ask of a job. Raises NotFound where there is none, Refusal (409) where its state forbids it."""
+    """Carries out calls on a job. Raises NotFound if there is none, Refusal (409) if its state forbids the call."""
 
     def __init__(
         self,
@@ -60,18 +60,18 @@ class JobControl:
         self._clock = clock
 
     async def get(self, job_id: str) -> Job:
-        """As it stands."""
+        """The job in its current state."""
         return _there(await self._store.job(job_id), job_id)
 
     async def pause(self, job_id: str, reason: str = BY_HAND) -> Job:
-        """Nothing more is handed out; what is out ends. May be repeated."""
+        """Stop handing out items; those already handed out finish. May be repeated."""
         before = await self.get(job_id)
         if before.status not in _PAUSABLE:
             raise _forbidden(before, "be paused")
         return await self._told(before, await self._store.set_paused(job_id, True, reason, self._clock()))
 
     async def resume(self, job_id: str) -> Job:
-        """Go on, with a breaker that begins anew. A job that goes on already is left as it is."""
+        """Resume with a reset breaker. A job that is not paused stays as it is."""
         before = await self.get(job_id)
         if before.status not in _PAUSABLE:
             raise _forbidden(before, "be resumed")
@@ -80,7 +80,7 @@ class JobControl:
         return await self._told(before, job)
 
     async def change(self, job_id: str, call: ChangeCall) -> Job:
-        """Another policy for what is handed out from now on."""
+        """Replace the policy for items that are handed out from now on."""
         before = await self.get(job_id)
         job = _there(await self._store.set_policy(job_id, policy_over(call.policy, before.policy)), job_id)
         if job.status.is_final:
@@ -90,7 +90,8 @@ class JobControl:
         return job
 
     async def cancel(self, job_id: str, *, kill: bool) -> Job:
-        """End it: what is out ends by itself, or is killed. A final job is left as it is. May be repeated."""
+        """Cancel the job: items already handed out finish, or are killed. A final job stays as it is. May be
+        repeated."""
         before = await self.get(job_id)
         job = _there(await self._store.cancel_job(job_id, kill, self._clock()), job_id)
         if kill and job.status is JobStatus.CANCELLING:
@@ -98,7 +99,7 @@ class JobControl:
         return await self._told(before, job)
 
     async def redrive(self, job_id: str, call: RedriveCall) -> tuple[int, Job]:
-        """Run items again; how many. Raises also what finding another scraper raises."""
+        """Run items again; returns how many. Also raises what resolving another scraper raises."""
         before = await self.get(job_id)
         where = ItemFilter(
             statuses=call.wanted, exit_reasons=_some(call.exit_reasons), sites=_some(call.sites), keys=_some(call.keys)
@@ -116,8 +117,8 @@ class JobControl:
     async def append(
         self, job_id: str, call: AppendCall | ShapeOptions, *, upload: Upload | None = None, source: str = ""
     ) -> Appended:
-        """More items for a job that runs. They are checked, all of them, before the first is added. `source` names the
-        call, so that the same one adds nothing twice; empty: it is not named."""
+        """Append items to a running job. All of them are checked before the first is added. `source` identifies the
+        call, so that repeating it adds nothing twice; empty if the call has no key."""
         job = await self.get(job_id)
         scraper = await self._catalogue.obtain(job.pinned)
         part = new_id("part")
@@ -136,8 +137,8 @@ class JobControl:
         return Appended(added=added, twice=summary.rows - added, summary=summary)
 
     async def delete(self, job_id: str) -> None:
-        """Remove a final job with all it left. It is marked, then objects go before the rows that lead to them, as
-        retention does it, and would end it after a crash."""
+        """Delete a final job and everything it left. It is marked first, then objects are removed before the rows that
+        refer to them. After a crash, retention completes the deletion."""
         if not await self._store.begin_delete(job_id):
             job = await self.get(job_id)
             raise Refusal("conflict", 409, f"the job is {job.status}; cancel it first, and delete it when it has ended")
@@ -162,7 +163,7 @@ class JobControl:
         return new
 
     async def _changed(self, job: Job, call: RedriveCall) -> Job | None:
-        """The job with another version or policy; None when both stay."""
+        """The job with another version or policy; None if neither changes."""
         if call.scraper is None and call.policy is None:
             return None
         changes: dict[str, Any] = {}

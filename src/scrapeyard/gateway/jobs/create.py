@@ -1,4 +1,4 @@
-"""From a call, or a template, to a job in the store; and news of jobs for other processes."""
+"""From a call or a template to a job in the store; and messages about jobs to other processes."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ log = get_log("jobs")
 
 
 class JobNotifier:
-    """Messages that cannot be sent are only late: dispatchers and workers ask the store now and then."""
+    """Notifies other processes. A lost message only causes delay: dispatchers and workers also poll the store."""
 
     def __init__(self, queue: Queue, store: ItemStore, clock: Callable[[], float]) -> None:
         self._queue = queue
@@ -60,15 +60,15 @@ class JobNotifier:
         self._clock = clock
 
     async def wake(self) -> None:
-        """A job may have something to hand out."""
+        """Notify dispatchers that a job may have items to hand out."""
         await self._send(messages.FEED, b"job")
 
     async def kill(self, job_id: str) -> None:
-        """Workers must end what they run of it."""
+        """Notify workers that they must stop what they run of this job."""
         await self._send(messages.SIGNALS, messages.encode(CancelJob(job_id=job_id)))
 
     async def status(self, job: Job, **more: Any) -> None:
-        """Watchers hear that it stands elsewhere."""
+        """Write an event with the job's new status, for watchers."""
         told = {"status": job.status.value, **({"reason": job.pause_reason} if job.pause_reason else {}), **more}
         await self._store.add_event(job.id, "status", Raw(msgspec.json.encode(told)), self._clock())
 
@@ -81,7 +81,7 @@ class JobNotifier:
 
 PAUSED_AT_START = "created paused"
 KEY_SECONDS = 600.0
-"""How long a call that was broken off may come again to finish its job."""
+"""How long an interrupted call may be repeated to complete its job."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +90,10 @@ class Upload:
 
     chunks: AsyncIterator[bytes]
     digest: Callable[[], str]
-    """Of all that was read, once it was read."""
+    """Digest of everything read; call it once the upload has been read."""
     name: str = ""
     limit: int
-    """Bytes, once unpacked."""
+    """Maximum bytes, after decompression."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,17 +106,17 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class Created:
-    """A job that was made."""
+    """Result of creating a job."""
 
     job: Job
     summary: ListSummary | None = None
-    """Of a list that came with the call; None: the source is not read yet."""
+    """Summary of a list that came with the call; None if the source has not been read yet."""
     replayed: bool = False
-    """Whether an earlier call with the same key made it."""
+    """Whether an earlier call with the same key created it."""
 
 
 class JobCreation:
-    """Makes jobs. A refusal leaves nothing behind."""
+    """Creates jobs. A refused call leaves nothing behind."""
 
     def __init__(
         self,
@@ -145,8 +145,8 @@ class JobCreation:
     async def create_job(
         self, template: JobCall, *, job_id: str = "", key: Key | None = None, schedule_id: str = ""
     ) -> Created:
-        """Make the job of a template, as `POST /api/jobs` takes it. With an id of the caller's it is made once, however
-        often it is asked for. Raises BadRequest, ScraperNotFound, ScraperInvalid, Refusal or Unavailable."""
+        """Create a job from a template, as `POST /api/jobs` takes it. With a given `job_id` it is created once, however
+        often this is called. Raises BadRequest, ScraperNotFound, ScraperInvalid, Refusal or Unavailable."""
         job_id = job_id or new_id("job")
         if (job := await self._store.job(job_id)) is not None:
             return Created(job=job, replayed=True)
@@ -161,7 +161,7 @@ class JobCreation:
         return await self._written(job, summary, key)
 
     async def create_from_list(self, options: JobOptions, upload: Upload, *, key: Key | None = None) -> Created:
-        """Make a job of an uploaded list. Raises as `create_job`, and whatever reading the upload raises."""
+        """Create a job from an uploaded list. Raises as `create_job`, and whatever reading the upload raises."""
         job_id, scraper = new_id("job"), await self.find(options.scraper)
         shape = shape_of(options)
         job = await self._drafted(options, scraper, ListSource(shape=shape, name=upload.name), job_id)
@@ -169,7 +169,7 @@ class JobCreation:
         return await self._written(job, summary, key)
 
     async def find(self, wanted: str | None) -> Scraper:
-        """The scraper that a call names, in the version that it gets now."""
+        """Resolve the scraper that a call names to its current version."""
         try:
             return self._catalogue.resolve(wanted or self._default)
         except SourceUnavailable as error:
@@ -178,7 +178,7 @@ class JobCreation:
             return await self._catalogue.obtain(wanted or self._default)
 
     def pinned(self, wanted: str | None, scraper: Scraper) -> str:
-        """How the version is written down. A built-in is the worker's own, of its version."""
+        """The exact version to run; for a built-in the reference as requested, since each worker runs its own."""
         return (wanted or self._default) if scraper.is_builtin else str(scraper.ref)
 
     async def _drafted(self, options: JobOptions, scraper: Scraper, source: Source, job_id: str) -> Job:
@@ -211,7 +211,7 @@ class JobCreation:
         return await self._begun(job, summary)
 
     async def _begun(self, job: Job, summary: ListSummary | None) -> Created:
-        """The row, and the items of a short list at once; those of others are read by whoever reads jobs."""
+        """Write the job, and a short list's items at once; the dispatcher reads all other sources."""
         if not await self._store.create_job(job):
             return Created(job=await self._standing(job.id), replayed=True)
         log.info("jobs.created", job=job.id, scraper=job.pinned, source=str(job.source.get("kind")))
@@ -223,11 +223,11 @@ class JobCreation:
     async def _fill(self, job: Job) -> None:
         try:
             await self._intake.fill(job)
-        except Unavailable as error:  # the job is durable: whoever reads jobs goes on
+        except Unavailable as error:  # the job is durable: the dispatcher continues
             log.warning("intake.later", job=job.id, error=error.message)
 
     async def _claimed(self, job: Job, key: Key | None) -> str | None:
-        """The id of the job that the key stands for; None without a key. Raises IdempotencyConflict."""
+        """The id of the job that holds the key; None without a key. Raises IdempotencyConflict."""
         if key is None:
             return None
         ours = KeyedAnswer(key=key.key, body_digest=key.digest(), run_ids=(job.id,), created_at=self._clock())
@@ -238,7 +238,7 @@ class JobCreation:
         return held.run_ids[0]
 
     async def _again(self, job: Job, held: str) -> Created:
-        """Another call had the key first. If it never wrote its job, this one does; its list lies ready."""
+        """Another call claimed the key first. If it never wrote its job, write it here from the list it left."""
         await self._blobs.delete([keys.job_list(job.id)])
         found = await self._store.job(held)
         if found is not None:
@@ -257,7 +257,7 @@ class JobCreation:
 
 
 def shape_of(options: ShapeOptions, bad_rows: BadRows = "reject") -> Shape:
-    """How rows become inputs, as intake takes it. `bad_rows` is what holds unless the call says."""
+    """How rows become inputs. `bad_rows` is the default if the call does not set it."""
     return Shape(
         format=options.format,
         delimiter=options.delimiter,
@@ -269,8 +269,8 @@ def shape_of(options: ShapeOptions, bad_rows: BadRows = "reject") -> Shape:
 
 
 def _source(call: JobCall) -> Source:
-    """Where the items come from. A site's own lists have bad rows that no caller can correct: they are left out, unless
-    the call says otherwise. Raises BadRequest for a time that cannot be used."""
+    """Where the items come from. Bad rows in a site's own lists are skipped by default, since no caller can correct
+    them. Raises BadRequest for an invalid time."""
     if call.items_url is not None:
         return UrlSource(url=call.items_url, shape=shape_of(call))
     found = shape_of(call, "skip")

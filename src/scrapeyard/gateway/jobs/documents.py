@@ -1,4 +1,4 @@
-"""Jobs, items and exports as the API shows them, and how quickly jobs go."""
+"""Jobs, items and exports as the API shows them, and the speed of jobs."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,21 +14,21 @@ from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import Item, Job, JobStatus
 
 REMEMBERED = 2000
-"""Jobs looked at last."""
+"""Number of jobs whose samples are remembered."""
 APART_SECONDS = 1.0
-"""Two looks nearer than this tell nothing."""
+"""Samples closer together than this are not compared."""
 FRESH_SECONDS = 60.0
-"""A look that is older tells how it was, not how it is."""
+"""An older sample is discarded."""
 _GOING = frozenset({JobStatus.CREATING, JobStatus.RUNNING})
 
 
 class JobPace(Struct, frozen=True, kw_only=True):
-    """How quickly a job goes."""
+    """Speed of a job."""
 
     items_per_second: float | None = None
-    """Ended lately; None: nothing was handed out yet, or it does not run."""
+    """Recent rate of ended items; None if nothing was handed out yet, or the job is not running."""
     eta_seconds: float | None = None
-    """Until the last item ends, if it goes on like this; None: that cannot be told."""
+    """Estimated time until the last item ends; None if it cannot be estimated."""
 
 
 class _Look(Struct, frozen=True):
@@ -37,15 +37,15 @@ class _Look(Struct, frozen=True):
 
 
 class JobRates:
-    """Compares looks at a job. With only one, the average since its first item was handed out has to do."""
+    """Measures the speed of jobs from samples. With only one sample, it uses the average since the first item."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._looks: OrderedDict[str, tuple[_Look, _Look]] = OrderedDict()
-        """By job: the look to compare with, and the newest."""
+        """By job: the sample to compare with, and the newest."""
 
     def pace(self, job: Job) -> JobPace:
-        """How a job goes, which was read just now."""
+        """The speed of a job that was read just now."""
         if job.status not in _GOING or job.started_at is None:
             self._looks.pop(job.id, None)
             return JobPace()
@@ -57,7 +57,7 @@ class JobRates:
         return JobPace(items_per_second=round(rate, 3), eta_seconds=round(left / rate, 1) if known else None)
 
     def _base(self, job_id: str, newest: _Look) -> _Look | None:
-        """What the newest look is compared with; None: nothing that is fresh and old enough."""
+        """The sample to compare the newest with; None if none is recent and old enough."""
         before, last = self._looks.pop(job_id, (newest, newest))
         if newest.at - before.at > FRESH_SECONDS or newest.done < before.done:
             before, last = newest, newest
@@ -75,7 +75,7 @@ _NULL = Raw(b"null")
 
 
 def job_document(job: Job, pace: JobPace) -> dict[str, Any]:
-    """A job, with how quickly it goes."""
+    """A job, with its speed."""
     scraper_id, _, version = job.pinned.partition("@")
     return {
         "id": job.id,
@@ -111,7 +111,7 @@ def job_document(job: Job, pace: JobPace) -> dict[str, Any]:
 
 
 def created_document(job: Job, pace: JobPace, summary: ListSummary | None) -> dict[str, Any]:
-    """A job just made; `rows` tells what became of the list that came with it."""
+    """A job just created; `rows` describes the list that came with it."""
     rows = None
     if summary is not None:
         rows = {"taken": summary.rows, "bad": summary.bad, "first_bad": bad_rows(summary)}
@@ -124,7 +124,7 @@ def bad_rows(summary: ListSummary) -> list[dict[str, Any]]:
 
 
 def job_links(job_id: str) -> dict[str, str]:
-    """Where the rest of a job is found."""
+    """Links to the rest of a job."""
     here = f"/api/jobs/{job_id}"
     return {"self": here, **{name: f"{here}/{name}" for name in ("items", "results", "exports", "stream", "ws")}}
 
@@ -162,18 +162,18 @@ def artifacts_of(item: Item) -> list[tuple[str, str, int]]:
 
 
 def artifact_document(job_id: str, key: str, name: str, content_type: str, size: int) -> dict[str, Any]:
-    """One thing that an item left, without where the blob store holds it."""
+    """One artifact of an item, without its blob key."""
     href = f"{item_place(job_id, key)}/download?artifact={quote(name, safe='')}"
     return {"name": name, "content_type": content_type, "size": size, "href": href}
 
 
 def item_place(job_id: str, key: str) -> str:
-    """Where an item is found."""
+    """URL of an item."""
     return f"/api/jobs/{job_id}/items/{quote(key, safe='')}"
 
 
 def export_document(export: Export) -> dict[str, Any]:
-    """An export, without where the blob store holds it."""
+    """An export, without its blob key."""
     here = f"/api/exports/{export.id}"
     download = f"{here}/download" if export.state is ExportState.DONE else None
     return {
@@ -197,7 +197,7 @@ def export_document(export: Export) -> dict[str, Any]:
 
 
 def _share(job: Job) -> float:
-    """Of the items known so far that have ended."""
+    """Share of the items known so far that have ended."""
     return round(job.counts.done / job.counts.total, 4) if job.counts.total else 0.0
 
 
@@ -219,7 +219,7 @@ def _breaker(job: Job) -> dict[str, Any]:
 
 
 def _webhook(job: Job) -> dict[str, Any] | None:
-    """Without its secret."""
+    """The webhook without its secret."""
     if job.webhook is None:
         return None
     kept: dict[str, Any] = msgspec.json.decode(job.webhook)

@@ -1,4 +1,4 @@
-"""What a job came to: manifests in parts, and exports: ask for a file, see how far it is, download it."""
+"""Results of a job: its manifests in parts, and exports: request a file, poll its progress, download it."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -62,7 +62,7 @@ def result_routes(gateway: "Gateway") -> APIRouter:
 
 
 async def _summary(desk: JobService, job: Job, status: str | None) -> dict[str, Any]:
-    """While the job runs, or runs again, what was written before is not told: it may be out of date."""
+    """While the job runs, or runs again, leave out the earlier summary: it may be out of date."""
     metadata: JobMetadata | None = None
     if job.status.is_final and not job.files_pending:
         try:
@@ -174,7 +174,7 @@ async def _export(desk: JobService, export_id: str) -> Export:
 
 
 def _range(request: Request, export: Export) -> tuple[int, int] | None:
-    """With `If-Range`, only of the file that the caller has begun with."""
+    """The requested range; with `If-Range`, only if it names the same file."""
     begun_with = request.headers.get("if-range")
     if begun_with is not None and begun_with != _tag(export):
         return None

@@ -1,4 +1,4 @@
-"""Items of jobs: page through them, look one up, download what it left; dead letters across jobs."""
+"""Items of jobs: list them, get one, download its artifacts; dead letters across jobs."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,7 +102,7 @@ async def _item(desk: JobService, job_id: str, key: str) -> Item:
 
 
 async def _download(desk: JobService, item: Item, artifact: str, accepts: str) -> Response:
-    """Names that a script chose win over the short ones."""
+    """Artifact names chosen by a script take precedence over the short names."""
     for name in (artifact, _SHORT.get(artifact, "")):
         for kept in item.artifacts:
             if kept.name == name:

@@ -69,7 +69,7 @@ class JobPolicyCall(Policy):
 
 
 def policy_of(call: JobPolicyCall, scraper: Scraper) -> JobPolicy:
-    """The policy of a new job. Fetching is left as the call says: workers lay it over the manifest's."""
+    """The policy of a new job. Fetch options stay as in the call: workers merge them over the manifest's."""
     retries = call.retries
     if "retries" not in call.model_fields_set and scraper.policy.retries is not None:
         retries = scraper.policy.retries
@@ -78,7 +78,7 @@ def policy_of(call: JobPolicyCall, scraper: Scraper) -> JobPolicy:
 
 
 def policy_over(call: JobPolicyCall, before: JobPolicy) -> JobPolicy:
-    """The policy of a job that is run again: what the call says, and the rest as it was."""
+    """The policy of a job that is changed or redriven: what the call sets, the rest unchanged."""
     given, stated = call.model_fields_set, _stated(call)
     changes = {name: getattr(stated, name) for name in _PLAIN & given}
     if "retries" in given:

@@ -22,7 +22,7 @@ from scrapeyard.store.ports.runs import Store
 
 
 class DeskStore(Store, ExportStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 class JobService:
@@ -73,5 +73,5 @@ class JobService:
         return job_document(job, self.rates.pace(job))
 
     def close(self) -> None:
-        """Whoever watches is sent away. May be called twice."""
+        """End all streams. May be called twice."""
         self.streams.close()

@@ -1,4 +1,4 @@
-"""`/stream` and `/ws`: a job's life as it happens, by server-sent events or by a WebSocket."""
+"""`/stream` and `/ws`: live events of a job, as server-sent events or over a WebSocket."""
 
 import asyncio
 import re
@@ -86,7 +86,7 @@ async def _pieces(first: JobUpdate | None, rest: AsyncGenerator[JobUpdate | None
 
 
 async def _converse(websocket: WebSocket, first: JobUpdate | None, rest: AsyncGenerator[JobUpdate | None]) -> None:
-    """Send until the job's end, or until the caller goes; what the caller says is not listened to."""
+    """Send until the job ends or the caller disconnects. Messages from the caller are ignored."""
     tasks = [asyncio.create_task(_send(websocket, first, rest)), asyncio.create_task(_until_gone(websocket))]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

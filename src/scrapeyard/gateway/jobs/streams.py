@@ -1,7 +1,7 @@
-"""A job's life as it happens, for any number of watchers.
+"""Live events of jobs, for any number of watchers.
 
-One task looks at each watched job twice a second. A watcher is never sent anything: it is woken, and takes what it has
-not had yet from the store. So one that is slow is late, and nothing is kept for it.
+One task polls each watched job twice a second. It sends watchers nothing: it wakes them, and each reads the events it
+has not seen from the store. So a slow watcher is only late, and nothing is buffered for it.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ KEEP_ALIVE_SECONDS = 15.0
 PAGE = 500
 """Events read at once."""
 SETTLED_SECONDS = 5.0
-"""Events of a job that ended longer ago are all written."""
+"""All events of a job that ended longer ago than this have been written."""
 
 
 class WatchStore(JobStore, ItemStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 class JobUpdate(Struct, frozen=True, kw_only=True):
@@ -39,11 +39,11 @@ class JobUpdate(Struct, frozen=True, kw_only=True):
     data: bytes
     """JSON."""
     number: int | None = None
-    """By which a watcher that comes again says what it had; None: it is not told twice."""
+    """Lets a reconnecting watcher say what it received; None for updates that are not sent again."""
 
 
 class WatchedJob:
-    """One job as it was seen last, shared by its watchers."""
+    """The last known state of one job, shared by its watchers."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -51,7 +51,7 @@ class WatchedJob:
         self.tail = 0
         """Number of the newest event."""
         self.ended = False
-        """Nothing more comes: the job is final, or gone, or the gateway stops."""
+        """No more events: the job is final or deleted, or the gateway is stopping."""
         self._changed = asyncio.Event()
 
     def tell(self) -> None:
@@ -60,7 +60,7 @@ class WatchedJob:
         changed.set()
 
     async def news(self, seconds: float) -> bool:
-        """Wait for the next look that brought something. False: none did in time."""
+        """Wait for the next poll that brought something. False if none did in time."""
         if self.ended:
             return True
         with suppress(TimeoutError):
@@ -80,16 +80,16 @@ class JobStreams:
         self._watches: dict[str, tuple[WatchedJob, asyncio.Task[None], int]] = {}
 
     def close(self) -> None:
-        """Whoever watches is sent away, to come again elsewhere. May be called twice."""
+        """End every stream; watchers reconnect elsewhere. May be called twice."""
         for watch, task, _ in self._watches.values():
             task.cancel()
             watch.ended = True
             watch.tell()
 
     async def follow(self, job_id: str, after: int) -> AsyncGenerator[JobUpdate | None]:
-        """Events numbered higher than `after`, with `progress` in between, then one `end`; None: still here.
+        """Yield events numbered higher than `after`, `progress` in between, then one `end`; None as keep-alive.
 
-        Raises NotFound, or Refusal (429) when too many watch, before the first.
+        Raises NotFound, or Refusal (429) if there are too many watchers, before the first.
         """
         if self._count >= self._most:
             raise Refusal("too_many_waiting", 429, f"{self._most} streams are open already", retry_after=5)
@@ -151,7 +151,7 @@ class JobStreams:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _look_once(self, watch: WatchedJob) -> None:
-        """A final job is looked at twice: its last event is written a moment after its last state."""
+        """Poll a final job twice: its last event is written a moment after its final state."""
         was_final = watch.job.status.is_final
         job = await self._store.job(watch.job.id)
         while page := await self._store.events(watch.job.id, watch.tail, PAGE):
@@ -177,7 +177,7 @@ class JobStreams:
 
 
 def as_sse(told: JobUpdate | None) -> bytes:
-    """An event of an event stream; a comment keeps it alive."""
+    """Encode an update as a server-sent event; None becomes a keep-alive comment."""
     if told is None:
         return b": still here\n\n"
     number = b"" if told.number is None else b"id: %d\n" % told.number
@@ -185,12 +185,12 @@ def as_sse(told: JobUpdate | None) -> bytes:
 
 
 def as_message(told: JobUpdate) -> str:
-    """The same as a message of a WebSocket."""
+    """Encode an update as a WebSocket message."""
     return encode({"id": told.number, "event": told.kind, "data": Raw(told.data)}).decode()
 
 
 def _data(data: Raw, at: float) -> bytes:
-    """When it was, then the event's own fields; data that are no object stand under `value`."""
+    """The event's time, then its own fields. Data that is not an object goes under `value`."""
     raw = bytes(data)
     head = encode({"at": instant(at)})[:-1]
     if not raw.startswith(b"{"):

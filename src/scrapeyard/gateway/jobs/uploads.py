@@ -1,4 +1,4 @@
-"""Lists that come as the body of a call: streamed, plain or as the file of a form, parameters in the query."""
+"""Lists sent as a request body: streamed, plain or as the file of a form, with parameters in the query."""
 
 import hashlib
 import re
@@ -22,14 +22,14 @@ from scrapeyard.gateway.jobs.create import Upload
 from scrapeyard.inputs.lists import MAX_LIST
 
 MAX_HEAD = 16 * 1024
-"""Bytes before the file's first."""
+"""Maximum bytes before the file's first byte."""
 MAX_NAME = 200
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,./:=? -]{0,69}[0-9A-Za-z'()+_,./:=?-]")
 _HOW = "send one file, as `curl -F file=@items.csv` does; parameters go into the query"
 
 
 def boundary_of(content_type: str) -> bytes:
-    """The line between parts. Raises BadRequest when the header names none."""
+    """The boundary between parts. Raises BadRequest if the header names none."""
     message = Message()
     message["content-type"] = content_type
     given = message.get_param("boundary")
@@ -39,14 +39,14 @@ def boundary_of(content_type: str) -> bytes:
 
 
 class FormFile:
-    """Reads a body. After `open` its name is known, then `chunks` gives its bytes, once."""
+    """Parses a multipart body. `open` finds the file and its name; then `chunks` yields its bytes, once."""
 
     def __init__(self, body: AsyncIterator[bytes], boundary: bytes) -> None:
         self._body = body
         self._boundary = boundary
         self._held = b""
         self.name = ""
-        """As the sender called the file, for people; empty: it did not."""
+        """The file name the sender gave, for people; empty if none."""
 
     async def open(self) -> None:
         """Read up to the file's first byte. Raises BadRequest."""
@@ -62,7 +62,7 @@ class FormFile:
     async def chunks(self) -> AsyncIterator[bytes]:
         """The file. Raises BadRequest when the form breaks off or has more parts."""
         end = b"\r\n" + self._boundary
-        self._held = b"\r\n" + self._held  # a file without a byte is followed by its boundary at once
+        self._held = b"\r\n" + self._held  # an empty file is followed by its boundary at once
         skip = 2
         while (at := self._held.find(end)) < 0:
             safe = max(0, len(self._held) - len(end) + 1)
@@ -81,11 +81,11 @@ class FormFile:
             pass
         if not self._held.startswith(b"--"):
             raise BadRequest(f"the form has more than one part; {_HOW}")
-        while len(self._held) < MAX_HEAD and await self._more():  # what follows the end says nothing
+        while len(self._held) < MAX_HEAD and await self._more():  # anything after the end is ignored
             self._held = self._held[:2]
 
     async def _more(self) -> bool:
-        """Whether more came."""
+        """Read more; whether there was any."""
         async for chunk in self._body:
             if chunk:
                 self._held += chunk
@@ -113,9 +113,9 @@ FORMATS = {
     "application/gzip": "auto",
     "multipart/form-data": "auto",
 }
-"""What is taken as a list, by content type, and its format unless the query says."""
+"""Accepted content types, and the default format of each."""
 OBJECTS = frozenset({"names", "columns", "input", "policy", "exports", "webhook"})
-"""Parameters that are written as JSON."""
+"""Parameters written as JSON."""
 SHORT = frozenset({"exports"})
 """Those of them that may also be written as `full:csv,seo:xlsx`."""
 Options = TypeVar("Options", bound=ShapeOptions)
@@ -125,7 +125,7 @@ _PATH = re.compile(r"/api/jobs(?:/[^/]+/items)?")
 
 
 def takes_upload(scope: Scope) -> bool:
-    """Whether a request may bring a list that is larger than other bodies."""
+    """Whether a request may carry a list that is larger than other bodies."""
     if not _PATH.fullmatch(scope["path"]):
         return False
     return any(
@@ -134,7 +134,7 @@ def takes_upload(scope: Scope) -> bool:
 
 
 def media_type(request: Request) -> str:
-    """What the body says it is, without parameters."""
+    """Media type of the body, without parameters."""
     return _media(request.headers.get("content-type", ""))
 
 
@@ -156,7 +156,7 @@ class Uploads:
         self._origins = origins
 
     async def open(self, request: Request, media: str) -> Upload:
-        """The list of a call whose body was not read. Raises BadRequest, or Refusal for a page from elsewhere."""
+        """The list of a request whose body has not been read. Raises BadRequest, or Refusal for another origin."""
         if media not in FORMATS:
             raise Refusal("not_a_list", 415, f"{media[:100] or 'no Content-Type'} is neither JSON nor a list")
         self._origins.check(request)
@@ -191,7 +191,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _wish(text: str) -> dict[str, str]:
-    """A file as `type:format`; what is missing or unknown is told by the model."""
+    """Parse an export given as `type:format`. The model reports what is missing or unknown."""
     kind, colon, form = text.strip().partition(":")
     return {"type": kind, "format": form} if colon else {"type": kind}
 
@@ -247,7 +247,7 @@ def _query(options: type[BaseModel]) -> list[dict[str, Any]]:
 
 
 def _plain(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """A schema of one plain value: without null, which a query cannot say, and without references."""
+    """The schema of a single plain value: without null, which a query cannot express, and without references."""
     choices = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
     kept = {key: value for key, value in choices[0].items() if key not in ("description", "title", "default", "$ref")}
     if reference := choices[0].get("$ref"):

@@ -16,11 +16,11 @@ from scrapeyard.store.recorder import Recorder
 PATIENCE_SECONDS = 2.0
 FRESH_SECONDS = 1.0
 FRESH_BLOBS_SECONDS = 10.0
-"""Asking the blob store writes and removes an object."""
+"""Longer, since checking the blob store writes and removes an object."""
 
 
 class DependencyState(Struct, frozen=True, kw_only=True):
-    """What was found of one dependency."""
+    """Last known state of one dependency."""
 
     up: bool
     at: float
@@ -30,7 +30,7 @@ class DependencyState(Struct, frozen=True, kw_only=True):
 
 
 class Health:
-    """Asks each dependency at most once a second, whoever asks us."""
+    """Checks each dependency at most once a second, however often it is asked."""
 
     def __init__(self, queue: Queue, store: Store, blobs: Blobs, recorder: Recorder, settings: Settings) -> None:
         self._store = store
@@ -47,13 +47,13 @@ class Health:
         self._locks = {name: asyncio.Lock() for name in self._checks}
 
     async def look(self, *names: str) -> dict[str, DependencyState]:
-        """Findings no older than each dependency's freshness; of all when none is named."""
+        """States no older than each dependency's freshness; of all dependencies if none is named."""
         wanted = names or tuple(self._checks)
         findings = await asyncio.gather(*(self._poll(name) for name in wanted))
         return dict(zip(wanted, findings, strict=True))
 
     def overall(self, findings: dict[str, DependencyState]) -> str:
-        """`down` when calls cannot be taken, `degraded` when they are but not all goes well."""
+        """`down` if calls cannot be accepted, `degraded` if they can but something is wrong."""
         if not (findings["queue"].up and findings["store"].up):
             return "down"
         well = all(finding.up for finding in findings.values()) and not self._recorder.away

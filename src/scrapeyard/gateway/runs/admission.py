@@ -1,4 +1,4 @@
-"""From a call to runs: the version is chosen, inputs are checked, the lane is found, the queue has room."""
+"""From a call to runs: resolve the version, check inputs, choose the lane, check that the queue has room."""
 
 import asyncio
 import time
@@ -62,7 +62,7 @@ DEFAULT = "default"
 
 
 class Lanes:
-    """Lanes that a known worker takes. Others are refused: a run there would wait for ever, and names have no end."""
+    """Lanes that a known worker serves. Others are refused: runs would wait for ever, and lane names be unbounded."""
 
     def __init__(self, store: WorkerStore, remember_seconds: float) -> None:
         self._store = store
@@ -71,7 +71,7 @@ class Lanes:
         self._looked_at = float("-inf")
 
     async def choose(self, asked: str | None, scraper: Scraper) -> str:
-        """The lane a call asks for, or the scraper's own. Raises BadRequest when no worker has taken it lately."""
+        """The lane a call asks for, or the scraper's own. Raises BadRequest if no worker has served it lately."""
         lane = asked or scraper.lane
         if lane == DEFAULT or lane in self._known:
             return lane
@@ -93,9 +93,9 @@ SAMPLE_SECONDS = 0.5
 
 
 class Backlog:
-    """Knows from publishing how many deliveries wait in each lane, and asks the queue only when it seems full.
+    """Tracks how many deliveries wait in each lane from publishing, and asks the queue only when it seems full.
 
-    Several gateways may together go over the limit by what they publish within one sample.
+    Several gateways may together exceed the limit by what they publish within one sample.
     """
 
     def __init__(self, queue: Queue, limit: int) -> None:
@@ -105,7 +105,7 @@ class Backlog:
         self._sampled_at = float("-inf")
 
     async def admit(self, lane: str, count: int) -> None:
-        """Raises Overloaded when `count` more do not fit, QueueUnavailable when the queue does not tell."""
+        """Raise Overloaded if `count` more do not fit, QueueUnavailable if the queue does not answer."""
         if self._fits(lane, count):
             return
         await self._sample()
@@ -114,11 +114,11 @@ class Backlog:
             raise Overloaded(f"{waiting} runs wait in lane {lane}; the limit is {self._limit}", retry_after=2)
 
     def note(self, lane: str, waiting: int) -> None:
-        """What publishing to this lane told."""
+        """Store the queue length that publishing to this lane returned."""
         self._known[lane] = waiting
 
     def defer(self, lane: str, count: int) -> None:
-        """Runs that wait in the store for the queue to come back count as well: that must have a bound too."""
+        """Count runs that wait in the store for the queue to come back: they need a limit as well."""
         self._known[lane] = self._known.get(lane, 0) + count
 
     def _fits(self, lane: str, count: int) -> bool:
@@ -132,7 +132,7 @@ class Backlog:
         try:
             depth = await self._queue.depth()
         except BaseException:
-            self._sampled_at = float("-inf")  # nothing was learned: the next call asks again
+            self._sampled_at = float("-inf")  # nothing was sampled: the next call asks again
             raise
         totals: Counter[str] = Counter()
         for (lane, _priority), waiting in depth.items():
@@ -141,7 +141,7 @@ class Backlog:
 
 
 class RunBuilder:
-    """Takes calls apart. A refusal leaves nothing behind."""
+    """Builds runs from calls. A refused call leaves nothing behind."""
 
     def __init__(self, catalogue: Catalogue, lanes: Lanes, default_scraper: str) -> None:
         self._catalogue = catalogue
@@ -150,14 +150,14 @@ class RunBuilder:
         self._inputs = InputChecks()
 
     async def place(self, asked: ScrapeRequest, reply_to: str) -> Order:
-        """What the call wants run. Raises BadRequest, ScraperNotFound, ScraperInvalid or SourceUnavailable."""
+        """The runs that the call asks for. Raises BadRequest, ScraperNotFound, ScraperInvalid or SourceUnavailable."""
         scraper = await self._find(asked.call.scraper or self._default)
         inputs = self._check(asked, scraper)
         lane = await self._lanes.choose(asked.call.lane, scraper)
         return self._order(asked, scraper, inputs, lane, reply_to)
 
     async def _find(self, wanted: str) -> Scraper:
-        """From memory. Only the first call that pins an old version, which is not kept ready, waits for it to come."""
+        """Resolve from memory. Only the first call that pins an old, unloaded version waits until it is loaded."""
         try:
             return self._catalogue.resolve(wanted)
         except SourceUnavailable as error:
@@ -178,7 +178,8 @@ class RunBuilder:
     def _order(
         self, asked: ScrapeRequest, scraper: Scraper, inputs: tuple[Raw, ...], lane: str, reply_to: str
     ) -> Order:
-        """The version is chosen here, once; workers run that one. A built-in is the worker's own, of its version."""
+        """The version is resolved here, once; workers run exactly that. For a built-in scraper, each worker runs its
+        own."""
         call, defaults = asked.call, scraper.policy
         wanted = call.priority or (Priority(defaults.priority) if defaults.priority else None)
         timeout = call.policy.timeout_seconds

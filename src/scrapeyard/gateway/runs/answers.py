@@ -1,4 +1,4 @@
-"""Runs as answers to a call; finding them though their row is behind; cancelling them."""
+"""Runs as responses; reading runs whose row is not written yet; cancelling runs."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -25,14 +25,14 @@ _NULL = Raw(b"null")
 
 
 async def answer(run: Run, blobs: Blobs, headers: dict[str, str] | None = None) -> Response:
-    """The run whole, as a 200."""
+    """The whole run, as a 200."""
     if not _in_blobs(run):
         return Response(documents.encode(_whole(run)), 200, headers, documents.JSON)
     return StreamingResponse(await _first(_pieces(run, blobs)), 200, headers, documents.JSON)
 
 
 async def answer_all(runs: Sequence[Run], blobs: Blobs, headers: dict[str, str] | None = None) -> Response:
-    """Several runs whole, as a 200."""
+    """Several whole runs, as a 200."""
     if not any(map(_in_blobs, runs)):
         return Response(documents.encode({"runs": [_whole(run) for run in runs]}), 200, headers, documents.JSON)
     return StreamingResponse(await _first(_all_pieces(runs, blobs)), 200, headers, documents.JSON)
@@ -79,7 +79,7 @@ def _without_result(run: Run) -> Run:
 
 
 async def _first(pieces: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
-    """The same pieces, the first already at hand: a blob store that is away is a 503, not a broken answer."""
+    """The same chunks, with the first already read: an unreachable store then gives a 503, not a truncated response."""
     first = await anext(pieces)
 
     async def chained() -> AsyncIterator[bytes]:
@@ -96,7 +96,7 @@ LOOK_SECONDS = 0.02
 
 
 class Lookup:
-    """Reads runs so that a caller finds what this gateway has already told it, for up to BEHIND_SECONDS after."""
+    """Reads runs consistently with what this gateway has already answered, waiting up to BEHIND_SECONDS for the row."""
 
     def __init__(self, store: RunStore, recorder: Recorder, waiters: Waiters) -> None:
         self._store = store
@@ -128,8 +128,8 @@ log = get_log("gateway")
 
 
 class Cancelling:
-    """Marks the row and tells the worker. A signal that cannot be sent is only late: the worker sees the mark when it
-    renews its lease."""
+    """Marks the row and signals the worker. A lost signal only causes delay: the worker sees the mark when it renews
+    its lease."""
 
     def __init__(self, store: RunStore, queue: Queue, recorder: Recorder) -> None:
         self._store = store
@@ -137,7 +137,8 @@ class Cancelling:
         self._recorder = recorder
 
     async def cancel(self, run_id: str, now: float) -> Run | None:
-        """The run as it then stands; None means no such run. Raises StoreUnavailable, the worker being told even so."""
+        """Cancel a run and return its state; None if there is no such run. Signals the worker even if it raises
+        StoreUnavailable."""
         try:
             await self._recorder.flush()
             run = await self._store.cancel(run_id, now)
@@ -152,7 +153,7 @@ class Cancelling:
         return run
 
     async def signal(self, run_id: str) -> None:
-        """Tell every worker."""
+        """Signal every worker."""
         try:
             await self._queue.send(messages.SIGNALS, messages.encode(Cancel(run_id=run_id)))
         except QueueUnavailable as error:

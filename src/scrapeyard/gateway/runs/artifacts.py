@@ -1,4 +1,4 @@
-"""What runs kept. Scraped bytes are never shown in our origin: always an attachment, never sniffed."""
+"""Artifacts of runs. Scraped bytes are always sent as an attachment, never rendered in our origin or sniffed."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated

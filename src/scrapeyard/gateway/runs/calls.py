@@ -1,4 +1,4 @@
-"""Reading what a caller asks for: body, Prefer, Idempotency-Key, traceparent."""
+"""Parsing a call: body, Prefer, Idempotency-Key, traceparent."""
 
 import hashlib
 import re
@@ -20,7 +20,7 @@ _TRACEPARENT = re.compile(r"^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9
 
 
 def traceparent(given: str | None) -> str:
-    """The caller's when it is valid, otherwise a new one that is not sampled."""
+    """The caller's if it is valid, otherwise a new one that is not sampled."""
     if given is not None and _TRACEPARENT.match(given):
         return given
     return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
@@ -33,17 +33,17 @@ _PREFER_WAIT = re.compile(r"^wait\s*=\s*\"?(\d{1,9})\"?$", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class ScrapeRequest:
-    """A call, understood."""
+    """A parsed call."""
 
     call: ScrapeCall
     wait: float
-    """Seconds; 0 means answer at once."""
+    """Seconds to wait; 0 to answer at once."""
     preference: str
-    """What of the Prefer header was followed; empty: nothing."""
+    """The part of the Prefer header that was applied; empty if none."""
     key: str | None
-    """The Idempotency-Key; None means none was given."""
+    """The Idempotency-Key; None if none was given."""
     digest: str
-    """Of the body, whatever the order of its keys; empty without a key."""
+    """Digest of the body, independent of key order; empty without a key."""
     traceparent: str
 
     @property
@@ -53,7 +53,7 @@ class ScrapeRequest:
 
 
 async def read_call(request: Request, settings: GatewaySettings) -> ScrapeRequest:
-    """Understand a call. Raises BadRequest, Refusal (415) or pydantic's ValidationError."""
+    """Parse a call. Raises BadRequest, Refusal (415) or pydantic's ValidationError."""
     headers = request.headers
     if not is_json(headers.get("content-type", "")):
         raise Refusal("not_json", 415, "the body's Content-Type is not application/json")
@@ -73,12 +73,12 @@ async def read_call(request: Request, settings: GatewaySettings) -> ScrapeReques
 
 
 def is_json(content_type: str) -> bool:
-    """Whether a body says that it is JSON."""
+    """Whether the content type is JSON."""
     return _JSON.match(content_type) is not None
 
 
 def decode_body(body: bytes) -> Any:
-    """JSON. Raises Refusal (400)."""
+    """Decode a JSON body. Raises Refusal (400)."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -111,12 +111,12 @@ def _wait(call: ScrapeCall, prefers: list[str], settings: GatewaySettings) -> tu
 
 
 def idempotency_key(given: str | None) -> str | None:
-    """The header, checked. Raises BadRequest."""
+    """The Idempotency-Key header, validated. Raises BadRequest."""
     if given is not None and not _KEY.match(given):
         raise BadRequest("Idempotency-Key must be 1 to 255 visible ASCII characters")
     return given
 
 
 def digest_of(body: Any) -> str:
-    """Of a body, whatever the order of its keys."""
+    """Digest of a body, independent of key order."""
     return hashlib.sha256(msgspec.json.encode(body, order="sorted")).hexdigest()

@@ -1,5 +1,5 @@
-"""Runs as the API shows them. The one place where a run becomes JSON. Knows nothing of HTTP: a run without a server is
-shown in the same way."""
+"""Runs as the API shows them: the one place where a run becomes JSON. Independent of HTTP, so that a run without a
+server is shown in the same way."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -15,7 +15,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def settle(run: Run, outcome: Outcome) -> Run:
-    """The run as it stands once this final outcome is recorded."""
+    """The run with this final outcome applied."""
     return replace(
         run,
         status=status_of(outcome.exit_reason),
@@ -37,7 +37,7 @@ def settle(run: Run, outcome: Outcome) -> Run:
 
 
 def handle(run: Run) -> dict[str, Any]:
-    """A run that goes on: its id, status and links."""
+    """An unfinished run: its id, status and links."""
     return {"id": run.id, "status": run.status, "links": links(run.id)}
 
 
@@ -63,7 +63,7 @@ def summary(run: Run) -> dict[str, Any]:
 
 
 def what_ran(run: Run) -> dict[str, str | None]:
-    """The scraper, its version and the digest of its content; before it ran, what was asked for."""
+    """The scraper, its version and content digest; before it ran, what was requested."""
     asked_id, _, asked_version = run.scraper.partition("@")
     ran = run.resolved
     return {
@@ -74,13 +74,13 @@ def what_ran(run: Run) -> dict[str, str | None]:
 
 
 def artifact(run_id: str, kept: Artifact) -> dict[str, Any]:
-    """One artifact, without where the blob store holds it."""
+    """One artifact, without its blob key."""
     href = f"/api/scrape/{run_id}/artifacts/{quote(kept.name, safe='')}"
     return {"name": kept.name, "content_type": kept.content_type, "size": kept.size, "href": href}
 
 
 def links(run_id: str) -> dict[str, str]:
-    """Where the rest of a run is found."""
+    """Links to the rest of a run."""
     here = f"/api/scrape/{run_id}"
     rest = {name: f"{here}/{name}" for name in ("logs", "events", "explain", "artifacts")}
     return {"self": here, **rest}
@@ -94,7 +94,7 @@ def instant(seconds: float | None) -> str | None:
 
 
 def encode(document: Any) -> bytes:
-    """JSON bytes; embeds Raw parts as they are."""
+    """Encode as JSON; Raw parts are embedded unchanged."""
     return _encoder.encode(document)
 
 

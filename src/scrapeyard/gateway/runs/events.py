@@ -1,4 +1,5 @@
-"""`GET /api/scrape/{id}/events`: a run's life as server-sent events: `status`, `log`, `fetch`, then one `end`."""
+"""`GET /api/scrape/{id}/events`: live events of a run as server-sent events: `status`, `log`, `fetch`, then one
+`end`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 
 KEEP_ALIVE_SECONDS = 15.0
 MAX_BEHIND = 1000
-"""Messages kept for a reader that is slow; the oldest beyond it are dropped."""
+"""Messages buffered for a slow reader; beyond that the oldest are dropped."""
 LISTEN_SECONDS = 2.0
 DAY_SECONDS = 86_400.0
 KINDS = frozenset({"log", "status", "fetch"})
 
 
 class RunStream:
-    """Follows one run. The recorded logs are replayed when it has ended already."""
+    """Streams one run. If it has already ended, the recorded logs are replayed."""
 
     def __init__(self, queue: Queue, store: RunStore, lookup: Lookup, waiters: Waiters) -> None:
         self._queue = queue
@@ -41,9 +42,9 @@ class RunStream:
         self._waiters = waiters
 
     async def events(self, run_id: str) -> AsyncGenerator[bytes]:
-        """Pieces of an event stream. Raises NotFound, or Refusal when too many wait, before the first piece.
+        """Yield chunks of an event stream. Raises NotFound, or Refusal if too many wait, before the first chunk.
 
-        What the run wrote before the reader came is replayed only if it has ended; `/logs` has all of it afterwards.
+        Earlier output is replayed only if the run has already ended; `/logs` has all of it afterwards.
         """
         run = await self._lookup.get(run_id)
         if run.status.is_final:
@@ -58,7 +59,8 @@ class RunStream:
                     yield piece
 
     async def _listen(self, stack: AsyncExitStack, run_id: str) -> AsyncIterator[bytes]:
-        """A broker that is away is told to the reader: waiting for it would look like a silent run."""
+        """Subscribe to the run's events. Raises QueueUnavailable if the broker is away, since waiting would look like a
+        silent run."""
         try:
             async with asyncio.timeout(LISTEN_SECONDS):
                 return await stack.enter_async_context(self._queue.listen(channels.events(run_id)))
@@ -105,13 +107,14 @@ async def _pump(messages: AsyncIterator[bytes], heard: asyncio.Queue[bytes | Non
 
 
 async def _finish(call: Call, heard: asyncio.Queue[bytes | None]) -> None:
-    """None ends the stream: the run has ended, or the gateway stops or a day is over and the reader must come again."""
+    """Put None, which ends the stream: the run ended, the gateway is stopping, or a day is over and the reader must
+    reconnect."""
     await call.wait(DAY_SECONDS)
     heard.put_nowait(None)
 
 
 def _understood(message: bytes) -> bytes | None:
-    """An event for the reader; None for what is not one of ours or is the end, which the outcome tells better."""
+    """The event for the reader; None for unknown messages and for the end, which is sent from the outcome."""
     try:
         content = msgspec.json.decode(message)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -146,7 +149,7 @@ _STREAM = {
 
 
 class EventStreamResponse(Response):
-    """Names the media type for the document."""
+    """Gives the OpenAPI document the media type."""
 
     media_type = "text/event-stream"
 

@@ -1,4 +1,4 @@
-"""Where a run's time went, what it used of what it was allowed, and what to do about it."""
+"""Where a run's time went, what it used of its limits, and what to do about it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ TIGHT_PERCENT = 80.0
 
 
 def explain(run: Run, allowed: Limits, now: float) -> dict[str, Any]:
-    """The document. `allowed` are the limits in force for this run; `now` ends the total of a run that goes on."""
+    """The document. `allowed` are the limits in force for this run; `now` ends the total of an unfinished run."""
     total = 1000 * max(0.0, (run.finished_at or now) - run.created_at)
     phases = _phases(run.timing or Timing(), total)
     limits = _limits(run.usage or Usage(), allowed, run.fetching.budget)
@@ -43,7 +43,7 @@ def _may_help_later(run: Run) -> bool:
 
 
 def _phases(timing: Timing, total: float) -> list[dict[str, Any]]:
-    """In the order in which they happen; fetching is part of the script's time and is told apart from the rest."""
+    """Phases in order. Fetching is part of the script's time, but is listed separately."""
     own = max(0.0, timing.script_ms - timing.fetch_ms)
     spent = {
         "queue": timing.queue_ms,
@@ -119,7 +119,7 @@ def _fetching(run: Run) -> list[str]:
 
 
 def _refusals(fetches: Sequence[FetchTrace]) -> list[str]:
-    """Of the last fetch that took more than one way, or took one in vain."""
+    """About the last fetch that tried several ways, or failed with one."""
     told = next((fetch for fetch in reversed(fetches) if fetch.tried), None)
     if told is None:
         return []
@@ -133,7 +133,7 @@ _REFUSALS = (401, 403, 429, 503)
 
 
 def _received(usage: Usage | None) -> list[str]:
-    """Told where it is more than the fetches themselves tell."""
+    """Traffic by proxy class, if not everything was fetched directly."""
     if usage is None or not usage.bytes_by_class.keys() - {"direct"}:
         return []
     parts = [f"{size / 2**20:.2f} MB {_THROUGH.get(name, name)}" for name, size in usage.bytes_by_class.items()]

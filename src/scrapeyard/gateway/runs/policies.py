@@ -11,7 +11,7 @@ from scrapeyard.model.fetching import RETRIES, TIMEOUT_SECONDS, Rule, rules_of
 
 
 def field_of(rule: Rule, default: Any = None, *, description: str = "") -> Any:
-    """A field with the bounds of the rule, and its description unless another is given."""
+    """A field with the limits of the rule, and its description unless another is given."""
     told = description or rule.description
     return Field(default, description=told, ge=rule.ge, gt=rule.gt, le=rule.le, pattern=rule.pattern)
 
@@ -54,7 +54,7 @@ _NOTHING = FetchPolicy()
 
 
 def fetching_of(policy: Policy) -> FetchPolicy:
-    """What the call says about fetching, and no more."""
+    """Only the fetch options that the call sets."""
     if policy.model_fields_set.isdisjoint(_FETCHING):
         return _NOTHING
     given: dict[str, Any] = policy.model_dump(include=set(_FETCHING), exclude_none=True)

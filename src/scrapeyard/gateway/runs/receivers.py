@@ -1,4 +1,4 @@
-"""Webhooks that calls ask for, checked."""
+"""Validates the webhooks of calls."""
 
 from typing import Final, Protocol
 
@@ -12,25 +12,25 @@ _NO_SECRET: Final = "give webhook.secret, 16 characters or more; the operator ha
 
 
 class WebhookRequest(Protocol):
-    """What calls say alike."""
+    """The fields that all webhook requests share."""
 
     @property
     def url(self) -> str:
-        """Where to."""
+        """URL of the receiver."""
 
     @property
     def secret(self) -> str | None:
-        """None: the operator's."""
+        """None if the operator's secret is used."""
 
 
 class WebhookValidator:
-    """Takes no webhook that could not be signed, or not be reached by any request."""
+    """Refuses webhooks that could not be signed, or whose URL cannot be requested."""
 
     def __init__(self, settings: WebhookSettings) -> None:
         self._has_secret = bool(settings.secret.get_secret_value())
 
     def check(self, asked: WebhookRequest) -> None:
-        """Raises BadRequest. That an address is private is found when it is told."""
+        """Raise BadRequest if it must be refused. A private address is detected only when the webhook is sent."""
         if asked.secret is None and not self._has_secret:
             raise BadRequest(_NO_SECRET)
         try:
@@ -39,6 +39,6 @@ class WebhookValidator:
             raise BadRequest(f"webhook.url: {failure.message}") from None
 
     def of_run(self, asked: RunWebhookCall) -> Webhook:
-        """As the store keeps it. Raises BadRequest."""
+        """The webhook as stored. Raises BadRequest."""
         self.check(asked)
         return Webhook(url=asked.url, events=tuple(asked.events), secret=asked.secret)

@@ -66,7 +66,8 @@ _REQUEST = {
 
 
 class PlainRoute(APIRoute):
-    """Documented like any other, but called with the bare request: the hottest path pays for no injection."""
+    """Documented like any other route, but called with the bare request: the hottest path skips dependency
+    injection."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The function itself."""
@@ -91,7 +92,7 @@ def scrape_routes(gateway: "Gateway") -> APIRouter:
 
 
 def answerer(gateway: "Gateway") -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    """The function behind the route, which the hot path calls by itself."""
+    """The function behind the route, which HotPath calls directly."""
     settings = gateway.services.settings.gateway
 
     async def scrape(request: Request) -> Response:
@@ -220,7 +221,7 @@ async def _follow(gateway: "Gateway", request: Request, run: Run, seconds: float
 
 
 def _allowed(gateway: "Gateway", run: Run) -> Limits:
-    """The scraper's limits as it is now, under the ceiling; the ceiling alone for one that is gone."""
+    """The scraper's current limits, capped by the ceiling; the ceiling alone if the scraper is gone."""
     ceiling = gateway.services.settings.limits.as_limits()
     try:
         limits = gateway.services.catalogue.resolve(run.scraper).limits.within(ceiling)

@@ -1,7 +1,7 @@
-"""The main road: a call becomes runs, the runs go to the queue, their ends come back as the answer.
+"""The main path: a call becomes runs, the runs are published to the queue, and their outcomes become the response.
 
-A waiting call touches no disk on its way: it is published first and its row follows in the recorder's next batch. A
-call that is answered with a handle is durable before that answer.
+A waiting call writes to no disk first: its runs are published, and their rows follow in the recorder's next batch. A
+call that is answered with a handle is durable before the answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ log = get_log("gateway")
 
 
 class Scraping:
-    """Takes calls. Every refusal leaves nothing behind; every acceptance ends in a recorded outcome."""
+    """Handles scrape calls. A refused call leaves nothing behind; an accepted one ends in a recorded outcome."""
 
     def __init__(
         self,
@@ -70,7 +70,8 @@ class Scraping:
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
 
     async def answer(self, asked: ScrapeRequest, receive: Receive) -> Response:
-        """Do what a call asks for. `receive` is the request's, its body read: it tells when the caller hangs up."""
+        """Carry out a call. `receive` is the request's, its body already read: it reports when the caller
+        disconnects."""
         order = await self._orders.place(asked, self._gateway_id if asked.wait else "")
         await self._backlog.admit(order.lane, len(order.inputs))
         runs = build_runs(order, self._clock())
@@ -82,7 +83,8 @@ class Scraping:
         return await self._waited(asked, runs, receive)
 
     async def _watch(self, asked: ScrapeRequest, runs: Sequence[Run]) -> None:
-        """Written before the runs are, so that no end is ever missed; a watch of runs that never came is dropped."""
+        """Write the watch before the runs, so that no end is missed. A watch of runs that were never written is dropped
+        later."""
         if asked.call.webhook is not None:
             webhook = self._receivers.of_run(asked.call.webhook)
             await self._store.watch_runs([run.id for run in runs], webhook, self._clock())
@@ -94,18 +96,18 @@ class Scraping:
             return await self._conclude(asked, call, await call.wait(asked.wait, receive))
 
     async def _at_once(self, asked: ScrapeRequest, runs: Sequence[Run]) -> Response:
-        """Once they are in the store the runs are durable, so a queue that is away only delays them."""
+        """The runs are durable once they are in the store, so a queue that is away only delays them."""
         await self._store.add(runs)
         await self._publish_durable(runs)
         return self._accepted(asked, runs)
 
     async def _keyed(self, asked: ScrapeRequest, key: str, runs: Sequence[Run], receive: Receive) -> Response:
-        """Claim the key first. Once it is claimed the runs are durable, so a queue that is away only delays them."""
+        """Claim the key first. That also makes the runs durable, so a queue that is away only delays them."""
         ours = KeyedAnswer(
             key=key, body_digest=asked.digest, run_ids=tuple(run.id for run in runs), created_at=self._clock()
         )
         if asked.wait:
-            await self._queue.ping()  # who waits would wait in vain; refused, the key stays free
+            await self._queue.ping()  # without a queue the caller would wait in vain; the key stays free
         with self._waiters.join(runs if asked.wait else ()) as call:
             held = await self._store.remember(ours, runs)
             if held.run_ids == ours.run_ids:
@@ -136,7 +138,7 @@ class Scraping:
             log.warning("gateway.publish_deferred", count=len(runs), error=error.message)
 
     async def _record(self, runs: Sequence[Run]) -> None:
-        """Rows follow the deliveries. When no more can be buffered the call is refused, so its runs must stop."""
+        """Buffer the rows of published runs. If the buffer is full the call is refused and its runs are cancelled."""
         try:
             for run in runs:
                 self._recorder.accept(run)
@@ -159,7 +161,7 @@ class Scraping:
         return self._accepted(asked, await self._standing(asked, call), replayed)
 
     async def _standing(self, asked: ScrapeRequest, call: Call) -> Sequence[Run]:
-        """A single run as it stands now; of several, only their ends are known here."""
+        """A single run in its current state; of several runs only the outcomes are known here."""
         return call.runs if asked.many else [await self._lookup.get(run.id) for run in call.runs]
 
     async def _make_durable(self, call: Call) -> None:

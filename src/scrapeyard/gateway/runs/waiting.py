@@ -1,7 +1,7 @@
 """Callers that wait for runs to end, in this process and for runs that end in another.
 
 Outcomes come on this gateway's reply channel. A reply can be lost (a broker restarts, a run was accepted by another
-gateway), so a sweep also asks the store about runs that have been waited for a while.
+gateway), so a sweep also polls the store for runs that callers have waited on for a while.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("gateway")
 OWN_SECONDS = 1.0
-"""Between looks in the store for a run whose reply comes to us."""
+"""Poll interval for a run whose reply comes to this gateway."""
 OTHERS_SECONDS = 0.25
-"""The same for a run whose reply goes elsewhere or nowhere."""
+"""Poll interval for a run whose reply goes elsewhere or nowhere."""
 WATCH_SECONDS = 0.05
-"""A caller that hangs up earlier is not noticed before then."""
+"""A caller that disconnects earlier is noticed only after this time."""
 SWEEP_BATCH = 500
 LATELY = 4096
 """How many ended runs are remembered by id."""
@@ -41,7 +41,7 @@ class Wake(Enum):
     ENDED = auto()
     TIMEOUT = auto()
     GONE = auto()
-    """The caller hung up."""
+    """The caller disconnected."""
     STOPPING = auto()
 
 
@@ -57,20 +57,20 @@ class Call:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All of them as last known, in the order given."""
+        """All runs as last known, in the order given."""
         return tuple(self._runs.values())
 
     @property
     def open(self) -> tuple[Run, ...]:
-        """Those that have not ended."""
+        """Runs that have not ended."""
         return tuple(run for run in self._runs.values() if run.id in self._open)
 
     def accepted(self, run_id: str) -> Run:
-        """One of them as last known."""
+        """One run as last known."""
         return self._runs[run_id]
 
     def settle(self, run: Run) -> None:
-        """One of them has ended."""
+        """Record that one run has ended."""
         self._runs[run.id] = run
         self._open.discard(run.id)
         if not self._open:
@@ -82,7 +82,8 @@ class Call:
             self._woken.set_result(why)
 
     async def wait(self, seconds: float, receive: Receive | None = None) -> Wake:
-        """Wait for all to end. `receive` is the request's, whole body read: a caller that hangs up is then noticed."""
+        """Wait until all have ended. `receive` is the request's, its body already read: it reports when the caller
+        disconnects."""
         if self._woken.done():
             return self._woken.result()
         timer = asyncio.get_running_loop().call_later(seconds, self.wake, Wake.TIMEOUT)
@@ -101,7 +102,7 @@ class Call:
 
 
 class _LateTask:
-    """A task that begins a moment later, and never when it is cancelled before: most calls are answered by then."""
+    """A task that starts a moment later, or never if cancelled first: most calls are answered by then."""
 
     def __init__(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         self._work = work
@@ -125,7 +126,7 @@ class _Awaited(Struct):
 
 
 class Waiters:
-    """Everyone who waits in this gateway. At most `max_calls` at once; more are refused with 429."""
+    """All waiting calls of this gateway, at most `max_calls`; more are refused with 429."""
 
     def __init__(
         self,
@@ -152,7 +153,7 @@ class Waiters:
         return len(self._calls)
 
     async def start(self) -> None:
-        """Listen and sweep in the background. Returns when replies are heard, or after two seconds without a broker."""
+        """Subscribe and sweep in the background. Returns once subscribed, or after two seconds without a broker."""
         if self._tasks:
             return
         self._closing = False
@@ -165,7 +166,7 @@ class Waiters:
             await asyncio.wait_for(heard.wait(), 2.0)
 
     def close(self) -> None:
-        """Let every call answer at once with what is known; calls that come later do not wait either."""
+        """Make every call answer at once with what is known; later calls do not wait either."""
         self._closing = True
         for call in self._calls:
             call.wake(Wake.STOPPING)
@@ -191,7 +192,7 @@ class Waiters:
             self._leave(call)
 
     def ended_lately(self, run_id: str) -> bool:
-        """Whether a reply told that this run ended; its row may not say so yet."""
+        """Whether a reply reported the end of this run; its row may not show it yet."""
         return run_id in self._ended
 
     def _enter(self, call: Call) -> None:

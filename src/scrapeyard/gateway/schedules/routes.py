@@ -1,4 +1,4 @@
-"""`/api/schedule`: what is started again and again."""
+"""`/api/schedule`: jobs and runs that start on a schedule."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -31,7 +31,7 @@ _PLACES = {"job": "/api/jobs/", "scrape": "/api/scrape/"}
 
 
 def schedule_document(schedule: Schedule, now: float) -> dict[str, Any]:
-    """One, with its next times."""
+    """One schedule, with its next times."""
     here = f"/api/schedule/{schedule.id}"
     last = schedule.last_subject
     return {
@@ -55,7 +55,7 @@ def schedule_document(schedule: Schedule, now: float) -> dict[str, Any]:
 
 
 def firing_document(schedule: Schedule, firing: Firing) -> dict[str, Any]:
-    """One time that came. What one that waits will start is known already."""
+    """One firing. For a firing that waits, the id of what it will start is already known."""
     waits = firing.state is FiringState.WAITING
     started = subject_id(schedule.target, schedule.id, firing.due_at) if waits else firing.subject
     return {
@@ -78,7 +78,7 @@ def _template(schedule: Schedule) -> dict[str, Any]:
 
 
 def _next_runs(schedule: Schedule, now: float) -> list[str]:
-    """From the one that is due next on, by the schedule's own clock."""
+    """The next times from the one due next, in the schedule's time zone."""
     zone = ZoneInfo(schedule.time_zone)
     after = now if schedule.next_due is None else min(now, schedule.next_due - 1)
     return [datetime.fromtimestamp(due, zone).isoformat() for due in coming(schedule, after, NEXT_RUNS)]
@@ -86,15 +86,15 @@ def _next_runs(schedule: Schedule, now: float) -> list[str]:
 
 MAX_SCHEDULES: Final = 10_000
 MAX_TEMPLATE: Final = 2**20
-"""Bytes of what a schedule starts. Longer lists lie at an address, or in a sitemap."""
+"""Maximum bytes of a template. Longer lists belong at a URL or in a sitemap."""
 _TRIES: Final = 5
 _TIMING: Final = ("cron", "every_seconds", "time_zone", "jitter_seconds", "paused")
 _CALLED: Final = ("name", "time_zone", "jitter_seconds", "overlap", "missed", "paused")
 
 
 class ScheduleService:
-    """Raises NotFound for a schedule there is not; what a template names is looked up when it is given, too, so that
-    most faults show then and not at night."""
+    """Creates and changes schedules. Raises NotFound for an unknown schedule. Names in a template are resolved when it
+    is given, so that most mistakes show then and not at night."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ScheduleService:
         self._clock = clock
 
     async def create(self, call: ScheduleCall) -> dict[str, Any]:
-        """Raises BadRequest, ScraperNotFound, Refusal (409) when there are too many."""
+        """Create a schedule. Raises BadRequest, ScraperNotFound, Refusal (409) if there are too many."""
         now = self._clock()
         schedule = Schedule(
             id=new_id("schedule"),
@@ -132,17 +132,17 @@ class ScheduleService:
         return schedule_document(schedule, now)
 
     async def page(self, cursor: str | None, limit: int) -> dict[str, Any]:
-        """Newest first."""
+        """A page of schedules, newest first."""
         page, now = await self._store.schedules(cursor, limit), self._clock()
         shown = [schedule_document(schedule, now) for schedule in page.schedules]
         return {"schedules": shown, "next_cursor": page.next_cursor}
 
     async def get(self, schedule_id: str) -> dict[str, Any]:
-        """One."""
+        """One schedule."""
         return schedule_document(await self._found(schedule_id), self._clock())
 
     async def change(self, schedule_id: str, call: ScheduleChange) -> dict[str, Any]:
-        """Another time is counted from now on; what is not given stays. Raises as `create`."""
+        """Change what is given; a new time counts from now. Raises as `create`."""
         template = await self._template(_started(call)) if call.job or call.scrape else None
         for _ in range(_TRIES):
             before, now = await self._found(schedule_id), self._clock()
@@ -155,12 +155,12 @@ class ScheduleService:
         raise Refusal("conflict", 409, "others change it at the same time; try again")
 
     async def delete(self, schedule_id: str) -> None:
-        """What it started goes on."""
+        """Delete a schedule. Jobs and runs it started continue."""
         if not await self._store.delete_schedule(schedule_id):
             raise _none(schedule_id)
 
     async def run_now(self, schedule_id: str) -> dict[str, Any]:
-        """Have it started in a moment, paused or not, as the overlap policy allows."""
+        """Start it within a moment, paused or not, subject to the overlap policy."""
         schedule = await self._found(schedule_id)
         now = round(self._clock(), 3)
         firing = Firing(schedule_id=schedule_id, due_at=now, kind="manual", created_at=now)
@@ -170,7 +170,7 @@ class ScheduleService:
         return firing_document(schedule, firing)
 
     async def history(self, schedule_id: str) -> dict[str, Any]:
-        """The last times that came."""
+        """The latest firings."""
         schedule = await self._found(schedule_id)
         found = await self._store.firings(schedule_id, 2 * HISTORY)
         return {"schedule_id": schedule_id, "firings": [firing_document(schedule, firing) for firing in found]}
@@ -182,7 +182,7 @@ class ScheduleService:
         return schedule
 
     async def _template(self, given: JobCall | ScheduledScrape) -> Raw:
-        """As the store keeps it."""
+        """The template as stored."""
         if given.webhook is not None:
             self._receivers.check(given.webhook)
         if isinstance(given, JobCall):
@@ -211,7 +211,7 @@ def _changed(before: Schedule, call: ScheduleChange, template: Raw | None, now: 
 
 
 def _timed(schedule: Schedule, now: float) -> Schedule:
-    """With its next time, counted from now; none while it is paused."""
+    """The schedule with its next time, counted from now; None while it is paused."""
     due = None if schedule.paused else next_due(schedule, now)
     return replace(schedule, next_due=due, next_at=None if due is None else at(schedule, due))
 

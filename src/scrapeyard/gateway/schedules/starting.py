@@ -1,4 +1,4 @@
-"""What a schedule starts, made as a call would make it."""
+"""Starts the jobs and runs of schedules, as a call would."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -51,7 +51,7 @@ class TemplateStarter:
         self._clock = clock
 
     async def start(self, schedule: Schedule, subject: str) -> None:
-        """Make what the template says, under this id, durably; nothing if it is there already."""
+        """Create what the template describes, under this id, durably; do nothing if it already exists."""
         if schedule.target == "job":
             template = _read(JobCall, schedule)
             await self._creation.create_job(template, job_id=subject, schedule_id=schedule.id)
@@ -59,19 +59,20 @@ class TemplateStarter:
             await self._scrape(_read(ScrapeCall, schedule), subject)
 
     async def going(self, target: Target, subject: str) -> bool | None:
-        """Whether it has not ended yet. None means no such job or run."""
+        """Whether it has not ended yet. None if there is no such job or run."""
         stands = await (self._store.job(subject) if target == "job" else self._store.get(subject))
         return None if stands is None else not stands.status.is_final
 
     async def cancel(self, target: Target, subject: str) -> None:
-        """Ask it to end: the batches of a job are killed. May be repeated."""
+        """Cancel it; batches of a job are killed. May be repeated."""
         if target == "job":
             await self._control.cancel(subject, kill=True)
         else:
             await self._cancelling.cancel(subject, self._clock())
 
     async def _scrape(self, call: ScrapeCall, run_id: str) -> None:
-        """Durable first; a queue that is away only delays it. Of two copies delivered the store refuses the second."""
+        """Durable first, so a queue that is away only delays it. If it is delivered twice, the store refuses the
+        second."""
         asked = ScrapeRequest(call=call, wait=0, preference="", key=None, digest="", traceparent=traceparent(None))
         (run,) = build_runs(await self._orders.place(asked, ""), self._clock())
         run = replace(run, id=run_id)
@@ -85,7 +86,7 @@ class TemplateStarter:
 
 
 def _read(model: type[Call], schedule: Schedule) -> Call:
-    """A template that an older version took may not fit any more."""
+    """Parse a template. One accepted by an older version may no longer be valid."""
     try:
         return model.model_validate(msgspec.json.decode(schedule.template))
     except ValidationError as error:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scrapeyard.gateway.services import Gateway
 
 HISTORY = 50
-"""Moves shown."""
+"""Maximum number of moves shown."""
 _Channel = Annotated[str, Path(pattern=CHANNEL, description="Its name.", examples=["stable"])]
 
 
@@ -80,8 +80,8 @@ def routes(gateway: "Gateway") -> APIRouter:
 
 
 async def _check(catalogue: Catalogue, scraper_id: str, version: str) -> None:
-    """A version that is not known here yet makes the repositories be asked once. Raises ScraperNotFound, ScraperInvalid
-    or Refusal (409) when a channel cannot point there."""
+    """If the version is unknown here, refresh the repositories once. Raises ScraperNotFound, ScraperInvalid or Refusal
+    (409) if a channel cannot point there."""
     if any(each.scraper is not None and each.scraper.is_builtin for each in Listings(catalogue).of(scraper_id)):
         raise Refusal("conflict", 409, f"{scraper_id} is built in and has no channels")
     await catalogue.obtain(f"{scraper_id}@{version}")

@@ -23,11 +23,11 @@ _WORST_FIRST = (
     EnvironmentStatus.NONE,
 )
 UNKNOWN = "unknown"
-"""No worker has told, or the database is away."""
+"""No worker has reported, or the database is away."""
 
 
 async def environment_of(scraper: Scraper, store: WorkerStore, seen_after: float) -> dict[str, Any]:
-    """The worst of what workers tell, and each worker's own word. `none`: the scraper requires nothing."""
+    """The worst state that workers report, and each worker's own. `none` if the scraper requires no packages."""
     if not scraper.requirements:
         return {"status": EnvironmentStatus.NONE, "problem": "", "workers": []}
     told = await _told(str(scraper.ref), store, seen_after)
@@ -48,7 +48,7 @@ async def _told(name: str, store: WorkerStore, seen_after: float) -> dict[str, E
 
 
 def state_document(state: EnvironmentState) -> dict[str, Any]:
-    """One worker's word."""
+    """The state one worker reports."""
     return {
         "status": state.status,
         "key": state.key,
@@ -69,11 +69,11 @@ _PLAIN = (
     "output_schema",
     "policy",
 )
-"""Fields of a scraper that are shown as they are."""
+"""Fields of a scraper that are shown unchanged."""
 
 
 def listed(catalogue: Catalogue, site: str | None = None, words: str | None = None) -> Response:
-    """Every version that fits, and every source."""
+    """Every version that matches, and every source."""
     found = Listings(catalogue).all(site, words)
     return answer({"scrapers": found, "sources": [source_document(state) for state in sources(catalogue)]})
 
@@ -101,7 +101,7 @@ async def described(gateway: "Gateway", scraper_id: str, version: str | None) ->
 
 
 def source_document(state: dict[str, Any]) -> dict[str, Any]:
-    """A source, its times spelled out."""
+    """A source, with its times as ISO 8601."""
     return state | {name: documents.instant(state[name]) for name in ("checked_at", "changed_at")}
 
 
@@ -111,7 +111,7 @@ def answer(document: dict[str, Any], status: int = 200) -> Response:
 
 
 def _chosen(catalogue: Catalogue, scraper_id: str, version: str | None, versions: tuple[Listing, ...]) -> Listing:
-    """The listing that a call with this version, range or channel means, also when it cannot run."""
+    """The listing that a call with this version, range or channel resolves to, even if it cannot run."""
     try:
         wanted = catalogue.resolve(f"{scraper_id}@{version}" if version else scraper_id).ref
     except (ScraperInvalid, SourceUnavailable) as error:
@@ -127,7 +127,7 @@ def _chosen(catalogue: Catalogue, scraper_id: str, version: str | None, versions
 
 
 def _whole(scraper: Scraper | None) -> dict[str, Any]:
-    """How it is called; null where it is invalid."""
+    """The fields that describe a call; null for an invalid scraper."""
     shown: dict[str, Any] = {name: getattr(scraper, name, None) for name in _PLAIN}
     return {**shown, "digest": scraper.ref.digest if scraper else "", "limits": None, "environment": None}
 

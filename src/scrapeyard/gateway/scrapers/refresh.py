@@ -1,4 +1,4 @@
-"""Refreshing the repository now: because somebody asked, a Git host called, or another process says so."""
+"""Refreshing the repository now: on request, on a Git host's webhook, or on another process's signal."""
 
 import asyncio
 import hashlib
@@ -19,15 +19,15 @@ from scrapeyard.telemetry.metrics import GatewayMetrics
 
 EVENTS = ("x-github-event", "x-gitea-event", "x-forgejo-event", "x-gogs-event", "x-gitlab-event")
 SIGNATURES = ("x-hub-signature-256", "x-gitea-signature", "x-forgejo-signature", "x-gogs-signature")
-"""An HMAC of the body by SHA-256 in hex, the first with `sha256=` before it."""
+"""HMAC-SHA256 of the body in hex; the first header prefixes it with `sha256=`."""
 TOKEN = "x-gitlab-token"  # noqa: S105  a header's name
-"""The secret as it is."""
+"""The plain secret."""
 HEADERS = (*EVENTS, *SIGNATURES, TOKEN)
 
 
 def event_of(headers: Mapping[str, str], body: bytes, secret: str) -> str | None:
-    """What happened at the host (`push`, `ping`, …); None when this is no call of a Git host. Raises Refusal (401) when
-    there is a secret and the call does not prove that it knows it."""
+    """The host's event (`push`, `ping`, …); None if the call is not from a Git host. Raises Refusal (401) if a secret
+    is set and the call does not prove that it knows it."""
     given = [name for name in HEADERS if name in headers]
     if not given:
         return None
@@ -45,7 +45,7 @@ def _knows(headers: Mapping[str, str], body: bytes, secret: bytes) -> bool:
 
 
 def _sent(header: str) -> bytes:
-    """The bytes that came; a header is read as Latin-1 whatever it holds."""
+    """The header's bytes; headers are decoded as Latin-1 whatever they contain."""
     return header.encode("latin-1")
 
 
@@ -54,7 +54,7 @@ PATIENCE_SECONDS = 2.0
 
 
 class Refreshing:
-    """Looks here, and tells everyone else to look."""
+    """Refreshes this gateway and signals all other processes to refresh."""
 
     def __init__(
         self, catalogue: Catalogue, queue: Queue, moved: ChannelOverrides, metrics: GatewayMetrics, gateway_id: str
@@ -76,23 +76,23 @@ class Refreshing:
         self._signals.subscribe(Refresh, self._receive)
 
     async def start(self) -> None:
-        """Hear what others say. Returns when they are heard, or after two seconds without a broker."""
+        """Subscribe to signals. Returns once subscribed, or after two seconds without a broker."""
         if not self._signals.started:
             self._looks = CoalescedRefresh(self._poll, self._ended)
             await self._signals.start()
 
     async def stop(self) -> None:
-        """Hear no more and break off what is under way. May be called twice."""
+        """Unsubscribe and abort the refresh under way. May be called twice."""
         await self._signals.stop()
         await self._looks.stop()
 
     def close(self) -> None:
-        """Those who wait are answered now."""
+        """Answer waiting callers now."""
         self._looks.cancel()
 
     async def refresh(self) -> None:
-        """Look here and tell everyone to look. Raises QueueUnavailable when only this gateway could, Unavailable when
-        it stops."""
+        """Refresh here and signal everyone. Raises QueueUnavailable if only this gateway could refresh, Unavailable if
+        it is stopping."""
         look = self.begin(tell=True)
         try:
             await asyncio.shield(look)
@@ -102,7 +102,7 @@ class Refreshing:
             raise
 
     def begin(self, *, tell: bool) -> asyncio.Task[None]:
-        """The same in the background, with `tell` also everywhere else. A failure is counted and logged."""
+        """Refresh in the background; with `tell` also signal everyone. A failure is counted and logged."""
         self._report = self._report or tell
         return self._looks.begin()
 
