@@ -1,4 +1,4 @@
-"""The dispatcher: among several one leads, feeds jobs to the queue, and does each duty about once a second."""
+"""The dispatcher: one of several leads, feeds jobs to the queue, and runs each maintenance task about once a second."""
 
 import asyncio
 import time
@@ -28,9 +28,9 @@ log = get_log("dispatch")
 ROLE = "dispatcher"
 ROUND_SECONDS = 1.0
 LEAD_SECONDS = 5.0
-"""A leader that was silent so long is replaced."""
+"""A leader silent for this long is replaced."""
 STOP_SECONDS = 5.0
-"""How long a duty at hand may go on when we stop; each may be cut off anywhere."""
+"""How long a running task may continue on stop; tasks may be interrupted anywhere."""
 
 
 class MaintenanceTask(Protocol):
@@ -38,7 +38,7 @@ class MaintenanceTask(Protocol):
 
     name: str
     waits_after_outage: bool
-    """Whether it must wait, after the store was away, until workers had time to renew their leases."""
+    """Whether to wait, after a store outage, until workers have had time to renew their leases."""
 
     async def run_once(self) -> None:
         """One round. Whatever it raises is logged and tried again in the next round."""
@@ -47,8 +47,7 @@ class MaintenanceTask(Protocol):
 class Dispatcher:
     """Keeps every accepted run and job moving towards a final state. `clock` gives Unix seconds.
 
-    `finish` writes the files of a job whose items have all ended; None: there are none. `more` are duties beside those
-    that are always done.
+    `finish` writes the files of a job whose items have all ended; None if there are none. `more` are additional tasks.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class Dispatcher:
         self._quiet_until = 0.0
         self._stopping = asyncio.Event()
         self._called = asyncio.Event()
-        """Set while there is something for the duties to do: we lead, or stop."""
+        """Set while the task loops must run: this process leads, or is stopping."""
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -95,10 +94,10 @@ class Dispatcher:
         return self._leads
 
     async def start(self) -> None:
-        """Begin in the background. May be called twice.
+        """Start in the background. May be called twice.
 
-        Every duty has a loop of its own: one that takes long, such as removing a job of millions, holds up neither the
-        others nor our being leader.
+        Every task has its own loop: a slow one, such as removing a job of millions, delays neither the others nor the
+        renewal of leadership.
         """
         if not self._tasks:
             self._stopping.clear()
@@ -107,7 +106,7 @@ class Dispatcher:
             await self._feeding.start()
 
     async def stop(self) -> None:
-        """End after the duties at hand, and let another lead at once. May be called twice."""
+        """Stop after the current tasks, and let another process lead at once. May be called twice."""
         tasks, self._tasks = self._tasks, []
         if tasks:
             self._stopping.set()
@@ -120,7 +119,7 @@ class Dispatcher:
             await self._resign()
 
     async def round(self) -> bool:
-        """Lead if possible and do every duty once. False when another leads or the store is away."""
+        """Lead if possible and run every task once. False if another process leads or the store is away."""
         leads = await self._poll()
         if leads:
             for duty in self._duties:
@@ -128,7 +127,7 @@ class Dispatcher:
         return leads
 
     async def idle(self) -> None:
-        """Wait until nothing is written for finished jobs."""
+        """Wait until no files of finished jobs are being written."""
         await self._finishing.idle()
 
     async def _keep_leading(self) -> None:
@@ -165,7 +164,7 @@ class Dispatcher:
             await self._finishing.stop()
 
     def _surely_leads(self) -> bool:
-        """A leader that stood still for long may have been replaced: it must first ask the store."""
+        """Whether the lease on leadership is still valid: a process that stalled may have been replaced."""
         return self._leads and self._clock() < self._leads_until
 
     async def _lead(self) -> bool:
@@ -187,7 +186,7 @@ class Dispatcher:
             return
         try:
             await duty.run_once()
-        except Exception as error:  # noqa: BLE001  one duty's fault must not stop the others
+        except Exception as error:  # noqa: BLE001  one task's error must not stop the others
             self._failed(duty.name, error)
 
     def _failed(self, duty: str, error: Exception) -> None:
@@ -206,7 +205,7 @@ class Dispatcher:
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Wait for them, but not for long."""
+    """Wait for the tasks, then cancel those that take too long."""
     _, slow = await asyncio.wait(tasks, timeout=STOP_SECONDS)
     for task in slow:
         task.cancel()

@@ -1,4 +1,4 @@
-"""The feeder: cuts batches from jobs and keeps a small window of them waiting in each lane while this process leads."""
+"""The feeder: while this process leads, it cuts batches from jobs and keeps a small window of them queued per lane."""
 
 import asyncio
 import time
@@ -23,17 +23,17 @@ from scrapeyard.store.ports.runs import WorkerStore
 from scrapeyard.telemetry.events import get_log
 
 FORGET_SECONDS = 300.0
-"""What was learned of a job is kept so long after it last had something to hand out."""
+"""How long the leader remembers a job after it last had items to hand out."""
 WAITING_SECONDS = 1.0
-"""A job with a rate has no more waiting than so much of it, so that it is not caught up on all at once."""
+"""Seconds of a job's rate that may wait in the queue, so that a delay is not caught up on all at once."""
 
 
 class FeedStore(JobStore, BatchStore, ItemStore, WorkerStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 class _Known(Struct):
-    """What the leader learned of a job. All of it may be lost: a new leader learns it again."""
+    """What the leader has measured about a job. It may be lost: a new leader measures it again."""
 
     pace: BatchPace
     bucket: TokenBucket
@@ -41,19 +41,19 @@ class _Known(Struct):
 
 
 class _Able(Struct):
-    """A job that may be handed something in this round."""
+    """A job that may receive a batch in this round."""
 
     job: Job
     known: _Known
     pending: int
     allowed: int
-    """Items that its rate, concurrency and breaker let through now."""
+    """Items that its rate, concurrency and breaker allow now."""
 
 
 class Feeder:
-    """One round reads the jobs that have something to hand out and fills the room that their lanes have.
+    """Each round reads the jobs that have items to hand out and fills the room in their lanes.
 
-    Killed between cut and publish, a batch stands in the store as queued and is found by LostBatches.
+    If the process is killed between cut and publish, the batch stays queued in the store and LostBatches publishes it.
     """
 
     def __init__(self, settings: Settings, store: FeedStore, queue: Queue, clock: Callable[[], float]) -> None:
@@ -68,7 +68,7 @@ class Feeder:
         self._known: dict[str, _Known] = {}
 
     async def feed(self) -> int:
-        """One round. Returns how many jobs have something to hand out."""
+        """Run one round. Returns how many jobs have items to hand out."""
         jobs = await self._store.runnable(self._clock())
         by_lane: dict[str, list[_Able]] = {}
         for job in jobs:
@@ -107,7 +107,7 @@ class Feeder:
             self._budgets.forget(job_id)
 
     async def _fill(self, lane: str, jobs: Sequence[_Able]) -> None:
-        """Batches are published as soon as some are cut: workers need not wait for the last one."""
+        """Publish each batch as soon as it is cut, so that workers need not wait for the last one."""
         share = self._shares.setdefault(lane, FairShare())
         share.heed([Claim(job_id=able.job.id, owner=able.job.owner, priority=able.job.priority) for able in jobs])
         able = {one.job.id: one for one in jobs if one.allowed > 0}
@@ -126,7 +126,7 @@ class Feeder:
                 del able[claim.job_id]
 
     async def _cut(self, able: _Able) -> Batch | None:
-        """None: it has nothing to hand out after all."""
+        """Cut one batch. None if the job has nothing to hand out after all."""
         wanted = batch_items(
             able.job,
             able.known.pace,
@@ -145,7 +145,7 @@ class Feeder:
 
 
 def _by_policy(job: Job, bucket: TokenBucket, now: float) -> int:
-    """What its rate and concurrency let through now."""
+    """Items that its rate and concurrency allow now."""
     policy, counts = job.policy, job.counts
     allowed = counts.pending
     if policy.concurrency is not None:
@@ -157,21 +157,22 @@ def _by_policy(job: Job, bucket: TokenBucket, now: float) -> int:
 
 
 def _new_batch(job: Job, items: int, now: float) -> Batch:
-    """Always of low priority: an interactive run never waits behind it in the queue."""
+    """Always of low priority, so that an interactive run never waits behind a batch."""
     return Batch(id=new_id("batch"), job_id=job.id, left=items, lane=job.lane, priority=Priority.LOW, queued_at=now)
 
 
 log = get_log("dispatch")
 IDLE_SECONDS = 0.5
-"""Between rounds while no job has anything to hand out, unless somebody says that one has."""
+"""Pause between rounds while no job has items to hand out; a wake-up ends it early."""
 FAILED_SECONDS = 1.0
 _REST = 0.5
-"""A round is followed by a rest of at least this part of its length, so that many jobs do not take all of a core; but
-never longer than a tick: a round that is long since the store is busy must not be followed by empty slots."""
+"""The pause after a round, as a share of the round's length, so that many jobs do not use a whole core. At most one
+tick: after a round that is slow because the store is busy, slots must not run empty."""
 
 
 class FeedLoop:
-    """Feeds every `tick_seconds`, and sooner when it was idle and a job came. `leads` says whether we still may."""
+    """Feeds every `tick_seconds`, and at once when a job arrives while idle. `leads` says whether this process still
+    leads."""
 
     def __init__(self, feeder: Feeder, queue: Queue, tick_seconds: float, leads: Callable[[], bool]) -> None:
         self._feeder = feeder
@@ -183,13 +184,13 @@ class FeedLoop:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin in the background. May be called twice."""
+        """Start in the background. May be called twice."""
         if not self._tasks:
             self._stopping.clear()
             self._tasks = [asyncio.create_task(work(), name="feeder") for work in (self._run, self._receive)]
 
     async def stop(self) -> None:
-        """End after the round at hand, so that nothing is cut and not published. May be called twice."""
+        """Stop after the current round, so that no batch is cut but not published. May be called twice."""
         tasks, self._tasks = self._tasks, []
         if not tasks:
             return
@@ -200,7 +201,7 @@ class FeedLoop:
         await asyncio.gather(feeding, hearing, return_exceptions=True)
 
     def wake(self) -> None:
-        """There may be something to hand out."""
+        """Notify the loop that a job may have items to hand out."""
         self._woken.set()
 
     async def _run(self) -> None:
@@ -215,12 +216,12 @@ class FeedLoop:
                 await _pass(self._woken, rest - least)
 
     async def _round(self) -> float:
-        """How long to rest afterwards."""
+        """Run one round; returns how long to pause afterwards."""
         try:
             return self._tick if await self._feeder.feed() else IDLE_SECONDS
         except ScrapeyardError as error:
             log.warning("dispatch.duty_failed", duty="feeder", error=error.message)
-        except Exception as error:  # jobs must not stand still for one fault
+        except Exception as error:  # one internal error must not stop all jobs
             log.error("dispatch.duty_broken", duty="feeder", error=repr(error), exc_info=error)
         return FAILED_SECONDS
 
@@ -231,6 +232,6 @@ class FeedLoop:
 
 
 async def _pass(unless: asyncio.Event, seconds: float) -> None:
-    """So long, unless that happens before."""
+    """Sleep for `seconds`, or until the event is set."""
     with suppress(TimeoutError):
         await asyncio.wait_for(unless.wait(), seconds)

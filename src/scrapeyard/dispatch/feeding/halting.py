@@ -15,17 +15,17 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("jobs")
 BY_BREAKER = "breaker"
 BY_BUDGET = "budget"
-"""`pause_reason` of a job that was halted."""
+"""Values of `pause_reason` for jobs halted here."""
 _NO_LIMIT = 2**62
 
 
 class BreakerStore(BatchStore, ItemStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 class JobBreakers:
-    """One leader's view of every breaker. An event is written before the step it tells of, so that a crash may repeat
-    but never swallow it; that a breaker closed is told only by who led while it was half open."""
+    """One leader's view of every breaker. An event is written before its step, so that a crash may repeat but never
+    lose it. Only a leader that saw the breaker half open writes the event that it closed."""
 
     def __init__(self, store: BreakerStore, clock: Callable[[], float]) -> None:
         self._store = store
@@ -33,7 +33,7 @@ class JobBreakers:
         self._told: dict[str, tuple[str, int]] = {}
 
     async def allow(self, job: Job) -> int:
-        """How many items may be handed out now as far as the breaker goes."""
+        """How many items the breaker allows to be handed out now."""
         breaker, policy = job.breaker, job.policy.breaker
         if not policy.enabled:
             return await self._without(job)
@@ -46,11 +46,11 @@ class JobBreakers:
         return await self._while_open(job)
 
     def forget(self, job_id: str) -> None:
-        """The job has nothing to hand out any more."""
+        """Forget a job that has nothing left to hand out."""
         self._told.pop(job_id, None)
 
     async def _while_open(self, job: Job) -> int:
-        """Before it is probed, all that was handed out earlier must have ended: it would be taken for probes."""
+        """Probes start only after all earlier items have ended, since those would be mistaken for probes."""
         breaker, policy = job.breaker, job.policy.breaker
         opened_at = breaker.opened_at or 0.0
         if self._clock() < opened_at + policy.cooldown_seconds or _out(job):
@@ -62,14 +62,14 @@ class JobBreakers:
         return policy.probes
 
     async def _pause(self, job: Job) -> None:
-        """A job that is still being read cannot be paused; it is only handed nothing."""
+        """A job whose source is still being read cannot be paused; it just gets no batches."""
         if job.status is JobStatus.PAUSED or self._told.get(job.id) == ("open", job.breaker.trips):
             return
         await self._say(job, job.breaker)
         await self._store.set_breaker(job.id, job.breaker, _unless_creating(job, JobStatus.PAUSED), BY_BREAKER)
 
     async def _without(self, job: Job) -> int:
-        """The policy was changed while the breaker was open."""
+        """The breaker was disabled while it was open: close it."""
         if job.breaker.state != "closed":
             await self._store.set_breaker(job.id, closed(job.breaker), _unless_creating(job, JobStatus.RUNNING), "")
         return _NO_LIMIT
@@ -105,14 +105,14 @@ _PAGE = 1000
 
 
 class BudgetStore(JobStore, ItemStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 class JobBudgets:
-    """Compares what the recorded items of a job used with what it may use.
+    """Compares what a job's recorded items have used with its budget.
 
-    What is out when the budget ends is not stopped here: workers refuse its requests by themselves. `seconds` is
-    compared with the time that items ran, since that is what is summed; time spent in fetches alone is less.
+    Items already handed out when the budget ends are not stopped here: workers refuse their requests. `seconds` is
+    compared with the run time of items, which is what is summed; time spent in fetches alone is less.
     """
 
     def __init__(self, store: BudgetStore, warn_share: float, clock: Callable[[], float]) -> None:
@@ -122,7 +122,7 @@ class JobBudgets:
         self._told: dict[str, set[tuple[str, str, float]]] = {}
 
     async def allows(self, job: Job) -> bool:
-        """Whether it may go on. Told are a first warning and the end, each once for a budget of that size."""
+        """Whether the job may continue. Writes a warning and an end event, each once per budget value."""
         if job.policy.budget == _NO_LIMITS:
             return True
         for name, used, allowed in spending(job.use, job.policy.budget):
@@ -134,7 +134,7 @@ class JobBudgets:
         return True
 
     def forget(self, job_id: str) -> None:
-        """The job has nothing to hand out any more."""
+        """Forget a job that has nothing left to hand out."""
         self._told.pop(job_id, None)
 
     async def _end(self, job: Job, name: str, used: float, allowed: float) -> None:
@@ -154,7 +154,7 @@ class JobBudgets:
         told.add((state, name, allowed))
 
     async def _told_before(self, job_id: str) -> set[tuple[str, str, float]]:
-        """By whoever led before."""
+        """Read from the job's events what earlier leaders reported."""
         told, after = set(), 0
         while events := await self._store.events(job_id, after, _PAGE):
             after = events[-1].number

@@ -1,4 +1,4 @@
-"""Whose batch is next, and how much of each lane's queue is to be kept full."""
+"""Which job's batch is next, and how many batches to keep queued per lane."""
 
 import math
 from collections.abc import Callable, Collection, Sequence
@@ -12,7 +12,7 @@ from scrapeyard.store.ports.runs import WorkerStore
 
 WEIGHTS = {Priority.HIGH: 4.0, Priority.NORMAL: 2.0, Priority.LOW: 1.0}
 MOST_BEHIND = 2.0
-"""Seconds for each unit of weight: what a job that could not use its share may catch up on, and no more."""
+"""Seconds per unit of weight: the most that a job which could not use its share may catch up on."""
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Claim(Struct, frozen=True, kw_only=True):
 
 
 class FairShare:
-    """One lane. An owner weighs as much as its most urgent job, however many it has."""
+    """Fair shares in one lane. An owner weighs as much as its most urgent job, however many jobs it has."""
 
     def __init__(self) -> None:
         self._owners = _Line()
@@ -37,7 +37,7 @@ class FairShare:
         self._claims: dict[str, list[Claim]] = {}
 
     def heed(self, claims: Sequence[Claim]) -> None:
-        """These have something to hand out now, and nobody else. Of equals the first comes first."""
+        """Set the jobs that have items to hand out now. On a tie, the first comes first."""
         self._claims = {}
         for claim in claims:
             self._claims.setdefault(claim.owner, []).append(claim)
@@ -47,7 +47,7 @@ class FairShare:
         self._jobs = {owner: line for owner, line in self._jobs.items() if owner in self._owners}
 
     def choose(self, able: Collection[str]) -> Claim | None:
-        """The next of those jobs that may be handed something now. None: none of them."""
+        """The next of those jobs that may receive a batch now; None if there is none."""
         ready = {owner: own for owner, all_own in self._claims.items() if (own := _among(all_own, able))}
         if not ready:
             return None
@@ -56,32 +56,33 @@ class FairShare:
         return next(claim for claim in ready[owner] if claim.job_id == chosen)
 
     def charge(self, claim: Claim, seconds: float) -> None:
-        """It was handed about so much of a slot's time."""
+        """Charge a job for about this much slot time."""
         weight = max(own.weight for own in self._claims[claim.owner])
         self._owners.charge(claim.owner, seconds / weight)
         self._jobs[claim.owner].charge(claim.job_id, seconds / claim.weight)
 
 
 class _Line:
-    """Names, each with the time it used divided by its weight."""
+    """Names, each with its used time divided by its weight."""
 
     def __init__(self) -> None:
         self._used: dict[str, float] = {}
         self._now = 0.0
-        """What the one chosen last had used: where a newcomer begins, so that it neither waits nor takes all."""
+        """Usage of the last one chosen. A newcomer starts here, so that it neither waits nor takes everything."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._used
 
     def heed(self, names: Collection[str]) -> None:
-        """One that left is remembered until the others have caught up with it: leaving must not pay."""
+        """Set the present names. One that left is remembered until the others catch up, so that leaving gains
+        nothing."""
         present = set(names)
         self._used = {name: used for name, used in self._used.items() if name in present or used > self._now}
         for name in names:
             self._used[name] = max(self._used.get(name, self._now), self._now - MOST_BEHIND)
 
     def first(self, names: Collection[str]) -> str:
-        """Who used least."""
+        """The name that used least."""
         return min(names, key=self._used.__getitem__)
 
     def charge(self, name: str, seconds: float) -> None:
@@ -96,17 +97,16 @@ def _among(claims: Sequence[Claim], able: Collection[str]) -> list[Claim]:
 
 HEAR_SECONDS = 1.0
 LEAST_WAITING = 2
-"""Also where no worker is heard yet: one that comes must not wait for us."""
+"""Applies also while no worker is known, so that a new worker finds work at once."""
 MOST_TIMES = 4.0
-"""So many times the window may wait where batches are short: slots must not run dry between two rounds."""
+"""If batches are short, the window may grow by up to this factor, so that slots do not run empty between rounds."""
 _MEMORY = 0.8
 
 
 class LaneWindows:
-    """Slots by lane as heartbeats tell, and the room that is left in the queue.
+    """Slots per lane from heartbeats, and the room left in the queue.
 
-    Batches that wait in the queue are counted, those that run are not: a slot that gets free takes one that waits, and
-    its place in the queue is filled again.
+    Only batches waiting in the queue are counted. A free slot takes one of them, and the next round refills its place.
     """
 
     def __init__(self, settings: Settings, store: WorkerStore, queue: Queue, clock: Callable[[], float]) -> None:
@@ -123,7 +123,7 @@ class LaneWindows:
         self._lengths: dict[str, float] = {}
 
     async def look(self) -> None:
-        """Ask the queue, and now and then the store, how things stand."""
+        """Refresh the queue's depth and, less often, the workers' slots."""
         now = self._clock()
         if now >= self._heard_at + HEAR_SECONDS or now < self._heard_at:
             self._slots = self._by_lane(await self._store.workers(now - self._silent))
@@ -131,18 +131,18 @@ class LaneWindows:
         self._depth = await self._queue.depth()
 
     def slots(self, lane: str) -> int:
-        """That may run batches, at least one."""
+        """Slots that may run batches, at least one."""
         return max(1, self._slots.get(lane, 0))
 
     def room(self, lane: str) -> int:
-        """How many batches may be added to what waits; none while it is full."""
+        """How many batches may be added to the queue; 0 if it is full."""
         length = self._lengths.get(lane, self._batch_seconds)
         times = min(MOST_TIMES, max(1.0, self._batch_seconds / length))
         wanted = max(LEAST_WAITING, math.ceil(times * self._window * self.slots(lane)))
         return max(0, wanted - self._depth.get((lane, Priority.LOW), 0))
 
     def added(self, lane: str, seconds: float) -> None:
-        """A batch that is expected to take so long was added."""
+        """Record that a batch of this expected duration was added."""
         before = self._lengths.get(lane, self._batch_seconds)
         self._lengths[lane] = _MEMORY * before + (1 - _MEMORY) * seconds
 
@@ -155,7 +155,7 @@ class LaneWindows:
 
 
 def open_slots(slots: int, reserved: int) -> int:
-    """Slots that batches may take. `reserved` as the settings have it, which workers may have set otherwise."""
+    """Slots that batches may use. `reserved` is taken from the settings here; workers may have another value."""
     if slots <= 1:
         return slots
     return slots - min(slots - 1, max(1, slots // 4) if reserved < 0 else reserved)

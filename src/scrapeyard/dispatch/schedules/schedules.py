@@ -1,10 +1,10 @@
-"""Starting what schedules ask for, once for each time that comes.
+"""Starts what schedules ask for, once for each due time.
 
     fire     a time has come: firings are written and the schedule moves on, one transaction
     decide   a firing waits: under a lease it is started, skipped, failed, or let go to wait for the last one to end
 
-What is started has an id that follows from the firing, so that whoever is killed between starting and writing so, or
-decides after its lease has ended, starts nothing twice.
+The id of what is started is derived from the firing. So nothing starts twice, even if a dispatcher is killed between
+starting and recording it, or decides after its lease has ended.
 """
 
 import asyncio
@@ -22,32 +22,32 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("schedules")
 BATCH: Final = 100
 AT_ONCE: Final = 4
-"""Firings decided at the same time by one process; making a job may take a while."""
+"""Firings decided concurrently by one process; creating a job may take a while."""
 LEASE_SECONDS: Final = 60.0
 GRACE_SECONDS: Final = 60.0
-"""A time that nobody acted upon for so long is missed."""
+"""A time that was not acted upon for this long counts as missed."""
 MOST_MISSED: Final = 100
-"""Times that are caught up on at once by `run_all`; older ones are only counted."""
+"""Missed times that `run_all` starts at once; older ones are only counted."""
 MAX_REASON: Final = 500
 
 
 class Starter(Protocol):
-    """Makes jobs and runs of templates."""
+    """Creates jobs and runs from templates."""
 
     async def start(self, schedule: Schedule, subject: str) -> None:
-        """Make what the template says, under this id, durably; nothing if it is there already. Raises Unavailable to be
-        asked again, any other of our errors when it cannot be made."""
+        """Create what the template describes, under this id, durably; do nothing if it already exists. Raises
+        Unavailable if it should be tried again, another of our errors if it cannot be created."""
 
     async def going(self, target: Target, subject: str) -> bool | None:
-        """Whether it has not ended yet. None means no such job or run."""
+        """Whether it has not ended yet. None if there is no such job or run."""
 
     async def cancel(self, target: Target, subject: str) -> None:
-        """Ask it to end. May be repeated."""
+        """Cancel it. May be repeated."""
 
 
 class Schedules:
-    """A Duty. Decides in the background, so that the other duties go on; `stop` breaks off, and another goes on when
-    the lease has ended."""
+    """A MaintenanceTask. Decides in the background, so that other tasks continue. After `stop`, another process
+    continues once the lease has ended."""
 
     name = "schedules"
     waits_after_outage = False
@@ -60,17 +60,17 @@ class Schedules:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
-        """Ready; the first round begins."""
+        """Nothing to do: the first round begins the work."""
 
     async def stop(self) -> None:
-        """Break off what is under way. May be called twice."""
+        """Abort what is under way. May be called twice."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def idle(self) -> None:
-        """Wait until nothing is being decided here."""
+        """Wait until no firing is being decided here."""
         while self._tasks:
             await asyncio.wait(list(self._tasks.values()))
 
@@ -117,13 +117,13 @@ class Schedules:
             log.error("dispatch.duty_broken", duty=self.name, error=repr(error), exc_info=error)
 
     async def _waits_on(self, schedule: Schedule, firing: Firing) -> bool:
-        """Whether it was let go to wait for the last one, and that still goes on: nothing to write."""
+        """Whether it already waits for the previous one, which has not ended: then there is nothing to write."""
         if not firing.reason or firing.reason != _goes_on(schedule):
             return False
         return bool(await self._starter.going(schedule.target, schedule.last_subject))
 
     async def _end(self, schedule: Schedule, firing: Firing) -> Firing:
-        """What becomes of a claimed firing."""
+        """Decide a claimed firing; returns its new state."""
         try:
             return await self._started(schedule, firing)
         except Unavailable as error:
@@ -164,8 +164,8 @@ class Schedules:
 
 
 def firings_of(schedule: Schedule, times: list[float], now: float) -> list[Firing]:
-    """What is written of times that have come, the oldest first: those to be acted upon by the missed-run policy, and
-    one that stands for all others."""
+    """Firings for the times that have come, the oldest first: one per time that the missed-run policy starts, and a
+    single MISSED one for all others."""
     newest = times[-1]
     if schedule.missed == "run_all":
         acted = times[-MOST_MISSED:]

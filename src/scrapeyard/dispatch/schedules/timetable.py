@@ -1,13 +1,13 @@
 """When a schedule is due. Pure: times in, times out, all in Unix seconds.
 
-By cron, in the schedule's time zone, as Debian's cron has it (docs/schedules.md tells it for people):
+By cron, in the schedule's time zone, as Debian's cron does (docs/schedules.md explains it for users):
 
 - clocks go forward: a time that does not exist that day is due at the first minute after the gap;
 - clocks go back: a time that comes twice is due the first time only;
 - an expression whose minute or hour begins with `*` counts real minutes and hours instead: through the gap nothing is
   due, and the hour that comes twice is due twice.
 
-By interval: every so many seconds from the anchor, whatever clocks do.
+By interval: every `every_seconds` from the anchor, whatever clocks do.
 """
 
 import math
@@ -33,14 +33,14 @@ ALIASES: Final = {
 }
 MAX_CRON: Final = 200
 _MARGIN: Final = 3 * 3600
-"""Seconds. Going back from within the second of two equal hours, what was due in the first would be passed over."""
+"""Seconds. Going back from within the second of two equal hours would otherwise skip what was due in the first."""
 _FIELDS: Final = "write five fields (minute hour day month weekday), such as `30 3 * * mon-fri`, or " + ", ".join(
     ALIASES
 )
 
 
 def read_cron(text: str) -> str:
-    """The five fields, with single spaces. Raises BadRequest that says which is wrong, or that it is never due."""
+    """The five fields, with single spaces. Raises BadRequest naming the wrong field, or saying that it is never due."""
     plain = " ".join(text.split()) if len(text) <= MAX_CRON else ""
     cron = ALIASES.get(plain.lower(), plain)
     if len(cron.split(" ")) != 5 or not cron.isascii():
@@ -55,7 +55,7 @@ def read_cron(text: str) -> str:
 
 
 def read_zone(name: str) -> str:
-    """The name of a time zone, as it was given. Raises BadRequest."""
+    """The time zone's name, validated. Raises BadRequest."""
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -64,23 +64,23 @@ def read_zone(name: str) -> str:
 
 
 def next_due(schedule: Schedule, after: float) -> float | None:
-    """The first time after this one; None when there is none."""
+    """The first due time after `after`; None if there is none."""
     return next(times_after(schedule, after), None)
 
 
 def at(schedule: Schedule, due: float) -> float:
-    """When a time is acted upon: with its jitter."""
+    """When a due time is acted upon: with its jitter."""
     return due + jitter_of(schedule.id, due, schedule.jitter_seconds)
 
 
 def coming(schedule: Schedule, after: float, count: int) -> list[float]:
-    """The next times, of a schedule that is paused too."""
+    """The next times, also for a paused schedule."""
     return list(islice(times_after(schedule, after), count))
 
 
 def passed(schedule: Schedule, now: float, most: int) -> list[float]:
-    """The times from `next_due` on that have come, the oldest first; of more than `most` the newest. They come in their
-    order: one whose jitter is not over holds up those after it."""
+    """Due times since `next_due` that have come, the oldest first; at most the newest `most`. They stay in order: one
+    whose jitter is not over holds back those after it."""
     first = schedule.next_due
     if first is None:
         return []
@@ -96,7 +96,7 @@ def passed(schedule: Schedule, now: float, most: int) -> list[float]:
 
 
 def times_after(schedule: Schedule, after: float) -> Iterator[float]:
-    """All times after this one."""
+    """All due times after `after`."""
     if schedule.every_seconds is not None:
         return _by_interval(schedule.anchor, schedule.every_seconds, after)
     return _by_cron(schedule, after)
@@ -114,13 +114,13 @@ def _by_interval(anchor: float, every: float, after: float) -> Iterator[float]:
 def _by_cron(schedule: Schedule, after: float) -> Iterator[float]:
     zone = ZoneInfo(schedule.time_zone)
     for due in CronSim(schedule.cron, datetime.fromtimestamp(math.floor(after), zone)):
-        # In the second of two equal hours cron's own clock stands in the first, which is over.
+        # In the second of two equal hours CronSim yields times of the first, which are over.
         if (seconds := due.timestamp()) > after:
             yield seconds
 
 
 def _times_before(schedule: Schedule, until: float) -> Iterator[float]:
-    """Times up to this one, the newest first."""
+    """Due times up to `until`, the newest first."""
     if schedule.every_seconds is not None:
         number = math.floor((until - schedule.anchor) / schedule.every_seconds) + 1
         due = (schedule.anchor + at * schedule.every_seconds for at in range(number, 0, -1))

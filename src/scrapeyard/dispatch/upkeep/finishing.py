@@ -1,5 +1,5 @@
-"""Jobs whose items have all ended: manifests and exports are written, then the job is completed. A cancelled one is
-final at once, and its files follow."""
+"""Completes jobs whose items have all ended: writes manifests and exports first. A cancelled job is final at once, and
+its files follow."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -16,22 +16,22 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("jobs")
 BATCH = 100
 AT_ONCE = 2
-"""Jobs that are written at one time; each may take minutes, and reads the store all the while."""
+"""Jobs whose files are written concurrently; each may take minutes and reads the store all the time."""
 MOST_TRIES = 5
-"""Faults of ours after which a job goes without its files, and its last event says so. A store that is away is waited
-for without end."""
+"""Internal errors after which a job ends without its files, as its last event then says. There is no limit while the
+store is away."""
 _REST_SECONDS = 60.0
 
 Finish = Callable[[Job], Awaitable[None]]
-"""Writes what a finished job wishes for. It is called again after an interruption, and writes the same again."""
+"""Writes the files of a finished job. It is called again after an interruption, and then writes the same files."""
 
 
 class EndStore(JobStore, BatchStore, ItemStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 class _Tries(Struct):
-    """How it went with one job so far."""
+    """Failed tries for one job."""
 
     faults: int = 0
     pauses: int = 0
@@ -39,9 +39,9 @@ class _Tries(Struct):
 
 
 class Finishing:
-    """Moves settled jobs on. What `finish` writes is written in the background, since it may take longer than a leader
-    may be silent; `stop` ends that, and whoever leads next begins again with the jobs that still are FINISHING, then
-    with cancelled ones whose files are pending."""
+    """Moves settled jobs on. `finish` runs in the background, since it may take longer than a leader may be silent.
+    `stop` aborts it; the next leader starts again with jobs that are still FINISHING, then with cancelled ones whose
+    files are pending."""
 
     name = "finishing"
     waits_after_outage = False
@@ -64,7 +64,7 @@ class Finishing:
         self._tries = {job_id: tries for job_id, tries in self._tries.items() if job_id in still}
 
     async def stop(self) -> None:
-        """Another leads, or nobody: end what is under way. May be called twice."""
+        """Abort what is under way: this process no longer leads. May be called twice."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -76,14 +76,14 @@ class Finishing:
             await asyncio.wait(list(self._tasks.values()))
 
     async def _found(self, **where: Any) -> Iterable[Job]:
-        """The oldest first."""
+        """Matching jobs, the oldest first."""
         return reversed((await self._store.jobs(JobFilter(**where), None, BATCH)).jobs)
 
     async def _settle(self, job: Job) -> None:
         if job.status is JobStatus.CANCELLING:
             await self._move(job, JobStatus.CANCELLING, JobStatus.CANCELLED)
             return
-        if job.status is JobStatus.PAUSED:  # by the breaker, while its last items were out
+        if job.status is JobStatus.PAUSED:  # paused by the breaker while its last items were out
             await self._store.set_breaker(job.id, job.breaker, JobStatus.RUNNING, "")
         await self._move(job, JobStatus.RUNNING, JobStatus.FINISHING)
 
@@ -102,7 +102,7 @@ class Finishing:
         except Unavailable as error:
             self._rest(job).pauses += 1
             log.warning("jobs.finishing_waits", job=job.id, error=error.message)
-        except Exception as error:  # noqa: BLE001  one job's fault must not stop the others
+        except Exception as error:  # noqa: BLE001  one job's error must not stop the others
             await self._failed(job, error)
 
     async def _failed(self, job: Job, error: Exception) -> None:

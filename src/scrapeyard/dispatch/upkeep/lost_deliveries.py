@@ -1,4 +1,4 @@
-"""What was lost goes on: queued work that the queue does not hold, and running work whose worker fell silent."""
+"""Recovers lost work: queued work that the queue does not hold, and running work whose worker is silent."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
@@ -16,7 +16,7 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("dispatch")
 job_log = get_log("jobs")
 GRACE_SECONDS = 5.0
-"""What is younger may be on its way from the queue to a row that says running."""
+"""Younger work may be between the queue and a row that says running."""
 _LEAST = 500
 _MOST = 16_000
 
@@ -38,7 +38,7 @@ P = TypeVar("P", bound=QueuedWork)
 
 
 async def missing(queue: Queue, published: Sequence[P]) -> list[P]:
-    """Those of them that the queue does not hold any more."""
+    """Those that the queue does not hold any more."""
     oldest: dict[tuple[str, Priority], float | None] = {}
     found = []
     for one in published:
@@ -52,21 +52,21 @@ async def missing(queue: Queue, published: Sequence[P]) -> list[P]:
 
 
 class RowLimit:
-    """How many rows are looked at in one round. A full page may hold only what still waits in one busy lane, so the
-    next looks further, until the lost are seen."""
+    """How many rows to read per round. A full page may hold only work that still waits in one busy lane, so the next
+    round reads more, until it reaches lost work."""
 
     def __init__(self) -> None:
         self.limit = _LEAST
 
     def seen(self, count: int) -> None:
-        """A round found so many."""
+        """Adapt the limit to the number of rows found."""
         self.limit = min(2 * self.limit, _MOST) if count >= self.limit else _LEAST
 
 
 class LostDeliveries:
-    """Publishes again what should be in the queue and is not.
+    """Publishes runs again that should be in the queue but are not.
 
-    Publishing one too many is harmless: the worker must claim a redelivered run in the store.
+    An extra delivery is harmless: the worker must claim a redelivered run in the store.
     """
 
     name = "lost"
@@ -97,13 +97,13 @@ class LostDeliveries:
 
 
 class QueuedStore(BatchStore, JobStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 class LostBatches:
-    """Publishes again what should be in the queue and is not: it is older than the oldest that waits in its line.
+    """Publishes batches again that should be in the queue but are not: those older than the oldest in their queue.
 
-    One too many is harmless: the store lets a batch be taken once.
+    An extra delivery is harmless: the store lets a batch be taken once.
     """
 
     name = "lost_batches"
@@ -136,7 +136,7 @@ def _again(batch: Batch, job: Job, now: float) -> Delivery:
 
 
 class TakenDeliveries:
-    """Asks the queue to put them back."""
+    """Asks the queue to put back deliveries that a dead worker had taken."""
 
     name = "recover"
     waits_after_outage = False
@@ -153,11 +153,11 @@ class TakenDeliveries:
 
 RUNS = 500
 BATCHES = 100
-"""Taken over in one round."""
+"""Maximum taken over in one round."""
 
 
 class ExpiredLeases:
-    """Takes runs away from workers that fell silent. At most RUNS in one round; the next round takes the rest."""
+    """Takes runs from silent workers, at most RUNS per round."""
 
     name = "leases"
     waits_after_outage = True
@@ -197,7 +197,7 @@ class ExpiredLeases:
 
 
 class ExpiredBatches:
-    """Takes batches away from workers that fell silent. At most BATCHES in one round; the next round takes the rest."""
+    """Takes batches from silent workers, at most BATCHES per round."""
 
     name = "batch_leases"
     waits_after_outage = True

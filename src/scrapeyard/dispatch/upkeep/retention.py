@@ -1,4 +1,5 @@
-"""What has been kept long enough goes: runs and jobs with all they left, keys, sessions, meters, silent workers."""
+"""Removes what is past its retention: runs and jobs with everything they left, keys, sessions, meters, silent
+workers."""
 
 from collections.abc import Callable
 
@@ -15,13 +16,13 @@ job_log = get_log("jobs")
 EVERY_SECONDS = 30.0
 RUNS = 500
 JOBS = 20
-"""Removed in one round."""
+"""Maximum removed in one round."""
 DAY = 86_400.0
 
 
 class JobRetention:
-    """Removes a few jobs every half minute. Each is marked, so that nobody runs it again; then objects go before the
-    rows that lead to them: after a crash in between the rows are found again, and nothing stays behind."""
+    """Removes a few jobs every half minute. Each is marked first, so that nobody redrives it. Objects are removed
+    before the rows that refer to them, so that after a crash the rows are found again and nothing is left behind."""
 
     name = "job_retention"
     waits_after_outage = False
@@ -48,10 +49,10 @@ class JobRetention:
 
 
 class Retention:
-    """Removes a batch every half minute, at once again while a batch was full.
+    """Removes a batch of runs every half minute, or at once again while batches are full.
 
-    Rows go first, so that nobody finds a run without its blobs; blobs whose removal failed are tried again by this
-    process, and stay behind if it dies in between.
+    Rows are removed first, so that nobody finds a run without its blobs. This process retries blobs whose removal
+    failed; they are left behind if it dies before that.
     """
 
     name = "retention"

@@ -1,8 +1,8 @@
-"""From what happened to jobs and runs to messages for receivers. Pure.
+"""Turns changes of jobs and runs into messages for receivers. Pure.
 
-A job's news are its events, in their order, and where it stands. An event may be lost with whoever was killed between
-the step and telling of it, so a status is also told when the job is found elsewhere than what was told last; and one
-that was found so is not told again when its event comes late.
+A job's news are its events, in order, and its status. An event may be lost if a process is killed between a step and
+its event. So a status is also sent if it differs from the last one sent, and is not sent again if its event arrives
+late.
 """
 
 from datetime import UTC, datetime
@@ -22,11 +22,11 @@ from scrapeyard.store.ports.webhooks import EventCursor, JobNewsItem
 _WEBHOOK: Final = msgspec.json.Decoder(Webhook)
 _DATA: Final = msgspec.json.Decoder(dict[str, Any])
 _FOUND: Final = 0
-"""Number of what no event told; events count from 1."""
+"""Number of news without an event; events count from 1."""
 
 
 class _News(Struct, frozen=True, kw_only=True):
-    """Something that happened; a name that is empty is nobody's business."""
+    """A change; an empty name if no receiver can subscribe to it."""
 
     name: str
     number: int
@@ -35,14 +35,14 @@ class _News(Struct, frozen=True, kw_only=True):
 
 
 class Outbox:
-    """Makes deliveries. `give_up_seconds`: how long each is tried."""
+    """Builds deliveries. `give_up_seconds`: how long each is tried."""
 
     def __init__(self, give_up_seconds: float) -> None:
         self._give_up = give_up_seconds
 
     def of_job(self, item: JobNewsItem, now: float) -> tuple[EventCursor, list[WebhookDelivery]]:
-        """What to write of a job's news, and how far that goes. The status is compared only when no event is left:
-        the row may be older than its events."""
+        """The new cursor and the deliveries to write for a job. The status is compared only if no event is left: the
+        row may be older than its events."""
         webhook, mark = _webhook_of(item.job), item.mark
         news: list[_News] = []
         for event in item.events:
@@ -56,7 +56,7 @@ class Outbox:
         return mark, [self._made(item.job.id, webhook, one, {"job": job, "data": one.data}) for one in chosen]
 
     def of_run(self, run: Run, webhook: Webhook) -> list[WebhookDelivery]:
-        """What to write of a run that has ended."""
+        """The deliveries to write for a run that has ended."""
         one = _News(name=f"run.{run.status.value}", number=_FOUND, at=run.finished_at or run.created_at)
         return [self._made(run.id, webhook, one, {"run": run_document(run)})] if one.name in webhook.events else []
 
@@ -78,7 +78,7 @@ class Outbox:
 
 
 def _webhook_of(job: Job) -> Webhook:
-    """One that cannot be read tells nobody anything, and holds up no other."""
+    """The job's webhook; one without events if it cannot be decoded, so that it blocks no other."""
     try:
         return _WEBHOOK.decode(job.webhook or b"")
     except msgspec.MsgspecError:
@@ -86,7 +86,7 @@ def _webhook_of(job: Job) -> Webhook:
 
 
 def _after_event(mark: EventCursor, event: JobEvent) -> tuple[EventCursor, str]:
-    """The mark after an event, and what it is called; empty: nobody is told."""
+    """The cursor after an event, and the name of the message; empty if none is sent."""
     mark = replace(mark, events=event.number)
     data = _DATA.decode(event.data)
     if event.kind == "item_failed":
@@ -102,7 +102,7 @@ def _after_event(mark: EventCursor, event: JobEvent) -> tuple[EventCursor, str]:
 
 
 def _found(mark: EventCursor, job: Job) -> tuple[EventCursor, str]:
-    """The same for where a job stands."""
+    """The same for the job's current status."""
     status = job.status.value
     after = replace(mark, status=status, finished_at=job.finished_at)
     if status == mark.status:
@@ -139,7 +139,7 @@ def job_document(job: Job) -> dict[str, Any]:
 
 
 def run_document(run: Run) -> dict[str, Any]:
-    """A run as its receivers see it. A result that lies in the blob store is not sent along: `links.self` has it."""
+    """A run as its receivers see it. A result in the blob store is not included: get it from `links.self`."""
     ran = run.resolved
     return {
         "id": run.id,

@@ -19,7 +19,7 @@ from scrapeyard.settings import WebhookSettings
 SIGNATURE: Final = "Scrapeyard-Signature"
 MAX_ANSWER: Final = 64 * 1024
 MAX_LOG: Final = 30
-"""Attempts that a delivery's log keeps, the newest."""
+"""Maximum number of attempts in a delivery's log; the newest are stored."""
 MAX_ERROR: Final = 500
 _HOPELESS: Final = frozenset({ExitReason.FETCH_PRIVATE_ADDRESS, ExitReason.FETCH_NOT_ALLOWED, ExitReason.FETCH_BAD_URL})
 _GONE: Final = 410
@@ -35,8 +35,8 @@ def sign(secret: str, body: bytes, now: float) -> str:
 
 
 class Sender:
-    """Sends by an engine of its own, which refuses private addresses unless the operator allows them. Redirects are
-    not followed: a receiver that moved must be named anew. `spread` gives the random part of a wait, 0 to 1."""
+    """Sends with its own engine, which refuses private addresses unless the operator allows them. Redirects are not
+    followed: a receiver that moved must be configured again. `spread` returns the random part of a wait, 0 to 1."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Sender:
         self._spread = spread
 
     async def send(self, delivery: WebhookDelivery) -> WebhookDelivery:
-        """Send it once; the delivery as it stands then. Raises nothing of the receiver's."""
+        """Send it once; returns the updated delivery. Never raises for an error of the receiver."""
         secret = delivery.secret or self._settings.secret.get_secret_value()
         if not secret:
             return self._over(delivery, Attempt(at=self._clock(), error=_NO_SECRET), DeliveryState.FAILED)
@@ -84,7 +84,7 @@ class Sender:
         )
 
     def _unanswered(self, delivery: WebhookDelivery, failure: FetchFailed, attempt: Attempt) -> WebhookDelivery:
-        """An answer that was too long to read, or garbled, still has a status, and that decides."""
+        """A response that was too long or garbled still has a status, which decides."""
         if failure.site_status is not None and 200 <= failure.site_status < 300:
             taken = replace(attempt, status=failure.site_status, error="")
             return self._over(delivery, taken, DeliveryState.DELIVERED)
@@ -103,7 +103,7 @@ class Sender:
         return self._later(delivery, attempt, _asked_to_wait(answer))
 
     def _later(self, delivery: WebhookDelivery, attempt: Attempt, asked: float) -> WebhookDelivery:
-        """Try again after a wait that doubles, with a fifth of it at random; not after `give_up_at`."""
+        """Retry after a wait that doubles each time plus up to 20 % at random; fail if that is after `give_up_at`."""
         doubled = self._settings.first_seconds * 2.0 ** min(delivery.attempts - 1, 30)
         wait = min(max(doubled, asked), self._settings.cap_seconds) * (1 + 0.2 * self._spread())
         due = self._clock() + wait

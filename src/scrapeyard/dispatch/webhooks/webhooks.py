@@ -1,9 +1,10 @@
-"""Telling receivers what happened to jobs and runs, at least once.
+"""Webhooks: notifies receivers of changes to jobs and runs, at least once.
 
     derive   news of jobs and ends of runs become deliveries, and are marked as told, one transaction each
     send     a delivery is taken under a lease, sent, and its end or its next time written
 
-A kill between sending and writing sends it again when the lease has ended: receivers know it by its id.
+If the process is killed between sending and writing, the message is sent again once the lease has ended; receivers
+recognise it by its id.
 """
 
 import asyncio
@@ -27,12 +28,12 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("webhooks")
 JOBS: Final = 50
 EVENTS: Final = 200
-"""Of one job that are read at once."""
+"""Events of one job read at once."""
 ROUND_SECONDS: Final = 1.0
-"""Spent on news of jobs in one round."""
+"""Maximum time spent on jobs in one round."""
 RUNS: Final = 100
 AT_ONE_HOST: Final = 4
-"""Deliveries on their way to one receiver: a slow one must not take the place of others."""
+"""Concurrent deliveries to one host, so that a slow receiver does not block others."""
 TIDY_SECONDS: Final = 60.0
 TIDY_ROWS: Final = 1000
 HOUR: Final = 3600.0
@@ -40,11 +41,12 @@ DAY: Final = 24 * HOUR
 
 
 class OutboxStore(WebhookStore, ItemStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 class Webhooks:
-    """A Duty. Sends in the background; `stop` breaks off, and what was on its way is sent again when its lease ends."""
+    """A MaintenanceTask. Sends in the background; `stop` aborts, and what was being sent is sent again once its lease
+    ends."""
 
     name = "webhooks"
     waits_after_outage = False
@@ -66,10 +68,10 @@ class Webhooks:
         self._tidied = float("-inf")
 
     async def start(self) -> None:
-        """Ready; sending begins with the first round."""
+        """Nothing to do: the first round starts sending."""
 
     async def stop(self) -> None:
-        """Break off what is under way. May be called twice."""
+        """Abort what is under way. May be called twice."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -81,7 +83,7 @@ class Webhooks:
             await asyncio.wait(self._tasks)
 
     async def run_once(self) -> None:
-        """One round. What is left is taken up in the next: a leader must not be silent for long."""
+        """Run one round. The rest follows in the next round, since a leader must not be silent for long."""
         self._send_more()
         until = time.monotonic() + ROUND_SECONDS
         while await self._derive_jobs() and time.monotonic() < until:
@@ -91,12 +93,12 @@ class Webhooks:
         self._send_more()
 
     async def _derive_jobs(self) -> bool:
-        """Whether there may be more."""
+        """Write deliveries for jobs; whether there may be more."""
         found = await self._store.untold_jobs(JOBS, EVENTS)
         for item in found:
             try:
                 mark, deliveries = self._outbox.of_job(item, self._clock())
-            except msgspec.MsgspecError as error:  # one job's events must not hold up the others
+            except msgspec.MsgspecError as error:  # one job's events must not block the others
                 log.error("dispatch.duty_broken", duty=self.name, error=repr(error), exc_info=error)
                 continue
             await self._store.tell_job(item.job.id, item.mark, mark, deliveries)
@@ -121,7 +123,7 @@ class Webhooks:
             task.add_done_callback(self._tasks.discard)
 
     async def _send_all(self) -> None:
-        """Until nothing is due. Whoever found something calls one other to help."""
+        """Send until nothing is due. A task that finds a delivery starts one more task."""
         try:
             delivery = await self._claim()
             if delivery is not None:
@@ -131,7 +133,7 @@ class Webhooks:
                 delivery = await self._claim()
         except ScrapeyardError as error:
             log.warning("dispatch.duty_failed", duty=self.name, error=error.message)
-        except Exception as error:  # one delivery's fault must not stop the others
+        except Exception as error:  # one delivery's error must not stop the others
             log.error("dispatch.duty_broken", duty=self.name, error=repr(error), exc_info=error)
 
     async def _claim(self) -> WebhookDelivery | None:
