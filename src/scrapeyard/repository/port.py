@@ -8,7 +8,7 @@ from msgspec import Struct
 from scrapeyard.model import Scraper
 
 STABLE = "stable"
-"""The channel that a call without a version takes, where it points to a version."""
+"""The channel that a call without a version uses, if it points to a version."""
 
 
 class Listing(Struct, frozen=True, kw_only=True):
@@ -36,32 +36,32 @@ class SourceState(Struct, frozen=True, kw_only=True):
     scrapers: int
     """Versions that it offers and that can run."""
     checked_at: float | None
-    """When it was last asked and answered; None: not since the start."""
+    """When it last answered a poll; None if not since the start."""
     changed_at: float | None
-    """When what it offers last changed here; None: not since the start."""
+    """When its offer last changed in this process; None if not since the start."""
     stale: str
-    """Why what is served may be out of date; empty when it is fresh."""
+    """Why its versions may be out of date; empty if they are fresh."""
 
 
 class Catalogue(Protocol):
     """Knows every scraper, the built-in ones included. Resolving touches no disk and no network."""
 
     async def start(self) -> None:
-        """What was known before, then a first look at every source, then keep looking in the background."""
+        """Load the saved state, refresh every source once, then keep refreshing in the background."""
 
     async def stop(self) -> None:
-        """Stop looking. May be called twice."""
+        """Stop refreshing. May be called twice."""
 
     def resolve(self, wanted: str) -> Scraper:
         """`site/task`, or `site/task@` and a version, a range (`^1.4`, `~1.4`, `1.x`, `>=1.2 <2`) or a channel
-        (`stable`, `beta`). A version that has left its source answers to its exact name while its copy is here. Raises
-        ScraperNotFound, ScraperInvalid (there, but its files are wrong), BadRequest (not a scraper's name) or
-        SourceUnavailable (offered, but not here yet); where that has the detail `obtainable`, nobody has tried to get
-        it: `obtain` does."""
+        (`stable`, `beta`). A version that its source no longer offers resolves by exact version while its copy
+        exists. Raises ScraperNotFound, ScraperInvalid (its files are wrong), BadRequest (not a scraper's name) or
+        SourceUnavailable (offered, but not downloaded). If that error has the detail `obtainable`, no download was
+        tried yet: call `obtain`."""
 
     async def obtain(self, wanted: str) -> Scraper:
-        """As `resolve`; a version that is not known here yet makes the sources be asked once, now. For a worker whose
-        gateway knew of a version earlier. Raises SourceUnavailable also when it is not found and a source is stale."""
+        """As `resolve`, but refreshes the sources once if the version is not known yet. For a worker whose gateway knew
+        the version earlier. Also raises SourceUnavailable if it is not found and a source is stale."""
 
     def listings(self) -> tuple[Listing, ...]:
         """All of them, by id and version, oldest first."""
@@ -74,8 +74,8 @@ class Catalogue(Protocol):
         unset `beta` the newest of all; those are not listed here."""
 
     def move_channels(self, moved: Mapping[str, Mapping[str, str]]) -> None:
-        """Take over the channels that operators moved, by scraper id; they win over what sources say. An empty version
-        takes a move back."""
+        """Apply the channels that operators moved, by scraper id; they override the sources. An empty version undoes a
+        move."""
 
     async def refresh(self) -> None:
-        """Look at every source now; returns when what was there is known and downloaded."""
+        """Refresh every source now; returns when its offer is known and downloaded."""

@@ -1,4 +1,4 @@
-"""Archives of scrapers: packed the same way every time, unpacked as if an enemy had packed them.
+"""Archives of scrapers: packed deterministically, unpacked as untrusted input.
 
 Blocking; call these from a thread.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 MAX_ARCHIVE_BYTES = 2 * MAX_BYTES
-"""Of an archive as it lies there; a good one is hardly larger than its content."""
+"""Maximum bytes of the compressed archive; a valid one is hardly larger than its content."""
 
 _READERS: dict[str, Callable[[BinaryIO, Landing], None]] = {
     ".tar.gz": read_tar_gz,
@@ -38,8 +38,8 @@ ENDINGS = tuple(_READERS)
 def pack(files: Iterable[SourceFile], into: BinaryIO) -> None:
     """Write a .tar.gz: files by name, no times, no owners, mode 644, so that equal files give equal bytes.
 
-    Equal, that is, with the same version of zlib; compare contents by their digest. Raises ScraperInvalid for a name
-    that `unpack` would refuse, ChangedMeanwhile for a file that changed on the way, OSError.
+    The bytes are equal only with the same version of zlib; compare contents by their digest. Raises ScraperInvalid for
+    a name that `unpack` would refuse, ChangedMeanwhile for a file that changed while it was read, OSError.
     """
     with (
         gzip.GzipFile(filename="", fileobj=into, mode="wb", mtime=0) as stream,
@@ -52,15 +52,15 @@ def pack(files: Iterable[SourceFile], into: BinaryIO) -> None:
             entry.size, entry.mode = file.size, 0o644
             chunks = read_chunks(file)
             archive.addfile(entry, io.BufferedReader(_Pieces(chunks)))
-            deque(chunks, maxlen=0)  # to its end, where a file that grew is noticed
+            deque(chunks, maxlen=0)  # read to the end, to detect a file that grew
 
 
 def unpack(archive: BinaryIO, name: str, into: Path) -> None:
-    """Put the files of an archive into a folder, which must be empty. The ending of `name` says what it is.
+    """Extract an archive into a folder, which must be empty. The extension of `name` gives the format.
 
-    One folder that wraps everything is left out. Raises ScraperInvalid, which begins with the archive's name and says
-    which member is wrong and why; what was written by then is the caller's to remove. Raises OSError when the disk does
-    not take it. Never writes outside of `into`, nor more than the limits of `files`.
+    A single top-level folder is stripped. Raises ScraperInvalid, whose message begins with the archive's name and says
+    which member is wrong and why; the caller must remove what was written by then. Raises OSError if a write fails.
+    Never writes outside `into` or more than the limits of `files`.
     """
     ending = next((ending for ending in ENDINGS if name.endswith(ending)), None)
     if ending is None:
@@ -94,7 +94,7 @@ def _unwrap(folder: Path) -> None:
 
 
 class _Pieces(io.RawIOBase):
-    """A file for tarfile to read, in the pieces in which it is read here."""
+    """A file object that lets tarfile read from `read_chunks`."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks

@@ -1,10 +1,10 @@
 """The cache: an immutable copy of every version, named by the digest of its paths and contents.
 
-A signature signs the digest, so it is no part of it: it lies in the copy, and is replaced when the same content comes
-with another one.
+A signature signs the digest, so the digest does not cover it. It is stored in the copy and replaced when the same
+content arrives with another signature.
 
 Children run under other user ids, so every copy is readable by all and writable by nobody. A copy is written under a
-temporary name and renamed, so that a name that exists is whole.
+temporary name and then renamed, so a copy under its final name is always complete.
 """
 
 import contextlib
@@ -35,9 +35,9 @@ class Cache:
         self._sizes: dict[str, int] = {}
 
     def put(self, files: tuple[SourceFile, ...]) -> tuple[str, Path]:
-        """Keep these files; returns their digest and the folder of the copy.
+        """Store these files; returns their digest and the folder of the copy.
 
-        Raises ChangedMeanwhile when a file changed on the way, OSError when it cannot be read or the copy not written.
+        Raises ChangedMeanwhile if a file changed while it was read, OSError if a read or a write fails.
         """
         digest = content_digest(files)
         kept = self.folder / digest
@@ -48,7 +48,7 @@ class Cache:
         return digest, kept
 
     def files(self, digest: str) -> tuple[SourceFile, ...] | None:
-        """The files of a copy; None when there is none. One that was cut short or changed is removed and is none.
+        """The files of a copy; None if there is none. Removes a truncated or changed copy and returns None for it.
 
         Raises OSError when it cannot be read.
         """
@@ -56,13 +56,13 @@ class Cache:
         return _listed(kept) if _is_digest(digest) and self._is_whole(kept, digest) else None
 
     def make_scratch(self) -> Path:
-        """An empty folder on the same disk for a download, the caller's to remove; one that is left is evicted after a
-        day. Raises OSError."""
+        """An empty folder on the same disk for a download. The caller removes it; a leftover is evicted after a day.
+        Raises OSError."""
         self._make_folder()
         return Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=self.folder))
 
     def touch(self, digests: Iterable[str]) -> set[str]:
-        """Say that these copies are in use, so that no process removes them. Returns those that are not there."""
+        """Mark these copies as in use, so that no process removes them. Returns the digests that are missing."""
         missing = set()
         for digest in digests:
             try:
@@ -72,10 +72,10 @@ class Cache:
         return missing
 
     def evict(self, used: Collection[str], limit: int, now: float | None = None) -> set[str]:
-        """Remove copies that are not `used`: all that nobody touched for a day, and while there are more than `limit`
-        bytes those untouched for two hours, longest untouched first. Returns their digests.
+        """Remove copies that are not `used`: all untouched for a day and, while more than `limit` bytes remain, those
+        untouched for two hours, oldest first. Returns their digests.
 
-        Every process touches what it uses each hour, so that what another one runs stays.
+        Every process touches the copies it uses each hour, so copies used by another process stay.
         """
         now = time.time() if now is None else now
         spare = sorted((age, entry) for entry, age in self._ages(now) if entry.name not in used)
@@ -105,7 +105,7 @@ class Cache:
         return self._sizes[entry.name]
 
     def _remove(self, entry: Path, untouched_since: float) -> bool:
-        """Put it aside first: if another process touched it at this moment, it comes back."""
+        """Rename it first: if another process touched it at that moment, rename it back."""
         aside = entry.with_name(f"{_TEMPORARY}{os.getpid()}-{time.monotonic_ns()}")
         try:
             entry.rename(aside)
@@ -118,7 +118,7 @@ class Cache:
         return True
 
     def _entries(self) -> list[Path]:
-        """Only names that we give: the folder may hold other things."""
+        """Only entries named as this cache names them: the folder may hold other things."""
         if not self.folder.is_dir():
             return []
         return [entry for entry in self.folder.iterdir() if _is_ours(entry.name) and not entry.is_symlink()]
@@ -126,7 +126,7 @@ class Cache:
     def _is_whole(self, kept: Path, digest: str) -> bool:
         if not kept.is_dir():
             return False
-        with contextlib.suppress(ScraperInvalid, ChangedMeanwhile):  # it holds what we never put there
+        with contextlib.suppress(ScraperInvalid, ChangedMeanwhile):  # it holds files that this cache did not write
             if _digest(_listed(kept)) == digest:
                 return True
         aside = kept.with_name(f"{_TEMPORARY}{os.getpid()}-{time.monotonic_ns()}")
@@ -175,7 +175,7 @@ def _bytes_below(folder: Path) -> int:
 
 
 def content_digest(files: tuple[SourceFile, ...]) -> str:
-    """What names a scraper's content: the digest of every path and file but the signature.
+    """The digest that identifies a scraper's content: every path and file except the signature.
 
     Raises ChangedMeanwhile or OSError.
     """
@@ -183,7 +183,7 @@ def content_digest(files: tuple[SourceFile, ...]) -> str:
 
 
 def _renew_signature(files: tuple[SourceFile, ...], kept: Path) -> None:
-    """The same content may be signed later, or by another key; half a signature is never seen."""
+    """Replace the signature atomically: the same content may be signed later, or by another key."""
     given = next((file for file in files if file.name == SIGNATURE), None)
     if given is None:
         return
@@ -198,7 +198,7 @@ def _renew_signature(files: tuple[SourceFile, ...], kept: Path) -> None:
 
 
 def _digest(files: tuple[SourceFile, ...], into: Path | None = None) -> str:
-    """The digest of paths and contents; with `into`, the files are written there on the way."""
+    """The digest of paths and contents; with `into`, also copies the files there."""
     total = hashlib.sha256(b"scrapeyard-scraper 1\n")
     for file in files:
         if file.name == SIGNATURE:

@@ -1,4 +1,4 @@
-"""Scrapers in a folder tree, and the files of one: listed by stat alone, bounded, never led outside."""
+"""Scrapers in a folder tree, and the files of one: listed with stat calls only, bounded, never outside the tree."""
 
 import os
 import stat
@@ -15,7 +15,7 @@ MAX_BYTES = 50 * 1024 * 1024
 MAX_DEPTH = 16
 CHUNK = 1 << 20
 TESTS = "tests"
-"""A folder of this name at the top of a scraper holds its recorded cases, which are no part of what runs."""
+"""A folder of this name at the top of a scraper holds its recorded cases, which are not part of the scraper."""
 
 
 class SourceFile(Struct, frozen=True, kw_only=True):
@@ -31,11 +31,11 @@ class SourceFile(Struct, frozen=True, kw_only=True):
 
 
 class ChangedMeanwhile(Exception):
-    """A file changed while it was read. Look again later."""
+    """A file changed while it was read. Try again later."""
 
 
 def is_skipped(name: str) -> bool:
-    """Whether a file or folder is no part of a scraper: hidden ones, which may hold secrets, and compiled code."""
+    """Whether a file or folder is excluded from a scraper: hidden ones, which may hold secrets, and compiled code."""
     return name.startswith(".") or name == "__pycache__" or name.endswith(".pyc")
 
 
@@ -44,9 +44,9 @@ def list_files(
 ) -> tuple[SourceFile, ...]:
     """All files of the scraper in `folder`, sorted by name; costs only stat calls.
 
-    A folder below that has a file `marker` is another scraper and is left out. A link may lead to a regular file inside
-    `root`, which must be a path without links. Raises ScraperInvalid, which begins with `label`, for what is not
-    allowed; OSError when something cannot be read. A folder that holds `avoid`, our own data, is left out.
+    A subfolder with a file `marker` is another scraper and is excluded; so is a folder that holds `avoid`, the server's
+    own data. A link may point to a regular file inside `root`, which must be a path without links. Raises
+    ScraperInvalid, whose message begins with `label`, for anything not allowed; OSError if something is unreadable.
     """
     try:
         return tuple(
@@ -70,7 +70,7 @@ def _bounded(files: Iterator[SourceFile]) -> Iterator[SourceFile]:
 
 
 def read_chunks(file: SourceFile) -> Iterator[bytes]:
-    """The content. Raises ChangedMeanwhile when it is not as long as it was; a file that grows is not followed."""
+    """The content. Raises ChangedMeanwhile if the length changed; does not read on while a file grows."""
     descriptor = os.open(file.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor, not a path
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -131,21 +131,21 @@ MAX_FOLDERS = 100_000
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """A look at a folder tree."""
+    """The result of searching a folder tree."""
 
     folders: tuple[Path, ...]
     """Each has a manifest."""
     unreadable: tuple[Path, ...] = ()
-    """What lies below these is not known."""
+    """Folders that could not be read; their content is unknown."""
     cut: bool = False
-    """Whether there was more than we look at."""
+    """Whether the search stopped at a limit."""
 
 
 def find_scrapers(root: Path, avoid: Path | None = None) -> Found:
     """Every folder with a manifest, up to four levels below `root`. Raises OSError when `root` itself cannot be read.
 
-    Hidden folders are passed over; a link is followed only where it stays inside, and each folder is seen once.
-    `avoid` is the cache: the copies in it are not scrapers of their own.
+    Skips hidden folders, follows only links that stay inside `root`, and visits each folder once. `avoid` is the cache:
+    the copies in it are not scrapers of their own.
     """
     search = _Search(root.resolve(), avoid)
     for _ in search.look(root, search.root, 0):

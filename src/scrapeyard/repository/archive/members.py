@@ -1,4 +1,4 @@
-"""What may come out of an archive: plain files and folders with plain names, few and small, below one folder."""
+"""What an archive may contain: regular files and folders with plain names, limited in number, size and depth."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,12 +9,12 @@ from scrapeyard.repository.archive.files import MAX_BYTES, MAX_DEPTH, MAX_FILES
 MAX_NAME_BYTES = 1024
 MAX_PART_BYTES = 255
 MAX_MEMBERS = 4 * MAX_FILES
-"""Files and folders together, as often as an archive names them."""
+"""Maximum members, files and folders together; repeated names count again."""
 
 
 class Landing:
-    """Writes members below `folder`, which must be empty and ours. Counts while it writes: no size that an archive
-    states is believed. Raises ScraperInvalid naming the member; OSError when the disk does not take it."""
+    """Writes members below `folder`, which must be empty and private. Counts bytes while it writes and ignores the
+    sizes that an archive states. Raises ScraperInvalid naming the member; OSError if a write fails."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -24,14 +24,14 @@ class Landing:
         self._bytes = 0
 
     def add_folder(self, name: str) -> None:
-        """A folder; naming one twice is harmless."""
+        """Create a folder; the same name may come twice."""
         path = self._admit(name)
         if path in self._files:
             raise refusal(name, "is both a file and a folder")
         self._make_folders(name, f"{path}/")
 
     def add_file(self, name: str, chunks: Iterable[bytes]) -> int:
-        """A file with this content, read only as far as the limits go; returns its length."""
+        """Write a file with this content, reading no further than the limits; returns its length."""
         path = self._admit(name)
         if path in self._files:
             raise refusal(name, "is there twice")
@@ -70,8 +70,8 @@ class Landing:
 
 
 def name_fault(name: str) -> str:
-    """What is wrong with the name of a file in a scraper; empty when it is good. One more folder than a scraper may
-    have is let through, because archives may wrap everything in one."""
+    """What is wrong with the name of a file in a scraper; empty if it is valid. Allows one folder level more than a
+    scraper may have, because archives may wrap everything in one folder."""
     if not name.isprintable():
         return "has a name with characters that cannot be printed"
     parts = name.split("/")
@@ -92,5 +92,5 @@ def refusal(name: str, fault: str) -> ScraperInvalid:
 
 
 def shown(name: str) -> str:
-    """A name as a message may show it, whatever it is made of."""
+    """A name made safe to show in a message."""
     return ascii(name[:100])

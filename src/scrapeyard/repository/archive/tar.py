@@ -1,4 +1,4 @@
-"""Reading tar, block by block, plain or in gzip. What a scraper has no use for is refused, not interpreted."""
+"""Reading tar, block by block, plain or in gzip. Features that a scraper does not need are refused."""
 
 import tarfile
 import zlib
@@ -16,7 +16,7 @@ PIECE = 64 * 1024
 MAX_EXTENSION = 16 * 1024
 """One header that extends another: a long name, times, attributes."""
 MAX_STREAM = MAX_BYTES + MAX_MEMBERS * 2048
-"""Everything with headers and padding; where a bomb is stopped."""
+"""Maximum bytes of the unpacked stream with headers and padding; stops decompression bombs."""
 _TRUNCATED = "ends in the middle; it was not written or transferred whole"
 _REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE)
 _KINDS = {
@@ -57,10 +57,10 @@ def _gunzip(archive: BinaryIO) -> Iterator[bytes]:
 
 
 class _Extension(Struct, frozen=True, kw_only=True):
-    """What headers before a member's own say of it."""
+    """What extension headers say about the member that follows."""
 
     path: str | None = None
-    """None when they do not say; then its own header does."""
+    """None if they do not say; the member's own header then decides."""
 
 
 def _read(pieces: Iterator[bytes], landing: Landing) -> None:
@@ -124,7 +124,7 @@ def _extended(entry: tarfile.TarInfo, stream: "_Stream", known: _Extension) -> _
 
 
 def _records(content: bytes) -> Iterator[tuple[str, str]]:
-    """The records of an extended header, `length key=value` each. What bears on size or kind is refused."""
+    """The records of an extended header, `length key=value` each. Refuses records that change size or type."""
     while content:
         digits, _, rest = content[:8].partition(b" ")
         length = int(digits) if digits.isdigit() and rest else 0
@@ -150,11 +150,11 @@ class _Stream:
         self._seen = 0
 
     def take(self, size: int) -> bytes:
-        """Exactly so many bytes; for small amounts."""
+        """Exactly `size` bytes; for small amounts."""
         return b"".join(self.chunks(size))
 
     def chunks(self, size: int) -> Iterator[bytes]:
-        """Exactly so many bytes, in pieces."""
+        """Exactly `size` bytes, in chunks."""
         while size > 0:
             if not self._rest and not self._more():
                 raise ScraperInvalid(_TRUNCATED)
@@ -163,7 +163,7 @@ class _Stream:
             yield bytes(chunk)
 
     def rest(self) -> Iterator[bytes]:
-        """What is left, in pieces."""
+        """The remaining bytes, in chunks."""
         while self._rest or self._more():
             chunk, self._rest = self._rest, memoryview(b"")
             yield bytes(chunk)

@@ -29,7 +29,7 @@ _BROKEN = (
     struct.error,
     zlib.error,
 )
-"""What the library raises for archives that are wrong."""
+"""Exceptions that the library raises for invalid archives."""
 
 
 def read_zip(archive: BinaryIO, landing: Landing) -> None:
@@ -46,8 +46,8 @@ def read_zip(archive: BinaryIO, landing: Landing) -> None:
 
 
 def _check_directory(archive: BinaryIO) -> int:
-    """Where the directory begins. Nothing may stand before the first member or after the end, and no 64-bit fields
-    are read: archives as small as ours have no use for them."""
+    """Return the offset of the central directory. Refuses data before the first member or after the end, and 64-bit
+    fields, which archives this small do not need."""
     archive.seek(0, 2)
     length = archive.tell()
     at = max(0, length - _END.size - 0xFFFF)
@@ -67,7 +67,7 @@ def _check_directory(archive: BinaryIO) -> int:
 
 
 def _check_places(entries: list[zipfile.ZipInfo], end: int) -> None:
-    """Members that share bytes are how a small zip unpacks to a huge one."""
+    """Refuse members that overlap: that is how a small zip unpacks to a huge one."""
     by_place = sorted(entries, key=lambda entry: entry.header_offset)
     nexts = [entry.header_offset for entry in by_place[1:]] + [end]
     for entry, limit in zip(by_place, nexts, strict=True):

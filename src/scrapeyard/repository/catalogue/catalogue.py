@@ -1,4 +1,4 @@
-"""The catalogue over several sources: resolved from memory, kept fresh in the background."""
+"""The catalogue over several sources: resolves names from memory and refreshes in the background."""
 
 import asyncio
 import contextlib
@@ -28,11 +28,11 @@ log = get_log("repository")
 Name = tuple[str, str]
 """Id and version."""
 MAX_LINES = 20
-"""Changes told one by one; of more at once, only the number is."""
+"""Maximum changes logged one by one; for more at once, only their number is logged."""
 
 
 def note_changes(before: Index, now: Index, *, changes_too: bool) -> None:
-    """Tell of new problems; with `changes_too`, also of versions that came and went."""
+    """Log new problems; with `changes_too`, also log added and removed versions."""
     old, new = _differing(before, now), _differing(now, before)
     known = {(listing.id, listing.problem) for listing in old}
     for listing in new:
@@ -43,7 +43,7 @@ def note_changes(before: Index, now: Index, *, changes_too: bool) -> None:
 
 
 def _differing(one: Index, other: Index) -> list[Listing]:
-    """The listings of those families that are not the same in both."""
+    """The listings of `one` for families that differ between the two indexes."""
     families = (family for name, family in one.families.items() if other.families.get(name) is not family)
     return [listing for family in families for listing in family.listings]
 
@@ -69,30 +69,30 @@ def _differ(one: Listing, other: Listing) -> bool:
 
 
 LONGEST_SECONDS = 300.0
-"""Between looks at a source that does not answer."""
+"""Longest wait between refreshes of a source that does not answer."""
 TOUCH_SECONDS = 3600.0
-"""Well below the time after which another process may remove a copy."""
+"""Seconds between touches of used copies; well below the time after which another process may remove a copy."""
 
 
 class Upkeep(Struct, frozen=True, kw_only=True):
-    """How the catalogue is kept."""
+    """How often the catalogue refreshes, and its limits."""
 
     refresh_seconds: float = 2.0
-    """Between looks at a folder that is edited in place."""
+    """Between refreshes of a folder that is edited in place."""
     poll_seconds: float = 30.0
-    """Between looks at any other source."""
+    """Between refreshes of any other source."""
     timeout_seconds: float = 60.0
-    """For one look or one download."""
+    """For one poll or one download."""
     versions: int = 20
     cache_mb: float = 2048.0
     start_seconds: float = 10.0
-    """How long a start waits for slow sources; they go on in the background."""
+    """How long `start` waits for slow sources; they continue in the background."""
 
 
 class SourcedCatalogue:
     """Knows the built-in scrapers and those of its sources, in order of precedence.
 
-    Copies lie in `cache`, what each source last offered in the folder `sources` beside it.
+    Copies are stored in `cache`; each source's last offer in the folder `sources` beside it.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class SourcedCatalogue:
         self._upkeep_task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """What was known before, then a first look at every source, then keep looking. May be called twice."""
+        """Load the saved state, refresh every source once, then keep refreshing. May be called twice."""
         if self._ready or not self._shelves:
             return
         for watch in self._watches:
@@ -130,7 +130,7 @@ class SourcedCatalogue:
         self._upkeep_task = asyncio.create_task(self._keep_copies(), name="repository-copies")
 
     async def stop(self) -> None:
-        """Stop looking; a download that is under way is given up. May be called twice."""
+        """Stop refreshing and cancel running downloads. May be called twice."""
         self._ready = False
         task, self._upkeep_task = self._upkeep_task, None
         if task is not None:
@@ -168,7 +168,7 @@ class SourcedCatalogue:
         return self._index.channels(scraper_id)
 
     def move_channels(self, moved: Mapping[str, Mapping[str, str]]) -> None:
-        """As the port says; a version that is offered but not here is fetched in the background."""
+        """As the port says; fetches an offered version that has no copy yet in the background."""
         for scraper_id, channels in moved.items():
             kept = {**self._moved.get(scraper_id, {}), **channels}
             self._moved[scraper_id] = {channel: version for channel, version in kept.items() if version}
@@ -178,7 +178,7 @@ class SourcedCatalogue:
         self._rebuild()
 
     async def refresh(self) -> None:
-        """As the port says. A source that does not answer is logged, and what was known stays."""
+        """As the port says. Logs a source that does not answer, and keeps its last known versions."""
         await asyncio.gather(*(shelf.refresh() for shelf in self._shelves))
 
     def _shelf(self, source: Source, terms: LoadTerms) -> SourceSync:
@@ -199,7 +199,7 @@ class SourcedCatalogue:
                 await asyncio.gather(*(watch.began.wait() for watch in self._watches))
 
     def _asked(self, wanted: str) -> list[SourceSync]:
-        """Who may have it: those that offer the version, else all. They keep it from now on, however old it is."""
+        """The sources that offer the version, or all if none does. They keep it from now on, however old it is."""
         scraper_id, version = split(wanted)
         if not is_version(version):
             return self._shelves
@@ -208,7 +208,7 @@ class SourcedCatalogue:
         return [shelf for shelf in self._shelves if shelf.offers(scraper_id, version)] or self._shelves
 
     def _unsure(self, error: ScraperNotFound) -> ScraperNotFound | SourceUnavailable:
-        """While a source does not answer, nobody knows that there is no such version."""
+        """SourceUnavailable while a source is stale, since it may have the version; otherwise `error`."""
         stale = next((state for state in self.sources() if state.stale), None)
         if stale is None:
             return error
@@ -220,7 +220,7 @@ class SourcedCatalogue:
         note_changes(before, self._index, changes_too=self._ready)
 
     def _used(self) -> set[str]:
-        """Digests of the copies that must stay."""
+        """Digests of the copies that must not be evicted."""
         return {entry.digest for stock in self._stocks for entry in stock.held()} | self._index.pointed_left()
 
     async def _keep_copies(self) -> None:

@@ -13,12 +13,12 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")
 EVERY_SECONDS = 10.0
-"""Between looks in the store, for moves whose signal was lost."""
+"""Between polls of the store, for moves whose signal was lost."""
 Moves = Mapping[str, Mapping[str, str]]
 
 
 class ChannelOverrides:
-    """Brings the store's moves into the catalogue: at the start, on a signal, and every EVERY_SECONDS.
+    """Copies channel moves from the store into the catalogue: at the start, on a signal, and every EVERY_SECONDS.
 
     While the store is away the last known moves stay in force; a process that starts then serves without any.
     """
@@ -45,19 +45,19 @@ class ChannelOverrides:
         return self._moved.get(scraper_id, {})
 
     async def start(self) -> None:
-        """A first look, then keep looking. May be called twice."""
+        """Poll once, then keep polling. May be called twice."""
         await self._table.start()
 
     async def stop(self) -> None:
-        """Look no more. May be called twice."""
+        """Stop polling. May be called twice."""
         await self._table.stop()
 
     def look_soon(self) -> None:
-        """Somebody else moved a channel."""
+        """Poll soon: another process moved a channel."""
         self._table.refresh_soon()
 
     async def move(self, scraper_id: str, channel: str, version: str) -> ChannelMove | None:
-        """Point a channel to a version; in force here on return. None when it points there already."""
+        """Point a channel to a version; in force in this process on return. None if it points there already."""
         async with self._table.lock:
             move = await self._store.move_channel(scraper_id, channel, version, self._clock())
             self._adopt(_with(self._moved, scraper_id, channel, version))
@@ -65,7 +65,7 @@ class ChannelOverrides:
         return move
 
     async def take_back(self, scraper_id: str, channel: str) -> ChannelMove | None:
-        """Let the source decide again; in force here on return. None when the channel was not moved."""
+        """Let the source decide again; in force in this process on return. None if the channel was not moved."""
         async with self._table.lock:
             move = await self._store.clear_channel(scraper_id, channel, self._clock())
             self._adopt(_with(self._moved, scraper_id, channel, ""))
@@ -81,7 +81,7 @@ class ChannelOverrides:
         self._moved = moved
 
     async def _report(self, scraper_id: str) -> None:
-        """The other processes. One that does not hear it looks by itself within EVERY_SECONDS."""
+        """Notify the other processes. One that misses the signal polls within EVERY_SECONDS."""
         try:
             signal = Refresh(scraper=scraper_id, sender=self._sender)
             await self._queue.send(messages.SIGNALS, messages.encode(signal))

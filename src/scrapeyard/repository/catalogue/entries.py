@@ -21,9 +21,9 @@ class VersionEntry(Struct, frozen=True, kw_only=True):
     problem: str = ""
     """Why there is no scraper."""
     waits: bool = False
-    """Whether the problem is not its author's: not downloaded yet, or no room. Other versions answer meanwhile."""
+    """Whether the version is only waiting (not downloaded yet, or no space); other versions answer meanwhile."""
     beside: str = ""
-    """What is wrong with something else that came under this name, while this one serves."""
+    """What is wrong with other content offered under this name, while this entry serves."""
     size: int = 0
     """Bytes of the copy."""
     rank: int = 0
@@ -36,16 +36,16 @@ class VersionEntry(Struct, frozen=True, kw_only=True):
 
 
 class Stock(Struct, frozen=True, kw_only=True):
-    """What one shelf offers at one moment. What did not change since the last one is the same object."""
+    """What one source offers at one moment. Parts that did not change since the last stock are the same objects."""
 
     source: str
     families: Mapping[str, tuple[VersionEntry, ...]] = field(default_factory=dict)
     """By scraper id."""
     channels: Channels = field(default_factory=dict)
     left: Mapping[str, tuple[Scraper, ...]] = field(default_factory=dict)
-    """Versions that the source does not offer any more, whose copies are still here; by scraper id."""
+    """Versions that the source no longer offers but whose copies still exist; by scraper id."""
     older: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Versions that the source offers and that are not kept ready; by scraper id."""
+    """Versions that the source offers but that are not downloaded ahead; by scraper id."""
     size: int = 0
     """Bytes of the copies together."""
 
@@ -55,7 +55,7 @@ class Stock(Struct, frozen=True, kw_only=True):
 
 
 def key_of(release: Release | Fault) -> Key:
-    """What tells entries of one shelf apart."""
+    """The key that identifies an entry within one source."""
     return release.id, release.version, release.place
 
 
@@ -66,7 +66,7 @@ def faulty(fault: Fault) -> VersionEntry:
 
 
 def listings_of(entry: VersionEntry, source: str) -> tuple[Listing, ...]:
-    """As a listing shows it: what answers first, then what stands beside it."""
+    """The entry as listings: first the version that answers, then the problem beside it."""
     release = entry.release
 
     def listing(scraper: Scraper | None, problem: str) -> Listing:

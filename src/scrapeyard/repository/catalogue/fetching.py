@@ -17,15 +17,15 @@ from scrapeyard.repository.sources.port import Release, Source
 
 
 class NotNow(Exception):
-    """It could not be had, by no fault of the scraper's author. Try again later; the message says why."""
+    """The release could not be fetched, through no fault of its author. Try again later; the message says why."""
 
 
 class OtherContent(Exception):
-    """The version was known with another digest. The message names both."""
+    """The version has another digest than before. The message names both."""
 
 
 class Fetcher:
-    """Gets releases of one source. A download lands in a folder of its own, which is gone at the end."""
+    """Gets releases of one source. Each download uses a temporary folder that is removed at the end."""
 
     def __init__(self, source: Source, cache: Cache, terms: LoadTerms, timeout_seconds: float) -> None:
         self._source = source
@@ -34,15 +34,15 @@ class Fetcher:
         self._timeout = timeout_seconds
 
     async def fetch(self, release: Release, known: str) -> VersionEntry:
-        """The entry of a release, broken if its author must mend it. `known` is the digest that the version had; empty
-        when it may have any. Raises NotNow or OtherContent."""
+        """The entry of a release; it holds a problem if its author must fix it. `known` is the digest that the version
+        must have; empty if any digest will do. Raises NotNow or OtherContent."""
         try:
             return await self._land(release, known)
         except ScraperInvalid as error:
             return VersionEntry(release=release, problem=error.message)
         except (NotNow, OtherContent):
             raise
-        except Exception as error:  # a source must not end the refresh of others, whatever it does
+        except Exception as error:  # a failing source must not end the refresh of others
             raise NotNow(why(error, self._timeout)) from error
 
     async def _land(self, release: Release, known: str) -> VersionEntry:
@@ -55,7 +55,7 @@ class Fetcher:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     def recall(self, release: Release, digest: str) -> VersionEntry | None:
-        """The entry of a copy from earlier; None when the copy is gone or damaged. Blocking. Raises OSError."""
+        """The entry of an earlier copy; None if the copy is gone or damaged. Blocking. Raises OSError."""
         files = self._cache.files(digest)
         if files is None:
             return None
@@ -76,7 +76,7 @@ class Fetcher:
         return VersionEntry(release=release, scraper=scraper, size=sum(file.size for file in files))
 
     def _check_name(self, release: Release, scraper: Scraper) -> None:
-        """What is offered under one name must not come in under another."""
+        """Refuse a release whose manifest has another id or version than the offer."""
         if (scraper.ref.id, scraper.ref.version) == (release.id, release.version):
             return
         if self._source.is_mutable:
@@ -101,7 +101,7 @@ def _check_digest(release: Release, digest: str, known: str) -> None:
 
 
 def why(error: BaseException, timeout_seconds: float) -> str:
-    """An error in words for listings and logs, without paths of this machine."""
+    """The error message for listings and logs, without paths of this machine."""
     if isinstance(error, SourceUnavailable):
         return error.message
     if isinstance(error, TimeoutError):

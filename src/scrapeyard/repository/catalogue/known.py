@@ -1,4 +1,4 @@
-"""What of one source is here: its entries, its channels, and the versions that have left it."""
+"""What this process holds of one source: its entries, its channels, and the versions it no longer offers."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
@@ -11,20 +11,20 @@ from scrapeyard.repository.manifest.channels import Channels
 from scrapeyard.repository.sources.port import Offer, Release
 
 MAX_LEFT = 2000
-"""Versions that have left the source and are still remembered."""
+"""Maximum versions remembered that the source no longer offers."""
 Name = tuple[str, str]
 """Id and version."""
 T = TypeVar("T")
 
 
 class SourceVersions:
-    """Nothing leaves before its replacement is there. Plain memory: no disk, no network, no waiting."""
+    """Drops nothing before its replacement is available. In memory only: no disk, no network, no waiting."""
 
     def __init__(self) -> None:
         self.changes = 0
-        """Grows whenever the stock has become another."""
+        """Increases whenever the stock changes."""
         self.failures: dict[Key, str] = {}
-        """What could not be fetched the last time, and why."""
+        """Releases that could not be fetched the last time, and why."""
         self._families: dict[str, dict[Key, VersionEntry]] = {}
         self._channels: Channels = {}
         self._left: dict[Name, Scraper] = {}
@@ -55,7 +55,7 @@ class SourceVersions:
 
     @property
     def waits(self) -> bool:
-        """Whether something is still to be fetched."""
+        """Whether any release is still to be fetched."""
         return any(entry.waits for entry in self._entries())
 
     def count(self) -> int:
@@ -69,12 +69,12 @@ class SourceVersions:
         return {(entry.release.id, entry.release.version) for entry in self._entries() if entry.scraper}
 
     def known(self, scraper_id: str, version: str) -> str:
-        """The digest that a version has or had; empty when it was never here."""
+        """The digest that a version has or had; empty if it was never held."""
         left = self._left.get((scraper_id, version))
         return self._held(scraper_id, version) or (left.ref.digest if left else "")
 
     def outdated(self, chosen: Iterable[tuple[int, Release]]) -> list[tuple[int, Release]]:
-        """Those of the chosen that must be fetched; the others take their new rank."""
+        """The chosen releases that must be fetched; updates the rank of the others."""
         todo = []
         for rank, release in chosen:
             key = key_of(release)
@@ -88,13 +88,13 @@ class SourceVersions:
         return todo
 
     def put(self, entry: VersionEntry) -> None:
-        """A version is here, or is known to be broken or without room."""
+        """Store an entry: a version that can run, is broken, or has no space."""
         key = key_of(entry.release)
         self.failures.pop(key, None)
         self._set(key, entry)
 
     def miss(self, release: Release, rank: int, reason: str) -> None:
-        """A version could not be had now; what was there under its name goes on serving."""
+        """Record that a version could not be fetched now; an earlier entry of that name keeps serving."""
         key = key_of(release)
         self.failures[key] = reason
         before = self._get(key)
@@ -102,7 +102,7 @@ class SourceVersions:
             self._set(key, VersionEntry(release=release, problem=reason, waits=True, rank=rank))
 
     def adopt(self, offer: Offer, chosen: Collection[Key]) -> None:
-        """The offer is here as far as it could be had: take over the rest of it, let go of what is not in it."""
+        """Everything fetchable of the offer was fetched: take over the rest of it and drop what it no longer has."""
         self.failures = {key: reason for key, reason in self.failures.items() if key in chosen}
         faults = {key_of(fault): faulty(fault) for fault in offer.faults}
         late = {key[0] for key in self.failures}
@@ -119,7 +119,7 @@ class SourceVersions:
         self._pass_over(release for release in offer.releases if key_of(release) not in chosen)
 
     def add_left(self, scraper: Scraper) -> None:
-        """A version that the source does not offer any more, but whose copy is here."""
+        """Add a version that the source no longer offers but whose copy still exists."""
         self._left[scraper.ref.id, scraper.ref.version] = scraper
         self._touch(scraper.ref.id)
         if len(self._left) > MAX_LEFT:
@@ -141,7 +141,7 @@ class SourceVersions:
         return self._families.get(key[0], {}).get(key)
 
     def _twin(self, release: Release) -> VersionEntry | None:
-        """The same content of the same version, which the source had in another place."""
+        """An entry with the same content and version that the source had in another place; None if there is none."""
         for entry in self._families.get(release.id, {}).values():
             if entry.scraper and (entry.release.version, entry.release.mark) == (release.version, release.mark):
                 return entry
@@ -185,7 +185,7 @@ class SourceVersions:
         self.changes += 1
 
     def _pass_over(self, releases: Iterable[Release]) -> None:
-        """Versions that are offered and not kept ready. Those that are the same as before stay the same object."""
+        """Record versions that are offered but not downloaded ahead. Unchanged sets stay the same object."""
         older: dict[str, set[str]] = {}
         for release in releases:
             older.setdefault(release.id, set()).add(release.version)
@@ -195,7 +195,7 @@ class SourceVersions:
             self.changes += 1
 
     def _point(self, channels: Channels) -> None:
-        """A channel moves on when the version it points to is here."""
+        """Move channels, except those whose new version could not be fetched yet."""
         late = {key[:2] for key in self.failures}
         pointed = {scraper_id: dict(given) for scraper_id, given in channels.items()}
         for scraper_id, version in late:
@@ -210,7 +210,7 @@ class SourceVersions:
 
 
 def _must_fetch(entry: VersionEntry, release: Release) -> bool:
-    """Other content; or what was refused is offered in other words, as with a corrected digest."""
+    """Whether the content changed, or a refused release is offered differently, e.g. with a corrected digest."""
     return entry.release.mark != release.mark or (entry.scraper is None and entry.release != release)
 
 

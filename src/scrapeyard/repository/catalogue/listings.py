@@ -16,8 +16,8 @@ class Listings:
         self._channels: dict[str, Mapping[str, str]] = {}
 
     def all(self, site: str | None = None, words: str | None = None) -> list[dict[str, Any]]:
-        """Every version, by id and version; `site` is the part of the id before the slash, `words` is looked for in id,
-        name and description, whatever its case."""
+        """Every version, by id and version; `site` is the part of the id before the slash; `words` is searched in id,
+        name and description, ignoring case."""
         documents = (self.brief(listing) for listing in self._catalogue.listings() if _is_of(listing, site))
         return [document for document in documents if _speaks_of(document, words)]
 

@@ -23,7 +23,7 @@ class LoadTerms(Struct, frozen=True, kw_only=True):
     capabilities: Collection[str] = ("http",)
     """What this installation offers; a scraper that needs more is refused."""
     public_keys: tuple[PublicKey, ...] = ()
-    """Where there are any, every scraper must be signed by one of them, unless its source needs no signatures."""
+    """If there are any, one of them must have signed each scraper, unless its source needs no signatures."""
 
 
 def load_folder(path: Path, cache: Path, ceiling: Limits, *, direct_network: Collection[str] = ()) -> Scraper:
@@ -40,7 +40,7 @@ def load_folder(path: Path, cache: Path, ceiling: Limits, *, direct_network: Col
 
 
 def identify(path: Path) -> tuple[ScraperRef, bytes | None]:
-    """Who the scraper in this folder is, and its signature, None when it has none. For signing; nothing is copied.
+    """Id, version and digest of the scraper in this folder, and its signature or None. For signing; copies nothing.
 
     Raises ScraperInvalid.
     """
@@ -90,7 +90,7 @@ def _check_terms(manifest: Manifest, terms: LoadTerms, where: str) -> None:
 
 
 def _check_lock(manifest: Manifest, copy: Path, where: str) -> None:
-    """A lock says how requirements are met; without any, nobody would see that the scraper needs packages."""
+    """Refuse a lock without requirements: nobody would see that the scraper needs packages."""
     try:
         lock = read_lock(copy)
     except ScraperInvalid as error:

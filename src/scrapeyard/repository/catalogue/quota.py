@@ -1,4 +1,4 @@
-"""Which versions get into a cache that is too small for all, and in which order they are fetched."""
+"""Which versions fit into a cache that is too small for all, and in which order they are fetched."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -12,7 +12,7 @@ FULL = "the cache is full (repository.cache_mb)"
 
 
 class CacheQuota:
-    """The bytes that copies in use may take together. The same copy counts once."""
+    """The total bytes that copies in use may take. The same copy counts once."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -21,7 +21,7 @@ class CacheQuota:
         self._stocks: Sequence[Stock] = ()
 
     def admits(self, size: int, rank: int) -> bool:
-        """Whether a version of this size (0: not known) is worth fetching: it fits, or pushes an older one out."""
+        """Whether to fetch a version of this size (0 if unknown): it fits, or it displaces an older one."""
         if self._taken + max(size, 1) <= self.limit:
             return True
         if self._worst is None:
@@ -29,13 +29,13 @@ class CacheQuota:
         return rank < self._worst
 
     def take(self, entry: VersionEntry) -> None:
-        """One more copy, until the next `assign`."""
+        """Count one more copy, until the next `assign`."""
         self._taken += entry.size
         if self._worst is not None:
             self._worst = max(self._worst, entry.rank)
 
     def assign(self, stocks: Sequence[Stock]) -> list[Stock]:
-        """The same stocks, where those that do not fit say so instead of answering."""
+        """The same stocks, with every entry that does not fit replaced by one that says so."""
         self._taken = sum(stock.size for stock in stocks)
         self._worst, self._stocks = None, stocks
         if self._taken <= self.limit:
@@ -46,7 +46,7 @@ class CacheQuota:
         return fitted
 
     def _choose(self, held: list[VersionEntry]) -> dict[str, int]:
-        """Digests and sizes of the best that fit together."""
+        """Digests and sizes of the best-ranked entries that fit together."""
         inside: dict[str, int] = {}
         left = self.limit
         for entry in sorted(held, key=lambda entry: (entry.rank, entry.release.id)):
@@ -57,7 +57,7 @@ class CacheQuota:
 
 
 def full(entry: VersionEntry) -> VersionEntry:
-    """What stands for a version that has no room."""
+    """The entry of a version that has no space in the cache."""
     return replace(entry, scraper=None, problem=FULL, waits=True)
 
 
@@ -73,7 +73,7 @@ def _shown(entries: tuple[VersionEntry, ...], inside: dict[str, int]) -> tuple[V
 
 
 Pins = Mapping[str, Collection[str]]
-"""By scraper id: versions that are kept whatever their age."""
+"""By scraper id: versions that are kept regardless of age."""
 
 
 def select(releases: Collection[Release], versions: int, pointed: Pins, asked: Pins) -> list[tuple[int, Release]]:
@@ -92,7 +92,7 @@ def select(releases: Collection[Release], versions: int, pointed: Pins, asked: P
 
 
 def _ranks(versions: Collection[str], pointed: Collection[str]) -> dict[str, int]:
-    """The newest release is among the first, however many prereleases are newer."""
+    """Rank by age, but rank the newest release first even if prereleases are newer."""
     newest = sorted(versions, key=precedence, reverse=True)
     ranks = {version: rank for rank, version in enumerate(newest)}
     default = next((version for version in newest if not is_prerelease(version)), newest[0])

@@ -1,4 +1,4 @@
-"""Refreshing sources: again and again, and when somebody asks, however many ask at once."""
+"""Refreshing sources periodically and on request; concurrent requests share one refresh."""
 
 import asyncio
 import contextlib
@@ -10,13 +10,13 @@ from msgspec import Struct
 from scrapeyard.repository.catalogue.sync import SourceSync
 
 OVERLAP_SECONDS = 1.0
-"""How long a look keeps the next one waiting. One source that hangs must not hold up what is new in the others, and a
-source that is looked at already shares its own next look among all who ask."""
+"""How long a running refresh delays the next one. One source that hangs must not delay the others, and a source that
+is already refreshing shares its next refresh among all callers."""
 
 
 class CoalescedRefresh:
-    """One look that began and one that waits: who asks shares the look that begins after. `ended` hears of each that
-    was not broken off: None, or what went wrong."""
+    """At most one refresh waits to begin, and callers share it. `ended` is called after each refresh that was not
+    cancelled, with None or the exception."""
 
     def __init__(self, look: Callable[[], Awaitable[None]], ended: Callable[[BaseException | None], None]) -> None:
         self._poll = look
@@ -27,7 +27,7 @@ class CoalescedRefresh:
         self._cancelled = False
 
     def begin(self) -> asyncio.Task[None]:
-        """Look in the background. The task raises what the look raises; who awaits it must shield it from others.
+        """Refresh in the background. The task raises what the refresh raises; shield it when awaiting.
 
         After `cancel` it is cancelled at once.
         """
@@ -40,13 +40,13 @@ class CoalescedRefresh:
         return self._waits
 
     def cancel(self) -> None:
-        """Break off what is under way; nothing begins from now on. May be called twice."""
+        """Cancel running refreshes; none begins from now on. May be called twice."""
         self._cancelled = True
         for task in self._tasks:
             task.cancel()
 
     async def stop(self) -> None:
-        """As `cancel`; returns when all has ended. May be called twice."""
+        """As `cancel`; returns when all refreshes have ended. May be called twice."""
         self.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -65,21 +65,21 @@ class CoalescedRefresh:
 
 
 class RefreshPace(Struct, frozen=True, kw_only=True):
-    """Seconds between looks; after failures twice as long each time, up to `longest`."""
+    """Seconds between refreshes; doubled after each failure, up to `longest`."""
 
     seconds: float
     longest: float
     jitter: float = 0.0
-    """Part of the wait by which it may be shorter or longer, so that many processes do not ask at once."""
+    """Fraction by which a wait may be shorter or longer, so that many processes do not ask at once."""
 
     def wait(self, failures: int) -> float:
-        """How long to wait after so many failures in a row."""
+        """How long to wait after this many failures in a row."""
         base = min(self.seconds * 2.0 ** min(failures, 30), max(self.longest, self.seconds))
         return base * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311  no secret hangs on it
 
 
 class SourceWatch:
-    """Refreshes a shelf until it is stopped. `began` is set when the first refresh is over."""
+    """Refreshes one source until it is stopped. `began` is set when the first refresh is over."""
 
     def __init__(self, shelf: SourceSync, pace: RefreshPace) -> None:
         self.began = asyncio.Event()
@@ -94,11 +94,11 @@ class SourceWatch:
             self._task = asyncio.create_task(self._poll_forever(), name=f"repository-watch-{self._shelf.source.name}")
 
     def wake(self) -> None:
-        """Look again now."""
+        """Refresh now."""
         self._wake.set()
 
     async def stop(self) -> None:
-        """No more looks. May be called twice."""
+        """Stop refreshing. May be called twice."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()

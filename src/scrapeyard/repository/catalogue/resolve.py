@@ -1,4 +1,4 @@
-"""Which scraper a name means. Built whole, then only read; what did not change is taken over from the index before."""
+"""Which scraper a name means. Built once, then only read; unchanged parts are taken from the previous index."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,7 +14,7 @@ from scrapeyard.repository.port import Listing
 RESERVED = "builtin/"
 _NONE: frozenset[str] = frozenset()
 MAX_REMEMBERED = 10_000
-"""Names whose meaning is kept; callers choose the names, so there must be a bound."""
+"""Maximum resolved names in the cache; callers choose the names, so it needs a bound."""
 
 
 class Index:
@@ -68,7 +68,7 @@ class Index:
 
 
 def split(wanted: str) -> tuple[str, str]:
-    """The id, and what stands after the @; empty when there is none. Raises BadRequest."""
+    """The id and the part after the @, which is empty if there is none. Raises BadRequest."""
     scraper_id, at, version = wanted[:300].partition("@")
     if SCRAPER_ID.fullmatch(scraper_id) is None:
         raise BadRequest(f"{scraper_id[:100]!r} is not a scraper's name; write site/task or site/task@1.2.3")
@@ -78,7 +78,7 @@ def split(wanted: str) -> tuple[str, str]:
 
 
 def _check(version: str) -> None:
-    """Who misspells both is told of the version first. Raises BadRequest."""
+    """Raise BadRequest for a malformed version, so that it is reported before an unknown id."""
     if version and not is_version(version) and not is_channel(version):
         parse_range(version)
 
@@ -105,7 +105,7 @@ def _members(
 
 
 def _owner(scraper_id: str, stocks: Sequence[Stock]) -> Stock:
-    """The first that has something of it here; one that is still to be downloaded does not displace another's."""
+    """The first source that has a downloaded version of it; one that only waits for a download does not displace it."""
     having = [stock for stock in stocks if scraper_id in stock.families]
     here = (stock for stock in having if not _only_waits(stock.families[scraper_id]))
     return next(here, having[0] if having else Stock(source=""))

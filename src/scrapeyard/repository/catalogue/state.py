@@ -1,4 +1,4 @@
-"""What a source last offered, kept on disk: a process that starts while its repository is away serves what it had."""
+"""A source's last offer, saved on disk: a process that starts while its repository is away serves that."""
 
 import hashlib
 import tempfile
@@ -22,12 +22,12 @@ class Kept(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     release: Release
     digest: str = ""
-    """Empty when there is no copy that can run."""
+    """Digest of the copy; empty if there is no copy that can run."""
     beside: str = ""
 
 
 class Left(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A version that the source does not offer any more."""
+    """A version that the source no longer offers."""
 
     id: str
     version: str
@@ -46,7 +46,7 @@ class State(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def state_of(offer: Offer, stock: Stock) -> State:
-    """What to keep of an offer and of what is here of it."""
+    """Build the state to save from the source's last offer and the versions held of it."""
     held = {key_of(entry.release): entry for entry in stock.held()}
     left = (scraper.ref for family in stock.left.values() for scraper in family)
     return State(
@@ -59,7 +59,7 @@ def state_of(offer: Offer, stock: Stock) -> State:
 
 
 def offer_of(state: State) -> Offer:
-    """The offer as it was."""
+    """Rebuild the offer from the saved state."""
     releases = tuple(kept.release for kept in state.kept)
     return Offer(mark=state.mark, releases=releases, faults=state.faults, channels=state.channels)
 
@@ -78,7 +78,7 @@ class StateFile:
         self._path = folder / f"{hashlib.sha256(f'{kind} {name}'.encode()).hexdigest()[:24]}.json"
 
     def read(self) -> State:
-        """What was kept; nothing when there is no file or it cannot be used, which is logged."""
+        """The saved state; empty if there is no file, or if it cannot be used, which is logged."""
         try:
             if self._path.stat().st_size > MAX_BYTES:
                 raise ValueError(f"larger than {MAX_BYTES >> 20} MB")

@@ -1,4 +1,4 @@
-"""One source's place in the catalogue: it is asked, what is new is fetched, and how fresh that is can be told."""
+"""One source in the catalogue: polls it, fetches what is new, and reports how fresh that is."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ AT_ONCE = 4
 BATCH = 32
 """Copies read in one go when a process starts."""
 SHOW_SECONDS = 1.0
-"""While much is fetched, what is here already is shown this often."""
+"""During a long fetch, versions that have arrived are published this often."""
 MAX_ASKED = 1000
 Ranked = tuple[int, Release]
 
@@ -36,7 +36,7 @@ class Keeping(Struct, frozen=True, kw_only=True):
 
 
 class SourceSync:
-    """Holds what one source offers. `changed` is called in the loop whenever the stock has become another."""
+    """Holds what one source offers. `changed` is called in the event loop whenever the stock changes."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class SourceSync:
         self._moved: Channels = {}
         self._recalled = False
         self._wishes, self._heeded = 0, 0
-        """Times that somebody asked for more than the source's changes bring, and how many of them were looked at."""
+        """Requests for versions beyond the default selection, and how many of them a refresh has handled."""
         self._complete = False
         self._answered = False
-        """Whether the source told an offer to this process, so that it can fetch what is in it."""
+        """Whether the source made an offer to this process, so that it can fetch what is in it."""
         self._shown = (0, 0.0)
         self._saved = (0, "")
         self._stale = ""
@@ -75,7 +75,7 @@ class SourceSync:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the last refresh did not get all that there is."""
+        """Whether the last refresh failed or is incomplete."""
         return bool(self._stale)
 
     def stock(self) -> Stock:
@@ -107,7 +107,7 @@ class SourceSync:
         self._wishes += 1
 
     def move(self, moved: Channels) -> bool:
-        """Know where operators moved channels. Returns whether that asks for an offered version that is not here."""
+        """Apply the channels that operators moved. Returns whether an offered version must now be fetched."""
         self._moved = moved
         wanted = {(scraper_id, version) for scraper_id, names in moved.items() for version in names.values()}
         wanted -= self._holdings.names()
@@ -116,16 +116,16 @@ class SourceSync:
         return asks
 
     def forget(self, digests: Collection[str]) -> bool:
-        """These copies are gone: do not answer with them. Returns whether some must be fetched again."""
+        """Stop answering with these copies, which are gone. Returns whether some must be fetched again."""
         lost = self._holdings.forget(digests)
         self._wishes += lost
         self._show()
         return lost
 
     async def refresh(self) -> None:
-        """Ask the source now; returns when what it offers is here, or the reason why not is known.
+        """Poll the source now; returns when its offer is downloaded, or the reason why not is known.
 
-        Calls that come while one waits for its turn share it.
+        Calls that arrive while one waits for its turn share it.
         """
         if self._next is None:
             self._next = asyncio.create_task(self._take_turn(), name=f"repository-refresh-{self.source.name}")
@@ -134,7 +134,7 @@ class SourceSync:
         await asyncio.shield(self._next)
 
     async def stop(self) -> None:
-        """End what is under way, and let the source go. May be called twice."""
+        """Cancel running refreshes and stop the source. May be called twice."""
         running = list(self._running)
         for task in running:
             task.cancel()
@@ -151,7 +151,7 @@ class SourceSync:
                 self._next = None
 
     async def _refresh(self) -> None:
-        """Whatever a source does, what was known goes on serving."""
+        """Refresh once; if the source fails, the known versions keep serving."""
         try:
             await self._recall()
             async with asyncio.timeout(self._keeping.timeout_seconds):
@@ -173,11 +173,11 @@ class SourceSync:
         await self._catch_up()
 
     def _settled(self) -> bool:
-        """Whether all that is wanted of the last offer is here, so that only another offer makes work."""
+        """Whether everything wanted of the last offer is downloaded, so that only a new offer makes work."""
         return self._complete and self._heeded == self._wishes
 
     async def _catch_up(self) -> None:
-        """Fetch what is new, the best first; then let go of what is not offered any more."""
+        """Fetch what is new, best rank first; then drop what is no longer offered."""
         self._heeded = self._wishes
         chosen = await asyncio.to_thread(self._select, self._offer)
         todo = self._holdings.outdated(chosen)
@@ -214,7 +214,7 @@ class SourceSync:
             self._put(replace(entry, rank=rank))
 
     async def _refuse(self, rank: int, release: Release, known: str, problem: str) -> None:
-        """What was known stays, and the listing tells of the other. Without a copy of what was known, nothing is."""
+        """Keep the known version and list the new content as a problem; without a copy of the old, take the new."""
         before = await asyncio.to_thread(self._fetcher.recall, release, known)
         if before is None:
             await self._fetch(rank, release, "")
@@ -226,7 +226,7 @@ class SourceSync:
         self._room.take(entry)
 
     async def _recall(self) -> None:
-        """Once: what an earlier process knew, from the copies on disk, the best first."""
+        """Once per process: load what an earlier process knew from the copies on disk, best rank first."""
         if self._recalled:
             return
         self._recalled = True
@@ -266,7 +266,7 @@ class SourceSync:
         return entries
 
     def _select(self, offer: Offer) -> list[Ranked]:
-        """Takes a moment for a large offer; runs in a thread."""
+        """Slow for a large offer; run it in a thread."""
         pointed: dict[str, set[str]] = {}
         for channels in (offer.channels, self._moved):
             for scraper_id, names in list(channels.items()):
@@ -290,7 +290,7 @@ class SourceSync:
         self._stale = stale
 
     def _show(self, every: float = 0.0) -> None:
-        """Tell that the stock is another, at most once in so many seconds."""
+        """Publish a changed stock, at most once every `every` seconds."""
         changes, shown_at = self._shown
         now = time.monotonic()
         if self._holdings.changes != changes and now - shown_at >= every:

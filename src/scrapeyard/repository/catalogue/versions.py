@@ -23,14 +23,14 @@ class VersionSet(Struct, frozen=True, kw_only=True):
     entries: tuple[VersionEntry, ...] = ()
     channels: Mapping[str, str] = field(default_factory=dict)
     left: tuple[Scraper, ...] = ()
-    """Versions that no source offers any more: they answer to their exact name and to a channel, and are not listed."""
+    """Versions that no source offers any more: resolved by exact version or channel only, and not listed."""
     older: frozenset[str] = frozenset()
-    """Versions that are offered and not kept ready: they must be obtained."""
+    """Versions that are offered but not downloaded ahead; `obtain` fetches them."""
     reserved: bool = False
-    """Whether the name belongs to a built-in scraper, so that nothing of these may run."""
+    """Whether the name is reserved for a built-in scraper, so that none of these may run."""
 
     def same(self, other: "VersionSet") -> bool:
-        """Whether the other family would be equal; entries are compared by identity, which is quick."""
+        """Whether the other set would resolve equally; compares entries by identity, which is fast."""
         return (
             self.entries is other.entries
             and self.left is other.left
@@ -41,14 +41,14 @@ class VersionSet(Struct, frozen=True, kw_only=True):
 
 
 class ScraperVersions:
-    """Resolves what stands after the @ in a name."""
+    """Resolves the part after the @ in a name."""
 
     def __init__(self, scraper_id: str, members: VersionSet, builtin: Scraper | None = None) -> None:
         self.id = scraper_id
         self.members = members
         self.channels = members.channels
         self.listings = _listings(members)
-        """Oldest first; of equal versions, one that can run first."""
+        """Oldest first; among equal versions, one that can run comes first."""
         self._left = {scraper.ref.version: scraper for scraper in members.left}
         self._waiting: dict[str, Listing] = {}
         self._by_version: dict[str, Listing] = {}
@@ -122,9 +122,9 @@ class ScraperVersions:
         return listing
 
     def _default(self) -> Listing | None:
-        """The newest release. It answers even when it is broken: going back to an older one must be somebody's choice.
+        """The newest release, even if it is broken: falling back to an older one must be an explicit choice.
 
-        Without a release, the newest prerelease; without any known version, the listing that tells the problem.
+        Without a release, the newest prerelease; without any known version, the listing that states the problem.
         """
         release = next((listing for _, listing in self._newest if not is_prerelease(listing.version)), None)
         newest = self._newest[0][1] if self._newest else None
@@ -151,7 +151,7 @@ def _listings(members: VersionSet) -> tuple[Listing, ...]:
 
 
 def _merge(found: Iterable[Listing]) -> list[Listing]:
-    """One listing for each version that can run; what cannot run stands beside it."""
+    """One listing for each version that can run; those that cannot run stay separate."""
     merged: list[Listing] = []
     good: dict[str, list[Listing]] = {}
     for listing in found:

@@ -1,4 +1,4 @@
-"""One build, as a recipe: find, resolve, install, close off, put in place. Blocking; runs in a thread."""
+"""One build, step by step: find, resolve, install, make read-only, move into place. Blocking; runs in a thread."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ _CLEAN_SECONDS = 30.0
 
 
 class Builder:
-    """Makes environments on a shelf. Several processes and threads may make the same one; it is made once."""
+    """Builds environments in a store. Processes and threads that want the same one build it only once."""
 
     def __init__(self, settings: EnvironmentSettings, shelf: EnvironmentStore, stopping: threading.Event) -> None:
         self._settings = settings
@@ -37,7 +37,7 @@ class Builder:
             return built if built is not None else self._build(wish, lock, key)
 
     def make_room(self) -> list[str]:
-        """Keep to `cache_mb`; the keys of the environments that went. uv's own cache goes first."""
+        """Evict until `cache_mb` is met, uv's own cache first; returns the keys of the removed environments."""
         self._shelf.remove_rubbish()
         most = int(self._settings.cache_mb * _MB)
         if self._shelf.total() + disk.measure(self._shelf.uv_cache).size_bytes > most:
@@ -48,7 +48,7 @@ class Builder:
         return Deadline(self._settings.build_seconds, self._stopping)
 
     def _patience(self) -> Deadline:
-        """For whoever builds before us: a build that is resolved and installed, and some to spare."""
+        """How long to wait for another builder: time to resolve and install, plus a margin."""
         return Deadline(2.5 * self._settings.build_seconds, self._stopping)
 
     def _lock(self, wish: EnvironmentSpec) -> str:
@@ -79,7 +79,7 @@ class Builder:
                 raise BuildFailed(f"{error} in the requirements is neither a file nor a folder") from None
             except BuildFailed:
                 self._shelf.forget_lock(wish.key)
-                self._empty_cache()  # it may hold what was too large, or only half of something
+                self._empty_cache()  # uv's cache may hold what was too large, or incomplete downloads
                 raise
 
     def _fill(self, bench: Path, lock: str) -> None:
@@ -93,9 +93,9 @@ class Builder:
             raise too_large(self._settings.max_mb)
 
     def _watch(self, packages: Path) -> Callable[[], None]:
-        """Looks at the size now and then, the less often the longer it takes.
+        """A callback that measures the size now and then; the longer measuring takes, the less often.
 
-        uv unpacks into its cache first, which other builds fill too: there the limit is that of all of them.
+        uv unpacks into its cache first, which all builds share, so the limit there is that of all builds together.
         """
         most = self._settings.max_mb * _MB
         before = disk.measure(self._shelf.uv_cache).size_bytes
@@ -114,7 +114,7 @@ class Builder:
         return look
 
     def _empty_cache(self) -> None:
-        """Another uv may use it: then it stays for this time."""
+        """Empty uv's cache; leave it for now if another uv uses it."""
         with self._shelf.workbench() as bench:
             try:
                 self._uv.clean(bench, Deadline(_CLEAN_SECONDS, self._stopping))

@@ -2,7 +2,7 @@
 
     python -I -S confine.py PARENT_PID MAX_FILE_BYTES PROGRAM ARGUMENT…
 
-The signal for the death of a parent and the limits of a process can only be set by the process itself.
+Only a process itself can set its parent-death signal and its limits.
 """
 
 import ctypes
@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Become the program."""
+    """Apply the limits, then exec the program."""
     parent, file_bytes, *command = sys.argv[1:]
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != int(parent):

@@ -1,4 +1,4 @@
-"""Measuring and closing off folders that packages have filled. Blocking. Never follows a link."""
+"""Measuring folders of installed packages and making them read-only. Blocking. Never follows a link."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 _LEAST = 4096
-"""Every file and folder counts at least so much: a million empty files are not small."""
+"""Minimum bytes counted for each file and folder: a million empty files are not small."""
 
 
 class Odd(Exception):
@@ -62,5 +62,5 @@ def close_off(folder: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Everything below and the folder itself; what cannot be removed now stays for the next time."""
+    """Remove the folder and everything below; what cannot be removed now is left for the next time."""
     shutil.rmtree(folder, ignore_errors=True)

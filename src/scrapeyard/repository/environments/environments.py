@@ -1,4 +1,4 @@
-"""The environments of this machine, as the worker sees them: wanted, waited for, ready."""
+"""The environments of this machine, as the worker sees them: requested, building, ready."""
 
 import asyncio
 import contextlib
@@ -26,12 +26,12 @@ _MARGIN_SECONDS = 30.0
 
 
 class _Order:
-    """One wish and what has become of it."""
+    """One requested environment and the state of its build."""
 
     def __init__(self, wish: EnvironmentSpec, scraper: str) -> None:
         self.wish = wish
         self.scraper = scraper
-        """The first that asked, for logs."""
+        """The first scraper that requested it, for logs."""
         self.state = _WAITING
         self.environment: Environment | None = None
         self.failed_at = 0.0
@@ -41,7 +41,7 @@ class _Order:
 
 
 class Environments:
-    """Builds what scrapers require, a few at a time, in threads of its own. All methods belong to the event loop."""
+    """Builds what scrapers require, a few at a time, in threads of its own. Call all methods from the event loop."""
 
     def __init__(self, settings: EnvironmentSettings, folder: Path) -> None:
         self._settings = settings
@@ -50,7 +50,7 @@ class Environments:
         self._builder = Builder(settings, self._shelf, self._stopping)
         self._threads: ThreadPoolExecutor | None = None
         self._wishes: OrderedDict[str, EnvironmentSpec | ScraperInvalid | None] = OrderedDict()
-        """By the digest of a scraper's files, which never change."""
+        """By the digest of the scraper's files; the spec for a digest never changes."""
         self._orders: OrderedDict[str, _Order] = OrderedDict()
         self._urgent: OrderedDict[str, _Order] = OrderedDict()
         self._calm: OrderedDict[str, _Order] = OrderedDict()
@@ -62,7 +62,7 @@ class Environments:
         return self._settings.build_seconds + _MARGIN_SECONDS
 
     async def start(self) -> None:
-        """Make the folders. Raises SettingsInvalid when that cannot be. May be called twice."""
+        """Make the folders. Raises SettingsInvalid if that fails. May be called twice."""
         if self._threads is not None:
             return
         self._stopping.clear()
@@ -73,7 +73,7 @@ class Environments:
         self._threads = ThreadPoolExecutor(self._settings.builds, "environments")
 
     async def stop(self) -> None:
-        """End the builds that go on and wait until their processes are gone. May be called twice."""
+        """Cancel running builds and wait until their processes are gone. May be called twice."""
         self._stopping.set()
         await asyncio.gather(*self._building, return_exceptions=True)
         for order in (*self._urgent.values(), *self._calm.values()):
@@ -85,7 +85,7 @@ class Environments:
             threads.shutdown()
 
     def state(self, scraper: Scraper) -> EnvironmentState:
-        """From memory, but for a first look at whether the scraper brings a lock along."""
+        """The state, from memory; only the first call reads the scraper's lock file, if it has one."""
         try:
             wish = self._wish(scraper)
         except ScraperInvalid as error:
@@ -96,18 +96,18 @@ class Environments:
         return _WAITING if order is None else order.state
 
     def requires(self, scraper: Scraper) -> bool:
-        """Whether it needs more than the base, or asks for something that cannot be."""
+        """Whether it needs packages beyond the base, or has requirements that cannot be met."""
         return self.state(scraper).status is not EnvironmentStatus.NONE
 
     def want(self, scraper: Scraper) -> None:
-        """Build it in the background unless that was tried before. Never raises."""
+        """Build it in the background unless a build was tried before. Never raises."""
         with contextlib.suppress(ScraperInvalid):
             wish = self._wish(scraper)
             if wish is not None and self._threads is not None and wish.key not in self._orders:
                 self._put(self._order(wish, scraper), self._calm)
 
     def at_hand(self, scraper: Scraper) -> Environment | None:
-        """The environment if it is ready this moment; None when it is not, or the scraper requires nothing."""
+        """The environment if it is ready now; None if it is not, or if the scraper requires nothing."""
         with contextlib.suppress(ScraperInvalid):
             wish = self._wish(scraper)
             order = self._orders.get(wish.key) if wish is not None else None
@@ -115,9 +115,9 @@ class Environments:
         return None
 
     async def ready(self, scraper: Scraper) -> Environment | None:
-        """The environment, built if need be; None: the scraper requires nothing and runs in the base.
+        """The environment, built if necessary; None if the scraper requires nothing and runs in the base.
 
-        Raises ScraperInvalid with the resolver's words when it cannot be built. Cancelling it leaves the build alone.
+        Raises ScraperInvalid with the resolver's message if it cannot be built. Cancelling does not stop the build.
         """
         wish = self._wish(scraper)
         if wish is None:
@@ -169,7 +169,7 @@ class Environments:
                 del self._orders[key]
 
     def _whole(self, order: _Order) -> Environment | None:
-        """Another process may have made room where it was."""
+        """The built environment; None if it is not built, or if another process has evicted it."""
         environment = order.environment
         if environment is None:
             return None
@@ -193,7 +193,7 @@ class Environments:
         self._pump()
 
     def _pump(self) -> None:
-        """Begin as many as may be built at once; what runs wait for goes first."""
+        """Start builds up to the limit; those that runs wait for go first."""
         while len(self._building) < self._settings.builds and (line := self._urgent or self._calm):
             if self._stopping.is_set():
                 return
@@ -217,7 +217,7 @@ class Environments:
             self._note_failure(order, str(error))
         except OSError as error:
             self._note_failure(order, f"the machine that builds could not: {error.strerror or type(error).__name__}")
-        except Exception as error:  # a fault of ours must not leave runs waiting for ever
+        except Exception as error:  # an internal error must not leave runs waiting forever
             log.error("environments.broken", scraper=order.scraper, error=repr(error), exc_info=error)
             self._note_failure(order, f"a fault in the worker: {type(error).__name__}; its log has the rest")
         else:

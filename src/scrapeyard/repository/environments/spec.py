@@ -1,4 +1,4 @@
-"""The requirements of a scraper, the lock that it may bring along, and the names that follow from them."""
+"""The requirements of a scraper, its optional lock, and the keys derived from them."""
 
 import hashlib
 import re
@@ -25,7 +25,7 @@ def pins() -> tuple[str, ...]:
 
 
 def copy_to(packages: Path, already: frozenset[str]) -> None:
-    """Copy each that the environment has not `already`. Raises OSError."""
+    """Copy each package that the environment does not have `already`. Raises OSError."""
     for name in NEEDED:
         if name not in already:
             _copy(metadata.distribution(name), packages)
@@ -53,8 +53,8 @@ _PIN = re.compile(rf"{_NAME}(?:{_EXTRAS})?\s*==\s*[A-Za-z0-9.+!_-]+\s*(?:{_MARKE
 
 
 def checked(requirements: Iterable[str]) -> tuple[str, ...]:
-    """The same, stripped, sorted, each once. Raises ScraperInvalid naming the first that a manifest may not have:
-    they are checked again where they become files that uv reads."""
+    """The requirements, stripped, sorted and deduplicated. Raises ScraperInvalid naming the first that a manifest may
+    not have; this repeats the manifest's check before uv reads them."""
     found = {check_requirement(requirement, _PLACE) for requirement in requirements}
     if len(found) > MAX_REQUIREMENTS:
         raise _PLACE.fault(f"must be at most {MAX_REQUIREMENTS}")
@@ -62,7 +62,7 @@ def checked(requirements: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_lock(folder: Path) -> str:
-    """The lock that a scraper brings along, without comments; empty when it has none.
+    """The scraper's own lock, without comments; empty if it has none.
 
     Raises ScraperInvalid when it is too large or a line is anything but a pinned package with its hashes. Blocking.
     """
@@ -82,12 +82,12 @@ def read_lock(folder: Path) -> str:
 
 
 def names(lock: str) -> frozenset[str]:
-    """The packages of a lock, spelled in the one normal way."""
+    """The packages of a lock, by normalized name."""
     return frozenset(normal(line.partition("==")[0].partition("[")[0]) for line in lock.splitlines() if line)
 
 
 def normal(name: str) -> str:
-    """A package's name in the one spelling under which all of its spellings are equal."""
+    """The normalized form of a package's name, equal for all of its spellings."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 
@@ -113,7 +113,7 @@ class EnvironmentSpec(Struct, frozen=True, kw_only=True):
     key: str
     requirements: tuple[str, ...] = ()
     lock: str = ""
-    """What the scraper brings along; empty: its requirements are resolved here."""
+    """The scraper's own lock; if empty, its requirements are resolved here."""
 
 
 def spec_of(scraper: Scraper) -> EnvironmentSpec | None:
@@ -135,7 +135,7 @@ def environment_key(lock: str) -> str:
 
 
 def _digest(*parts: str) -> str:
-    """The platform's own version has no part in it: its code is not in an environment."""
+    """Does not include the platform's own version: its code is not in an environment."""
     machine = (_FORMAT, sys.version, sysconfig.get_platform(), *pins())
     total = hashlib.sha256()
     for part in (*machine, *parts):

@@ -1,4 +1,4 @@
-"""Environments on disk: whole or not there, shared by every process of this machine that has the folder.
+"""Environments on disk: complete or absent, shared by every process of this machine that uses the folder.
 
     <key>/packages/…  <key>/ready.json    an environment; the marker is written before the folder gets its name
     .new-…  .gone-…                       being built, being removed; left behind by a killed process, removed later
@@ -30,14 +30,14 @@ MARKER = "ready.json"
 _NEW, _GONE = ".new-", ".gone-"
 _TURNS = 64
 _RESTING_SECONDS = 60.0
-"""An environment that was asked for so lately is not removed: a run may be about to lock it."""
+"""An environment requested within these seconds is not removed: a run may be about to lock it."""
 _RUBBISH_SECONDS = 3600.0
 _HELD = ".held"
-"""Locked by whoever builds in a folder; a builder that was killed holds no lock."""
+"""The builder of a folder locks this file; a killed builder holds no lock."""
 
 
 class Built(Struct, frozen=True, kw_only=True):
-    """An environment on the shelf, as its marker tells."""
+    """A built environment, as its marker describes it."""
 
     environment: Environment
     extent: disk.Extent
@@ -69,12 +69,12 @@ class EnvironmentStore:
         return environment.marker.exists()
 
     def used(self, environment: Environment) -> None:
-        """Remember that it was asked for now."""
+        """Record that it was requested now."""
         with contextlib.suppress(OSError):
             os.utime(environment.marker)
 
     def find(self, key: str) -> Built | None:
-        """None when it is not built. One whose files are not what its marker says is taken away."""
+        """The built environment; None if it is not built. Removes one whose files do not match its marker."""
         place = self.folder / key
         try:
             marker = msgspec.json.decode((place / MARKER).read_bytes(), type=_Marker)
@@ -93,7 +93,7 @@ class EnvironmentStore:
 
     @contextlib.contextmanager
     def workbench(self) -> Iterator[Path]:
-        """A folder to build in, gone afterwards unless it was `put` in place."""
+        """A folder to build in, removed afterwards unless `put` moved it into place."""
         place, held = self._bench()
         with held:
             try:
@@ -102,7 +102,7 @@ class EnvironmentStore:
                 disk.remove(place)
 
     def _bench(self) -> tuple[Path, TextIO]:
-        """A folder and the lock on it. Who looks for rubbish may see it before it is locked, and then takes it away."""
+        """A folder and the lock on it. Retries, because a cleanup may remove the folder before it is locked."""
         while True:
             place = Path(tempfile.mkdtemp(prefix=_NEW, dir=self.folder))
             held = (place / _HELD).open("x")
@@ -112,7 +112,7 @@ class EnvironmentStore:
             held.close()
 
     def put(self, bench: Path, key: str) -> Built:
-        """Give a finished build its name. Raises Odd or OSError."""
+        """Rename a finished build to its key. Raises Odd or OSError."""
         (bench / _HELD).unlink()
         disk.close_off(bench)
         marker = _Marker(extent=disk.measure(bench / "packages"), built_at=time.time())
@@ -127,25 +127,25 @@ class EnvironmentStore:
         return built
 
     def lock(self, wish: str) -> str:
-        """What requirements were resolved to; empty when they were not."""
+        """The lock that the requirements were resolved to; empty if they were not resolved yet."""
         try:
             return (self.folder / "locks" / f"{wish}.txt").read_text("utf-8")
         except (FileNotFoundError, UnicodeDecodeError):
             return ""
 
     def keep_lock(self, wish: str, lock: str, bench: Path) -> None:
-        """For good, or until somebody removes the file."""
+        """Save the lock permanently, or until the file is removed."""
         fresh = bench / "kept.txt"
         fresh.write_text(lock, "utf-8")
         fresh.rename(self.folder / "locks" / f"{wish}.txt")
 
     def forget_lock(self, wish: str) -> None:
-        """It led to nothing: the requirements are resolved again the next time."""
+        """Remove a lock whose build failed, so that the requirements are resolved again the next time."""
         (self.folder / "locks" / f"{wish}.txt").unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def turn(self, name: str, deadline: Deadline) -> Iterator[None]:
-        """Alone among all processes for this name. Raises BuildStopped or BuildFailed when it takes too long."""
+        """Lock this name exclusively across processes. Raises BuildStopped, or BuildFailed after the deadline."""
         with (self.folder / "turns" / f"{int(name[:8], 16) % _TURNS:02}").open("a") as file:
             while not _locked(file.fileno(), fcntl.LOCK_EX):
                 deadline.check()
@@ -153,7 +153,7 @@ class EnvironmentStore:
             yield
 
     def make_room(self, most_bytes: int) -> list[str]:
-        """Remove the environments asked for least lately until the rest fit; those in use stay. The keys removed."""
+        """Evict the least recently requested environments until the rest fit; those in use stay. Returns their keys."""
         places = sorted(self._environments(), key=lambda each: each[0])
         total, removed = sum(size for _, size, _ in places), []
         for used_at, size, place in places:
@@ -175,7 +175,7 @@ class EnvironmentStore:
                 yield (place / MARKER).stat().st_mtime, marker.extent.size_bytes, place
 
     def _evict(self, place: Path) -> bool:
-        """Whether nobody used it and it is gone."""
+        """Remove it unless it is in use; returns whether it is gone."""
         try:
             with (place / MARKER).open("rb") as marker:
                 if not _locked(marker.fileno(), fcntl.LOCK_EX):
@@ -186,7 +186,7 @@ class EnvironmentStore:
         return True
 
     def _take_away(self, place: Path) -> None:
-        """By another name first: a folder with a key for a name is whole."""
+        """Rename it before removing it: a folder named by a key must be complete."""
         self._checked.discard(place.name)
         gone = self.folder / f"{_GONE}{place.name}-{time.monotonic_ns()}"
         try:
@@ -196,7 +196,7 @@ class EnvironmentStore:
         disk.remove(gone)
 
     def remove_rubbish(self) -> None:
-        """What builders left that were killed, here or on another machine that shares the folder."""
+        """Remove what killed builders left, here or on another machine that shares the folder."""
         for place in self.folder.iterdir():
             if place.name.startswith(_GONE):
                 disk.remove(place)
@@ -205,12 +205,12 @@ class EnvironmentStore:
 
 
 def _remove_left(bench: Path) -> None:
-    """Under its lock: a builder that is about to take it then sees that the folder is gone."""
+    """Remove it while holding its lock, so that a builder about to lock it sees that the folder is gone."""
     try:
         with (bench / _HELD).open() as held:
             if _locked(held.fileno(), fcntl.LOCK_EX):
                 disk.remove(bench)
-    except FileNotFoundError:  # about to be held, or about to get its name
+    except FileNotFoundError:  # about to be locked, or about to be renamed
         with contextlib.suppress(OSError):
             if time.time() - bench.stat().st_mtime > _RUBBISH_SECONDS:
                 disk.remove(bench)
@@ -225,7 +225,7 @@ def _locked(descriptor: int, kind: int) -> bool:
 
 
 def too_large(max_mb: float) -> BuildFailed:
-    """What an author is told whose requirements do not fit."""
+    """The error for an author whose requirements are too large."""
     return BuildFailed(
         f"the requirements take more than {max_mb:g} MB installed; require less, or raise environments.max_mb"
     )

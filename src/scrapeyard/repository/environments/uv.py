@@ -1,4 +1,4 @@
-"""Running uv: confined, timed, measured; its words are cleaned of paths, addresses and passwords."""
+"""Running uv: confined, with limits on time and size; its messages are stripped of paths, addresses and passwords."""
 
 import contextlib
 import os
@@ -19,13 +19,13 @@ from scrapeyard.settings import EnvironmentSettings
 
 MAX_WORDS = 2000
 _URL = re.compile(r"(?<![a-zA-Z0-9+.-])[a-zA-Z0-9+.-]+://[^\s`'\"()<>]+")
-"""Tried where a word begins, not at each letter of it: a word of 20,000 letters would take seconds."""
+"""Matches only at the start of a word: trying every letter of a 20,000-letter word would take seconds."""
 _PATH = re.compile(r"(?<![\w.])/(?:[\w.+@~-]+/)*[\w.+@~-]+/?")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def cleaned(said: str, hidden: Iterable[str] = ()) -> str:
-    """The same in one line without colours, URLs, absolute paths and the `hidden` words; at most 2,000 characters."""
+    """The message on one line, without colours, URLs, absolute paths and `hidden` words; at most 2,000 characters."""
     text = _CONTROL.sub("", said)
     text = _PATH.sub("(path)", _URL.sub("(address)", text))
     for word in hidden:
@@ -40,21 +40,21 @@ _PASSED = frozenset(
     {"PATH", "HOME", "LANG", "NETRC", "SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"}
     | {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 )
-"""Beside uv's own; nothing else of the worker's environment, which may hold secrets."""
+"""Variables passed to uv beside `UV_*`; the rest of the worker's environment may hold secrets."""
 _POLL_SECONDS = 0.05
 _SAID = 64 * 1024
 
 
 class BuildFailed(Exception):
-    """The environment cannot be built; the words are for the scraper's author."""
+    """The environment cannot be built; the message is for the scraper's author."""
 
 
 class BuildStopped(Exception):
-    """We are told to stop; nothing is known about the environment."""
+    """The build was stopped by a shutdown; it says nothing about the environment."""
 
 
 class Deadline:
-    """When a build must be done, or earlier: when everything stops."""
+    """The time limit of a build, which a shutdown ends early."""
 
     def __init__(self, seconds: float, stopping: threading.Event) -> None:
         self._seconds = seconds
@@ -72,7 +72,7 @@ class Deadline:
             )
 
     def pause(self) -> None:
-        """A moment, or less when everything stops."""
+        """Wait a moment, or less on shutdown."""
         self._stopping.wait(_POLL_SECONDS)
 
 
@@ -95,7 +95,7 @@ class Uv:
         )
 
     def install(self, lock: Path, target: Path, deadline: Deadline, watch: Callable[[], None]) -> None:
-        """Install exactly what the lock says. `watch` is asked now and then and may raise to end it."""
+        """Install exactly what the lock says. `watch` is called now and then and may raise to end the install."""
         self._run(
             "pip install --no-deps --require-hashes --link-mode copy --compile-bytecode",
             ["--requirements", str(lock), "--target", str(target), *self._sources()],
@@ -121,7 +121,7 @@ class Uv:
         deadline: Deadline,
         watch: Callable[[], None] | None = None,
     ) -> None:
-        """With its words in a file of `folder`: a pipe would have to be emptied all the time."""
+        """Run uv with its output in a file in `folder`: a pipe would have to be drained all the time."""
         said = folder / "uv.log"
         with said.open("wb") as output:
             process = self._start([*command.split(), *arguments], output.fileno())
@@ -146,12 +146,12 @@ class Uv:
             stdout=output,
             stderr=output,
             env=self._environment(os.environ),
-            cwd="/",  # uv looks for settings in the folders above: none of a project's may count
+            cwd="/",  # uv reads settings from parent folders; a project's settings must not apply
             start_new_session=True,
         )
 
     def _environment(self, ours: Mapping[str, str]) -> dict[str, str]:
-        """The operator's choices, then ours. The index travels here: command lines can be read by everyone."""
+        """The operator's variables, then ours. The index URL is here because every user can read command lines."""
         passed = {name: value for name, value in ours.items() if name in _PASSED or name.startswith("UV_")}
         index = self._settings.index_url.get_secret_value()
         return {
@@ -164,13 +164,13 @@ class Uv:
         }
 
     def _hidden(self) -> Iterable[str]:
-        """What uv may say without a scheme before it."""
+        """Parts of the index URL that uv may print without a scheme."""
         parts = urlsplit(self._settings.index_url.get_secret_value())
         yield from (part for part in (parts.password, parts.username, parts.hostname) if part)
 
 
 def _url(folder: Path) -> str:
-    """Without commas, which stand between folders."""
+    """A file URL with commas escaped, because commas separate folders."""
     return folder.absolute().as_uri().replace(",", "%2C")
 
 
@@ -185,7 +185,7 @@ def _wait(process: subprocess.Popen[bytes], deadline: Deadline, watch: Callable[
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """All of its group, whether it has ended or not: what it started must not outlive it."""
+    """Kill its whole process group, even if it has ended: its children must not outlive it."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -29,7 +29,7 @@ Channels = dict[str, dict[str, str]]
 
 
 def is_channel(name: str) -> bool:
-    """Whether a channel may have this name: lower-case, and nothing that reads as a range, such as `x`."""
+    """Whether a channel may have this name: lower case, and not a range such as `x`."""
     return _NAME.fullmatch(name) is not None and not looks_like_range(name)
 
 
@@ -45,7 +45,7 @@ def read_channels(text: bytes, where: str) -> Channels:
 
 
 def check_channels(table: dict[str, Any], where: str) -> Channels:
-    """The same table, known to be channels. Raises ScraperInvalid naming the place."""
+    """The table, checked to hold channels. Raises ScraperInvalid naming the place."""
     if len(table) > MAX_SCRAPERS:
         raise ScraperInvalid(f"{where}: more than {MAX_SCRAPERS} scrapers; remove those without channels")
     return {scraper_id: _of_one(scraper_id, given, where) for scraper_id, given in table.items()}

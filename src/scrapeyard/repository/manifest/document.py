@@ -1,7 +1,7 @@
 """The manifest's format as a JSON Schema, for editors that complete and check while a manifest is written.
 
-It refuses nothing that `read_manifest` takes. It takes some of what that refuses: a schema cannot judge a schema, nor
-see whether a file is there.
+It accepts everything that `read_manifest` accepts, and some of what that refuses: it cannot check a nested schema or
+whether a file exists.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""JSON Schemas: how much work they can ask for, and checking values against them."""
+"""JSON Schemas: estimating their cost, and checking values against them."""
 
 import functools
 from collections import OrderedDict
@@ -16,7 +16,7 @@ MAX_DEPTH = 32
 MAX_CHAIN = 150
 """Steps through nesting and references together."""
 MAX_WEIGHT = 20_000
-"""Parts of the schema with every reference written out."""
+"""Maximum parts of the schema with every reference expanded."""
 MAX_PATTERNS = 64
 
 _DATA = frozenset({"const", "default", "enum", "examples"})
@@ -25,23 +25,23 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class SchemaRefused(Exception):
-    """The schema is not one we take; the message says why and what to do."""
+    """The schema is refused; the message says why and what to do."""
 
 
 class SchemaCost(Struct, frozen=True, kw_only=True):
-    """What one look at one value may cost."""
+    """What checking one value may cost."""
 
     parts: int
     loops: int
-    """Ways in which the schema comes back to itself; with more than one, each level of a value multiplies the cost."""
+    """Recursive references in the schema; with more than one, each level of a value multiplies the cost."""
 
     def effort(self, size: int, depth: int) -> int:
-        """An upper bound, within reason, for telling every error in a value of that many parts and levels."""
+        """A practical upper bound of the work to report every error in a value with that many parts and levels."""
         return size * self.parts * self.loops ** min(max(depth, 2), 64) if self.loops > 1 else size * self.parts
 
 
 def estimate_cost(schema: dict[str, Any]) -> SchemaCost:
-    """Reckon a schema's cost. Raises SchemaRefused when it is too deep, too heavy or refers outside itself."""
+    """Estimate a schema's cost. Raises SchemaRefused if it is too deep, too expensive or refers outside itself."""
     anchors: dict[str, Any] = {}
     patterns = 0
     for part in _parts(schema, 0):
@@ -77,7 +77,7 @@ def _count_patterns(part: dict[str, Any]) -> int:
 
 
 class _Scale:
-    """Weighs with memory: each part once, however often it is referred to."""
+    """Memoizes the cost: each part is computed once, however often it is referenced."""
 
     def __init__(self, root: dict[str, Any], anchors: dict[str, Any]) -> None:
         self._root = root
@@ -87,7 +87,7 @@ class _Scale:
         self.loops = 0
 
     def weigh(self, node: Any, chain: int) -> tuple[int, int]:
-        """Parts, and ways back to a part that is being weighed."""
+        """The number of parts, and of references back to a part that is being computed."""
         if not isinstance(node, (dict, list)):
             return 0, 0
         if id(node) in self._open:
@@ -142,7 +142,7 @@ MAX_ERRORS = 20
 MAX_MESSAGE = 200
 MAX_VALIDATORS = 512
 MAX_EFFORT = 20_000
-"""Parts of the schema times parts of the value, up to which every error is told; beyond it, the first alone."""
+"""Up to this product of schema parts and value parts, every error is reported; beyond it, only the first."""
 
 Fault = dict[str, str]
 _PLAIN: Fault = {
@@ -160,8 +160,8 @@ def check_schema(schema: dict[str, Any]) -> None:
 class InputChecker:
     """Checks values against scrapers' schemas. Compiles each schema once and keeps the last used.
 
-    Never hangs, whatever the schema: patterns run on an engine in linear time, and errors are collected only where the
-    sizes of schema and value bound the work.
+    Never hangs, whatever the schema: patterns run in linear time, and all errors are collected only if the sizes of
+    schema and value bound the work.
     """
 
     def __init__(self, capacity: int = MAX_VALIDATORS) -> None:
@@ -204,7 +204,7 @@ class _Validator:
         return estimate_cost(self._schema)
 
     def _explain(self, value: Any) -> list[Fault]:
-        """The library collects all errors before it shows the first, so large work asks for one alone."""
+        """The library collects all errors before it returns the first, so for large work only one is requested."""
         size, depth = _measure(value, MAX_EFFORT // self._weight.parts)
         if self._weight.effort(size, depth) > MAX_EFFORT:
             return [_PLAIN] if self._weight.loops > 1 else self._first(value)
@@ -254,6 +254,6 @@ def _fault(error: jsonschema_rs.ValidationError) -> Fault:
 
 
 def _short(message: str) -> str:
-    """The value stands at one end of the library's sentences and the reason at the other: the middle can go."""
+    """Cut the middle: the library's messages begin with the value and end with the reason, or the reverse."""
     line = message.partition("\n\n")[0]
     return line if len(line) <= MAX_MESSAGE else f"{line[:70]} … {line[-120:]}"

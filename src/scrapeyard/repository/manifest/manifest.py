@@ -17,8 +17,8 @@
     [policy]                        retries, timeout_seconds, proxy, budget, …: what a call that does not say gets
     [limits]                        wall_seconds, cpu_seconds, memory_mb, …; cut to the operator's ceiling
 
-Unknown keys are refused; `docs/manifest.md` tells each key whole. Every fault is a ScraperInvalid that names the file,
-the key and the remedy.
+Unknown keys are refused; `docs/manifest.md` describes each key in full. Every error is a ScraperInvalid that names the
+file, the key and the remedy.
 """
 
 import re
@@ -42,7 +42,7 @@ FORMAT = 1
 MAX_BYTES = 256 * 1024
 MAX_LIST = 200
 CAPABILITIES = ("http", "browser", "captcha", "ai")
-"""What a scraper may need of a worker."""
+"""Capabilities that a scraper may require from a worker."""
 
 _HOST = re.compile(
     r"(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*|[0-9a-f:]*:[0-9a-f:.]*"
@@ -50,7 +50,7 @@ _HOST = re.compile(
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
-    """A manifest that was read and found good."""
+    """A manifest that was read and checked."""
 
     id: str
     version: str
@@ -84,8 +84,8 @@ class Manifest(Struct, frozen=True, kw_only=True):
 def read_manifest(text: bytes, where: str, read_file: ReadFile | None = None) -> Manifest:
     """Read and check a manifest. Raises ScraperInvalid naming `where`, the key and the remedy.
 
-    `read_file` gets the content of a file of the scraper's folder, for a schema that stands in one; None means that
-    there is no folder, and such a path is refused.
+    `read_file` reads a file of the scraper's folder, for a schema in a file of its own. None if there is no folder; a
+    manifest that names such a file is then refused.
     """
     table = _parse(text, where)
     known = {"schema", "input", "output", *_READERS}
@@ -105,7 +105,7 @@ def read_manifest(text: bytes, where: str, read_file: ReadFile | None = None) ->
 
 
 def read_identity(text: bytes) -> tuple[str, str]:
-    """Id and version as far as a manifest says them in good form, empty where not; the rest is not looked at."""
+    """Id and version of a manifest, each empty if missing or malformed; ignores everything else."""
     try:
         table = parse_toml(text)
     except ValueError:

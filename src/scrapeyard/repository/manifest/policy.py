@@ -1,4 +1,4 @@
-"""`[policy]` of a manifest: read by the rules of the model's fields, and the same rules as a JSON Schema."""
+"""`[policy]` of a manifest: read by the rules of the model's fields, which are also exported as a JSON Schema."""
 
 import re
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def _check(value: Any, rules: Rules, place: Place) -> None:
 
 
 def _allows(rule: Rule, value: Any) -> bool:
-    """Types are compared as they are: in Python true is 1, and here it is not."""
+    """Compares types strictly: unlike in Python, true is not 1."""
     if rule.kind not in _TYPES:
         return isinstance(value, str) and value in _choices(rule)
     if type(value) is not rule.kind and (type(value), rule.kind) != (int, float):

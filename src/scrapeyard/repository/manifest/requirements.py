@@ -54,7 +54,7 @@ def _why(text: str) -> str:
 
 
 def _is_marker(text: str) -> bool:
-    """Comparisons joined by `and` and `or`, with brackets: a sentence that shrinks to one comparison."""
+    """Whether it is comparisons joined by `and`, `or` and brackets: reduce the text until one comparison is left."""
     shape = _shape(text)
     before = ""
     while shape != before:
@@ -64,7 +64,7 @@ def _is_marker(text: str) -> bool:
 
 
 def _shape(text: str) -> str:
-    """One letter for each token; empty when something is no token."""
+    """One letter for each token; empty if something is not a token."""
     letters, at = [], 0
     while at < len(text):
         token = _TOKEN.match(text, at)

@@ -15,7 +15,7 @@ ReadFile = Callable[[str], bytes]
 
 
 def read_schema(table: Any, place: Place, read_file: ReadFile | None) -> dict[str, Any]:
-    """The schema that `table` is, has under `schema`, or names there as a .json file. Raises ScraperInvalid."""
+    """The schema: `table` itself, its `schema` key, or the .json file which that key names. Raises ScraperInvalid."""
     schema = table
     if isinstance(table, dict) and "schema" in table:
         if len(table) > 1:

@@ -25,7 +25,7 @@ def is_version(text: str) -> bool:
 
 
 def is_prerelease(version: str) -> bool:
-    """Whether a good version is one before a release, such as `2.0.0-rc.1`."""
+    """Whether a valid version is a prerelease, such as `2.0.0-rc.1`."""
     return "-" in version.partition("+")[0]
 
 
@@ -48,7 +48,7 @@ def _rank(label: str) -> tuple[int, int, str]:
 
 
 Key = tuple[Any, ...]
-"""As `versions.precedence` makes it."""
+"""A sort key as `precedence` makes it."""
 Triple = tuple[int, int, int]
 
 _ANY = r"[xX*]"
@@ -58,7 +58,7 @@ _PART = re.compile(
     r"(?P<rest>[-+][0-9A-Za-z.+-]+)?)?)?"
 )
 _WIDTH = 5
-"""How much of a key ranks a version: all but its build metadata."""
+"""The length of a key without build metadata."""
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     ">": operator.gt,
@@ -140,7 +140,7 @@ def _bounds(found: re.Match[str], part: str, prereleases: set[Triple]) -> list[B
 
 
 def _numbers(found: re.Match[str]) -> list[int]:
-    """Those before the first that is left open."""
+    """The numbers before the first wildcard or missing one."""
     numbers: list[int] = []
     for name in ("a", "b", "c"):
         if not (found[name] or "").isdecimal():
@@ -150,7 +150,7 @@ def _numbers(found: re.Match[str]) -> list[int]:
 
 
 def _partial(sign: str, numbers: list[int]) -> list[Bound]:
-    """`1`, `1.4`, `1.x`, `*` and the like; what is left open stands for any number."""
+    """`1`, `1.4`, `1.x`, `*` and the like; a missing or wildcard part matches any number."""
     if not numbers:
         return [Bound(operator.lt, (0, 0, 0), 3)] if sign in ("<", ">") else []
     low, above = _filled(numbers), _filled([*numbers[:-1], numbers[-1] + 1])

@@ -9,7 +9,7 @@ from scrapeyard.errors import ScraperInvalid
 
 MAX_DEPTH = 16
 NO_VALUE: Any = object()
-"""Stands for a default that is not written as a plain JSON value."""
+"""Marks a default that is not a JSON literal."""
 
 Schema = dict[str, Any]
 
@@ -148,7 +148,7 @@ def _union(members: list[ast.expr], depth: int) -> Schema:
 
 
 def _any_of(schemas: list[Schema]) -> Schema:
-    """One list of types where that says it all: the validator's words are then plain."""
+    """Merge into one list of types where possible, because the validator's messages are then simpler."""
     flat: list[Schema] = []
     for schema in schemas:
         flat.extend(schema["anyOf"] if schema.keys() == {"anyOf"} else [schema])
@@ -171,7 +171,7 @@ def _types(schemas: list[Schema]) -> Schema:
 
 MAX_BYTES = 512 * 1024
 _PARSING = threading.Lock()
-"""Python counts the depth of a tree it builds once for all threads, and a thread that comes between is an error."""
+"""Serializes parsing: Python's parser counts tree depth for all threads together and fails if they overlap."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -180,7 +180,7 @@ def read_signature(source: bytes, function: str, where: str, *, may_be_imported:
     """The JSON Schema of what `function` takes beside `ctx`. Raises ScraperInvalid with the line number.
 
     Only a `def` or `async def` at the top level of the file counts; the last one of that name wins, as in Python.
-    `may_be_imported`: also a function that the file imports by name, where something else tells what it takes.
+    `may_be_imported` also allows a function that the file imports by name, whose input is described elsewhere.
     """
     found = _find(_parse(source, where), function)
     if isinstance(found, ast.ImportFrom) and may_be_imported:

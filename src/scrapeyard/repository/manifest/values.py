@@ -25,13 +25,13 @@ class Place(Struct, frozen=True):
     key: str
 
     def fault(self, remedy: str) -> ScraperInvalid:
-        """An error that names the file, the key and the remedy. A key that would play with a terminal is escaped."""
+        """An error that names the file, the key and the remedy. Control characters in the key are escaped."""
         key = self.key if self.key.isprintable() else ascii(self.key)
         return ScraperInvalid(f"{self.where}: {key}: {remedy}", file=self.where, key=key)
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """The rest of a sentence about an unknown word: the nearest known one, or all of them."""
+    """The end of an error message about an unknown word: the nearest known word, or all of them."""
     close = difflib.get_close_matches(word[:100], list(known), n=1)
     return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(sorted(known))}"
 
@@ -51,9 +51,9 @@ def check_json(value: Any, place: Place, depth: int = 0) -> None:
 
 
 def check_secrets(config: dict[str, Any], place: Place) -> None:
-    """Raises ScraperInvalid when a table below `config` has a `secret` beside other keys, or one that is no name.
+    """Raises ScraperInvalid if a table below `config` has `secret` beside other keys, or a `secret` that is not a name.
 
-    The table itself is no reference: `secret` directly below [config] is a key like any other.
+    `config` itself is never a reference: `secret` directly below [config] is an ordinary key.
     """
     for key, child in config.items():
         _check_reference(child, Place(place.where, f"{place.key}.{key}"[:200]))
@@ -85,7 +85,7 @@ _LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*
 
 
 def parse_toml(text: bytes) -> dict[str, Any]:
-    """The document as a table. Raises ValueError, of which UnicodeDecodeError and TOMLDecodeError are kinds.
+    """The document as a table. Raises ValueError, the base of UnicodeDecodeError and TOMLDecodeError.
 
     A key of more than MAX_PARTS parts (`a.b.c…`) is refused before it is parsed; so is text that looks like one.
     """

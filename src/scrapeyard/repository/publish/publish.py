@@ -35,9 +35,9 @@ class Change(Struct, frozen=True, kw_only=True):
 def changed_index(
     text: bytes | None, ref: ScraperRef, entry: Archived, channel: str, *, replace: bool, where: str
 ) -> Change:
-    """The index with this version, and `channel` pointing to it. With `replace`, another archive of the same content
-    takes the place of the one that is there: it has a signature. Raises ScraperInvalid when the version is there with
-    other content, SourceUnavailable when the index cannot be read or grows too large."""
+    """The index with this version, and `channel` pointing to it. With `replace`, the new archive replaces an existing
+    one of the same content, because it is signed. Raises ScraperInvalid if the version exists with other content,
+    SourceUnavailable if the index cannot be read or grows too large."""
     tree = _read(text, where)
     scraper = _branch(tree["scrapers"], ref.id, where)
     versions, channels = _branch(scraper, "versions", where), _branch(scraper, "channels", where)
@@ -67,7 +67,7 @@ def _branch(tree: dict[str, Any], key: str, where: str) -> dict[str, Any]:
 
 
 def _there(given: Any, ref: ScraperRef, entry: Archived, where: str) -> Archived | None:
-    """The version that is there, known to have the same content; None when there is none."""
+    """The existing entry of the version, checked to have the same content; None if there is none."""
     if given is None:
         return None
     try:
@@ -94,7 +94,7 @@ def _written(tree: dict[str, Any], where: str) -> bytes:
 
 
 ATTEMPTS = 30
-"""At the index, when others publish at the same moment; of several, at least one gets through each time."""
+"""Attempts to write the index while others publish; of several publishers, at least one succeeds each time."""
 _PAUSE_SECONDS = 0.05
 
 
@@ -108,7 +108,7 @@ class Parcel(Struct, frozen=True, kw_only=True):
 
 
 class Published(Struct, frozen=True, kw_only=True):
-    """What became of a parcel."""
+    """The result of publishing a parcel."""
 
     id: str
     version: str
@@ -129,20 +129,20 @@ class PublishTarget(Protocol):
     """Shown in messages; without credentials."""
 
     async def read_index(self) -> tuple[bytes | None, str]:
-        """The index, None when there is none yet, and a mark of just this state. Raises SourceUnavailable."""
+        """The index (None if there is none yet) and a mark that identifies this state. Raises SourceUnavailable."""
 
     async def put_archive(self, path: str, file: Path) -> None:
-        """Write an archive whole; the path is named after its content. Raises SourceUnavailable."""
+        """Write an archive atomically; its path is derived from its content. Raises SourceUnavailable."""
 
     async def write_index(self, text: bytes, mark: str) -> bool:
-        """Replace the index that had this mark. False when it is another by now: read it again. Raises
+        """Replace the index if it still has this mark; False if it has changed, so read it again. Raises
         SourceUnavailable."""
 
 
 def pack_scraper(folder: Path, work: Path, ceiling: Limits, private: Ed25519PrivateKey | None = None) -> Parcel:
     """Check a scraper and pack it into `work`, an empty folder; with a key, signed. Blocking.
 
-    What an operator must grant, such as the direct network, is taken as granted. Raises ScraperInvalid.
+    Assumes every permission that an operator must grant, such as the direct network. Raises ScraperInvalid.
     """
     try:
         scraper = _load(folder, work, ceiling)
@@ -163,9 +163,9 @@ def pack_scraper(folder: Path, work: Path, ceiling: Limits, private: Ed25519Priv
 
 
 async def publish(parcel: Parcel, target: PublishTarget, *, channel: str = "", dry_run: bool = False) -> Published:
-    """Put a parcel where it belongs, and point `channel` to it. With `dry_run`, only tell what would happen.
+    """Upload a parcel and point `channel` to it. With `dry_run`, only report what would happen.
 
-    Raises ScraperInvalid when that version is there with other content, naming both digests; SourceUnavailable.
+    Raises ScraperInvalid, naming both digests, if that version exists with other content; SourceUnavailable.
     """
     for attempt in range(ATTEMPTS):
         text, mark = await target.read_index()

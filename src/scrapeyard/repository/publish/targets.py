@@ -61,7 +61,7 @@ def _token(url: SplitResult, settings: SourceSettings) -> str:
 
 
 class FolderTarget:
-    """A folder, made when it is not there. Publishers take turns by a lock on a file in it; readers need none."""
+    """A folder, created if missing. Publishers take turns through a lock file in it; readers need no lock."""
 
     def __init__(self, folder: Path) -> None:
         self.name = str(folder)
@@ -123,7 +123,7 @@ class S3Target:
         self._objects = objects
 
     async def read_index(self) -> tuple[bytes | None, str]:
-        """As the port says. Refuses a prefix whose scrapers lie in plain folders: an index would hide them."""
+        """As the port says. Refuses a prefix that holds scrapers in plain folders: an index would hide them."""
         try:
             meta, text = await self._objects.read(FILE_NAME, MAX_BYTES)
         except Absent:
@@ -156,8 +156,8 @@ class S3Target:
 
 
 class HttpTarget:
-    """A web server that takes PUT. Whether it heeds `If-Match` is up to it, so the index is read again after it was
-    written; of two publishers at the very same moment, a server that heeds nothing may still lose one."""
+    """A web server that accepts PUT. It may ignore `If-Match`, so the index is read again after it was written. Such a
+    server may still lose one of two publishers that write at the same moment."""
 
     def __init__(self, url: SplitResult, token: str, timeout_seconds: float) -> None:
         self.name = shown_url(url)
@@ -198,7 +198,7 @@ def _mark(text: bytes | None) -> str:
 
 
 def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """A file that is whole under its name, also after a power cut."""
+    """Replace a file atomically and durably, even across a power cut."""
     number, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
         with os.fdopen(number, "wb") as stream:

@@ -1,4 +1,4 @@
-"""A local folder as a source: its author edits it in place, and every look sees what stands there now."""
+"""A local folder as a source: its author edits it in place, and every poll reads its current content."""
 
 import asyncio
 import hashlib
@@ -24,15 +24,15 @@ SETTLING_NS = 100_000_000
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """What one folder held at a look."""
+    """What one folder held at a poll."""
 
     found: Release | Fault
     stamp: str
-    """Equal when no file changed; empty when the folder must be read again at the next look."""
+    """Equal if no file changed; empty if the folder must be read again at the next poll."""
 
 
 class FolderView(Struct, frozen=True, kw_only=True):
-    """One look at the whole tree."""
+    """The whole tree at one poll."""
 
     seen: dict[Path, Seen]
     channels: Channels
@@ -43,8 +43,8 @@ class FolderView(Struct, frozen=True, kw_only=True):
 class FolderSource:
     """Scrapers of one folder tree, as `repository.folder` finds them, and its `channels.toml`.
 
-    An unchanged scraper costs only stat calls. What lies below an unreadable folder stays as it was. Names in messages
-    are relative to the folder, so that no path of the machine reaches a caller.
+    An unchanged scraper costs only stat calls. Scrapers below an unreadable folder stay as they were. Messages name
+    paths relative to the folder, so that no path of the machine reaches a caller.
     """
 
     kind = "folder"
@@ -77,14 +77,14 @@ class FolderSource:
         )
 
     async def fetch(self, release: Release, folder: Path) -> Path:
-        """The folder itself; where it has links to files elsewhere in the tree, a copy with those files."""
+        """The folder itself, or a copy if it links to files elsewhere in the tree."""
         home = self._homes.get(_key(release))
         if home is None:
             raise SourceUnavailable(f"{release.place}: changed since it was looked at")
         return await asyncio.to_thread(self._gather, home, folder, release.place)
 
     async def stop(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
     def _poll(self, known: FolderView) -> FolderView:
         root, avoid = self._bounds()
@@ -97,7 +97,7 @@ class FolderSource:
         return FolderView(seen=seen, channels=channels, faults=faults, cut=found.cut)
 
     def _bounds(self) -> tuple[Path, Path | None]:
-        """The folder without links, and our own data where it lies inside."""
+        """The resolved folder, and the server's own data folder if it is inside; otherwise None."""
         root = self._root.resolve()
         avoid = self._avoid.resolve() if self._avoid else None
         return root, avoid if avoid and avoid.is_relative_to(root) else None
@@ -130,7 +130,7 @@ class FolderSource:
         return self._fault(folder, f"{where}: has no id and version that can be read", before)
 
     def _fault(self, folder: Path, problem: str, before: Seen | None) -> Fault:
-        """Named by what the manifest says, else by what the folder last was, else by what its path suggests."""
+        """A fault named by the manifest, else by the folder's last known scraper, else by its path."""
         scraper_id, version = read_identity(_manifest(folder))
         if not scraper_id and before is not None:
             scraper_id, version = before.found.id, before.found.version
@@ -140,7 +140,7 @@ class FolderSource:
         return Fault(id=scraper_id, version=version, place=self._label(folder), problem=problem)
 
     def _channels(self, known: Channels) -> tuple[Channels, tuple[Fault, ...]]:
-        """What the file says; when it is wrong, what it said before."""
+        """The channels in the file; if it is invalid, the last valid ones."""
         try:
             with (self._root / CHANNELS_FILE).open("rb") as stream:
                 return read_channels(stream.read(MAX_CHANNEL_BYTES + 1), CHANNELS_FILE), ()
@@ -181,7 +181,7 @@ def _stamp(files: tuple[SourceFile, ...]) -> str:
 
 
 def _manifest(folder: Path) -> bytes:
-    """The manifest's text, one byte longer than allowed at most; empty when it cannot be read."""
+    """The manifest's text, read up to one byte beyond the limit; empty if it cannot be read."""
     try:
         with (folder / FILE_NAME).open("rb") as stream:
             return stream.read(MAX_BYTES + 1)

@@ -17,20 +17,20 @@ class Release(Struct, frozen=True, kw_only=True):
     id: str
     version: str
     mark: str
-    """Changes when the content does: the digest of an archive, the id of a Git tree, the stamp of a folder."""
+    """Changes with the content: the digest of an archive, the id of a Git tree, the stamp of a folder."""
     place: str
-    """Where in the source it is, in words its author knows: a folder, a tag, a key. Understood by `fetch` alone."""
+    """Where in the source it is, in its author's terms: a folder, a tag, a key. Only `fetch` interprets it."""
     size: int = 0
     """Bytes to download; 0 when not known before."""
     digest: str = ""
-    """Of the content, which must then have it; empty when the source does not say."""
+    """Digest that the content must have; empty if the source does not say."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
     """Something that looks like a scraper but cannot be offered."""
 
     id: str
-    """What its place suggests when it does not say."""
+    """Derived from its place if it does not say."""
     version: str = ""
     """Empty when it does not say."""
     place: str
@@ -41,7 +41,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     """Everything that a source holds now."""
 
     mark: str
-    """What to ask with the next time: an entity tag, a commit id. Empty when the source knows nothing of the kind."""
+    """Pass it to the next `poll`: an entity tag, a commit id. Empty if the source has none."""
     releases: tuple[Release, ...]
     faults: tuple[Fault, ...] = ()
     channels: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -49,29 +49,29 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 class Source(Protocol):
-    """Where scrapers come from. `fetch` may be called by several tasks at once; nothing else beside another call."""
+    """Where scrapers come from. Several tasks may call `fetch` at once; no other methods may run concurrently."""
 
     name: str
     """Shown in listings, logs and metrics; without credentials."""
     kind: str
     """`folder`, `git`, `http`, `s3` or `installed`."""
     is_mutable: bool
-    """Whether the same version may come with other content, as in a folder that its author edits. Elsewhere that is a
-    fault of the source, and the version that was known stays."""
+    """Whether the content of a version may change, as in a folder that its author edits. Elsewhere a change is an error
+    of the source, and the known content stays."""
     needs_signatures: bool
-    """Whether its scrapers must be signed where the operator has set keys. False where the operator put them there, so
-    that a signature would prove nothing."""
+    """Whether its scrapers must be signed if the operator has set keys. False if the operator put them there, so that a
+    signature would prove nothing."""
 
     async def poll(self, mark: str) -> Offer | None:
         """What there is now; None when nothing changed since the offer of this mark. Raises SourceUnavailable."""
 
     async def fetch(self, release: Release, folder: Path) -> Path:
-        """Get the files of a release; returns where they are: `folder`, which is empty and the caller's to remove, or
-        a folder that the source has anyway. Bounded by the limits of `repository.files`. Raises SourceUnavailable (try
-        later; nothing is wrong with the release) or ScraperInvalid (its author must mend it)."""
+        """Get the files of a release and return where they are: `folder`, which is empty and removed by the caller, or
+        a folder of the source itself. Bounded by the limits of `repository.files`. Raises SourceUnavailable (try later;
+        nothing is wrong with the release) or ScraperInvalid (its author must fix it)."""
 
     async def stop(self) -> None:
-        """Let go of connections and processes. May be called twice."""
+        """Release connections and processes. May be called twice."""
 
 
 MAX_RELEASES = 200_000
@@ -80,7 +80,7 @@ MAX_TEXT = 1000
 
 
 def validate_offer(offer: Offer) -> Offer:
-    """The same offer; what cannot be used in it has become a fault. Raises SourceUnavailable when there is too much."""
+    """The same offer with unusable parts turned into faults. Raises SourceUnavailable if there is too much."""
     if len(offer.releases) + len(offer.faults) > MAX_RELEASES or len(offer.mark) > MAX_TEXT:
         raise SourceUnavailable(f"it offers more than {MAX_RELEASES} versions; remove old ones, or split it")
     problems = {release: problem for release in offer.releases if (problem := _problem(release))}

@@ -1,7 +1,7 @@
 """Ending a process for certain.
 
-With Python 3.11, asyncio reports that a process has ended only after its pipes have. A pipe that nobody reads any more,
-or that a process outside of the group still holds, never does; so ours are closed first.
+With Python 3.11, asyncio reports the end of a process only after its pipes are closed. A pipe that nobody reads any
+more, or that a process outside the group still holds, never closes; so we close our ends first.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import signal
 
 
 async def end_process(process: asyncio.subprocess.Process) -> None:
-    """Kill a process that leads its own group, with all of that group, whatever happens to the caller meanwhile.
+    """Kill a process that leads its own group, with all of that group, even if the caller is cancelled meanwhile.
 
     It is gone when this returns, and nothing can be read from it any more. May be called twice.
     """

@@ -6,9 +6,9 @@
     ["shop/*"]              or to all scrapers of a site; the exact id wins
     proxy_password = "…"
 
-A manifest writes `key = { secret = "api_key" }` below [config]. The worker puts the value in its place on the way to
-the child; it is never in a listing, a log of ours or the database. What the script itself does with it is the script's:
-`redact` takes values out of what it logs and raises, not out of its result.
+A manifest writes `key = { secret = "api_key" }` below [config]. The worker inserts the value when it sends the config
+to the child; the value never appears in a listing, a platform log or the database. The script is responsible for what
+it does with it: `redact` removes values from what it logs and raises, not from its result.
 """
 
 import os
@@ -26,7 +26,7 @@ log = get_log("secrets")
 MAX_BYTES = 1024 * 1024
 MAX_VALUE = 16 * 1024
 SHORTEST_HIDDEN = 4
-"""A shorter value is no secret, and hiding it would make logs unreadable."""
+"""Shorter values are not hidden: they are hardly secret, and hiding them would make logs unreadable."""
 HIDDEN = "***"
 
 Grants = Mapping[str, Mapping[str, str]]
@@ -34,7 +34,7 @@ Grants = Mapping[str, Mapping[str, str]]
 
 
 class Secrets:
-    """The secrets of one file, read again when it changes. Without a file there are none. Blocking, for a moment."""
+    """The secrets of one file, read again when it changes. Without a file there are none. Blocks briefly."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -43,7 +43,7 @@ class Secrets:
         self._told = ""
 
     def check(self) -> None:
-        """For the start. Raises SettingsInvalid when the file cannot be used; the message never has a value."""
+        """Check the file at startup. Raises SettingsInvalid if it cannot be used; the message never has a value."""
         self._refresh()
 
     def fill(self, scraper: Scraper) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Secrets:
         return {**self._grants.get(f"{site}/*", {}), **self._grants.get(scraper.ref.id, {})}
 
     def _report(self, problem: str) -> None:
-        """Once for each problem: a busy scraper would fill the log."""
+        """Log each problem once: a busy scraper would fill the log."""
         if problem != self._told:
             log.error("secrets.unreadable", problem=problem)
         self._told = problem
@@ -158,7 +158,7 @@ def _read(path: Path) -> Grants:
 
 
 def _table(text: bytes, path: Path) -> dict[str, Any]:
-    """The parser's own words are kept back: they may quote a value."""
+    """Hides the parser's own message, because it may quote a value."""
     try:
         return parse_toml(text)
     except ValueError:

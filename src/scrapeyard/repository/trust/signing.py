@@ -3,8 +3,8 @@
     # the content of scraper.sig; a line for each key that signed
     ed25519 3f0c9a7be2d41856 kM3…==
 
-Signed are the scraper's id, its version and the digest of its content, so that a signature cannot be moved to another
-version or scraper. The second word tells keys apart in messages; what counts is that a configured key verifies a line.
+The signature covers the scraper's id, its version and the digest of its content, so it cannot be moved to another
+version or scraper. The second word identifies the key in messages only; a configured key must verify a line.
 """
 
 import base64
@@ -39,7 +39,7 @@ class PublicKey(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """What a signature and messages call it."""
+        """The key id in signatures and messages."""
         return hashlib.sha256(self.raw).hexdigest()[:16]
 
     @property
@@ -58,7 +58,7 @@ def read_public_keys(texts: Iterable[str]) -> tuple[PublicKey, ...]:
 
 
 def public_key_of(private: "Ed25519PrivateKey", name: str = "") -> PublicKey:
-    """The half that others may have."""
+    """The public half of a private key."""
     return PublicKey(name=name, raw=private.public_key().public_bytes_raw())
 
 
@@ -69,7 +69,7 @@ def sign(ref: ScraperRef, private: "Ed25519PrivateKey") -> bytes:
 
 
 def signature_of(files: Iterable[SourceFile]) -> bytes | None:
-    """The signature among a scraper's files, empty when it is too large for one; None when there is none.
+    """The signature among a scraper's files; empty if it is too large to be valid, None if there is none.
 
     Raises ChangedMeanwhile or OSError.
     """
@@ -80,7 +80,7 @@ def signature_of(files: Iterable[SourceFile]) -> bytes | None:
 
 
 def check_signature(signature: bytes | None, ref: ScraperRef, keys: tuple[PublicKey, ...], where: str) -> None:
-    """Raises ScraperInvalid unless one of `keys` signed exactly this. Without keys, nothing is asked."""
+    """Raises ScraperInvalid unless one of `keys` signed exactly this. Without keys, no signature is required."""
     if not keys:
         return
     tried = ", ".join(str(key) for key in keys)
@@ -115,7 +115,7 @@ def _public_key(text: str) -> PublicKey:
 
 
 def _lines(signature: bytes) -> list[tuple[str, bytes]]:
-    """Key id and signature of every line; empty when anything in it is not understood."""
+    """Key id and signature of every line; empty if any line is invalid."""
     try:
         words = [line.split() for line in signature[: MAX_BYTES + 1].decode("ascii").splitlines()]
         found = [(key_id, base64.b64decode(value, validate=True)) for _, key_id, value in words]

@@ -1,8 +1,7 @@
-"""Where a Git repository is and how to be let in: the URL without secrets, and what git is told by its environment.
+"""Address and login of a Git repository: the URL without secrets, and the environment variables for git.
 
-A password or token never stands in an argument, a file or a message. It goes to git's credential question by an
-environment variable, and git asks that question only for the host of the URL, so that a redirect to another host does
-not carry it along.
+A password or token never appears in an argument, a file or a message. An environment variable passes it to git's
+credential prompt, which git uses only for the host of the URL, so a redirect to another host does not receive it.
 """
 
 import re
@@ -17,37 +16,37 @@ from scrapeyard.settings import SourceSettings
 
 MAX_URL = 2000
 _SCHEMES = {"https": "https", "http": "http:https", "ssh": "ssh", "file": "file"}
-"""Scheme of the URL → what git may speak, redirects included."""
+"""Scheme of the URL → protocols that git may use, redirects included."""
 _SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<path>[^:].*)")
 _HELPER = (
     """!f() { test "$1" = get && printf 'username=%s\\npassword=%s\\n' """
     """"$SCRAPEYARD_GIT_USER" "$SCRAPEYARD_GIT_PASSWORD"; }; f"""
 )
-"""How git asks for a login: it runs this with its own shell, and the values come by the environment."""
+"""The credential helper: git runs it in its own shell, and the values come from the environment."""
 _USER = "x-access-token"
-"""The user beside a token: GitHub wants this one, the other hosts take any."""
+"""The user name sent with a token: GitHub requires this one, other hosts accept any."""
 
 
 class Access(Struct, frozen=True, kw_only=True):
     """A repository as git is called for it."""
 
     url: str
-    """As it stands in arguments: without a password."""
+    """The URL for arguments: without a password."""
     shown: str
-    """As people read it: without user, password and query."""
+    """The URL for messages: without user, password and query."""
     protocols: str
-    """What git may speak, separated by colons."""
+    """Protocols that git may use, separated by colons."""
     config: tuple[tuple[str, str], ...] = ()
     """Configuration passed by the environment."""
     environ: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
-    """What no message may contain."""
+    """Secrets that no message may contain."""
 
 
 def read_access(settings: SourceSettings) -> Access:
     """Check the URL and take the secrets out of it. Raises SettingsInvalid.
 
-    Known are https, http, ssh and file URLs, `user@host:path`, and a local path. Others, such as `ext::`, run programs.
+    Accepts https, http, ssh and file URLs, `user@host:path`, and local paths. Others, such as `ext::`, run programs.
     """
     url = settings.url.get_secret_value()
     if not url or len(url) > MAX_URL or not url.isprintable() or url.startswith("-") or " " in url:
@@ -114,7 +113,7 @@ def _with_login(
 
 
 def _ssh(settings: SourceSettings) -> dict[str, str]:
-    """ssh that asks nobody, trusts only hosts that are known, and forwards nothing."""
+    """ssh options: no prompts, known hosts only, no forwarding."""
     words = ["ssh", "-oBatchMode=yes", "-oStrictHostKeyChecking=yes", "-oConnectTimeout=15"]
     words += ["-oServerAliveInterval=15", "-oServerAliveCountMax=2", "-oControlMaster=no", "-oControlPath=none"]
     words += ["-oForwardAgent=no", "-oClearAllForwardings=yes", "-oPermitLocalCommand=no"]
@@ -126,7 +125,7 @@ def _ssh(settings: SourceSettings) -> dict[str, str]:
 
 
 def _ssh_path(path: Path) -> str:
-    """A path as ssh's options want it: quoted, and with its own signs for placeholders taken away."""
+    """A path for ssh's options: quoted, with ssh's placeholder characters escaped."""
     text = path.absolute().as_posix()
     if not text.isprintable() or any(sign in text for sign in '"\\$'):
         raise SettingsInvalid('repository.source: ssh cannot take a path with a quote, "\\" or "$"; rename the file')

@@ -1,4 +1,4 @@
-"""Running git: without a shell, with nothing of the user's configuration, bounded in time, output, memory and disk.
+"""Running git: without a shell or the user's configuration, with limits on time, output, memory and disk.
 
 Needs git 2.30 or newer.
 """
@@ -23,7 +23,7 @@ MAX_ERRORS = 16 * 1024
 MAX_MEMORY = 4 << 30
 """Address space of one git process; packs are mapped into it."""
 SLACK = 1 << 20
-"""A file may outgrow the limit of its folder by this, so that the folder tells why git ended."""
+"""A file may exceed the folder's limit by this much, so that the folder's own check reports why git ended."""
 WATCH_SECONDS = 0.2
 
 _PASSED = (
@@ -60,13 +60,13 @@ _CONFIG = (
     ("submodule.recurse", "false"),
     ("transfer.fsckObjects", "true"),
 )
-"""Old commits with crooked dates and modes are common and harmless; all else that fsck finds is refused."""
+"""Old commits with invalid dates and modes are common and harmless; any other fsck error is refused."""
 
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 
 
 class GitFailed(SourceUnavailable):
-    """git said no. The message has its last words, without secrets."""
+    """git failed. The message ends with git's last output, without secrets."""
 
 
 class GitTooLarge(GitFailed):
@@ -74,14 +74,14 @@ class GitTooLarge(GitFailed):
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """What one command may use. The time is the caller's: cancel the call."""
+    """Resource limits of one command. To limit its time, cancel the call."""
 
     output: int = 1 << 20
     """Bytes of standard output."""
     disk: int = 0
-    """Bytes of the folder that it writes; 0: not watched."""
+    """Maximum bytes of the folder that it writes; 0 for no check."""
     kept: tuple[int, ...] = ()
-    """Descriptors that it inherits: a lock lasts as long as the last process that has it."""
+    """Descriptors that it inherits; a lock lasts until the last process that holds it ends."""
 
 
 class Git:
@@ -196,8 +196,8 @@ def _environment(access: Access, home: Path, environ: Mapping[str, str]) -> dict
 
 
 def _limit(pid: int, disk: int) -> None:
-    """A server may lie about sizes: no file and no memory beyond what we allow. Where the system cannot, the watch over
-    the folder is left."""
+    """Limit file size and memory, because a server may lie about sizes. Where the system cannot, only the check of the
+    folder remains."""
     if not hasattr(resource, "prlimit"):
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -226,7 +226,7 @@ async def _tail(stream: asyncio.StreamReader | None) -> bytes:
 
 
 async def _feed(stream: asyncio.StreamWriter | None, text: bytes) -> None:
-    """A command that ends before it has read all is judged by its status."""
+    """Write the input. Ignores a command that ends before reading all of it: its exit status decides."""
     if stream is None or stream.is_closing():
         return
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -248,7 +248,7 @@ def _check_size(folder: Path, most: int) -> None:
 
 
 def folder_bytes(folder: Path) -> int:
-    """What the files below take; files that vanish meanwhile count nothing."""
+    """Bytes of all files below; files that vanish meanwhile are not counted."""
     total = 0
     for where, _, names in os.walk(folder):
         for name in names:

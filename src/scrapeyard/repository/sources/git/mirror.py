@@ -1,8 +1,8 @@
-"""The local copy of a Git repository: bare, shallow, brought up to date in small steps, and thrown away when in doubt.
+"""The local copy of a Git repository: bare, shallow, updated incrementally, and discarded when in doubt.
 
-It holds nothing that the remote has not, so every trouble with it has one remedy: get it anew beside the old one, then
-put it in its place. Processes that share a folder take turns by a lock, which a git that outlives its killed parent
-keeps until it ends.
+It holds nothing that the remote does not have, so every problem has one remedy: clone it again beside the old copy,
+then replace that. Processes that share a folder take turns through a lock; a git process that outlives its killed
+parent holds the lock until it ends.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ log = get_log("repository")
 
 MAX_REFS_OUTPUT = 16 << 20
 MAX_PACKS = 50
-"""Every fetch adds one or two; then they are made one."""
+"""Every fetch adds one or two packs; beyond this number they are repacked into one."""
 LOCK_PAUSE = 0.05
 FORGOTTEN_SECONDS = 30 * 86400.0
 _SYNCED = "scrapeyard-synced"
@@ -53,11 +53,11 @@ class Mirror:
         return read_head(await self._ask("--symref", "--", self._url, "HEAD"))
 
     async def refs(self, branch: str) -> Refs:
-        """What the remote has now; all that an unchanged repository costs."""
+        """What the remote has now; the only cost of an unchanged repository."""
         return read_refs(await self._ask("--heads", "--tags", "--refs", "--", self._url), branch)
 
     async def sync(self, refs: Refs, *, anew: bool = False) -> None:
-        """Bring the copy to what the remote has, or get it anew. What `refs` names is there afterwards."""
+        """Update the copy, or clone it again. Afterwards it holds everything that `refs` names."""
         async with self._locked(fcntl.LOCK_EX) as lock:
             if not anew and _read(self.folder / _SYNCED) == refs.mark():
                 return
@@ -67,12 +67,12 @@ class Mirror:
 
     @contextlib.asynccontextmanager
     async def reading(self) -> AsyncIterator[Path]:
-        """The copy, which nobody replaces meanwhile; it may be missing or damaged."""
+        """The copy, locked against replacement meanwhile; it may be missing or damaged."""
         async with self._locked(fcntl.LOCK_SH):
             yield self.folder
 
     async def local(self) -> dict[str, str]:
-        """Full name → object, of what was fetched. Inside `reading`."""
+        """Full ref name → object id of everything fetched. Call it inside `reading`."""
         return await self._local(self.folder)
 
     async def _local(self, folder: Path) -> dict[str, str]:
@@ -81,7 +81,7 @@ class Mirror:
         return {name: object_id for object_id, _, name in lines}
 
     async def commits(self, tip: str) -> tuple[tuple[str, str], ...]:
-        """Commit and tree of the branch's own line, newest first. Inside `reading`."""
+        """Commit and tree along the branch's first parents, newest first. Call it inside `reading`."""
         how = ("--first-parent", f"--max-count={self._history}", "--format=%H %T", "--end-of-options", tip)
         text = await self._run(self.folder, "log", *how, output=200 * self._history)
         lines = (line.partition(" ") for line in text.decode().splitlines())
@@ -93,7 +93,7 @@ class Mirror:
         return await self._git.run(("ls-remote", *arguments), self._home, bounds=Bounds(output=MAX_REFS_OUTPUT))
 
     async def _updated(self, refs: Refs, lock: int) -> bool:
-        """False when there is no copy or it is in no good state: a step that fails leaves it in doubt."""
+        """Update the copy. False if there is none or a step failed, which may leave it damaged."""
         if not self.folder.is_dir():
             return False
         try:
@@ -124,7 +124,7 @@ class Mirror:
         shutil.rmtree(old, ignore_errors=True)
 
     def _remove_leftovers(self) -> None:
-        """What a process left that was killed while it replaced the copy, and copies for settings of long ago."""
+        """Remove what a process killed during a replacement left, and copies for settings no longer used."""
         for pattern in ("new", "old"):
             for path in self._home.glob(f"{self.folder.stem}.{pattern}-*"):
                 shutil.rmtree(path, ignore_errors=True)
@@ -133,7 +133,7 @@ class Mirror:
                 _remove_unused(path)
 
     async def _update(self, folder: Path, refs: Refs, lock: int) -> None:
-        """Tags alone and then the branch with its history: the other way, a tag would cut the history short."""
+        """Fetch tags first, then the branch with its history: in the other order, a tag would truncate the history."""
         _remove_stale(folder)
         (folder / _SYNCED).unlink(missing_ok=True)
         have = await self._local(folder)
@@ -192,7 +192,7 @@ def _try_lock(lock: int, how: int) -> bool:
 
 
 def _remove_unused(lock_file: Path) -> None:
-    """The lock itself stays: another process may be about to take it."""
+    """Remove an unused copy but not its lock file: another process may be about to take it."""
     lock = os.open(lock_file, os.O_RDWR | os.O_CLOEXEC)
     try:
         if _try_lock(lock, fcntl.LOCK_EX):
@@ -202,7 +202,7 @@ def _remove_unused(lock_file: Path) -> None:
 
 
 def _remove_stale(folder: Path) -> None:
-    """What a killed git left. Nobody else works here: we hold the lock."""
+    """Remove what a killed git left. Safe because this process holds the lock."""
     for path in (*folder.glob("*.lock"), *folder.glob("refs/**/*.lock"), *folder.glob("objects/pack/tmp_*")):
         path.unlink(missing_ok=True)
 
@@ -228,7 +228,7 @@ T = TypeVar("T")
 
 
 class MirrorReader:
-    """Reads one mirror. Who calls while another reads waits: git answers questions in the order of asking."""
+    """Reads one mirror. Callers wait for each other, because git answers requests in order."""
 
     def __init__(self, git: Git, mirror: Mirror) -> None:
         self._git = git
@@ -242,7 +242,7 @@ class MirrorReader:
         """What `work` returns. Raises SourceUnavailable, and whatever `work` does."""
         async with self._one_at_a_time, self._mirror.reading() as folder:
             if self._is_open(folder):
-                with contextlib.suppress(ObjectsBroken):  # the processes may be at fault: once more with new ones
+                with contextlib.suppress(ObjectsBroken):  # the git processes may be broken: retry once with new ones
                     return await self._run(work)
             self._open(folder)
             return await self._run(work)
@@ -273,7 +273,7 @@ class MirrorReader:
         return result
 
     def _is_open(self, folder: Path) -> bool:
-        """Whether the processes read this copy, not one that was replaced by it."""
+        """Whether the processes read this copy and not one that it has replaced."""
         if self._closing is not None:
             self._closing.cancel()
         return self._objects is not None and self._copy == _identity(folder)

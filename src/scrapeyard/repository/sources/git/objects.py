@@ -1,7 +1,7 @@
 """Reading objects of a local Git repository: two processes for any number of objects.
 
-Everything is blocking and meant for a thread. Every object is checked against the name it was asked by, so that a
-damaged disk, or a repository that was changed by another, is noticed and never read.
+Everything is blocking and meant for a thread. Every object is checked against its id, so that damage to the disk or a
+change by another process is detected and never read.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ MAX_HEADER = 4096
 
 
 class ObjectsBroken(SourceUnavailable):
-    """The local repository lacks an object or holds a damaged one. Get it anew."""
+    """The local repository lacks an object or holds a damaged one. Clone it again."""
 
 
 class ObjectTooLarge(Exception):
-    """The object is larger than the caller takes."""
+    """The object is larger than the caller's limit."""
 
 
 class Info(Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class GitObjects:
         self._processes.clear()
 
     def kill(self) -> None:
-        """Make the reading end at once, with ObjectsBroken."""
+        """Make a running read fail at once with ObjectsBroken."""
         self._killed = True
         for process in tuple(self._processes.values()):
             kill_group(process.pid)
@@ -115,7 +115,7 @@ class GitObjects:
 
 
 def _name(kind: str, content: bytes, like: str) -> str:
-    """The id that git gives an object; the length of `like` tells by which digest."""
+    """The id that git gives an object; the length of `like` selects the hash."""
     digest = hashlib.sha1(usedforsecurity=False) if len(like) == 40 else hashlib.sha256()
     digest.update(b"%s %d\0" % (kind.encode(), len(content)))
     digest.update(content)

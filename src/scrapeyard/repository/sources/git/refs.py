@@ -1,4 +1,4 @@
-"""What a remote repository has, as `git ls-remote` tells: the tip of one branch, and the tags that offer scrapers."""
+"""What a remote repository has, from `git ls-remote`: the tip of one branch, and the tags that offer scrapers."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ from scrapeyard.repository.manifest.semver import is_version, precedence
 from scrapeyard.repository.sources.git.objects import OBJECT_ID
 
 MAX_TAGS_EACH = 100
-"""Newest tags of one scraper, and newest of the whole repository, that are looked at."""
+"""Maximum newest tags that are read, for each scraper and for the whole repository."""
 MAX_TAGS = 20_000
 
 _TAG = re.compile(r"(?P<scraper>[^/]+/[^/@]+)(?:@|/v)(?P<version>[^/@]+)")
@@ -27,18 +27,18 @@ class Tag(Struct, frozen=True, kw_only=True):
     id: str
     """Of the tag object or the commit."""
     scraper: str
-    """Empty: every scraper of its tree."""
+    """The scraper it is for; if empty, every scraper of its tree."""
     version: str
 
 
 class Refs(Struct, frozen=True, kw_only=True):
-    """What matters of a repository."""
+    """The refs of a repository that are used."""
 
     branch: str
     tip: str
     tags: tuple[Tag, ...]
     dropped: int = 0
-    """Tags that were too many."""
+    """Number of tags left out because there are too many."""
 
     def mark(self, *more: object) -> str:
         """Changes when any of it does, or any of `more`."""
@@ -46,7 +46,7 @@ class Refs(Struct, frozen=True, kw_only=True):
         return hashlib.sha256("\n".join(map(str, words)).encode()).hexdigest()
 
     def wanted(self) -> dict[str, str]:
-        """Full name → object, of all that is fetched."""
+        """Full ref name → object id of everything to fetch."""
         tags = {f"refs/tags/{tag.name}": tag.id for tag in self.tags}
         return {f"refs/heads/{self.branch}": self.tip, **tags}
 
@@ -61,7 +61,7 @@ def check_branch(name: str) -> str:
 
 
 def read_head(output: bytes) -> str:
-    """The branch that a repository names, from `ls-remote --symref … HEAD`. Raises SourceUnavailable."""
+    """The default branch of a repository, from `ls-remote --symref … HEAD`. Raises SourceUnavailable."""
     for line in output.decode(errors="replace").splitlines():
         target, _, name = line.partition("\t")
         if name == "HEAD" and target.startswith("ref: refs/heads/"):
@@ -75,7 +75,7 @@ def read_head(output: bytes) -> str:
 def read_refs(output: bytes, branch: str) -> Refs:
     """From `ls-remote --heads --tags --refs`. Raises SourceUnavailable when the branch is not there.
 
-    Tags that are not of a known form are passed over; of those that are too many, the newest stay.
+    Skips tags that have no known form; if there are too many, keeps the newest.
     """
     tip, tags = "", []
     for object_id, name in _lines(output):

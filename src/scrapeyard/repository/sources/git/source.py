@@ -1,12 +1,12 @@
 """Scrapers from a Git repository, by the `git` program.
 
-A look at an unchanged repository is one `git ls-remote`. A change is fetched, shallow and incremental, into a bare
-local copy; versions are read out of its objects, and nothing is ever checked out, so that no hook, filter or attribute
-of the repository runs.
+Polling an unchanged repository costs one `git ls-remote`. Changes are fetched, shallow and incremental, into a bare
+local copy. Versions are read from its objects and nothing is ever checked out, so no hook, filter or attribute of the
+repository runs.
 
 Limits: 512 MB of local copy; 100 newest tags of each scraper and of the whole repository; the last `history` commits of
-the branch; folders up to four levels below the root. A repository that another user of this machine owns is refused by
-git when the URL is a path. Large files kept elsewhere (LFS) are their pointers here.
+the branch; folders up to four levels below the root. If the URL is a path, git refuses a repository that another user
+of this machine owns. LFS files appear as their pointer files.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from scrapeyard.settings import SourceSettings
 from scrapeyard.telemetry.events import get_log
 
 RULES = 1
-"""Raise it when the same repository is to be read in another way."""
+"""Increase it when the same repository must be read differently."""
 HEAD_LOOKS = 20
-"""Looks after which a repository is asked again which branch it names; asking makes it list all it has."""
+"""Polls after which the default branch is queried again; the query makes the remote list all of its refs."""
 MAX_MIRROR = 512 << 20
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ class GitSource:
         self._reader.close()
 
     async def _fetch_again(self, release: Release, folder: Path) -> None:
-        """The local copy lacks it: it was lost, or the release has left the repository."""
+        """Fetch a release that the local copy lacks: it was lost, or the release has left the repository."""
         await self._mirror.sync(await self._refs(), anew=True)
         try:
             await self._write(release, folder)
@@ -123,7 +123,7 @@ class GitSource:
             return await self._read(refs)
 
     async def _read(self, refs: Refs) -> TagReading:
-        """From what was fetched, which may be newer than what the remote had listed."""
+        """Read what was fetched, which may be newer than what the remote listed."""
         async with self._mirror.reading():
             scope = await self._scope(refs)
             return await self._reader.run(lambda objects: _read(objects, self._memory, scope))
@@ -142,7 +142,7 @@ class GitSource:
         await self._reader.run(lambda objects: self._copy(objects, release, folder))
 
     def _copy(self, objects: GitObjects, release: Release, folder: Path) -> None:
-        """Blocking. What is too much is refused before any of it is read."""
+        """Write the files of a release. Blocking. Refuses what is too large before reading any of it."""
         try:
             files = list_tree(objects, self._memory.trees, release.mark)
             check_sizes(objects, files)
@@ -162,7 +162,7 @@ class GitSource:
 
 
 class _Patience:
-    """A limit of time whose end is said in words."""
+    """A timeout that ends with a readable error message."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -1,7 +1,7 @@
 """Trees of a Git repository: finding scrapers in them, and listing the files of one. Nothing is checked out.
 
-Trees are data from outside: the same tree may stand in itself a million times over, names may lead anywhere. Every walk
-counts what it visits.
+Trees are untrusted: a few objects may expand to millions of entries, and names may lead anywhere. Every walk counts
+what it visits.
 """
 
 import re
@@ -41,7 +41,7 @@ class Spot(Struct, frozen=True, kw_only=True):
     """A folder with a manifest."""
 
     path: str
-    """From the root that was searched, with slashes; empty: the root itself."""
+    """Path from the searched root, with slashes; empty for the root itself."""
     tree: str
     manifest: TreeNode
 
@@ -54,14 +54,14 @@ class TreeFile(Struct, frozen=True, kw_only=True):
 
 
 class Trees:
-    """Trees by id, remembered: commits share most of theirs. Blocking; raises ObjectsBroken."""
+    """A cache of trees by id, since commits share most of them. Blocking; raises ObjectsBroken."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[TreeNode, ...]] = {}
         self._names = 0
 
     def read(self, objects: GitObjects, tree: str) -> tuple[TreeNode, ...]:
-        """The names in a tree. One that is larger than MAX_TREE is ScraperInvalid."""
+        """The names in a tree. Raises ScraperInvalid for one larger than MAX_TREE."""
         found = self._kept.get(tree)
         if found is None:
             try:
@@ -91,8 +91,8 @@ class Trees:
 class Search:
     """Finds the folders with a manifest, up to four levels below a root, as in a local folder.
 
-    A tree that one search has seen is passed over when it meets it again, at the same root or another: it holds nothing
-    new. `cut` says that there was more than MAX_FOLDERS.
+    A search skips a tree that it has met before, under the same root or another. `cut` says
+    that there were more than MAX_FOLDERS.
     """
 
     def __init__(self, objects: GitObjects, trees: Trees) -> None:
@@ -131,15 +131,15 @@ class Search:
 
 
 def manifest_of(nodes: tuple[TreeNode, ...]) -> TreeNode | None:
-    """The manifest among the names of a folder; None when it is no scraper's."""
+    """The manifest among the names of a folder; None if the folder is not a scraper."""
     return next((node for node in nodes if node.name == FILE_NAME and node.kind in (FILE, LINK)), None)
 
 
 def list_tree(objects: GitObjects, trees: Trees, tree: str) -> tuple[TreeFile, ...]:
     """The files of the scraper whose folder is `tree`, sorted by name, links followed; no file is read.
 
-    What is skipped in a local folder is skipped here. Raises ScraperInvalid for a name, a link or a submodule that is
-    not allowed, and for more than `repository.files` takes; sizes are `check_sizes`'s.
+    Skips what is skipped in a local folder. Raises ScraperInvalid for a name, link or submodule that is not allowed,
+    and for more files than `repository.files` allows; `check_sizes` checks sizes.
     """
     found: dict[str, TreeNode] = {}
     for name, node in _Listing(objects, trees).walk(tree, ""):
@@ -153,7 +153,7 @@ def list_tree(objects: GitObjects, trees: Trees, tree: str) -> tuple[TreeFile, .
 
 
 def check_sizes(objects: GitObjects, files: tuple[TreeFile, ...]) -> int:
-    """How many bytes they have together, without reading one. Raises ScraperInvalid when it is too much."""
+    """Total bytes of the files, without reading them. Raises ScraperInvalid if that is too much."""
     total = 0
     for file in files:
         info = objects.info(file.blob)
@@ -244,5 +244,5 @@ def _parse(data: bytes, width: int) -> Iterator[TreeNode]:
 
 
 def _shown(name: str) -> str:
-    """A name from outside, fit for a message."""
+    """An untrusted name, made safe for a message."""
     return name if name.isprintable() and len(name) <= 200 else ascii(name[:200])

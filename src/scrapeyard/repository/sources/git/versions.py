@@ -1,8 +1,8 @@
 """Which tag and which commit of a Git repository offers which version of which scraper.
 
-In this order, and the first that has a version keeps it: tags of one scraper, tags of the whole repository (lowest
-first), the tip of the branch, the commits before it (newest first). A tag or a tip that has other content for a version
-that is taken is a fault that names both. A commit before the tip is not: a version is what stood there last.
+The first of these that has a version provides it: tags of one scraper, tags of the whole repository (lowest first), the
+tip of the branch, the commits before it (newest first). If a tag or the tip has other content for a version that is
+already taken, that is a fault that names both. For a commit before the tip it is not: the last content wins.
 """
 
 from msgspec import Struct
@@ -35,14 +35,14 @@ MAX_KEPT = 100_000
 
 
 class Memory:
-    """What need not be read again: objects never change."""
+    """A cache of what was read; objects never change."""
 
     def __init__(self) -> None:
         self.trees = Trees()
         self.names: dict[str, tuple[str, str]] = {}
         """Manifest's blob → id and version."""
         self.channels: Channels = {}
-        """As they last were in good form."""
+        """The last valid channels."""
 
 
 class Scope(Struct, frozen=True, kw_only=True):
@@ -50,10 +50,10 @@ class Scope(Struct, frozen=True, kw_only=True):
 
     branch: str
     commits: tuple[tuple[str, str], ...]
-    """Commit and its tree, newest first: the tip and what stood before it."""
+    """Commits and their trees, newest first: the tip and those before it."""
     tags: tuple[Tag, ...]
     path: str
-    """The folder that holds the scrapers; empty: all of the tree."""
+    """The folder that holds the scrapers; empty for the whole tree."""
 
 
 class Point(Struct, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class TagReading:
         return Point(label=f"tag {tag.name}", commit=commit.id), tree.id
 
     def _scraper_tag(self, tag: Tag, point: Point, tree: str, folder: str) -> None:
-        """The folder is where its id suggests, or where the tip has it, or wherever a manifest says so."""
+        """Finds the folder by the scraper's id, else where the tip has it, else by searching the manifests."""
         spot = self._find(tree, tag.scraper, folder)
         if spot is None:
             problem = f"no {FILE_NAME} of this tag says id = {tag.scraper!r}; move the tag to a commit that has it"
@@ -161,7 +161,7 @@ class TagReading:
         return Spot(path=path, tree=tree, manifest=manifest) if tree and manifest else None
 
     def _whole_tag(self, point: Point, tree: str, search: Search, *, is_newest: bool) -> None:
-        """A manifest that cannot be read is a fault of the newest tag alone: nobody mends the older ones."""
+        """Reports an unreadable manifest only for the newest tag, because nobody fixes older ones."""
         root = self._root(tree)
         for spot in search.spots(root) if root else ():
             if self._name(spot):
@@ -209,7 +209,7 @@ class TagReading:
         self._taken[name] = Release(id=name[0], version=name[1], mark=spot.tree, place=point.place(spot.path))
 
     def _is_same(self, one: str, other: str) -> bool:
-        """Whether two trees have the same files of a scraper: what is hidden, or another scraper's, does not count."""
+        """Whether two trees have the same files of a scraper, ignoring hidden files and those of other scrapers."""
         try:
             return self._files(one) == self._files(other)
         except ScraperInvalid:
@@ -257,7 +257,7 @@ class TagReading:
         self._fault(_guess(spot.path), "", point.place(spot.path), problem)
 
     def _channels(self, tip: Point, root: str | None) -> None:
-        """What the file at the tip says; when it is wrong, what it said before."""
+        """The channels in the file at the tip; if it is invalid, the last valid ones."""
         try:
             nodes: tuple[TreeNode, ...] = self._memory.trees.read(self._objects, root) if root else ()
             node = next((node for node in nodes if node.name == CHANNELS_FILE and node.kind == FILE), None)

@@ -9,7 +9,7 @@
          "channels": {"stable": "1.4.2"}}}}
 
 `archive` is a path below the document's own folder; `sha256` is of the archive, `digest` (optional) of the files in it.
-Keys that are not known are passed over, so that later versions may add some. An entry that is wrong spoils only itself.
+Unknown keys are ignored, so that later versions may add some. An invalid entry does not affect the others.
 """
 
 import re
@@ -41,7 +41,7 @@ class Archived(Struct, frozen=True, kw_only=True, omit_defaults=True):
     size: int
     sha256: str
     digest: str = ""
-    """Of names and contents of the files, as listings show it; empty when whoever wrote the document did not say."""
+    """Digest of the files' names and contents, as listings show it; empty if the document does not say."""
 
 
 class _Document(Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class _Scraper(Struct, frozen=True, kw_only=True):
 
 
 def read_offer(text: bytes, mark: str, where: str) -> Offer:
-    """What a document offers. Raises SourceUnavailable, which begins with `where`, when none of it can be read."""
+    """What a document offers. Raises SourceUnavailable, whose message begins with `where`, if it cannot be read."""
     document = _decode(text, where)
     reading = _Reading()
     for scraper_id, raw in document.scrapers.items():
@@ -92,7 +92,7 @@ def _decode(text: bytes, where: str) -> _Document:
 
 
 class _Reading:
-    """Collects what is good and what is not."""
+    """Collects valid releases and faults."""
 
     def __init__(self) -> None:
         self.releases: list[Release] = []
@@ -166,7 +166,7 @@ def version_fault(version: str, archived: Archived) -> str:
 
 
 def _typed(raw: Raw, kind: Any) -> Any:
-    """The value, or in words why it is not of that kind."""
+    """The value converted to `kind`, or a message why it cannot be."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Objects of a web server, an S3-compatible store or a folder, by obstore: bounded, with errors that say what to do."""
+"""Objects of a web server, an S3-compatible store or a folder, through obstore: bounded; errors say what to do."""
 
 import asyncio
 import re
@@ -56,7 +56,7 @@ class Absent(Exception):
 
 
 def explain(error: Exception) -> str | None:
-    """In one line; None when an object is not there, which may be no fault."""
+    """The error in one line; None if the object does not exist, which may be no error."""
     text = str(error)
     code = found[1] if (found := _CODE.search(text)) else ""
     if code in _CODES:
@@ -84,18 +84,18 @@ _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class Meta(Struct, frozen=True, kw_only=True):
-    """One object as its store tells."""
+    """Metadata of one object, as its store reports it."""
 
     path: str
     size: int
     etag: str
-    """Empty when it has none that can be sent back."""
+    """Entity tag; empty if there is none that can be sent back."""
     modified: datetime | None
-    """None when it does not say."""
+    """None if the store does not say."""
 
 
 class TooLarge(SourceUnavailable):
-    """An object has more bytes than were to be taken."""
+    """An object is larger than the caller's limit."""
 
 
 class Objects:
@@ -119,7 +119,7 @@ class Objects:
     async def stream(
         self, path: str, limit: int, take: Callable[[bytes], object], options: "GetOptions | None" = None
     ) -> Meta:
-        """Hands an object on, piece by piece, as it comes; never more than `limit` bytes. Raises as `read` does."""
+        """Pass an object to `take` in chunks as they arrive; never more than `limit` bytes. Raises as `read` does."""
         async with self.opened(path) as store:
             found = await obstore.get_async(store, path, options=options)
             meta, seen = meta_of(found.meta), 0
@@ -135,7 +135,7 @@ class Objects:
         return meta
 
     async def under(self, prefix: str, limit: int) -> list[Meta]:
-        """All objects below a prefix; the empty one is all there are. Raises SourceUnavailable beyond `limit`."""
+        """All objects below a prefix; an empty prefix means all. Raises SourceUnavailable beyond `limit`."""
         found: list[Meta] = []
         async with self.opened(prefix) as store:
             async for some in obstore.list(store, prefix=prefix or None, chunk_size=1000):
@@ -148,8 +148,8 @@ class Objects:
 
     @asynccontextmanager
     async def opened(self, path: str) -> AsyncIterator[ObjectStore]:
-        """The store. What is done with it must end in time; faults become Absent or SourceUnavailable, but for
-        NotModifiedError, which passes."""
+        """The store, for use within the timeout. Converts errors to Absent or SourceUnavailable, except
+        NotModifiedError."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 self._store = self._store or self._open_store()
@@ -166,7 +166,7 @@ class Objects:
 
 
 def meta_of(meta: Any) -> Meta:
-    """What obstore tells of an object."""
+    """Convert obstore's metadata."""
     etag = meta.get("e_tag") or ""
     modified = meta["last_modified"]
     return Meta(
@@ -178,7 +178,7 @@ def meta_of(meta: Any) -> Meta:
 
 
 def condition(mark: str) -> "GetOptions":
-    """The options that ask only for what changed since `mark`; empty when it cannot be asked."""
+    """Options for a conditional request since `mark`; empty if `mark` cannot be used for one."""
     kind, _, value = mark.partition(":")
     if kind == "etag" and _ETAG.fullmatch(value):
         return {"if_none_match": value}
@@ -191,7 +191,7 @@ def condition(mark: str) -> "GetOptions":
 
 
 def mark_of(meta: Meta, otherwise: str) -> str:
-    """What to ask with the next time: entity tag, else date, else `otherwise`."""
+    """The mark for the next poll: entity tag, else date, else `otherwise`."""
     if meta.etag:
         return f"etag:{meta.etag}"
     return f"date:{meta.modified.isoformat()}" if meta.modified else otherwise

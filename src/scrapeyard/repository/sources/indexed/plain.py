@@ -1,6 +1,7 @@
 """Scrapers as plain objects, a folder for each version: `{site}/{task}/{version}/scraper.toml` and the rest.
 
-Such a folder has no moment in which it is complete. A version counts as there when its manifest is; upload that last.
+Such a folder is never complete at one definite moment. A version counts as present once its manifest is; upload that
+last.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ _MARK = "list:"
 
 
 async def look_plain(objects: Objects, mark: str) -> Offer | None:
-    """What a listing shows; None when it is as it was. Raises SourceUnavailable."""
+    """The offer from a listing; None if nothing changed. Raises SourceUnavailable."""
     found = await objects.under("", MAX_OBJECTS)
     now = _MARK + _digest(found)
     return None if now == mark else _offer(found, now)
@@ -99,7 +100,7 @@ def _place(path: str) -> str:
 
 
 def _file_name(name: str) -> str:
-    """The same; empty for what is no part of a scraper."""
+    """The name; empty if the object is not part of a scraper."""
     return "" if any(is_skipped(part) for part in name.split("/")) else name
 
 

@@ -30,7 +30,7 @@ from scrapeyard.settings import SourceSettings
 
 
 def http_source(settings: SourceSettings, timeout_seconds: float) -> "IndexedSource":
-    """The index at `settings.url` (http, https or file), which is that of the document, if it ends with `.json`, or of
+    """The index at `settings.url` (http, https or file): the URL of the document if it ends with `.json`, otherwise of
     its folder. Raises SettingsInvalid."""
     url = read_url(settings.url.get_secret_value())
     index = FILE_NAME
@@ -63,8 +63,8 @@ class IndexedSource:
         self._plain = plain
 
     async def poll(self, mark: str) -> Offer | None:
-        """As the port says; one conditional request. A store that tells neither entity tag nor date is asked for the
-        whole document each time."""
+        """As the port says; one conditional request. From a store without entity tags and dates, the whole document is
+        read each time."""
         try:
             meta, text = await self._objects.read(self._index, MAX_BYTES, condition(mark))
         except NotModifiedError:
@@ -79,7 +79,7 @@ class IndexedSource:
         return await asyncio.to_thread(read_offer, text, now, f"{self.name}: {self._index}")
 
     async def fetch(self, release: Release, folder: Path) -> Path:
-        """As the port says. Size and digest of an archive are right before anything of it is unpacked."""
+        """As the port says. Checks size and digest of an archive before unpacking any of it."""
         try:
             if self._plain and release.place.endswith("/"):
                 await fetch_plain(self._objects, release, folder)
@@ -90,7 +90,7 @@ class IndexedSource:
         return folder
 
     async def stop(self) -> None:
-        """Nothing is held between calls but idle connections."""
+        """Nothing to stop: only idle connections are held between calls."""
 
     async def _fetch_archive(self, release: Release, folder: Path) -> None:
         if fault := path_fault(release.place):
@@ -121,7 +121,7 @@ class IndexedSource:
 
 
 async def _to_end(work: Callable[..., None], *arguments: Any) -> None:
-    """Run in a thread. Cancelled, it still waits for the end: the thread writes where the caller cleans up after."""
+    """Run in a thread and wait for its end even if cancelled: the thread writes where the caller then cleans up."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
     try:
         await asyncio.shield(task)

@@ -20,8 +20,8 @@ _CONNECT_SECONDS = 10.0
 
 
 def web_store(url: SplitResult, headers: Mapping[str, str], timeout_seconds: float) -> ObjectStore:
-    """The folder at a URL of http, https or file. `headers` are sent with every request; of these, `Authorization` goes
-    to this origin alone: a redirect elsewhere drops it."""
+    """The folder at a URL of http, https or file. `headers` are sent with every request; a redirect to another
+    origin drops `Authorization`."""
     if url.scheme == "file":
         return LocalStore(Path(unquote(url.path)))
     return HTTPStore(
@@ -32,7 +32,7 @@ def web_store(url: SplitResult, headers: Mapping[str, str], timeout_seconds: flo
 
 
 def s3_store(settings: SourceSettings, timeout_seconds: float) -> ObjectStore:
-    """The prefix of a bucket. Keys of the settings are used alone; without any, the machine's own credentials."""
+    """The prefix of a bucket. Uses only the keys of the settings if there are any, otherwise the machine's own."""
     options: dict[str, Any] = {}
     if settings.prefix.strip("/"):
         options["prefix"] = settings.prefix.strip("/")
@@ -57,7 +57,7 @@ def s3_store(settings: SourceSettings, timeout_seconds: float) -> ObjectStore:
 
 
 def check_s3(settings: SourceSettings) -> None:
-    """Raises SettingsInvalid, which names the key, for what could never work."""
+    """Raises SettingsInvalid, which names the key, for settings that could never work."""
     if not settings.bucket:
         raise SettingsInvalid("repository: bucket: missing; set S3_BUCKET_NAME")
     if settings.endpoint and urlsplit(settings.endpoint).scheme not in ("http", "https"):

@@ -1,7 +1,7 @@
-"""Asking a package what scrapers it holds, which means importing it: in a process of its own, bounded, and gone after.
+"""Finding the scrapers of a package, which means importing it: in a separate, bounded, short-lived process.
 
-That process runs outside the sandbox: whoever installs a package into the server's environment is trusted with it, and
-the same code could run whenever the server starts. It gets no settings, no environment and no files of ours.
+That process runs outside the sandbox: a package installed into the server's environment is trusted, and its code could
+run whenever the server starts. The process gets no settings, environment variables or files of the server.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _PROGRAM = "scrapeyard_sdk.discover"
 
 
 class Announced(Struct, frozen=True, kw_only=True):
-    """One function that is a scraper, as its package tells."""
+    """One function that is a scraper, as its package declares it."""
 
     package: Package
     module: str
@@ -32,7 +32,7 @@ class Announced(Struct, frozen=True, kw_only=True):
     validates: bool
     """Whether the module has a validate_result."""
     told: dict[str, Any]
-    """What the decorator was told: a manifest's keys, not checked yet."""
+    """The decorator's arguments: a manifest's keys, not checked yet."""
 
 
 class Broken(Struct, frozen=True, kw_only=True):
@@ -49,12 +49,12 @@ class Discovered(Struct, frozen=True, kw_only=True):
     announced: tuple[Announced, ...] = ()
     broken: tuple[Broken, ...] = ()
     ended_well: bool = True
-    """False when the process was ended or died: another try may go better."""
+    """False if the process was killed or died; another attempt may succeed."""
 
 
 async def discover(package: Package, search: tuple[Path, ...], home: Path, seconds: float = SECONDS) -> Discovered:
-    """Import the package's announced modules elsewhere. Never raises for what the package does; OSError when no process
-    could be made."""
+    """Import the package's announced modules in a process. Never raises for what the package does; OSError if the
+    process could not be started."""
     entries = [entry for entry in package.entries if is_entry(entry)]
     output, end = await _run(entries, search, home, seconds)
     answers = _answers(output)
@@ -73,7 +73,7 @@ async def discover(package: Package, search: tuple[Path, ...], home: Path, secon
 
 
 async def _run(entries: list[str], search: tuple[Path, ...], home: Path, seconds: float) -> tuple[bytes, str]:
-    """What it printed, and why that is not all; empty when it is."""
+    """Its output, and why that is incomplete; empty if it is complete."""
     await asyncio.to_thread(home.mkdir, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="discover-", dir=home) as folder:
         asked = json.dumps({"search": [str(path) for path in search], "entries": entries})
@@ -112,7 +112,7 @@ async def _listen(process: asyncio.subprocess.Process, seconds: float) -> tuple[
 
 
 def _answers(output: bytes) -> dict[str, dict[str, Any]]:
-    """By entry. A line that is not one of ours is passed over: its entry then counts as unanswered."""
+    """Answers by entry. Skips lines that are not valid answers; their entry counts as unanswered."""
     answers: dict[str, dict[str, Any]] = {}
     for line in output.splitlines():
         with contextlib.suppress(ValueError, RecursionError, TypeError, KeyError):
@@ -122,7 +122,7 @@ def _answers(output: bytes) -> dict[str, dict[str, Any]]:
 
 
 def _found(found: Any) -> list[dict[str, Any]]:
-    """Raises what a wrong shape raises."""
+    """Check the shape. Raises whatever a wrong shape causes."""
     return [
         {
             "module": _name(one["module"]),

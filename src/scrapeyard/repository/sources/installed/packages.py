@@ -31,7 +31,7 @@ class Package(Struct, frozen=True, kw_only=True):
 
 
 def interpreter_path() -> tuple[Path, ...]:
-    """Where a child finds modules: our own search path, less what the environment added to it for us alone."""
+    """The module search path for a child: ours, without what environment variables added to it."""
     added = {*os.environ.get("PYTHONPATH", "").split(os.pathsep), ""}
     return tuple(Path(entry) for entry in sys.path if entry not in added and Path(entry).is_dir())
 
@@ -46,7 +46,7 @@ def find_packages(search: tuple[Path, ...]) -> tuple[Package, ...]:
         try:
             package = _package(distribution, search)
         except (OSError, ValueError, TypeError, LookupError, AttributeError):
-            continue  # metadata of strangers may be anything; what cannot be read announces nothing
+            continue  # third-party metadata may be anything; unreadable metadata announces nothing
         if package is not None and package.name not in found and len(found) < MAX_PACKAGES:
             found[package.name] = package
     return tuple(found[name] for name in sorted(found))
@@ -73,7 +73,7 @@ def module_file(module: str, search: Iterable[Path]) -> Path | None:
 
 
 def is_readable_to_children(file: Path) -> bool:
-    """Whether the walls let a child read it: below the interpreter or its libraries. An editable install is not."""
+    """Whether the sandbox lets a child read it: below the interpreter or its libraries, so no editable install."""
     places = {sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()}
     return any(file.resolve().is_relative_to(Path(place).resolve()) for place in places)
 
@@ -103,7 +103,7 @@ def _contents(entries: tuple[str, ...], search: tuple[Path, ...]) -> Iterator[by
 
 
 def read_module(file: Path) -> bytes:
-    """The source, one byte more than is taken when it is too long; empty when it is gone."""
+    """The source, read up to one byte beyond the limit; empty if it is gone."""
     try:
         with file.open("rb") as stream:
             return stream.read(MAX_MODULE_BYTES + 1)

@@ -47,7 +47,7 @@ _MANIFEST_KEYS = (
 def write_scraper(announced: Announced, source: bytes, mark: str, folder: Path) -> None:
     """Write the folder. `source` is the module's; `mark` makes the content, and so the digest, change with the package.
 
-    Raises ScraperInvalid when the function cannot be called by an input, or was told what a manifest cannot hold.
+    Raises ScraperInvalid if the function cannot take an input, or if its options do not fit a manifest.
     """
     told, where = announced.told, f"{announced.module}:{announced.function}"
     schema = told.get("input")
@@ -64,7 +64,7 @@ def write_scraper(announced: Announced, source: bytes, mark: str, folder: Path) 
 
 
 def _script(announced: Announced, mark: str) -> str:
-    """Only names that were checked to be names get into it."""
+    """The generated script; it contains only checked names."""
     lines = [
         f'"""{announced.function} of the installed package\'s module {announced.module}."""',
         f"# The package's content: {mark}",
@@ -93,7 +93,7 @@ def _text(value: str) -> str:
 
 
 RETRY_SECONDS = 300.0
-"""A package whose import hung or died is tried again so much later, changed or not."""
+"""Seconds until a package whose import hung or died is tried again, changed or not."""
 
 
 class _Known(Struct, frozen=True, kw_only=True):
@@ -111,8 +111,8 @@ class _Entry(Struct, frozen=True, kw_only=True):
 class InstalledSource:
     """What the packages of this interpreter offer.
 
-    `search` adds folders to look in, which children must have on their path too; `is_readable` tells whether the walls
-    let a child read a file.
+    `search` adds folders to search, which children must have on their path too; `is_readable` says whether the sandbox
+    lets a child read a file.
     """
 
     name = "installed"
@@ -165,14 +165,14 @@ class InstalledSource:
         return folder
 
     async def stop(self) -> None:
-        """Nothing is kept open."""
+        """Nothing to close."""
 
     def _is_due(self) -> bool:
         now = time.monotonic()
         return any(known.try_again_at <= now for known in self._known.values())
 
     async def _learn(self, packages: tuple[Package, ...]) -> None:
-        """Import what is new or changed, one after the other; a package that is gone is forgotten."""
+        """Import new and changed packages, one after another; forget those that are gone."""
         known: dict[str, _Known] = {}
         for package in packages:
             before = self._known.get(package.name)
