@@ -1,4 +1,4 @@
-"""Files from the web as they come, through the engine: never whole in memory, never at a private address."""
+"""Streams files from the web through the engine: never whole in memory, never from a private address."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -9,17 +9,17 @@ from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
 _AHEAD = 4
-"""Pieces that may wait for their reader."""
+"""Chunks that may wait for the reader."""
 _SECONDS = 3600.0
-"""For one file."""
+"""Timeout for one file."""
 
 
 class FetchedAgain(Exception):
-    """The engine fetched the file anew after some of it was read: begin again."""
+    """The engine fetched the file again after part of it was read: start over."""
 
 
 async def keep_file(engine: HttpEngine, url: str, caller: Caller, keep: Keep, limit: int) -> None:
-    """Let `keep` have a file's pieces, inside of the fetch; it may be called twice. Raises FetchFailed."""
+    """Pass a file's chunks to `keep`, inside the fetch; it may be called twice. Raises FetchFailed."""
     request = FetchRequest(url=url, timeout_seconds=_SECONDS, max_bytes=limit, max_age_seconds=0.0, keep=keep)
     response = await engine.fetch(request, caller)
     if not 200 <= response.status < 300:
@@ -28,12 +28,12 @@ async def keep_file(engine: HttpEngine, url: str, caller: Caller, keep: Keep, li
             f"{url[:200]} answers {response.status}; check the address",
             site_status=response.status,
         )
-    if response.kept is None:  # an engine that has the page whole
+    if response.kept is None:  # an engine that returns the whole page
         await keep(_whole(response.body), "")
 
 
 async def stream_file(engine: HttpEngine, url: str, caller: Caller, limit: int) -> AsyncGenerator[bytes, None]:
-    """A file's pieces. Raises FetchFailed, or FetchedAgain. To be closed, which breaks the fetch off."""
+    """Yield a file's chunks. Raises FetchFailed, or FetchedAgain. Closing the generator aborts the fetch."""
     pieces: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
     calls = 0
 
@@ -50,7 +50,7 @@ async def stream_file(engine: HttpEngine, url: str, caller: Caller, limit: int) 
         try:
             await keep_file(engine, url, caller, keep, limit)
         finally:
-            with suppress(asyncio.QueueFull):  # a reader that finds pieces asks whether the task has ended
+            with suppress(asyncio.QueueFull):  # if full, the reader checks whether the task has ended
                 pieces.put_nowait(None)
 
     task = asyncio.create_task(fetch(), name="intake-fetch")
@@ -68,7 +68,7 @@ async def stream_file(engine: HttpEngine, url: str, caller: Caller, limit: int) 
 
 
 async def _next(pieces: asyncio.Queue[bytes | None], task: asyncio.Task[None]) -> bytes | None:
-    """The next piece; None at the end, however it came."""
+    """The next chunk; None at the end or after an error."""
     if task.done() and pieces.empty():
         return None
     return await pieces.get()

@@ -1,4 +1,4 @@
-"""The duty that follows links: what the pages of a job lead to becomes items of the same job, depth by depth."""
+"""The task that follows links: links on a job's pages become items of the same job, depth by depth."""
 
 import secrets
 import time
@@ -27,7 +27,7 @@ from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemStore, JobFi
 from scrapeyard.telemetry.events import get_log
 
 MAX_LINKS = 10_000
-"""Of one page."""
+"""Maximum links of one page."""
 MAX_RESULT = 64 * 1024**2
 _GZIP = b"\x1f\x8b"
 
@@ -47,12 +47,12 @@ class PageLinks:
         self._pages = msgspec.json.Decoder(list[page]).decode  # type: ignore[valid-type]  # it is a class
 
     def starts(self) -> list[NewItem]:
-        """The items to begin with; addresses that cannot be used are left out."""
+        """The items to start with; unusable URLs are skipped."""
         return list(self._items(dict.fromkeys(self._source.start), chosen=False))
 
     def follow(self, results: list[bytes]) -> list[NewItem]:
         """New items for the links of some pages, each once. Raises ListRefused for a link that does not fit the
-        scraper's input, if the job wants all of them."""
+        scraper's input, if the job rejects bad rows."""
         found: dict[str, None] = {}
         for result in results:
             found.update(dict.fromkeys(self._found(result)))
@@ -99,7 +99,7 @@ class PageLinks:
 
 
 def unpacked_result(data: bytes) -> bytes:
-    """A result as it was kept, undone where it is gzip; empty when it cannot be."""
+    """A stored result, decompressed if it is gzip; empty if that fails."""
     if not data.startswith(_GZIP):
         return data
     try:
@@ -109,27 +109,27 @@ def unpacked_result(data: bytes) -> bytes:
 
 
 def raw_bytes(result: Raw | None) -> bytes:
-    """A result in its row; empty when there is none."""
+    """A result stored in its row; empty if there is none."""
     return b"" if result is None else bytes(result)
 
 
 log = get_log("intake")
 BLOCKS = "links"
-"""The source of the blocks that are added."""
+"""Name of the source under which blocks are added."""
 PAGES = 50
 """Pages whose results are in memory at once."""
 SLICE_SECONDS = 0.3
-"""For one job in one round."""
+"""Maximum time for one job in one round."""
 JOBS = 200
 _FINAL = frozenset({ItemStatus.SUCCESS, ItemStatus.ERROR})
 
 
 class FollowStore(JobStore, ItemStore, Protocol):
-    """What following needs of the store."""
+    """The store ports needed here."""
 
 
 class Following:
-    """A Duty. `clock` gives Unix seconds."""
+    """A MaintenanceTask. `clock` gives Unix seconds."""
 
     name = "following"
     waits_after_outage = False
@@ -151,10 +151,10 @@ class Following:
         self._sites = sites
         self._clock = clock
         self._ahead: dict[str, set[int]] = {}
-        """By job: items beyond its progress whose links were read; lost without harm."""
+        """By job: items beyond the stored progress whose links were already read. May be lost without harm."""
 
     async def run_once(self) -> None:
-        """One round: every job that follows has its slice of time."""
+        """Run one round: every job that follows links gets its share of time."""
         jobs = await self._followed()
         self._ahead = {job.id: self._ahead.get(job.id, set()) for job in jobs}
         for job in jobs:
@@ -200,7 +200,8 @@ class Following:
         return progress
 
     async def _step(self, job: Job, source: FollowSource, links: PageLinks, progress: Progress) -> Progress | None:
-        """Read some pages' links, or go one deeper. The same progress: nothing is to be done now; None: ever."""
+        """Read some pages' links, or go one level deeper. Returns the new progress; the same if there is nothing to do
+        now, None if it is complete."""
         if progress.depth >= source.depth or await self._total(job) >= source.limit:
             return None
         if progress.at >= progress.end:
@@ -215,7 +216,7 @@ class Following:
         return replace(progress, at=at)
 
     async def _deeper(self, job: Job, source: FollowSource, progress: Progress) -> Progress | None:
-        """Written down before anything of it is read: where a depth ends cannot be told later."""
+        """Store the new depth before reading any of it: the end of a depth cannot be determined later."""
         total = await self._total(job)
         if total <= progress.end:
             return None
@@ -246,9 +247,9 @@ class Following:
             return b""
 
     async def _add(self, job: Job, items: Sequence[NewItem], limit: int) -> None:
-        """Never more than `limit` in all; whatever is there already is left out by its key.
+        """Add items, never more than `limit` in all; those whose key exists are skipped.
 
-        The number of a block is never used twice: a page's links may differ when they are read again.
+        A block number is never reused: a page's links may differ when they are read again.
         """
         room = limit - await self._total(job)
         while items and room > 0:

@@ -34,7 +34,7 @@ RENEW_SECONDS = 4.0
 
 
 class Lease:
-    """`held` tells whether it still is; a holder looks at it before it writes."""
+    """`held` is False once the lease is lost; check it before writing."""
 
     def __init__(self, *, held: bool) -> None:
         self.held = held
@@ -43,8 +43,8 @@ class Lease:
 class Leases:
     """Leases of one process. `holder` names it; `clock` gives Unix seconds.
 
-    A holder that lost its lease, since it stood still or the store was away, may write a last block beside the new one.
-    That is harmless: a block is added once, whoever adds it.
+    A holder that lost its lease, because it stalled or the store was away, may still write one block. That is harmless:
+    each block is added once, whoever adds it.
     """
 
     def __init__(self, store: LeaderStore, holder: str, clock: Callable[[], float]) -> None:
@@ -55,12 +55,12 @@ class Leases:
 
     @asynccontextmanager
     async def hold(self, job_id: str) -> AsyncIterator[Lease]:
-        """Not held when somebody else reads this job, in this process or another. Raises StoreUnavailable."""
+        """Acquire the lease; not held if this or another process already reads the job. Raises StoreUnavailable."""
         role = f"reading {job_id}"
         if role in self._roles:
             yield Lease(held=False)
             return
-        self._roles.add(role)  # before the store is asked, which knows this process by one name
+        self._roles.add(role)  # check here first: the store knows this process by one name
         try:
             if await self._lead(role):
                 async with self._kept(role) as lease:
@@ -91,7 +91,7 @@ class Leases:
             try:
                 lease.held = await self._lead(role)
             except StoreUnavailable:
-                continue  # the reader meets the same, and gives up by itself
+                continue  # the reader gets the same error and gives up by itself
         log.warning("intake.lease_lost", job=role.removeprefix("reading "))
 
     async def _resign(self, role: str) -> None:
@@ -107,11 +107,11 @@ LIST_SECONDS = 600.0
 """How long a job waits for the list that came with it."""
 SPOOL_TYPE = "text/plain"
 _PIECE = 500
-"""Values of a call that are checked before others have their turn."""
+"""Values of a call checked before yielding to other tasks."""
 
 
 class IntakeStore(JobStore, ItemStore, LeaderStore, Protocol):
-    """What intake needs of the store."""
+    """The store ports needed here."""
 
 
 class ItemImporter:
@@ -143,30 +143,30 @@ class ItemImporter:
     async def keep_list(
         self, job_id: str, scraper: Scraper, chunks: AsyncIterator[bytes], shape: Shape, limit: int = MAX_LIST
     ) -> ListSummary:
-        """Spool a list that comes with a call, before its job is made. Nothing stays when it raises: ListUnreadable,
-        ListRefused, ScraperInvalid, BlobsUnavailable."""
+        """Spool a list that comes with a call, before its job is created. If it raises, nothing is stored:
+        ListUnreadable, ListRefused, ScraperInvalid, BlobsUnavailable."""
         return await self._spool(job_id, self._shaped_list(scraper, chunks, shape, limit), _tally(shape))
 
     async def keep_values(self, job_id: str, scraper: Scraper, values: Sequence[Any], shape: Shape) -> ListSummary:
-        """The same for values of a call's own body; the line of a bad one is its place, from 1."""
+        """The same for values in the call's body; the line of a bad one is its position, from 1."""
         return await self._spool(job_id, self._shaped_values(scraper, values, shape), _tally(shape))
 
     def shape(self, scraper: Scraper, values: Sequence[Any], shape: Shape) -> Shaped:
-        """Items of a few values, to be appended to a job that runs. Raises ScraperInvalid."""
+        """Build items from a few values, to append them to a running job. Raises ScraperInvalid."""
         return Shaper(scraper, self._checker, shape).shape(Piece(list(enumerate(values, 1)), []))
 
     async def fill(self, job: Job) -> bool:
-        """Read a job's source to its end. A source that cannot be read fails the job, with the reason in its error; one
-        that was made to begin paused is cancelled, with the reason in its source as `problem`.
+        """Read a job's source to its end. If the source cannot be read, the job fails with the reason in its error; a
+        job created paused is cancelled, with the reason in its source as `problem`.
 
-        False: there is nothing to do here, since another reads it, it is not being read, or it follows links. Raises
-        Unavailable when store or blobs are away; called again, it goes on.
+        False if there is nothing to do: another process reads it, it is not being read, or it follows links. Raises
+        Unavailable if the store or blobs are away; calling it again continues.
         """
         if not _is_read(job):
             return False
         async with self._leases.hold(job.id) as lease:
             now = await self._store.job(job.id) if lease.held else None
-            if now is None or not _is_read(now):  # who held the lease before has read it
+            if now is None or not _is_read(now):  # the previous lease holder has read it
                 return False
             await self._fill(now, lease)
         return True
@@ -183,7 +183,7 @@ class ItemImporter:
         await self._tidy(job)
 
     async def _read(self, job: Job) -> None:
-        """Spool the source, unless that was done."""
+        """Spool the source, unless that was already done."""
         if await self._blobs.size(keys.job_list(job.id)) is not None:
             return
         source = source_of(job)
@@ -251,7 +251,7 @@ class ItemImporter:
                 yield shaper.shape(piece)
 
     async def _add(self, job: Job, lease: Lease) -> ListSummary | None:
-        """Every block in its order. None: the job takes no more, or the lease was lost."""
+        """Add every block in order. None if the job accepts no more, or the lease was lost."""
         block = added = 0
         async with aclosing(read_spool(self._blobs.stream(keys.job_list(job.id)))) as found:
             async for some in found:
@@ -274,7 +274,8 @@ class ItemImporter:
         )
 
     async def _tidy(self, job: Job) -> None:
-        """The file is not needed once the job is read; one that stays goes with the job."""
+        """Delete the spool file, which is not needed once the job is read. If that fails, it is deleted with the
+        job."""
         now = await self._store.job(job.id)
         if now is not None and _is_read(now):
             return
@@ -288,14 +289,14 @@ class ItemImporter:
         if rows := error.details.get("rows"):
             told = Raw(msgspec.json.encode({"count": error.details.get("count", len(rows)), "first": rows}))
             await self._store.add_event(job.id, "rows_refused", told, self._clock())
-        if job.status is not JobStatus.CREATING:  # made to begin paused: only CREATING can fail
+        if job.status is not JobStatus.CREATING:  # created paused: only CREATING can fail
             await self._store.set_source(job.id, {**job.source, "problem": error.message})
             await self._store.cancel_job(job.id, True, self._clock())
         await self._store.end_reading(job.id, 0, error.message, self._clock())
 
 
 def _is_read(job: Job) -> bool:
-    """Whether a job waits for its source to be read."""
+    """Whether the job's source is still to be read."""
     return job.reading and job.status in READ_IN and job.source.get("kind") != FOLLOWED
 
 

@@ -17,14 +17,14 @@ _ADDRESS = re.compile(r"https?://[^\s,;\"]+$", re.IGNORECASE)
 
 
 class ListPiece(Struct, frozen=True):
-    """Some rows, and whether their values are text (of CSV) that is to be converted."""
+    """Some rows, and whether their values are CSV text that must be converted."""
 
     piece: Piece
     text: bool
 
 
 async def read_list(chunks: AsyncIterator[bytes], shape: Shape, limit: int = MAX_LIST) -> AsyncIterator[ListPiece]:
-    """Rows of a list, as its shape says or as it looks. At most `limit` bytes once unpacked. Raises ListUnreadable."""
+    """Yield rows of a list in the given or detected format. At most `limit` bytes unpacked. Raises ListUnreadable."""
     head, parser, is_csv = "", None, False
     async for text in read_text(chunks, limit):
         if parser is not None:
@@ -41,7 +41,7 @@ async def read_list(chunks: AsyncIterator[bytes], shape: Shape, limit: int = MAX
 
 
 def _tells(head: str) -> bool:
-    """Whether there is enough to see the format: the first line that says anything."""
+    """Whether there is enough to detect the format: the first line that is not blank."""
     return "\n" in head.lstrip() or len(head) > MAX_ROW
 
 

@@ -1,4 +1,4 @@
-"""Rows become items: columns take the place and type that the input wants, each input is checked and gets a key."""
+"""Rows become items: columns are mapped to fields and converted, and each input is checked and gets a key."""
 
 import hashlib
 import json
@@ -33,25 +33,25 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def canonical(value: Any) -> bytes:
-    """An input as JSON, spelled in one way whatever the order of its fields.
+    """An input as canonical JSON, independent of field order.
 
-    Raises OverflowError, RecursionError or ValueError for what JSON cannot hold.
+    Raises OverflowError, RecursionError or ValueError for values that JSON cannot represent.
     """
     return _encode(value)
 
 
 def key_of(packed: bytes) -> str:
-    """The key of an input that was spelled by `canonical`."""
+    """The key of an input in canonical JSON."""
     return hashlib.blake2b(packed, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def is_key(text: str) -> bool:
-    """Whether a list may name an item so."""
+    """Whether a list may use this as an item's key."""
     return _KEY.fullmatch(text) is not None
 
 
 ITEM_ID = "item_id"
-"""Column or field that names an item."""
+"""Column or field that holds the item's key."""
 _ENVELOPE = {ITEM_ID, "input"}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
@@ -63,7 +63,7 @@ Convert = Callable[[str], Any]
 
 
 class Shaped(Struct, frozen=True):
-    """What became of some rows."""
+    """Result of mapping some rows."""
 
     items: list[NewItem]
     bad: list[BadRow]
@@ -74,7 +74,7 @@ class _Unfit(Exception):
 
 
 class Shaper:
-    """Makes items of rows, for one scraper. Text (of CSV) is converted as the schema wants; values of JSON are not."""
+    """Builds items from rows for one scraper. CSV text is converted as the schema requires; JSON values are not."""
 
     def __init__(self, scraper: Scraper, checker: InputChecker, shape: Shape) -> None:
         self._scraper = scraper
@@ -84,12 +84,12 @@ class Shaper:
         self._closed = scraper.input_schema.get("additionalProperties") is False
         self._plan: tuple[tuple[str, str, Convert | None], ...] | None = None
         self._named = ITEM_ID not in self._properties
-        """Whether `item_id` is the item's name, and no field of its input."""
+        """Whether `item_id` is the item's key rather than a field of its input."""
 
     def shape(self, piece: Piece, *, text: bool = False) -> Shaped:
-        """Items of a piece, in order; with `text` its rows are tables of text by column.
+        """Items of a piece, in order; with `text` its rows map columns to text.
 
-        Raises ListUnreadable when the columns do not fit the scraper, ScraperInvalid when its schema is wrong.
+        Raises ListUnreadable if the columns do not fit the scraper, ScraperInvalid if its schema is wrong.
         """
         shaped = Shaped([], list(piece.bad))
         take = self._from_cells if text else self._from_value
@@ -102,7 +102,7 @@ class Shaper:
         return shaped
 
     def item_of(self, url: str, key: str) -> NewItem | BadRow:
-        """The item of an address, under a key of the caller's; a bad row when it does not fit the scraper's input."""
+        """The item of a URL, under the given key; a bad row if it does not fit the scraper's input."""
         try:
             return self._item(key, {**self._shape.input, "url": url})
         except _Unfit as unfit:
@@ -123,7 +123,7 @@ class Shaper:
         return NewItem(key=key or key_of(packed), input=Raw(packed))
 
     def _from_cells(self, row: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-        """Empty cells are left out, so that defaults hold."""
+        """Empty cells are left out, so that defaults apply."""
         plan = self._plan or self._planned(tuple(row))
         value = dict(self._shape.input)
         for column, name, convert in plan:
@@ -164,7 +164,7 @@ class Shaper:
 
 
 def converter(schema: Any) -> Convert | None:
-    """How text becomes what a field's schema wants; None: it stays text."""
+    """The conversion from text for a field's schema; None if it stays text."""
     kinds = _kinds(schema) - {"null"}
     if not kinds or "string" in kinds:
         return None
@@ -178,7 +178,7 @@ def converter(schema: Any) -> Convert | None:
 
 
 def _kinds(schema: Any) -> set[str]:
-    """Types that a schema names, itself or in its alternatives; empty: it does not say."""
+    """Types named by a schema or its alternatives; empty if it names none."""
     if not isinstance(schema, dict):
         return set()
     named = schema.get("type")
@@ -258,7 +258,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def check_source(source: Source, scraper: Scraper, checker: InputChecker) -> None:
-    """Raises BadRequest that names the part to change."""
+    """Raise BadRequest naming the part to change."""
     if isinstance(source, UrlSource):
         _check_address(source.url, "items_url")
     elif isinstance(source, SitemapSource):
@@ -291,7 +291,7 @@ def _check_number(number: int, place: str, least: int, most: int) -> None:
 def _check_fit(
     urls: Sequence[str], source: SitemapSource | FollowSource, scraper: Scraper, checker: InputChecker
 ) -> None:
-    """Whether the scraper takes addresses at all, together with the fields that every item has."""
+    """Check that the scraper accepts URLs together with the fields that every item has."""
     shaped = Shaper(scraper, checker, source.shape).shape(Piece([(0, url) for url in urls], []))
     if shaped.bad:
         raise BadRequest(f"{scraper.ref} does not take such inputs: {shaped.bad[0].reason}")

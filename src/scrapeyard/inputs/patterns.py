@@ -1,6 +1,6 @@
-"""Which addresses are taken: globs and regular expressions, matched in linear time whatever was written.
+"""URL filters: globs and regular expressions, matched in linear time.
 
-Python's own expressions can take for ever on a hostile pair of pattern and address; those of the schema library cannot.
+Python's own expressions can take for ever on a hostile pair of pattern and URL; those of the schema library cannot.
 """
 
 import re
@@ -17,10 +17,10 @@ _GLOB = re.compile(r"\*\*|\*")
 
 
 class Chooser:
-    """Decides about addresses."""
+    """Decides which URLs are taken."""
 
     def __init__(self, choice: UrlChoice) -> None:
-        """Raises BadRequest that names the pattern which cannot be used."""
+        """Raises BadRequest naming the invalid pattern."""
         self._include = _compiled(choice.include, "include")
         self._exclude = _compiled(choice.exclude, "exclude")
 
@@ -32,7 +32,7 @@ class Chooser:
 
 
 def _compiled(patterns: tuple[str, ...], place: str) -> jsonschema_rs.Validator | None:
-    """Fits what any of the patterns fits; None: there is none."""
+    """One expression that matches what any of the patterns matches; None without patterns."""
     if len(patterns) > MAX_PATTERNS:
         raise BadRequest(f"{place}: {len(patterns)} patterns; at most {MAX_PATTERNS} are taken")
     for pattern in patterns:
@@ -74,5 +74,5 @@ def _expression(pattern: str) -> str:
 
 
 def normal(url: str) -> str:
-    """The one spelling of an address, without its fragment. Raises FetchFailed."""
+    """The normalised URL, without its fragment. Raises FetchFailed."""
     return parse_target(url).url

@@ -1,4 +1,4 @@
-"""The duty that reads the sources of new jobs, and those that a process which died has left unread."""
+"""The task that reads the sources of new jobs, and those left unread by a process that died."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,26 +14,27 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("intake")
 AT_ONCE = 4
-"""Sources read at the same time by one process."""
+"""Sources read concurrently by one process."""
 PAGE = 200
 PAGES = 10
 FIRST_WAIT = 2.0
 LONGEST_WAIT = 60.0
 FAULTS = 5
-"""Faults of our own after which a job fails, rather than be tried for ever."""
+"""Internal errors after which a job fails, instead of being tried for ever."""
 
 
 class _Trouble(Struct, frozen=True, kw_only=True):
-    """A source that could not be read for a reason that may pass."""
+    """A source that could not be read for a reason that may be temporary."""
 
     until: float
-    """Not before then again."""
+    """Earliest time of the next try."""
     wait: float
     faults: int = 0
 
 
 class ReadSources:
-    """A Duty. Reads in the background, so that the other duties go on; `stop` breaks off, and another goes on."""
+    """A MaintenanceTask. Reads in the background, so that other tasks continue. After `stop`, another process
+    continues."""
 
     name = "reading"
     waits_after_outage = False
@@ -46,17 +47,17 @@ class ReadSources:
         self._troubles: dict[str, _Trouble] = {}
 
     async def start(self) -> None:
-        """Ready; reading begins with the first round."""
+        """Nothing to do: the first round starts reading."""
 
     async def stop(self) -> None:
-        """Break off what is under way. May be called twice."""
+        """Abort what is under way. May be called twice."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def run_once(self) -> None:
-        """One round: begin with the oldest jobs that nobody reads."""
+        """Run one round: start with the oldest jobs that nobody reads."""
         jobs = await self._unread()
         self._troubles = {job.id: self._troubles[job.id] for job in jobs if job.id in self._troubles}
         for job in reversed(jobs):
@@ -71,7 +72,7 @@ class ReadSources:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def _unread(self) -> list[Job]:
-        """Newest first."""
+        """Jobs whose source is not read, newest first."""
         found: list[Job] = []
         cursor: str | None = None
         for _ in range(PAGES):
@@ -93,7 +94,7 @@ class ReadSources:
             log.warning("intake.later", job=job.id, error=error.message)
             self._note(job, faults=0)
         except Exception as error:
-            # one source's fault must not end the others
+            # one source's error must not stop the others
             log.error("intake.broken", job=job.id, error=repr(error), exc_info=error)
             await self._broken(job)
         else:

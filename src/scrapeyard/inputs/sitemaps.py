@@ -1,6 +1,6 @@
-"""Sitemaps with all that they lead to: indexes, gzip, plain text, feeds, and those that robots.txt names.
+"""Sitemaps with everything they refer to: indexes, gzip, plain text, feeds, and those named in robots.txt.
 
-Files are read one after another, as they come. What is kept meanwhile are the addresses of files, a bounded number.
+Files are streamed one after another. Only the URLs of files are held in memory, a bounded number.
 """
 
 import asyncio
@@ -29,15 +29,15 @@ PAUSE_SECONDS = 5.0
 
 
 class SitemapBounds(Struct, frozen=True, kw_only=True):
-    """Beyond these nothing is read, whatever a sitemap says."""
+    """Limits on reading a sitemap."""
 
     files: int = 50_000
     depth: int = 5
-    """Indexes within indexes."""
+    """Depth of nested indexes."""
     file_bytes: int = 500 * 1024**2
-    """Of one file, unpacked; the protocol allows 50 MB."""
+    """Maximum of one file, decompressed; the protocol allows 50 MB."""
     bytes: int = 20 * 1024**3
-    """Of all files, unpacked."""
+    """Maximum of all files, decompressed."""
     urls: int = MAX_ITEMS
 
 
@@ -47,7 +47,7 @@ class _File(Struct, frozen=True):
 
 
 class Sitemaps:
-    """Reads one sitemap to its end. To be used once."""
+    """Reads one sitemap to its end. Use it once."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Sitemaps:
         bounds: SitemapBounds | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Raises BadRequest for patterns that cannot be used."""
+        """Raises BadRequest for invalid patterns."""
         self._engine = engine
         self._source = source
         self._caller = caller
@@ -74,9 +74,9 @@ class Sitemaps:
         """Files that were read to their end."""
 
     async def rows(self) -> AsyncGenerator[Piece, None]:
-        """The addresses that are wanted, as rows, and what could not be read.
+        """Yield the matching URLs as rows, and what could not be read.
 
-        Raises FetchFailed or ListUnreadable when there is no sitemap at all.
+        Raises FetchFailed or ListUnreadable if there is no sitemap at all.
         """
         refused = [self._enqueue(_File(url, 0)) for url in await self._starts()]
         faults = [bad for bad in refused if bad is not None]
@@ -91,7 +91,7 @@ class Sitemaps:
             raise ListUnreadable(f"the sitemap cannot be read: {faults[0]}")
 
     async def _starts(self) -> list[str]:
-        """The given address, or for a robots.txt or a site the sitemaps that it names."""
+        """The given URL; for a robots.txt or a site, the sitemaps it names."""
         target = parse_target(self._source.url)
         if target.resource not in ("/", "/robots.txt"):
             return [target.url]
@@ -108,7 +108,7 @@ class Sitemaps:
         return [_joined(response.url, value) for value in named[: self._bounds.files]]
 
     def _enqueue(self, file: _File) -> BadRow | None:
-        """None, or why it is not read."""
+        """Enqueue a file; returns why it is not read, or None."""
         try:
             url = parse_target(file.url).url
         except FetchFailed as failure:
@@ -124,7 +124,7 @@ class Sitemaps:
         return None
 
     async def _read(self, file: _File) -> AsyncGenerator[Piece, None]:
-        """One file, tried again where that may help; what was found before is then found again."""
+        """Read one file, with retries where they may help; a retry yields the earlier entries again."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 async with aclosing(self._entries(file)) as found:
@@ -191,7 +191,7 @@ class Sitemaps:
 
 
 def _joined(base: str, url: str) -> str:
-    """Absolute, as far as it can be made so."""
+    """The absolute URL, if it can be resolved."""
     try:
         return url if "://" in url else urljoin(base, url)
     except ValueError:  # such as //[

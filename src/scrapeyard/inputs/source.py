@@ -1,4 +1,4 @@
-"""Where a job's items come from, as it stands in the job's row: enough to read it again after a crash."""
+"""Where a job's items come from, as stored in the job's row: enough to read it again after a crash."""
 
 from typing import Any, Literal
 
@@ -11,12 +11,12 @@ from scrapeyard.model.job import Job, JobStatus
 MAX_PATTERNS = 50
 MAX_START = 1000
 MAX_DEPTH = 100
-"""Links from a start."""
+"""Maximum number of links from a start."""
 MAX_ITEMS = 50_000_000
 FOLLOWED = "follow"
 """The kind of source whose links are followed."""
 READ_IN = (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED)
-"""Where a job that is being read stands: not CREATING where it follows links, or was made to begin paused."""
+"""Statuses of a job whose source may be read: not only CREATING, since jobs may follow links or be created paused."""
 Format = Literal["auto", "csv", "jsonl", "json", "urls"]
 BadRows = Literal["reject", "skip"]
 
@@ -26,89 +26,89 @@ class Shape(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
 
     format: Format = "auto"
     delimiter: Literal["", ",", ";", "\t", "|"] = ""
-    """Of CSV; empty: told from its first line."""
+    """Of CSV; empty to detect it from the first line."""
     names: tuple[str, ...] = ()
-    """Columns of CSV that has no header."""
+    """Column names of CSV without a header."""
     columns: dict[str, str] = field(default_factory=dict)
-    """Column of CSV to field of the input; others are left out. Empty: every column is the field of its name."""
+    """Maps CSV columns to input fields; other columns are dropped. If empty, every column is the field of its name."""
     input: dict[str, Any] = field(default_factory=dict)
-    """Fields that every item has, unless its row says otherwise."""
+    """Fields added to every item, unless its row has them."""
     bad_rows: BadRows = "reject"
-    """Whether a row that cannot be used refuses the whole list, or is counted and left out."""
+    """Whether a bad row refuses the whole list, or is counted and skipped."""
 
 
 class UrlChoice(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Which addresses are taken. A pattern is a glob over the whole address (`*` stops at a slash, `**` does not), over
-    path and query when it begins with a slash, or a regular expression after `re:`."""
+    """Which URLs are taken. A pattern is a glob over the whole URL (`*` stops at a slash, `**` does not), over path and
+    query if it starts with a slash, or a regular expression after `re:`."""
 
     include: tuple[str, ...] = ()
-    """One of them must fit; empty: all do."""
+    """At least one must match; if empty, all URLs do."""
     exclude: tuple[str, ...] = ()
-    """None of them may fit."""
+    """None may match."""
 
 
 class ListSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="list"):
-    """A list that came with the call. It was read when the job was made, and lies ready as checked items."""
+    """A list that came with the call. It was parsed when the job was created, and is spooled as checked items."""
 
     shape: Shape = Shape()
     name: str = ""
-    """Of the file, for people."""
+    """File name, for people."""
 
 
 class UrlSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="items_url"):
-    """A list at an address."""
+    """A list at a URL."""
 
     url: str
     shape: Shape = Shape()
 
 
 class SitemapSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="sitemap"):
-    """The addresses of a sitemap with all that it leads to; of a robots.txt; of a site by its own address."""
+    """The URLs of a sitemap with everything it refers to; of a robots.txt; of a site by its own URL."""
 
     url: str
     shape: Shape = Shape()
     choice: UrlChoice = UrlChoice()
     modified_since: float | None = None
-    """Unix seconds. Older pages are left out; those that do not say how old they are stay."""
+    """Unix seconds. Older pages are skipped; those without a date are not."""
     limit: int | None = None
-    """Addresses taken; None: as many as the platform's own bound allows."""
+    """Maximum URLs; None if only the platform's own limit applies."""
 
 
 class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far the links of a job's pages were followed."""
+    """How far a job's links have been followed."""
 
     depth: int = 0
-    """Of the pages whose links are read now."""
+    """Depth of the pages whose links are being read."""
     at: int = 0
-    """Number of the first item among them whose links were not read."""
+    """Number of the first item at this depth whose links have not been read."""
     end: int = 0
     """Number of the first item that is deeper."""
 
 
 class FollowSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=FOLLOWED):
-    """Addresses to begin with, and the pages that their links lead to."""
+    """URLs to start with, and the pages their links lead to."""
 
     start: tuple[str, ...]
     depth: int = 1
-    """Links from a start to the farthest page."""
+    """Maximum number of links from a start."""
     same_site: bool = True
-    """Whether links to other sites (registrable domains) than those of the starts are left."""
+    """Whether links to sites (registrable domains) other than those of the starts are skipped."""
     limit: int = 10_000
-    """Items, the starts among them."""
+    """Maximum items, including the starts."""
     choice: UrlChoice = UrlChoice()
     shape: Shape = Shape(bad_rows="skip")
-    """Only `input` and `bad_rows` count: a link that does not fit the scraper's input is left, or fails the job."""
+    """Only `input` and `bad_rows` apply: a link that does not fit the scraper's input is skipped, or fails the job."""
     links: str = "links"
-    """Field of the results that has the links: a list of addresses."""
+    """Field of the results that holds the links: a list of URLs."""
     progress: Progress | None = None
-    """None: the starts were not added yet."""
+    """None if the starts have not been added yet."""
 
 
 Source = ListSource | UrlSource | SitemapSource | FollowSource
 
 
 def source_of(job: Job) -> Source:
-    """The source of a job. Raises BadRequest when it is none that can be read."""
+    """The source of a job. Raises BadRequest if it cannot be read."""
     try:
         source: Source = msgspec.convert(job.source, Source)
     except msgspec.ValidationError as error:
@@ -117,11 +117,11 @@ def source_of(job: Job) -> Source:
 
 
 def as_table(source: Source) -> dict[str, Any]:
-    """As it goes into the job's row."""
+    """The source as stored in the job's row."""
     table: dict[str, Any] = msgspec.to_builtins(source)
     return table
 
 
 def first_status(source: Source) -> JobStatus:
-    """What a new job of this source begins as, with `reading` set: one that follows links can be paused meanwhile."""
+    """Initial status of a job with this source, `reading` set: a job that follows links can be paused meanwhile."""
     return JobStatus.RUNNING if isinstance(source, FollowSource) else JobStatus.CREATING

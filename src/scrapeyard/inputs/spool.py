@@ -4,8 +4,8 @@
     key {"input": …}
     #{"rows": 2, "bad": 1, "first": [{"line": 3, "reason": "…"}]}
 
-Keys begin with a letter or digit, so the last line cannot be taken for an item. The file is written whole or not at
-all, so that reading it again gives the same blocks: whoever adds them after a crash adds nothing twice.
+Keys begin with a letter or digit, so the last line cannot be mistaken for an item. The file is written whole or not at
+all, so that reading it again yields the same blocks, and adding them again after a crash adds nothing twice.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -20,17 +20,17 @@ from scrapeyard.model.job import NewItem
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 
 KEPT = 100
-"""Bad rows that are told one by one."""
+"""Bad rows that are listed one by one."""
 _PIECE = 256 * 1024
 
 
 class ListSummary(Struct, frozen=True, kw_only=True):
-    """What a list came to."""
+    """Summary of a list."""
 
     rows: int = 0
-    """Items, those that are there twice among them."""
+    """Items, including duplicates."""
     doubles: int = 0
-    """Items that are there twice; known once they are in the store."""
+    """Duplicate items; known once they are in the store."""
     bad: int = 0
     first: tuple[BadRow, ...] = ()
     """The first KEPT of the bad rows."""
@@ -47,7 +47,7 @@ class RowCount:
         self._first: list[BadRow] = []
 
     def take(self, shaped: Shaped) -> None:
-        """Raises ListRefused once KEPT rows of a list are bad that is wanted whole."""
+        """Raises ListRefused once KEPT rows are bad, if the list is taken as a whole or not at all."""
         self._rows += len(shaped.items)
         self._bad += len(shaped.bad)
         self._first += shaped.bad[: KEPT - len(self._first)]
@@ -56,11 +56,11 @@ class RowCount:
 
     @property
     def refused(self) -> bool:
-        """Whether it is clear already that nothing of the list is taken."""
+        """Whether it is already certain that nothing of the list is taken."""
         return self._reject and self._bad > 0
 
     def end(self) -> ListSummary:
-        """Raises ListRefused, or ListUnreadable when there is no item."""
+        """Raises ListRefused, or ListUnreadable if there is no item."""
         if self.refused:
             raise ListRefused(self._first, self._bad)
         if not self._rows and self._bad:
@@ -71,7 +71,7 @@ class RowCount:
 
 
 async def write_spool(shaped: AsyncIterator[Shaped], tally: RowCount) -> AsyncGenerator[bytes, None]:
-    """The file in pieces. Raises ListRefused or ListUnreadable."""
+    """Yield the file in chunks. Raises ListRefused or ListUnreadable."""
     held = bytearray()
     async for some in shaped:
         tally.take(some)
@@ -85,7 +85,8 @@ async def write_spool(shaped: AsyncIterator[Shaped], tally: RowCount) -> AsyncGe
 
 
 async def read_spool(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[NewItem] | ListSummary, None]:
-    """Blocks of ITEM_BLOCK items, the last with fewer, then the summary. Raises BlobsUnavailable if it breaks off."""
+    """Yield blocks of ITEM_BLOCK items, then the summary. The last may be shorter. Raises BlobsUnavailable if
+    truncated."""
     block: list[NewItem] = []
     summary: ListSummary | None = None
     tail = b""

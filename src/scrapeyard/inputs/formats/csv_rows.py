@@ -1,6 +1,6 @@
 """Rows of CSV: with a header, any of the usual delimiters, and line ends within quotes. Python's csv reads them.
 
-Quotes are taken strictly: a row whose quotes do not fit is bad, and reading goes on with the line after its first.
+Quotes are parsed strictly: a row with mismatched quotes is bad, and parsing continues with the line after its first.
 """
 
 import csv
@@ -21,28 +21,28 @@ _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 
 
 class _More(Exception):
-    """The row at hand goes on beyond the lines that are there."""
+    """The current row continues beyond the lines available."""
 
 
 class CsvParser:
-    """As Parser; rows are tables of text by column. Blank rows are left out, and missing cells are empty."""
+    """A Parser. Rows map column names to text. Blank rows are skipped, and missing cells are empty."""
 
     def __init__(self, *, delimiter: str = "", names: Sequence[str] = ()) -> None:
-        """Without a delimiter it is told from the first line; `names` are for a list that has no header.
+        """Without a delimiter it is detected from the first line; `names` are for a list without a header.
 
-        Raises ListUnreadable for names that cannot be used.
+        Raises ListUnreadable for invalid names.
         """
         self._delimiter = delimiter
         self.names = _checked(names) if names else ()
         """The columns; empty until the header is read."""
         self._lines: list[str] = []
-        """Those of rows that are not complete."""
+        """Lines of incomplete rows."""
         self._line = 1
-        """Number of the first of them."""
+        """Line number of the first of them."""
         self._tail = ""
-        """A line that is not complete."""
+        """An incomplete line."""
         self._skipping = False
-        """Whether the line at hand is too long and passed over."""
+        """Whether the current line is too long and being skipped."""
 
     def feed(self, text: str) -> Piece:
         """As Parser."""
@@ -63,7 +63,7 @@ class CsvParser:
         return piece
 
     def _split(self, text: str, bad: list[BadRow]) -> None:
-        """Lines that are complete go to `_lines`. A return at the very end may be half of a line end."""
+        """Move complete lines to `_lines`. A carriage return at the very end may be half of a line ending."""
         lines = list(io.StringIO(self._tail + text, newline=""))
         self._tail = "" if not lines or lines[-1].endswith("\n") else lines.pop()
         if self._skipping and lines:
@@ -90,7 +90,7 @@ class CsvParser:
         self._line += at
 
     def _rows(self, at: int, piece: Piece, *, final: bool) -> tuple[int, bool]:
-        """Read from a line on. Where it got to, and whether the row there needs more lines."""
+        """Parse rows from a line on. Returns where it stopped, and whether the row there needs more lines."""
         lines = self._lines[at:] if at else self._lines
         first, names, width, rows = self._line + at, self.names, len(self.names), piece.rows
         reader = self._reader(lines, final=final)
@@ -110,7 +110,7 @@ class CsvParser:
         return at + done, False
 
     def _odd(self, line: int, cells: list[str], piece: Piece) -> None:
-        """Too many cells or too few, or none that says anything."""
+        """Handle a row with too many or too few cells, or only blank ones."""
         width = len(self.names)
         if not any(cells):
             return
@@ -121,7 +121,7 @@ class CsvParser:
         piece.rows.append((line, dict(zip(self.names, padded, strict=True))))
 
     def _header(self, *, final: bool) -> int:
-        """Read the names; how many lines they took. 0 while they are not complete."""
+        """Parse the header; returns how many lines it took, 0 while it is incomplete."""
         at = 0
         if found := _SEP.fullmatch(self._lines[0]):
             self._delimiter, at = self._delimiter or found[1], 1
@@ -149,7 +149,7 @@ class CsvParser:
 
 
 class _End:
-    """Lines beyond those that are there."""
+    """Raises _More when the available lines are used up."""
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -159,13 +159,13 @@ class _End:
 
 
 def _sniffed(line: str) -> str:
-    """The delimiter that a line has most often outside of quotes; a comma where none has more."""
+    """The delimiter that occurs most often in a line outside quotes; a comma on a tie."""
     bare = _QUOTED.sub("", line)
     return max(DELIMITERS[:3], key=bare.count)
 
 
 def _checked(given: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns. Those at the end may be empty and are then dropped. Raises ListUnreadable."""
+    """Validated column names. Empty names at the end are dropped. Raises ListUnreadable."""
     names = [name.strip() for name in given]
     while names and not names[-1]:
         names.pop()

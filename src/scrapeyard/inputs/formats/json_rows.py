@@ -1,4 +1,4 @@
-"""Rows of JSON, one a line or one long array, and of a plain list of URLs. None is held whole."""
+"""Rows of JSON Lines, of one JSON array, and of a plain list of URLs. No list is held in memory whole."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _WANTED = 'an array of objects such as [{"url": "https://…"}, …]'
 
 
 class JsonlParser(LineParser):
-    """As Parser; any JSON value on each line, blank lines left out."""
+    """A Parser. Any JSON value on each line; blank lines are skipped."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,13 +34,13 @@ class JsonlParser(LineParser):
 
 
 class JsonArrayParser:
-    """As Parser; the elements of one array. What is not JSON ends it: nobody can tell where the next element begins."""
+    """A Parser for the elements of one array. Invalid JSON ends it, since the start of the next element is unknown."""
 
     def __init__(self) -> None:
         self._held = ""
         self._line = 1
         self._next: Literal["array", "first", "comma", "value", "nothing"] = "array"
-        """What is to come."""
+        """What is expected next."""
         self._decoder = json.JSONDecoder(parse_constant=_refuse)
 
     def feed(self, text: str) -> Piece:
@@ -65,7 +65,7 @@ class JsonArrayParser:
         return piece
 
     def _step(self, text: str, at: int, piece: Piece, *, final: bool) -> int | None:
-        """Read what is next. Where it ends; None while it is not complete."""
+        """Parse the next token. Returns where it ends; None while it is incomplete."""
         sign, expected = text[at], self._next
         if expected == "nothing":
             raise self._unreadable("something follows the array")
@@ -90,7 +90,7 @@ class JsonArrayParser:
             if final or len(text) - at > MAX_ROW or isinstance(error, RecursionError):
                 raise self._unreadable(f"what begins here is no JSON or too long ({str(error)[:100]})") from None
             return None
-        if end == len(text) and not final:  # a number may go on
+        if end == len(text) and not final:  # a number may continue
             return None
         piece.rows.append((self._line, value))
         self._line += text.count("\n", at, end)
@@ -106,7 +106,7 @@ def _refuse(constant: str) -> None:
 
 
 class UrlParser(LineParser):
-    """As Parser; rows are addresses as they stand there."""
+    """A Parser. Rows are URLs as written."""
 
     def read(self, first: int, lines: Sequence[str], piece: Piece) -> None:
         """As LineParser."""

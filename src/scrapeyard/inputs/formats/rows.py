@@ -1,4 +1,4 @@
-"""What readers of lists give: rows with line numbers, and what is wrong with those that cannot be used."""
+"""What list parsers return: rows with line numbers, and the reason for each bad row."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from msgspec import Struct
 from scrapeyard.errors import BadRequest
 
 MAX_ROW = 256 * 1024
-"""Characters of one row as it stands in the list. An item's input, which is made of it, may have fewer."""
+"""Maximum characters of one row in the list. The limit for an item's input, which is built from it, may be lower."""
 MAX_REASON = 300
 
 
@@ -17,10 +17,10 @@ class BadRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A row that cannot be used."""
 
     line: int
-    """Counted from 1, as an editor shows it; 0: the whole file."""
+    """Counted from 1, as editors do; 0 for the whole file."""
     reason: str
     file: str = ""
-    """Where a list has several files, as sitemaps do: which one."""
+    """The file, if the list has several, as sitemaps do."""
 
     def __str__(self) -> str:
         place = f"{self.file} line {self.line}" if self.file and self.line else self.file or f"line {self.line}"
@@ -36,13 +36,13 @@ class Piece(Struct, frozen=True):
 
 
 class Parser(Protocol):
-    """Takes a list's text in pieces of any size."""
+    """Parses a list's text, fed in pieces of any size."""
 
     def feed(self, text: str) -> Piece:
-        """The rows that are complete now. Raises ListUnreadable."""
+        """Returns the rows that are now complete. Raises ListUnreadable."""
 
     def finish(self) -> Piece:
-        """There is no more: the last rows. Raises ListUnreadable when the list breaks off."""
+        """Returns the last rows. Raises ListUnreadable if the list is truncated."""
 
 
 class ListUnreadable(BadRequest):
@@ -52,7 +52,7 @@ class ListUnreadable(BadRequest):
 
 
 class ListRefused(BadRequest):
-    """Rows of the list cannot be used, and the job wants all or nothing. `details["rows"]` has the first of them."""
+    """The list has bad rows, and the job takes all or nothing. `details["rows"]` has the first of them."""
 
     code = "bad_rows"
 
@@ -67,20 +67,20 @@ class ListRefused(BadRequest):
 
 
 def too_long(line: int) -> BadRow:
-    """A row that passes MAX_ROW."""
+    """The bad row for one longer than MAX_ROW."""
     return BadRow(line=line, reason=f"longer than {MAX_ROW} characters; is a quote not closed?")
 
 
 class LineParser(ABC):
-    """As Parser. A line that is too long is a bad row and passed over without being held."""
+    """A Parser of lines. A line that is too long becomes a bad row and is skipped without being held in memory."""
 
     def __init__(self) -> None:
         self._tail = ""
-        """A line that is not complete."""
+        """An incomplete line."""
         self._line = 1
         """Its number."""
         self._skipping = False
-        """Whether it is too long and passed over."""
+        """Whether it is too long and being skipped."""
 
     def feed(self, text: str) -> Piece:
         """As Parser."""
@@ -107,7 +107,7 @@ class LineParser(ABC):
 
     @abstractmethod
     def read(self, first: int, lines: Sequence[str], piece: Piece) -> None:
-        """Put what the lines hold into `piece`; `first` is the number of the first."""
+        """Parse complete lines into `piece`; `first` is the line number of the first."""
 
     def _take(self, lines: Sequence[str], piece: Piece) -> None:
         self.read(self._line, lines, piece)

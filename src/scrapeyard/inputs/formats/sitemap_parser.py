@@ -1,4 +1,5 @@
-"""One sitemap file, read as it comes: XML (urlset, sitemapindex, RSS, Atom) or plain text, stray ampersands mended."""
+"""Incremental parser of one sitemap file: XML (urlset, sitemapindex, RSS, Atom) or plain text. Fixes stray
+ampersands."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,22 +18,22 @@ _KNOWN = re.compile(rb"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}
 _SPOT = re.compile(rb"&|<!\[CDATA\[|<!--")
 _ENDS = {b"<![CDATA[": b"]]>", b"<!--": b"-->"}
 _LONGEST = 12
-"""Bytes of the longest thing that is looked for."""
+"""Bytes of the longest token searched for."""
 
 
 class Ampersands:
-    """Escapes ampersands that begin no reference, in any text that is ASCII where it is markup.
+    """Escapes ampersands that do not start a reference, in any encoding whose markup is ASCII.
 
-    What stands in CDATA and comments is left as it is.
+    CDATA and comments stay unchanged.
     """
 
     def __init__(self) -> None:
         self._held = b""
         self._end = b""
-        """What ends the section at hand; empty: none is open."""
+        """End marker of the open section; empty if none is open."""
 
     def feed(self, data: bytes, *, final: bool = False) -> bytes:
-        """What is sure so far; a few bytes may be held back."""
+        """Output that is certain so far; a few bytes may be held back."""
         data, self._held = self._held + data, b""
         parts: list[bytes] = []
         at = 0
@@ -71,20 +72,20 @@ class Ampersands:
 
 
 MAX_TOKEN = 1024 * 1024
-"""Bytes of one tag or comment."""
+"""Maximum bytes of one tag or comment."""
 MAX_DEPTH = 64
 _RECORDS = {"urlset": "url", "sitemapindex": "sitemap", "rss": "item", "rdf": "item", "feed": "entry"}
 _ADDRESSES = {"url": "loc", "sitemap": "loc", "item": "link", "entry": "link"}
 _DATES = {"url": ("lastmod",), "sitemap": ("lastmod",), "item": ("pubdate",), "entry": ("updated", "modified")}
 _BLANK = " \t\r\n"
 _ENOUGH = 32
-"""Bytes that show what kind of file it is."""
+"""Bytes needed to detect the kind of file."""
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
-"""Marks of UTF-16."""
+"""Byte order marks of UTF-16."""
 
 
 class SitemapBroken(Exception):
-    """The file cannot be read on; `line` is 0 where it cannot be read at all. `found` stood before that."""
+    """The rest of the file cannot be parsed; `line` is 0 if none of it can. `found` has what came before."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
         super().__init__(reason)
@@ -98,34 +99,34 @@ class SitemapEntry(Struct, frozen=True):
     line: int
     url: str
     is_sitemap: bool = False
-    """Whether it leads to another sitemap."""
+    """Whether it points to another sitemap."""
     modified: float | None = None
-    """Unix seconds; None: it does not say."""
+    """Unix seconds; None if not given."""
 
 
 class Entries(Struct, frozen=True):
-    """Some of a file, in order."""
+    """Some entries of a file, in order."""
 
     found: list[SitemapEntry]
     bad: list[BadRow]
 
 
 class SitemapFile:
-    """Takes a file's bytes, unpacked, in pieces of at most some kilobytes. Raises SitemapBroken."""
+    """Parses a file's decompressed bytes, fed in pieces of at most some kilobytes. Raises SitemapBroken."""
 
     def __init__(self) -> None:
         self._head = b""
         self._reader: _Xml | _Plain | None = None
 
     def feed(self, data: bytes) -> Entries:
-        """What is complete now."""
+        """Returns the entries that are now complete."""
         if self._reader is not None:
             return self._reader.feed(data)
         self._head += data
         return self._begin() if len(self._begun()) >= _ENOUGH else Entries([], [])
 
     def finish(self) -> Entries:
-        """There is no more."""
+        """Returns the last entries."""
         if self._reader is not None:
             return self._reader.finish()
         if not self._begun():
@@ -134,7 +135,7 @@ class SitemapFile:
         return Entries(first.found + last.found, first.bad + last.bad)
 
     def _begun(self) -> bytes:
-        """What there is, without the blank that some put before it; a mark at the start is no blank."""
+        """The input so far without leading whitespace, which some files have; a byte order mark is no whitespace."""
         self._head = self._head.removeprefix(b"\xef\xbb\xbf").lstrip()
         return self._head
 
@@ -182,14 +183,14 @@ class _Xml:
         self._fed = 0
         self._depth = 0
         self._record = ""
-        """Local name of the elements that are entries; empty before the root is read."""
+        """Local name of entry elements; empty before the root is parsed."""
         self._prefix = ""
-        """Of the entry at hand, with its colon."""
+        """Namespace prefix of the current entry, with its colon."""
         self._inside = 0
-        """Depth of the entry at hand; 0: none."""
+        """Depth of the current entry; 0 outside entries."""
         self._field = ""
         self._words: dict[str, str] = {}
-        """Text of the entry at hand by field; of itself under the empty name."""
+        """Text of the current entry by field; its own text under the empty name."""
 
     def feed(self, data: bytes) -> Entries:
         if self._ampersands is not None:
@@ -277,7 +278,7 @@ class _Xml:
 
 
 def moment(text: str) -> float | None:
-    """Unix seconds of a date as sitemaps and feeds write it; None when it is none. Without a zone it is UTC."""
+    """Unix seconds of a date as in sitemaps and feeds, in UTC if it has no zone; None if it cannot be parsed."""
     text = text.strip(_BLANK)
     readers: tuple[Callable[[], datetime], ...] = (
         lambda: datetime.fromisoformat(text + "-01" * (2 - text.count("-")) if len(text) <= 7 else text),

@@ -1,4 +1,4 @@
-"""A list's bytes as text: unpacked when they are gzip; UTF-8, or UTF-16 where a mark at the start says so."""
+"""A list's bytes as text: decompresses gzip; decodes UTF-8, or UTF-16 if there is a byte order mark."""
 
 import asyncio
 import codecs
@@ -8,7 +8,7 @@ from scrapeyard.engines.http.decompress import Corrupt, OverLimit, Unpacking
 from scrapeyard.inputs.formats.rows import ListUnreadable
 
 PIECE = 32 * 1024
-"""Bytes that are worked on before others have their turn: a few milliseconds."""
+"""Bytes processed before yielding to other tasks: a few milliseconds."""
 _GZIP = b"\x1f\x8b"
 _NOT_TEXT = {
     b"PK\x03\x04": "a zip or Excel file; save the sheet as CSV UTF-8",
@@ -21,7 +21,7 @@ _UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 
 async def read_text(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[str]:
-    """The text in pieces of some kilobytes, without a mark at its start. At most `limit` bytes once unpacked.
+    """Yield the text in pieces of some kilobytes, without a byte order mark. At most `limit` bytes after decompression.
 
     Raises ListUnreadable.
     """
@@ -35,7 +35,7 @@ async def read_text(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[s
 
 
 async def unpacked(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[bytes]:
-    """The bytes in pieces of PIECE, except the last; undone where they are gzip. Raises ListUnreadable."""
+    """Yield the bytes in pieces of PIECE, except the last; gzip is decompressed. Raises ListUnreadable."""
     unpacking: Unpacking | None = None
     held = bytearray()
     try:
@@ -56,7 +56,7 @@ async def unpacked(chunks: AsyncIterator[bytes], limit: int) -> AsyncIterator[by
 
 
 async def _with_a_head(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The first chunk has at least four bytes, where there are so many: what kind of file it is shows in them."""
+    """Make the first chunk at least four bytes long, if there are so many: they show the kind of file."""
     head = b""
     async for chunk in chunks:
         if len(head) >= 4:
@@ -76,10 +76,10 @@ def _pieces(held: bytearray) -> Iterator[bytes]:
 
 
 class _Decoder:
-    """Decodes and remembers the line, to say where it is wrong."""
+    """Decodes text and counts lines, to report where an error is."""
 
     def __init__(self, head: bytes) -> None:
-        """`head` is the first piece, which `feed` gets as well. Raises ListUnreadable for what is no text."""
+        """`head` is the first piece, which is also passed to `feed`. Raises ListUnreadable for binary data."""
         self.name = _encoding(head)
         self._decoder = codecs.getincrementaldecoder(self.name)("strict")
         self._line = 1
