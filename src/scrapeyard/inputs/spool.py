@@ -85,8 +85,7 @@ async def write_spool(shaped: AsyncIterator[Shaped], tally: RowCount) -> AsyncGe
 
 
 async def read_spool(chunks: AsyncIterator[bytes]) -> AsyncGenerator[list[NewItem] | ListSummary, None]:
-    """Yield blocks of ITEM_BLOCK items, then the summary. The last may be shorter. Raises BlobsUnavailable if
-    truncated."""
+    """Yield blocks of ITEM_BLOCK items (the last may be shorter), then the summary. Raises BlobsUnavailable if cut."""
     block: list[NewItem] = []
     summary: ListSummary | None = None
     tail = b""
