@@ -1,8 +1,8 @@
-"""What items leave behind, by the key layout, compressed where that pays.
+"""Stores what items leave behind, under the key layout, compressed where it pays.
 
-An object that begins with gzip's two first bytes was compressed here, always: data that begins with them by itself is
-compressed once more. So a reader needs nothing but the object, also from a folder, which keeps no headers; a bucket has
-`Content-Encoding: gzip` beside it for other readers.
+An object that starts with gzip's magic bytes was always compressed here: data that itself starts with them is
+compressed once more. So a reader needs only the object, even from a folder, which stores no headers; a bucket also has
+`Content-Encoding: gzip` for other readers.
 """
 
 import asyncio
@@ -21,17 +21,17 @@ COMPRESS_ABOVE: Final = 1024
 """Bytes."""
 _MAGIC: Final = b"\x1f\x8b"
 _GZIP: Final = 31
-"""zlib's window bits for gzip: no name and no time in its header, so that equal data gives equal bytes."""
+"""zlib's window bits for gzip, without name and time in the header, so that equal data gives equal bytes."""
 _LEVEL: Final = 4
 _IN_THREAD: Final = 64 * 1024
-"""Compressing more takes longer than the event loop may be held."""
+"""Larger data is compressed in a thread: it would block the event loop too long."""
 _STEP: Final = 256 * 1024
 
 Encoding = Literal["", "gzip"]
 
 
 class Stored(Struct, frozen=True, kw_only=True):
-    """An object as it lies in the store: to be sent as it is with `Content-Encoding`, or through `decoded`."""
+    """A stored object: send it as it is with `Content-Encoding`, or through `decoded`."""
 
     encoding: Encoding
     pieces: AsyncIterator[bytes]
@@ -40,9 +40,9 @@ class Stored(Struct, frozen=True, kw_only=True):
 async def keep(  # noqa: PLR0917 - the parts of a key, in its order
     blobs: Blobs, job_id: str, item: str, name: str, data: bytes, content_type: str, *, script: bool = False
 ) -> Artifact:
-    """Keep bytes of an item. `name` is one of keys.ITEM_OBJECTS, or, with `script`, a name the script chose.
+    """Store bytes of an item. `name` is one of keys.ITEM_OBJECTS, or, with `script`, a name the script chose.
 
-    Doing it twice replaces the object. `size` of the answer is before compression.
+    Repeating it replaces the object. The returned `size` is before compression.
     """
     key = (keys.item_artifact if script else keys.item_object)(job_id, item, name)
     await put(blobs, key, data, content_type)
@@ -52,7 +52,7 @@ async def keep(  # noqa: PLR0917 - the parts of a key, in its order
 async def keep_stream(  # noqa: PLR0917
     blobs: Blobs, job_id: str, item: str, name: str, pieces: AsyncIterator[bytes], content_type: str
 ) -> Artifact:
-    """Keep what a script hands over in pieces, never holding all of them. What `pieces` raises leaves as it is."""
+    """Store what a script sends in chunks, never holding all of them. Exceptions from `pieces` propagate."""
     key = keys.item_artifact(job_id, item, name)
     size = 0
 
@@ -72,7 +72,7 @@ async def keep_stream(  # noqa: PLR0917
 
 
 async def put(blobs: Blobs, key: str, data: bytes, content_type: str) -> int:
-    """Write an object, compressed above COMPRESS_ABOVE; how many bytes it takes in the store."""
+    """Write an object, compressed above COMPRESS_ABOVE; returns its stored size in bytes."""
     encoding: Encoding = ""
     if len(data) > COMPRESS_ABOVE or data.startswith(_MAGIC):
         data = await asyncio.to_thread(_gzip, data) if len(data) > _IN_THREAD else _gzip(data)
@@ -82,19 +82,19 @@ async def put(blobs: Blobs, key: str, data: bytes, content_type: str) -> int:
 
 
 async def read(blobs: Blobs, key: str) -> bytes:
-    """The whole object as it was given; for small ones. Raises NotFound."""
+    """The whole object, decompressed; for small ones. Raises NotFound."""
     return b"".join([piece async for piece in stream(blobs, key)])
 
 
 async def stream(blobs: Blobs, key: str) -> AsyncIterator[bytes]:
-    """The object in pieces, as it was given. Raises NotFound on the first piece when there is none."""
+    """Yield the object in chunks, decompressed. Raises NotFound on the first chunk if there is none."""
     stored = await opened(blobs, key)
     async for piece in decoded(stored):
         yield piece
 
 
 async def opened(blobs: Blobs, key: str) -> Stored:
-    """The object as it lies in the store. Raises NotFound."""
+    """The object as stored. Raises NotFound."""
     pieces = blobs.stream(key)
     first = await anext(pieces, b"")
     while len(first) < len(_MAGIC) and (more := await anext(pieces, b"")):
@@ -103,9 +103,9 @@ async def opened(blobs: Blobs, key: str) -> Stored:
 
 
 async def decoded(stored: Stored) -> AsyncIterator[bytes]:
-    """The pieces without compression, each of at most 256 KB where they were compressed.
+    """Yield the decompressed chunks, each of at most 256 KB if they were compressed.
 
-    Raises BlobsUnavailable when the object is damaged or cut off.
+    Raises BlobsUnavailable if the object is damaged or truncated.
     """
     if not stored.encoding:
         async for piece in stored.pieces:

@@ -25,9 +25,9 @@ from scrapeyard.results.exports.records import data_of, flatten, full_row, seo_r
 from scrapeyard.store.ports.exports import PageState, Snapshot
 
 MAX_FIELDS: Final = 500
-"""Of one page; further ones are not compared."""
+"""Maximum fields of one page; the rest is not compared."""
 MAX_NAMES: Final = 50
-"""Told of one change."""
+"""Maximum field names listed for one change."""
 _LONG: Final = 200
 """Characters; longer text is compared by its digest."""
 _GONE: Final = (404, 410)
@@ -45,7 +45,7 @@ class ChangeType(StrEnum):
 
 
 class ChangesMetadata(Struct, frozen=True, kw_only=True):
-    """What the comparison of a job came to."""
+    """Summary of a job's comparison."""
 
     job_id: str
     scope: str
@@ -62,9 +62,9 @@ class Sight(Struct, frozen=True, kw_only=True):
     seq: int
     at: float
     fields: dict[str, Any] | None = None
-    """None: it was not read."""
+    """None if it was not read."""
     gone: bool = False
-    """The site says that there is no such page."""
+    """The site answered that there is no such page."""
 
 
 def see(line: Line, seq: int, ignore: Sequence[str]) -> Sight:
@@ -80,12 +80,12 @@ def see(line: Line, seq: int, ignore: Sequence[str]) -> Sight:
 def compare(
     known: Snapshot | None, sight: Sight, job_id: str, policy: SnapshotPolicy
 ) -> tuple[Snapshot | None, Row | None]:
-    """What is known afterwards (None: as before), and the row that tells it (None: nothing to tell).
+    """The new snapshot (None if unchanged) and the row for the diff (None if there is none).
 
-    Comparing once more what this job has compared already gives the same.
+    Repeating a comparison of the same job gives the same result.
     """
     if known is not None and known.job_id == job_id and known.seq not in (-1, sight.seq):
-        return None, None  # the page is on the list twice: its first item counts
+        return None, None  # duplicate page: its first item counts
     before = _before(known, job_id)
     state, change = _seen(before, sight, policy) if sight.fields is not None else _not_seen(before, sight, policy)
     if state is None:
@@ -95,7 +95,7 @@ def compare(
 
 
 def miss(known: Snapshot, job_id: str, at: float, policy: SnapshotPolicy) -> tuple[Snapshot | None, Row | None]:
-    """A page that is not on the list of this crawl. None for what is known afterwards: it was gone, forget it."""
+    """A page missing from this crawl's list. The new snapshot is None if the page was already gone: forget it."""
     before = _before(known, job_id)
     if before is None or before.gone:
         return None, None
@@ -106,7 +106,7 @@ def miss(known: Snapshot, job_id: str, at: float, policy: SnapshotPolicy) -> tup
 
 
 def row_of(url: str, before: PageState | None, now: PageState, change: ChangeType, at: float) -> Row:
-    """In the order of the columns of `diff`."""
+    """A row with the columns of `diff`, in order."""
     old = before.fields if before is not None and change is not ChangeType.ADDED else {}
     new = {} if change is ChangeType.REMOVED else now.fields
     return [
@@ -175,7 +175,7 @@ def _fields(line: Line, data: dict[str, Any], ignore: Sequence[str]) -> dict[str
 
 
 def _page_fields(line: Line) -> dict[str, Cell]:
-    """What the built-in scrapers say of a page, by the names of our columns: all else is markup."""
+    """What the built-in scrapers report about a page, by our column names: everything else is markup."""
     named = zip((*FULL, *SEO), (*full_row(line), *seo_row(line)), strict=True)
     return {column.name: value for column, value in named if column.name not in _NOT_COMPARED and value is not None}
 

@@ -1,6 +1,6 @@
-"""Makes the files that jobs are wished: claims one under a lease, streams it to the blob store, writes what it came to.
+"""Writes the exports of jobs: claims one under a lease, streams it to the blob store, records the outcome.
 
-Whoever makes one may be killed at any moment: the lease ends, another begins anew, and the same rows give the same
+The process may be killed at any moment: the lease ends, another process starts over, and the same rows give the same
 bytes under the same key.
 """
 
@@ -28,11 +28,11 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("results")
 LEASE_SECONDS: Final = 30.0
 RENEW_SECONDS: Final = 1.0
-"""Between two writings of the progress."""
+"""Between two updates of the progress."""
 MOST_ATTEMPTS: Final = 5
 AT_ONCE: Final = 1
 _REST_SECONDS: Final = 5.0
-"""After a service was away."""
+"""Pause after a service was away."""
 _LOOK_SECONDS: Final = 0.5
 CONTENT_TYPES: Final = {
     "csv": "text/csv; charset=utf-8",
@@ -44,12 +44,12 @@ CONTENT_TYPES: Final = {
 
 
 class ResultStore(ExportStore, ItemStore, JobStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 class Exporter:
-    """A duty of the dispatcher; what it makes is made in the background, one at a time. Stop it when it is not needed
-    any more: what is under way is given back."""
+    """A MaintenanceTask. Exports are written in the background, one at a time. `stop` returns the one under way to the
+    queue."""
 
     name = "exports"
     waits_after_outage = False
@@ -63,31 +63,31 @@ class Exporter:
         self._not_before = 0.0
 
     async def start(self) -> None:
-        """Nothing to do: `run_once` begins what there is."""
+        """Nothing to do: `run_once` starts exports."""
 
     async def run_once(self) -> None:
-        """One round: begin the oldest export that waits, if there is room. It goes on in the background."""
+        """Run one round: start the oldest waiting export in the background, if there is room."""
         if self._clock() < self._not_before:
             return
         if len(self._tasks) < AT_ONCE and (export := await self._claim(None)) is not None:
             self._begin(export)
 
     async def stop(self) -> None:
-        """Give back what is under way. May be called twice."""
+        """Return the export under way to the queue. May be called twice."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def idle(self) -> None:
-        """Wait until nothing is being made."""
+        """Wait until no export is being written."""
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
     async def make(self, export_id: str, items: ItemReader[Counted] | None = None) -> Export | None:
-        """Make this one, or wait until whoever makes it is done. None means no such export. Raises Unavailable.
+        """Write this export, or wait until another process has. None if there is no such export. Raises Unavailable.
 
-        `items` are the job's, where others read them too; it is closed here as soon as it is not needed.
+        `items` is a shared reader of the job's items; it is closed here as soon as it is not needed.
         """
         while (export := await self._store.export(export_id)) is not None and not export.state.is_final:
             claimed = await self._claim(export_id)
@@ -115,7 +115,7 @@ class Exporter:
             log.warning("results.export_waits", export=task.get_name(), job="?", error=str(error))
 
     async def _run(self, export: Export, items: ItemReader[Counted] | None = None) -> Export:
-        """Make it and write how that ended: DONE, FAILED, or QUEUED again when a service was away."""
+        """Write it and record how that ended: DONE, FAILED, or QUEUED again if a service was away."""
         try:
             ended = await self._made(export, items)
         except asyncio.CancelledError:
@@ -176,7 +176,7 @@ class Exporter:
 
     @asynccontextmanager
     async def _kept(self, export: Export, watch: "_Watch") -> AsyncIterator[None]:
-        """The lease is renewed while the block lasts; the block is left with ExportLost when it could not be."""
+        """Renew the lease during the block; abort the block with Unavailable if the lease is lost."""
         lost = asyncio.timeout(None)
 
         async def renew() -> None:
@@ -222,7 +222,7 @@ class Exporter:
 
 
 class _Watch:
-    """How far one export is."""
+    """Progress of one export."""
 
     def __init__(self, wish: ExportWish, total: int) -> None:
         self._spooled = wish.type == "records" and wish.format not in ("json", "jsonl")

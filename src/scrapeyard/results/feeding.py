@@ -1,4 +1,4 @@
-"""One reading of a job's items for several files at once, in the frames that the processes which write them take."""
+"""Reads a job's items once for several files, as frames for the processes that write them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
@@ -18,14 +18,14 @@ from scrapeyard.results.exports.protocol import Line, line_of
 from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
 
 _ITEMS: Final = 250
-"""In one frame: making it must not hold the event loop."""
+"""Items per frame: encoding one must not block the event loop."""
 _BYTES: Final = 16 * 1024 * 1024
-"""Results that are read from objects at once; a single one may be larger."""
+"""Bytes of results read from objects at once; a single one may be larger."""
 _READS: Final = 16
 _ALL: Final = ItemFilter()
 
 Fed = Callable[[int], None]
-"""Told how many items were handed over, each time."""
+"""Called with the number of items each time some were passed on."""
 Block = Sequence[Item]
 Counted = tuple[bytes, int]
 """A frame, and how many items it holds."""
@@ -37,21 +37,21 @@ def item_blocks(store: ItemStore, job_id: str) -> AsyncGenerator[Block, None]:
 
 
 async def counted_frames(blocks: AsyncIterator[Block], blobs: Blobs) -> AsyncGenerator[Counted, None]:
-    """Those items as a file gets them. Raises ExportFailed when an object is missing."""
+    """Yield frames of those items. Raises ExportFailed if an object is missing."""
     async for block in blocks:
         for group in _groups(block):
             yield protocol.frame(protocol.LINES, protocol.encode(await _lines(blobs, group))), len(group)
 
 
 async def item_frames(counted: AsyncIterator[Counted], fed: Fed) -> AsyncIterator[bytes]:
-    """The frames alone; `fed` hears of each once it was handed over."""
+    """Yield the frames alone; `fed` is called after each was passed on."""
     async for frame, items in counted:
         yield frame
         fed(items)
 
 
 async def change_frames(blobs: Blobs, job_id: str, fed: Fed) -> AsyncIterator[bytes]:
-    """What a job found changed, in order. Raises ExportFailed when it was not compared with anything."""
+    """Yield the changes a job found, in order. Raises ExportFailed if it was not compared with an earlier crawl."""
     try:
         metadata = msgspec.json.decode(await artifacts.read(blobs, keys.changes_metadata(job_id)), type=ChangesMetadata)
     except NotFound:
@@ -66,7 +66,7 @@ async def change_frames(blobs: Blobs, job_id: str, fed: Fed) -> AsyncIterator[by
 
 
 async def results_of(blobs: Blobs, items: Sequence[Item]) -> list[bytes | None]:
-    """The results of those that are objects, each read whole; None for the others."""
+    """The results stored as objects, each read whole; None for the others."""
     room = asyncio.Semaphore(_READS)
 
     async def read(item: Item) -> bytes | None:
@@ -102,24 +102,24 @@ def _groups(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
 Read = TypeVar("Read")
 
 _AHEAD: Final = 1
-"""That wait for one reader. All go at the pace of the slowest."""
+"""Values buffered per reader. All readers advance at the pace of the slowest."""
 
 
 class ItemReader(AsyncIterator[Read], Generic[Read]):
-    """What one file gets. Whoever does not read to the end must close it, since the others wait for it."""
+    """The values for one file. A reader that stops early must close it, since the others wait for it."""
 
     def __init__(self) -> None:
         self.open = True
         self._waiting: asyncio.Queue[Read | Exception | None] = asyncio.Queue(_AHEAD)
 
     def close(self) -> None:
-        """Take no more. May be called twice."""
+        """Accept no more values. May be called twice."""
         self.open = False
         while not self._waiting.empty():
             self._waiting.get_nowait()
 
     async def give(self, given: Read | Exception | None) -> None:
-        """The next, why there are no more, or None at the end. Waits until there is room."""
+        """Pass on the next value, an exception, or None at the end. Waits until there is room."""
         if self.open:
             await self._waiting.put(given)
 
@@ -134,7 +134,7 @@ class ItemReader(AsyncIterator[Read], Generic[Read]):
 
 @asynccontextmanager
 async def shared(source: AsyncGenerator[Read, None], readers: int) -> AsyncIterator[list[ItemReader[Read]]]:
-    """So many readers of one source, for the length of the block."""
+    """Share one source between several readers, for the duration of the block."""
     made: list[ItemReader[Read]] = [ItemReader() for _ in range(readers)]
     handing = asyncio.create_task(_hand_out(source, made))
     try:

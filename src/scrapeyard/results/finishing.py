@@ -1,4 +1,4 @@
-"""What is written when the items of a job have all ended: manifests, snapshots, the exports it was created with."""
+"""Files written when all items of a job have ended: manifests, snapshots, the exports it was created with."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,15 +18,15 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("results")
 AT_ONCE: Final = 3
-"""Files of one job: each is written by a process of its own."""
+"""Files of one job written concurrently, each by its own process."""
 
 
 class FinishStore(ResultStore, SnapshotStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 class Finisher:
-    """Finishes jobs. Everything may be done again after an interruption, and is then the same."""
+    """Finishes jobs. Everything may be repeated after an interruption, with the same result."""
 
     def __init__(self, store: FinishStore, blobs: Blobs, exporter: Exporter, clock: Callable[[], float]) -> None:
         self._store = store
@@ -36,10 +36,10 @@ class Finisher:
         self._clock = clock
 
     async def finish(self, job: Job) -> None:
-        """Write it all; takes as long as it takes. An export that fails says why, and the job is finished without it.
-        A cancelled job may be deleted meanwhile: then nothing of it stays, unless this process is killed before.
+        """Write everything. If an export fails, its error is recorded and the job is finished without it. A cancelled
+        job may be deleted meanwhile: then its files are removed, unless this process is killed first.
 
-        Raises Unavailable when the store or the blobs are away: call again.
+        Raises Unavailable if the store or the blobs are away: call again.
         """
         try:
             await self._write(job)
@@ -61,13 +61,13 @@ class Finisher:
             await self._exporter.make(wished_id(job.id, wish))
 
     async def _wish(self, job: Job, wishes: Sequence[ExportWish]) -> None:
-        """From now on any dispatcher may make them."""
+        """Queue the exports; from now on any dispatcher may write them."""
         for wish in wishes:
             export = Export(id=wished_id(job.id, wish), job_id=job.id, wish=wish, created_at=self._clock())
             await self._store.add_export(export)
 
     async def _leave_nothing_of_a_deleted(self, job_id: str) -> None:
-        """Whoever deletes marks the job before its objects go, so what was written since is ours to remove."""
+        """A job is marked before its objects are deleted, so anything written since must be removed here."""
         job = await self._store.job(job_id)
         if job is None or job.deleting:
             await self._blobs.delete_prefix([keys.job_prefix(job_id)])
@@ -80,7 +80,7 @@ class Finisher:
         )
 
     async def _files(self, job: Job, wishes: Sequence[ExportWish], blocks: ItemReader[Block]) -> None:
-        """Several, from the items as they pass."""
+        """Write several files from one pass over the items."""
         with closing(blocks):
             if not wishes:
                 return
@@ -93,7 +93,7 @@ class Finisher:
 
 
 async def _all_of(*works: Awaitable[None]) -> None:
-    """Raises what went wrong first, when all have ended."""
+    """Wait for all, then raise the first exception, if any."""
     for ended in await asyncio.gather(*works, return_exceptions=True):
         if ended is not None:
             raise ended

@@ -1,4 +1,4 @@
-"""What became of every item, in parts of 1,000: all of them, the successes, the errors; then a summary that names the
+"""The outcome of every item, in parts of 1,000: all of them, the successes, the errors; then a summary that lists the
 parts.
 
 The items of a settled job do not change, so writing it all again gives the same bytes. The summary comes last: as long
@@ -29,7 +29,7 @@ _KIND: Final[dict[ItemStatus, ManifestKind]] = {ItemStatus.SUCCESS: "success", I
 
 
 class ManifestEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An item in a manifest. What it does not have is left out."""
+    """An item in a manifest. Empty fields are omitted."""
 
     item_id: str
     seq: int
@@ -43,14 +43,14 @@ class ManifestEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     result: Raw | None = None
     """The data, where it is small."""
     result_key: str = ""
-    """Where it is, if it is an object."""
+    """Blob key of the data, if it is an object."""
     result_bytes: int = 0
     error: RunError | None = None
     artifacts: tuple[Artifact, ...] = ()
 
 
 class PartFile(Struct, frozen=True, kw_only=True):
-    """One part as the summary names it. Bytes and digest are before compression."""
+    """One part as listed in the summary. Size and digest are before compression."""
 
     part: int
     key: str
@@ -76,9 +76,9 @@ class JobMetadata(Struct, frozen=True, kw_only=True):
     pinned: str
     created_at: str | None
     started_at: str | None
-    """Of the first attempt that was recorded."""
+    """Start of the first recorded attempt."""
     finished_at: str | None
-    """Of the last."""
+    """End of the last recorded attempt."""
     duration_seconds: float
     counts: dict[str, int]
     exit_reasons: dict[str, int]
@@ -87,7 +87,7 @@ class JobMetadata(Struct, frozen=True, kw_only=True):
 
 
 async def write_manifests(blocks: AsyncIterator[Sequence[Item]], blobs: Blobs, job: Job) -> JobMetadata:
-    """Write every part and the summary of a job whose items, all of them here, have ended. May be done again."""
+    """Write every part and the summary of a job whose items have all ended. May be repeated."""
     writers = {kind: _Parts(blobs, job.id, kind) for kind in MANIFESTS}
     summary = _Summary()
     async for block in blocks:
@@ -104,12 +104,12 @@ async def write_manifests(blocks: AsyncIterator[Sequence[Item]], blobs: Blobs, j
 
 
 async def read_metadata(blobs: Blobs, job_id: str) -> JobMetadata:
-    """The summary. Raises NotFound when the manifests are not written (yet)."""
+    """The summary. Raises NotFound if the manifests are not written (yet)."""
     return msgspec.json.decode(await artifacts.read(blobs, keys.job_metadata(job_id)), type=JobMetadata)
 
 
 class _Parts:
-    """One kind of manifest in the making."""
+    """One kind of manifest while it is written."""
 
     def __init__(self, blobs: Blobs, job_id: str, kind: ManifestKind) -> None:
         self._blobs = blobs
@@ -142,7 +142,7 @@ class _Parts:
 
 
 class _Summary:
-    """What a job came to, added up while its items pass."""
+    """Totals of a job, added up as its items pass."""
 
     def __init__(self) -> None:
         self._counts = {status.value: 0 for status in ItemStatus}
@@ -205,7 +205,7 @@ def _entry(item: Item) -> ManifestEntry:
 
 
 def _document(job_id: str, kind: ManifestKind, part: int, entries: Sequence[_Encoded]) -> tuple[bytes, str]:
-    """The part, and its digest. It says how many entries it has, by status, and the digest of their array."""
+    """The part and its digest. The part states its number of entries, by status, and the digest of their array."""
     body = b"[\n" + b",\n".join([data for _, data in entries]) + b"\n]"
     counts: dict[str, int] = {}
     for status, _ in entries:
@@ -223,7 +223,7 @@ def _document(job_id: str, kind: ManifestKind, part: int, entries: Sequence[_Enc
 
 
 async def _drop_older(blobs: Blobs, job_id: str, metadata: JobMetadata) -> None:
-    """A job that ran again may come to fewer parts of a kind."""
+    """Delete surplus parts: a redriven job may have fewer of a kind."""
     try:
         older = await read_metadata(blobs, job_id)
     except NotFound:

@@ -1,7 +1,7 @@
-"""Compares a finished job with the crawls before it, and remembers it for the next.
+"""Compares a finished job with earlier crawls, and stores its snapshots for the next.
 
-Block by block: the pages of a block are looked up, compared, told in parts of changes, and written. A block that was
-written before a crash gives the same when it is compared again, as each page keeps what was known before this job.
+For each block: look up its pages, compare them, write their snapshots and changes. A block that was written before
+a crash gives the same result again, since each snapshot includes the state before this job.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ _TYPE: Final = [column.name for column in DIFF].index("change_type")
 
 
 class ComparedItems(ItemStore, SnapshotStore, Protocol):
-    """What is needed of the store."""
+    """The store ports needed here."""
 
 
 def policy_of(job: Job) -> SnapshotPolicy | None:
-    """How its pages are to be remembered; None: they are not."""
+    """The job's snapshot policy; None if its pages are not stored."""
     if job.policy.snapshots is None and not any(wish.type == "diff" for wish in job.exports):
         return None
     return job.policy.snapshots or SnapshotPolicy()
 
 
 def scope_of(job: Job, policy: SnapshotPolicy) -> str:
-    """Crawls of one scope are compared with each other."""
+    """Name of the scope: crawls of one scope are compared with each other."""
     return policy.scope or job.schedule_id or job.name or job.scraper.partition("@")[0]
 
 
@@ -54,9 +54,9 @@ class SnapshotComparer:
         self._blobs = blobs
 
     async def update(self, job: Job) -> ChangesMetadata | None:
-        """Do it for one job whose items have all ended. None: the job does not want it. May be done again.
+        """Compare one job whose items have all ended. None if the job does not want it. May be repeated.
 
-        A cancelled one may not have read its list to the end: it says nothing of pages that are not on it.
+        A cancelled job may not have read its whole list, so its missing pages are not reported.
         """
         policy = policy_of(job)
         if policy is None:
@@ -89,7 +89,7 @@ class SnapshotComparer:
         return rows
 
     async def _missing(self, scope: str, job_id: str, at: float, policy: SnapshotPolicy) -> AsyncIterator[list[Row]]:
-        """Pages that were not on the list: those this job has found missing before a crash, then the others."""
+        """Changes of pages missing from the list, including those this job found missing before a crash."""
         after = ""
         while found := await self._store.missing_snapshots(scope, job_id, after, _BLOCK):
             after = found[-1].page
@@ -111,7 +111,7 @@ def _sights(items: Sequence[Item], results: Sequence[bytes | None], policy: Snap
 def _judged(
     known: dict[str, Snapshot], sights: Sequence[Sight], job_id: str, policy: SnapshotPolicy
 ) -> tuple[list[Snapshot], list[Row]]:
-    """What is to be written, and what is to be told."""
+    """The snapshots to write, and the rows of changes."""
     rows: list[Row] = []
     changed: dict[str, Snapshot] = {}
     for sight in sights:
@@ -125,7 +125,7 @@ def _judged(
 
 
 class _Parts:
-    """Rows as parts of changes, PART_ROWS in each."""
+    """Writes rows as parts of changes, PART_ROWS in each."""
 
     def __init__(self, blobs: Blobs, job_id: str) -> None:
         self._blobs = blobs
@@ -148,7 +148,7 @@ class _Parts:
             await self._put(now)
 
     async def finish(self, scope: str) -> ChangesMetadata:
-        """The last part, then what names them all."""
+        """Write the last part, then the metadata of all."""
         if self._waiting:
             await self._put(self._waiting)
         metadata = ChangesMetadata(
@@ -164,7 +164,7 @@ class _Parts:
         return metadata
 
     async def _drop_older(self, key: str) -> None:
-        """A job that ran again may come to fewer parts."""
+        """Delete surplus parts: a redriven job may have fewer."""
         try:
             older = msgspec.json.decode(await artifacts.read(self._blobs, key), type=ChangesMetadata).parts
         except NotFound:

@@ -1,7 +1,7 @@
 """From items to a file, one block at a time.
 
-Where the columns are known beforehand, rows are written as they come. The columns of records are known only at the end:
-their rows wait in a compressed file without a name, which ends with the process.
+If the columns are known beforehand, rows are written at once. The columns of records are known only at the end: their
+rows are spooled to a compressed anonymous file, which vanishes with the process.
 """
 
 import tempfile
@@ -22,7 +22,7 @@ _BLOCK: Final = 1000
 
 
 class ExportBuilder:
-    """Makes one file. Whatever order items come in is the order of its rows."""
+    """Builds one file. Rows keep the order of the items."""
 
     def __init__(self, wish: ExportWish, send: Callable[[bytes], None]) -> None:
         self._wish = wish
@@ -31,24 +31,24 @@ class ExportBuilder:
         self._way = _way(wish, self._sink)
 
     def add_lines(self, block: Sequence[Line]) -> None:
-        """Some items, in order."""
+        """Add some items, in order."""
         self.rows += self._way.add(block)
 
     def add_rows(self, block: Sequence[Row]) -> None:
-        """Some rows of `diff`, in order."""
+        """Add some rows of `diff`, in order."""
         if not isinstance(self._way, _Direct):
             raise ValueError("records are made of items")
         self.rows += self._way.add_rows(block)
 
     def finish(self) -> Iterator[tuple[int, float]]:
-        """Write the rest; how many rows there are and what share of the rest is done, now and then."""
+        """Write the rest; yields the number of rows and the share of the rest that is done, now and then."""
         for share in self._way.finish():
             yield self.rows, share
         self.written = Written(rows=self.rows, digest=self._sink.finish(), bytes=self._sink.size)
 
 
 class _Direct:
-    """Rows with columns that are known."""
+    """Rows with known columns."""
 
     def __init__(self, writer: FileWriter, wish: ExportWish) -> None:
         self._writer = writer
@@ -69,7 +69,7 @@ class _Direct:
 
 
 class _Objects:
-    """Records as they are, in JSON: nothing is flattened."""
+    """Records as JSON objects, not flattened."""
 
     def __init__(self, writer: JsonLines) -> None:
         self._writer = writer
@@ -85,7 +85,7 @@ class _Objects:
 
 
 class _Spooled:
-    """Records as rows: kept aside until their columns are known."""
+    """Records as rows: spooled until their columns are known."""
 
     def __init__(self, open_writer: Callable[[Sequence[Column]], FileWriter]) -> None:
         self._open = open_writer
@@ -141,7 +141,7 @@ def _writer(wish: ExportWish, sink: Sink, columns: Sequence[Column]) -> FileWrit
 
 
 def _objects(line: Line) -> Iterator[bytes]:
-    """Records with their item's key in front. Most are tables, which need not be read for that."""
+    """Records with their item's key in front. Most are objects and need no decoding for that."""
     if line.status == "success" and line.result[:1] == b"{" and b'"_item"' not in line.result:
         head = b'{"_item":' + as_json(line.key).encode()
         yield head + (b"," if line.result[1:].lstrip()[:1] != b"}" else b"") + line.result[1:]

@@ -1,4 +1,4 @@
-"""Values of results as cells; text that a spreadsheet would take for a formula is disarmed."""
+"""Result values as cells. Text that a spreadsheet would run as a formula is escaped."""
 
 import json
 import re
@@ -14,14 +14,14 @@ from scrapeyard.results.exports.columns import Cell
 from scrapeyard_sdk.extract.prices import parse_price
 
 _STARTS: Final = re.compile("[\\s\\0]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\\t\\r\\n\\0]")
-"""Full-width forms too: some spreadsheets take them for the same."""
+"""Includes full-width forms: some spreadsheets treat them the same."""
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _HARMLESS: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789{[(\"<'#/")
 """Most text begins with one of these."""
 
 
 def neutral(cell: Cell) -> Cell:
-    """The same, or with `'` in front, which makes a spreadsheet show it instead of running it. Numbers stay."""
+    """The text, prefixed with `'` if a spreadsheet would run it as a formula. Numbers stay."""
     if type(cell) is not str or not cell or cell[0] in _HARMLESS:
         return cell
     return f"'{cell}" if _STARTS.match(cell) and not _NUMBER.fullmatch(cell) else cell
@@ -34,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def decode(data: bytes) -> Any:
-    """JSON as Python's values; None for what is none. Half a surrogate pair, which no file can hold, becomes `?`."""
+    """Decode JSON; None if invalid. Half a surrogate pair, which no file can store, becomes `?`."""
     try:
         return _decode(data)
     except (msgspec.DecodeError, RecursionError):
@@ -50,7 +50,7 @@ def as_json(value: object) -> str:
 
 
 def to_json(value: object) -> bytes:
-    """The same as bytes. Whole numbers of any length are kept."""
+    """The same as bytes. Integers of any length are preserved."""
     try:
         return _encode(value)
     except OverflowError:
@@ -66,7 +66,8 @@ def as_time(seconds: float | None) -> str | None:
 
 
 def as_text(value: object) -> str | None:
-    """Text stays; lists of plain values are joined by `|`, unless one holds it; all else is JSON. Empty is None."""
+    """Text stays; lists of plain values are joined by `|`, unless one contains it; everything else is JSON. Empty is
+    None."""
     if value is None or isinstance(value, str):
         return value or None
     if isinstance(value, list):
@@ -77,7 +78,7 @@ def as_text(value: object) -> str | None:
 
 
 def as_number(value: object) -> float | None:
-    """A number, or what a text says it is: `1.299,00 €`. None when it says none."""
+    """A number, or the number in a text such as `1.299,00 €`. None if there is none."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, str):
@@ -94,12 +95,12 @@ def as_number(value: object) -> float | None:
 
 
 def as_integer(value: object) -> int | None:
-    """A whole number, or None."""
+    """An integer, or None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def joined(values: list[Any]) -> str:
-    """`a|b|c`; JSON where that could not be read back: something nested, or a text with `|` in it."""
+    """`a|b|c`; JSON if that would be ambiguous: something nested, or a text containing `|`."""
     if all(isinstance(value, str) and SEPARATOR not in value for value in values):
         return SEPARATOR.join(values)
     if any(isinstance(value, (dict, list)) or (isinstance(value, str) and SEPARATOR in value) for value in values):
@@ -110,15 +111,15 @@ def joined(values: list[Any]) -> str:
 
 
 def plain(value: Any) -> Cell:
-    """A leaf as a cell: text, numbers and booleans as they are, lists joined. Whole numbers that no column of numbers
-    holds are text."""
+    """A leaf as a cell: text, numbers and booleans unchanged, lists joined. Integers too large for a number column
+    become text."""
     if isinstance(value, (list, dict)):
         return joined(value) if isinstance(value, list) else as_json(value)
     return str(value) if type(value) is int and value not in _INTEGERS else value
 
 
 def each(values: object, name: str) -> Iterable[str]:
-    """Texts of a list; of its tables the field `name`."""
+    """The texts of a list; for objects their field `name`."""
     for value in values if isinstance(values, list) else ():
         found = value.get(name) if isinstance(value, dict) else value
         if isinstance(found, str) and found:

@@ -7,7 +7,7 @@ from msgspec import Struct
 Kind = Literal["text", "number", "integer", "boolean"]
 Cell = str | int | float | bool | None
 Row = list[Cell]
-"""Values in the order of the columns. It may be shorter: what is missing is None."""
+"""Values in column order. It may be shorter: missing values are None."""
 
 
 class Column(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""How a format is written: the port of the writers, and those of CSV, JSON and JSON Lines."""
+"""File formats: the writer port, and the writers of CSV, JSON and JSON Lines."""
 
 import csv
 import hashlib
@@ -13,17 +13,17 @@ _PIECE: Final = 256 * 1024
 
 
 class FileWriter(Protocol):
-    """Writes one file from its first byte to its last, never going back. Equal rows give equal bytes."""
+    """Writes one file sequentially, never seeking back. Equal rows give equal bytes."""
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Some rows, in order."""
+        """Write some rows, in order."""
 
     def close(self) -> None:
-        """What stands at the end."""
+        """Write the end of the file."""
 
 
 class Sink:
-    """Hands bytes on in pieces of some size, counting and digesting them. Not seekable, on purpose."""
+    """Passes bytes on in chunks, and counts and hashes them. Not seekable, on purpose."""
 
     closed = False
 
@@ -45,14 +45,14 @@ class Sink:
         return len(piece)
 
     def flush(self) -> None:
-        """Writers of formats flush at will; pieces go when they are large enough."""
+        """Does nothing: format writers flush at will, but chunks are passed on when they are large enough."""
 
     def tell(self) -> int:
         """Bytes so far."""
         return self.size
 
     def finish(self) -> str:
-        """Hand the rest on; the digest of all, in hex."""
+        """Pass on the rest; returns the SHA-256 of everything, in hex."""
         if self._waiting:
             self._hand_on()
         return self._digest.hexdigest()
@@ -66,7 +66,7 @@ class Sink:
 
 
 class CsvFile:
-    """A FileWriter. NUL is left out of texts: readers stop at it."""
+    """A FileWriter. NUL is removed from texts, since readers stop at it."""
 
     def __init__(self, sink: Sink, columns: Sequence[Column], *, bom: bool) -> None:
         self._sink = sink
@@ -87,7 +87,7 @@ class CsvFile:
         self._text.truncate()
 
     def close(self) -> None:
-        """Nothing more: the file may end after any row."""
+        """Nothing to write: the file may end after any row."""
 
 
 def _cells(row: Row, width: int) -> list[Cell]:
@@ -99,7 +99,7 @@ def _cells(row: Row, width: int) -> list[Cell]:
 
 
 class JsonLines:
-    """A FileWriter, and the writer of ready objects."""
+    """A FileWriter that also writes encoded objects."""
 
     _between = b"\n"
     _open = b""
@@ -117,19 +117,19 @@ class JsonLines:
         self.write_objects([to_json(dict(zip(names, row, strict=True))) for row in rows])
 
     def write_objects(self, objects: Sequence[bytes]) -> None:
-        """Objects that are JSON already."""
+        """Write objects that are already JSON."""
         if objects:
             self._sink.write(self._between if self._began else self._open)
             self._sink.write(self._between.join(objects))
             self._began = True
 
     def close(self) -> None:
-        """What stands at the end."""
+        """Write the end of the file."""
         self._sink.write(self._shut if self._began else self._empty)
 
 
 class JsonArray(JsonLines):
-    """The same as one array, one object a line."""
+    """The same as one array, one object per line."""
 
     _between = b",\n"
     _open = b"[\n"

@@ -21,7 +21,7 @@ GROUP_BYTES: Final = 32 * 1024 * 1024
 
 
 class ParquetFile:
-    """A FileWriter. What does not fit the kind of its column is kept as text where that is text, else left out."""
+    """A FileWriter. A value that does not fit its column's type is converted if that is text, else left out."""
 
     def __init__(self, sink: Sink, columns: Sequence[Column]) -> None:
         self._columns = columns
@@ -43,7 +43,7 @@ class ParquetFile:
             self._flush()
 
     def close(self) -> None:
-        """The last group and the footer."""
+        """Write the last row group and the footer."""
         self._flush()
         self._writer.close()
 

@@ -1,4 +1,4 @@
-"""Items as rows: of `full` and `seo` with fixed columns, of `data` with columns of their own."""
+"""Items as rows: `full` and `seo` with fixed columns, `data` with columns of its own."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -11,7 +11,7 @@ _NOTHING: Final[dict[str, Any]] = {}
 
 
 def full_row(line: Line) -> Row:
-    """Every item has one, failed ones too."""
+    """The row of `full`; every item has one, even if it failed."""
     page = data_of(line)
     product = _table(page, "product") or page
     final_url = page.get("final_url")
@@ -36,7 +36,7 @@ def full_row(line: Line) -> Row:
 
 
 def seo_row(line: Line) -> Row:
-    """Every item has one, failed ones too."""
+    """The row of `seo`; every item has one, even if it failed."""
     page = data_of(line)
     card, twitter = _table(page, "opengraph"), _table(page, "twitter")
     return [
@@ -61,7 +61,7 @@ PAGE_ROWS: Final[dict[str, Callable[[Line], Row]]] = {"full": full_row, "seo": s
 
 
 def data_of(line: Line) -> dict[str, Any]:
-    """An item's data as a table; one record of one counts as the table itself. Empty for all else."""
+    """An item's data as an object; a list of a single object counts as that object. Empty for everything else."""
     data = decode(line.result) if line.result else None
     if type(data) is list and len(data) == 1:
         data = data[0]
@@ -69,7 +69,7 @@ def data_of(line: Line) -> dict[str, Any]:
 
 
 def url_of(line: Line, page: dict[str, Any]) -> str:
-    """Of the input, else of the result; an item without any is known by its key."""
+    """URL from the input, else from the result, else the item's key."""
     url = page.get("url")
     if type(url) is str and url and "final_url" in page:
         return url
@@ -81,7 +81,7 @@ def url_of(line: Line, page: dict[str, Any]) -> str:
 
 
 def status_of(line: Line, page: dict[str, Any]) -> int | None:
-    """What the site answered, as far as it is known."""
+    """HTTP status of the site's response, if known."""
     status = as_integer(page.get("status")) if "final_url" in page else None
     return status or as_integer(page.get("http_status")) or line.site_status
 
@@ -109,11 +109,11 @@ MORE: Final = "_more"
 _OURS: Final = frozenset(name.lstrip("_") for name in (ITEM, MORE))
 MAX_COLUMNS: Final = 2000
 MAX_DEPTH: Final = 8
-"""What is nested deeper is JSON in one cell."""
+"""Deeper nesting becomes JSON in one cell."""
 
 
 def records_of(line: Line) -> Iterator[dict[str, Any]]:
-    """One for each record: a list of tables gives several, a bare value is a table with the field `value`."""
+    """One per record: a list of objects gives several; a bare value becomes an object with the field `value`."""
     if line.status != "success" or not line.result:
         return
     data = decode(line.result)
@@ -148,7 +148,7 @@ def _escaped(name: str) -> str:
 
 
 class Fields:
-    """Columns, growing as records are seen. A row stays right when more columns come: it is only shorter."""
+    """Columns, which grow as records arrive. Earlier rows stay valid: they are only shorter."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {ITEM: 0}
@@ -161,7 +161,7 @@ class Fields:
             yield self.row(line.key, flatten(record))
 
     def row(self, key: str, flat: dict[str, Cell]) -> Row:
-        """A record as a row; the columns it has first are added."""
+        """A record as a row; its new columns are added."""
         row: Row = [None] * len(self._places)
         row[0] = key
         more: dict[str, Cell] = {}
@@ -178,7 +178,7 @@ class Fields:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """All that were seen."""
+        """All columns seen so far."""
         return tuple(Column(name, self._kinds[place] or "text") for name, place in self._places.items())
 
     def _place(self, path: str) -> int | None:

@@ -1,4 +1,4 @@
-"""XLSX, written straight into its zip: nothing is kept but the row at hand.
+"""XLSX, written straight into its zip: only the current row is held in memory.
 
 Texts stand in their cells (`inlineStr`), so they are never formulas and no table of strings grows with the file. A
 sheet is full at Excel's row limit, or when its XML nears what a zip without 64-bit extensions holds: Excel offers to
@@ -15,10 +15,10 @@ from scrapeyard.results.exports.files import Sink
 
 MAX_ROWS: Final = 1_048_576
 MAX_CELL: Final = 32_767
-"""Characters; longer text is cut, with `…` at its end."""
+"""Maximum characters; longer text is cut, with `…` at its end."""
 _MAX_SHEET_BYTES: Final = 1_900_000_000
 _EXACT: Final = 10**15
-"""Whole numbers from here on would lose digits; they are kept as text."""
+"""Integers from here on would lose digits; they are stored as text."""
 _ESCAPES: Final = re.compile("[&<>]|_(?=x[0-9A-Fa-f]{4}_)|[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAMED: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "_": "_x005F_"}
 _MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -33,7 +33,7 @@ _TYPES: Final = (
     '<Override PartName="/xl/workbook.xml" '
     'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>'
 )
-"""Sheets are the default, so that it may stand first though their number is not known yet."""
+"""Worksheets are the default type, so that this part can come first, before their number is known."""
 _ROOT: Final = (
     f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships">'
     f'<Relationship Id="rId1" Type="{_OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>'
@@ -72,7 +72,7 @@ class XlsxFile:
             self._write("".join([_row(row) for row in now]))
 
     def close(self) -> None:
-        """The last sheet, and what names them all."""
+        """Write the last sheet, and the parts that list all sheets."""
         self._end_sheet()
         numbers = range(1, self._sheets + 1)
         sheets = "".join(f'<sheet name="Sheet{n}" sheetId="{n}" r:id="rId{n}"/>' for n in numbers)
@@ -105,7 +105,7 @@ class XlsxFile:
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
-    """With a fixed time: equal rows give equal bytes."""
+    """A zip entry with a fixed time, so that equal rows give equal bytes."""
     entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     entry.compress_type = zipfile.ZIP_DEFLATED
     return entry
