@@ -1,4 +1,4 @@
-"""The only place that spells blob keys."""
+"""All blob keys are built here."""
 
 from typing import Final, Literal
 
@@ -9,7 +9,7 @@ DATA: Final = "data.json"
 METADATA: Final = "metadata.json"
 SCREENSHOT: Final = "screenshot.png"
 ITEM_OBJECTS: Final = (HTML, DATA, METADATA, SCREENSHOT)
-"""What an item may have beside the artifacts of its script."""
+"""Objects an item may have besides the artifacts of its script."""
 
 
 def run_prefix(run_id: str) -> str:
@@ -23,7 +23,7 @@ def result(run_id: str, attempt: int) -> str:
 
 
 def artifact(run_id: str, attempt: int, name: str) -> str:
-    """Bytes a script kept. `name` has been checked against ARTIFACT_NAME."""
+    """Bytes a script stored. `name` has been checked against ARTIFACT_NAME."""
     return f"runs/{run_id}/{attempt}/artifacts/{name}"
 
 
@@ -33,7 +33,7 @@ def job_prefix(job_id: str) -> str:
 
 
 def list_prefix(job_id: str) -> str:
-    """What a job's list became before its items are in the store."""
+    """Prefix of a job's spooled list, before its items are in the store."""
     return f"{job_id}/list/"
 
 
@@ -48,7 +48,7 @@ def item_object(job_id: str, item: str, name: str) -> str:
 
 
 def item_artifact(job_id: str, item: str, name: str) -> str:
-    """Bytes an item's script kept, in a folder of their own: their names never meet those of ITEM_OBJECTS."""
+    """Bytes an item's script stored, in their own folder: their names never clash with those of ITEM_OBJECTS."""
     return f"{job_id}/items/{item}/artifacts/{name}"
 
 
@@ -58,17 +58,17 @@ def manifest(job_id: str, kind: ManifestKind, part: int) -> str:
 
 
 def job_metadata(job_id: str) -> str:
-    """What a finished job came to; it names the parts that exist."""
+    """Summary of a finished job; it lists the existing parts."""
     return f"{job_id}/job_metadata.json"
 
 
 def changes(job_id: str, part: int) -> str:
-    """One part of what a job found changed since the crawl before it; parts are counted from 1."""
+    """One part of the changes since the previous crawl; parts are counted from 1."""
     return f"{job_id}/changes/part-{part}.json"
 
 
 def changes_metadata(job_id: str) -> str:
-    """How many parts of changes there are, and what they add up to."""
+    """Number of parts of changes, and their totals."""
     return f"{job_id}/changes/metadata.json"
 
 

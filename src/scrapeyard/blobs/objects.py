@@ -1,4 +1,4 @@
-"""Blobs in an object store, by obstore: a local folder, S3 and its kin."""
+"""Blobs in an object store, through obstore: a local folder, S3 and compatible stores."""
 
 import asyncio
 import re
@@ -31,16 +31,16 @@ _PROBES: Final = "probes/"
 _FOLDER_REMEDY: Final = "check the data directory"
 _BUCKET_REMEDY: Final = "check blobs.url, its endpoint and keys, and the server behind them"
 _WINDOW: Final = 8 * 1024 * 1024
-"""Large objects are read by so many bytes a request, as each request has to end in time however slow its reader is."""
+"""Bytes per request when reading large objects: each request must end in time, however slow the reader is."""
 _PATIENCE: Final = timedelta(seconds=20)
-"""For one request, and for all its repetitions: a caller rather hears that the store is away."""
+"""For one request, and for all its retries: it is better to report early that the store is away."""
 
 
 class ObjectBlobs:
     """Blobs over any obstore store. Keys are letters, digits, `.`, `_`, `-`, `~` and `/`; any other raises BadRequest.
 
-    `content_types` says whether the store keeps them; a folder does not, and then they are dropped here: whoever needs
-    one keeps it with the key. `window`: bytes read by one request; None: all of them.
+    `content_types` says whether the store saves them. A folder does not, and they are dropped here: callers that need
+    one must save it with the key. `window`: bytes read by one request; None to read all at once.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ObjectBlobs:
 
     @classmethod
     def in_folder(cls, folder: Path) -> Self:
-        """Blobs in a folder, which is made when it is not there. Raises BlobsUnavailable when it cannot be."""
+        """Blobs in a folder, created if missing. Raises BlobsUnavailable if that fails."""
         with _translated("", _FOLDER_REMEDY):
             blobs = cls(LocalStore(folder, automatic_cleanup=True, mkdir=True), content_types=False)
             blobs._folder = folder
@@ -62,9 +62,9 @@ class ObjectBlobs:
 
     @classmethod
     def in_bucket(cls, settings: BlobSettings) -> Self:
-        """Blobs in the S3-compatible bucket that the settings name. Nothing is asked of the server yet.
+        """Blobs in the S3-compatible bucket of the settings. Does not contact the server yet.
 
-        Keys of the settings are used alone; without any, the machine's own credentials.
+        Uses only the keys of the settings; without any, the machine's own credentials.
         """
         place = urlsplit(settings.url)
         options: dict[str, Any] = {"prefix": place.path.strip("/")} if place.path.strip("/") else {}
@@ -83,7 +83,7 @@ class ObjectBlobs:
         return cls(store, content_types=True, remedy=_BUCKET_REMEDY, window=_WINDOW)
 
     async def put(self, key: str, data: bytes, content_type: str, content_encoding: str = "") -> None:
-        """Write an object whole: a reader sees all of it or nothing. An existing one is replaced."""
+        """Write an object atomically: a reader sees all of it or nothing. Replaces an existing one."""
         attributes = self._attributes(content_type, content_encoding)
         with _translated(key, self._remedy):
             await obstore.put_async(self._store, _checked(key), data, attributes=attributes, use_multipart=False)
@@ -91,7 +91,7 @@ class ObjectBlobs:
     async def put_stream(
         self, key: str, pieces: AsyncIterator[bytes], content_type: str, content_encoding: str = ""
     ) -> int:
-        """Write an object from pieces, some 10 MB of them in memory at once; how many bytes it has."""
+        """Write an object from chunks, holding about 10 MB in memory; returns its size in bytes."""
         attributes = self._attributes(content_type, content_encoding)
         asked = _Asked(pieces)
         try:
@@ -104,7 +104,7 @@ class ObjectBlobs:
         return asked.size
 
     async def size(self, key: str) -> int | None:
-        """Bytes, or None when there is no such object."""
+        """Size in bytes; None if there is no such object."""
         try:
             with _translated(key, self._remedy):
                 return int((await obstore.head_async(self._store, _checked(key)))["size"])
@@ -112,7 +112,8 @@ class ObjectBlobs:
             return None
 
     async def stream(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """The object, or some of it, in pieces of some 256 KB. Raises NotFound on the first when there is none."""
+        """Yield the object, or a part of it, in chunks of about 256 KB. Raises NotFound on the first if there is
+        none."""
         with _translated(key, self._remedy):
             if self._window is None:
                 some: GetOptions | None = {"range": {"offset": start} if end is None else (start, end)}
@@ -137,19 +138,20 @@ class ObjectBlobs:
             return bytes(await found.bytes_async())
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Remove these objects. One that is not there is no error."""
+        """Remove these objects. Missing ones are no error."""
         for key in keys:
             with suppress(NotFound), _translated(key, self._remedy):
                 await obstore.delete_async(self._store, _checked(key))
 
     async def delete_prefix(self, prefixes: Sequence[str]) -> None:
-        """Remove every object under each of these prefixes, which end at a `/`. One without objects is no error."""
+        """Remove every object under each of these prefixes, which end with `/`. A prefix without objects is no
+        error."""
         for prefix in prefixes:
             with _translated(prefix, self._remedy):
                 await self._delete_under(_checked(prefix.removesuffix("/")) + "/")
 
     async def ping(self) -> float:
-        """Write, read and remove a small object; milliseconds."""
+        """Write, read and remove a small object; returns milliseconds."""
         key, began = f"{_PROBES}{secrets.token_hex(8)}", time.perf_counter()
         await self.put(key, b"ping", "text/plain")
         if await self.get(key) != b"ping":
@@ -164,7 +166,7 @@ class ObjectBlobs:
         return {"Content-Type": content_type} | ({"Content-Encoding": content_encoding} if content_encoding else {})
 
     async def _delete_under(self, prefix: str) -> None:
-        with suppress(FileNotFoundError):  # another removes the same; what is left of a folder goes below
+        with suppress(FileNotFoundError):  # another process removes the same; the rest of a folder goes below
             async for found in obstore.list(self._store, prefix=prefix):
                 await obstore.delete_async(self._store, [meta["path"] for meta in found])
         if self._folder is not None:  # a write that was killed leaves a file that listings do not show
@@ -189,8 +191,8 @@ def _translated(key: str, remedy: str) -> Iterator[None]:
 
 
 class _Asked:
-    """Pieces for obstore, which asks for each in a task of its own. That task goes on when the writer is cancelled: the
-    pieces must stand still before their owner closes them."""
+    """Chunks for obstore, which requests each in its own task. That task continues when the writer is cancelled, so the
+    chunks must be stopped before their owner closes them."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
         self.size = 0
@@ -212,7 +214,7 @@ class _Asked:
         return piece
 
     async def stop(self) -> None:
-        """No piece is being made any more, and none will be."""
+        """Stop: no chunk is being produced any more, and none will be."""
         self._is_stopped = True
         if self._next is not None and not self._next.done():
             self._next.cancel()

@@ -8,35 +8,35 @@ class Blobs(Protocol):
     """A flat store of immutable objects. Every method raises BlobsUnavailable when the store does not answer."""
 
     async def put(self, key: str, data: bytes, content_type: str, content_encoding: str = "") -> None:
-        """Write an object whole: a reader sees all of it or nothing. An existing one is replaced.
+        """Write an object atomically: a reader sees all of it or nothing. Replaces an existing one.
 
-        `content_encoding` tells other readers of the store that `data` is coded (`gzip`); it is kept where the store
-        keeps content types. Bytes are returned as they were given.
+        `content_encoding` declares to other readers that `data` is encoded (`gzip`); it is saved where the store saves
+        content types. Reading returns the bytes as they were given.
         """
 
     async def put_stream(
         self, key: str, pieces: AsyncIterator[bytes], content_type: str, content_encoding: str = ""
     ) -> int:
-        """Write an object from pieces, never holding all of them; how many bytes it has. An existing one is replaced.
+        """Write an object from chunks, never holding all of them; returns its size in bytes. Replaces an existing one.
 
-        A reader sees all of it or nothing. What `pieces` raises leaves as it is, and nothing is then written.
+        A reader sees all of it or nothing. Exceptions from `pieces` propagate, and nothing is then written.
         """
 
     async def size(self, key: str) -> int | None:
-        """Bytes, or None when there is no such object."""
+        """Size in bytes; None if there is no such object."""
 
     def stream(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """The object in pieces, or its bytes from `start` up to `end`, which is not among them; both lie within it.
-        Raises NotFound on the first piece when there is none."""
+        """Yield the object in chunks, or its bytes from `start` up to but excluding `end`; both lie within it. Raises
+        NotFound on the first chunk if there is none."""
 
     async def get(self, key: str) -> bytes:
         """The whole object; for small ones. Raises NotFound."""
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Remove these objects. One that is not there is no error."""
+        """Remove these objects. Missing ones are no error."""
 
     async def delete_prefix(self, prefixes: Sequence[str]) -> None:
         """Remove every object under each of these prefixes."""
 
     async def ping(self) -> float:
-        """Write, read and remove a small object; milliseconds."""
+        """Write, read and remove a small object; returns milliseconds."""
