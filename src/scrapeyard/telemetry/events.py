@@ -20,25 +20,25 @@ class Log:
         self._part = part
 
     def debug(self, event: str, **fields: Any) -> None:
-        """For whoever looks for a fault."""
+        """Details for debugging."""
         _outlet.tell("debug", self._part, event, fields)
 
     def info(self, event: str, **fields: Any) -> None:
-        """All is well."""
+        """Normal operation."""
         _outlet.tell("info", self._part, event, fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Somebody should look at it, at some time."""
+        """Something to check at some point."""
         _outlet.tell("warning", self._part, event, fields)
 
     def error(self, event: str, **fields: Any) -> None:
-        """Something that was promised did not happen."""
+        """Something promised did not happen."""
         _outlet.tell("error", self._part, event, fields)
 
 
 class _Outlet:
-    """Where the process's events go. structlog loads slowly, and most commands tell nothing: it is loaded for the first
-    event that is told."""
+    """Destination of the process's events. structlog loads slowly and most commands log nothing, so it is loaded with
+    the first event."""
 
     def __init__(self) -> None:
         self._level = 0

@@ -11,17 +11,17 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 class SourceReading(Struct, frozen=True, kw_only=True):
-    """What is told of one source of scrapers."""
+    """State of one source of scrapers."""
 
     name: str
     stale: bool
     scrapers: int
     checked_at: float | None
-    """Unix seconds; None: not since the start, and then there is no such value."""
+    """Unix seconds; None, and not exported, before the first check."""
 
 
 class GatewayMetrics:
-    """What a gateway counts. `sources` and `waiting` are asked whenever the metrics are read."""
+    """Metrics of a gateway. `sources` and `waiting` are called whenever the metrics are read."""
 
     def __init__(self, sources: Callable[[], Iterable[SourceReading]], waiting: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()
@@ -44,7 +44,7 @@ class GatewayMetrics:
         calls.set_function(waiting)
 
     def refreshed(self, *, well: bool) -> None:
-        """A look at all sources has ended; not well: it broke, or the others could not be told."""
+        """Count a refresh of all sources; not `well` if it failed, or the others could not be notified."""
         self._refreshes.labels("done" if well else "failed").inc()
 
     def ended(self, exit_reason: str) -> None:
@@ -52,12 +52,12 @@ class GatewayMetrics:
         self._ended.labels(exit_reason).inc()
 
     def text(self) -> bytes:
-        """All of it, of CONTENT_TYPE."""
+        """All metrics, of CONTENT_TYPE."""
         return generate_latest(self._registry)
 
 
 class _Sources(Collector):
-    """Read anew each time: a source that is no longer there leaves no value behind."""
+    """Collected anew each time, so that a removed source leaves no value behind."""
 
     def __init__(self, read: Callable[[], Iterable[SourceReading]]) -> None:
         self._read = read

@@ -14,7 +14,7 @@ from scrapeyard.settings import LogSettings
 
 
 def words(event: str, lang: str, fields: MutableMapping[str, Any]) -> str:
-    """The sentence for an event. A field that is missing shows as `?`; an unknown event shows its name."""
+    """The sentence for an event. A missing field shows as `?`; an unknown event shows its name."""
     return _templates(lang).get(event, event).format_map(_Fields(fields))
 
 
@@ -57,8 +57,8 @@ class _Render:
 
 
 class _Lossy:
-    """A stream whose reader may go away, or whose disk may be full: what cannot be written is lost, and whoever wrote
-    it goes on. Otherwise a server would fall over its own log, in the middle of anything."""
+    """A stream whose reader may disconnect or whose disk may be full. Output that cannot be written is lost, and the
+    caller continues: a server must not fail because of its log."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -73,7 +73,7 @@ class _Lossy:
 
 
 def render(settings: LogSettings, stream: TextIO) -> None:
-    """Have structlog write to a stream as the settings say. Every event that comes to it is written."""
+    """Make structlog write to a stream as the settings say. Every event it receives is written."""
     human = settings.format == "human" or (settings.format == "auto" and stream.isatty())
     structlog.configure(
         processors=[

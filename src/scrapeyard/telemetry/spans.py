@@ -18,7 +18,7 @@ from msgspec import Struct
 from scrapeyard.model import ExitReason, FetchTrace, Outcome
 
 MAX_FETCHES = 256
-"""Spans of one run for its fetches; further ones are counted on the run's span."""
+"""Maximum fetch spans per run; further fetches are counted on the run's span."""
 
 _INTERNAL, _SERVER, _CLIENT = 1, 2, 3
 _OK, _ERROR = 1, 2
@@ -29,7 +29,7 @@ Attributes = Mapping[str, str | int | float | bool | None]
 
 
 class FinishedRun(Struct, frozen=True, kw_only=True):
-    """What is needed to draw a run."""
+    """What is needed to build the spans of a run."""
 
     outcome: Outcome
     traceparent: str
@@ -38,7 +38,7 @@ class FinishedRun(Struct, frozen=True, kw_only=True):
 
 
 def parse_traceparent(header: str) -> tuple[str, str] | None:
-    """(trace id, span id) of a W3C `traceparent`; None when the header is not one and a new trace must begin."""
+    """(trace id, span id) of a W3C `traceparent`; None if the header is invalid and a new trace must begin."""
     match = _TRACEPARENT.fullmatch(header.strip()) if len(header) <= 512 else None
     if match is None or match[1] == "ff" or (match[1] == "00" and match[4]):
         return None
@@ -93,7 +93,7 @@ class _Trace:
         attributes: Attributes | None = None,
         error: str | None = "",
     ) -> str:
-        """Adds a span and returns its id. `error` None means good, empty means not known."""
+        """Add a span; returns its id. `error` is None for success, empty if unknown."""
         span_id = _random_id(8)
         span = {
             "traceId": self._trace_id,

@@ -28,7 +28,7 @@ _ERRORS = tuple(getattr(wreq_errors, name) for name in wreq_errors.__all__)
 
 
 class _NotSent(Exception):
-    """The collector did not take it. `again` tells whether a second try may help."""
+    """The collector rejected it or did not answer. `again` says whether a retry may help."""
 
     def __init__(self, why: str, *, again: bool) -> None:
         super().__init__(why)
@@ -36,10 +36,10 @@ class _NotSent(Exception):
 
 
 class TraceExporter:
-    """Gathers finished runs and posts them every `every_seconds`, to `{endpoint}/v1/traces`.
+    """Collects finished runs and posts them every `every_seconds` to `{endpoint}/v1/traces`.
 
-    Holds at most MAX_WAITING runs; beyond that the oldest are dropped and counted in the log. A post that fails is
-    tried once more, then its runs are dropped.
+    Holds at most MAX_WAITING runs; beyond that the oldest are dropped and the drop is logged. A failed post is retried
+    once, then its runs are dropped.
     """
 
     def __init__(self, endpoint: str, service: str, *, every_seconds: float = 1.0) -> None:
@@ -55,13 +55,13 @@ class TraceExporter:
         self._log = get_log("traces")
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start sending."""
         if self._task is None:
             self._stopping.clear()
             self._task = asyncio.create_task(self._work())
 
     async def stop(self) -> None:
-        """Send what waits, for a few seconds at most, and end. May be called twice."""
+        """Send what is waiting, for a few seconds at most, and stop. May be called twice."""
         task, self._task = self._task, None
         if task is not None:
             self._stopping.set()
@@ -128,7 +128,7 @@ class TraceExporter:
             status = response.status.as_int()
             await response.close()
         except _ERRORS as error:
-            # its words hold the URL, and a URL may hold a password
+            # the error text contains the URL, which may contain a password
             raise _NotSent(type(error).__name__, again=True) from None
         if not 200 <= status < 300:
             raise _NotSent(f"HTTP {status}", again=status in _RETRYABLE)
