@@ -1,4 +1,4 @@
-"""Settings from files, environment and command line, validated; and shown with their meaning, secrets hidden."""
+"""Loads settings from files, environment and command line, and validates them; describes them with secrets hidden."""
 
 import os
 import tomllib
@@ -31,7 +31,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "S3_PREFIX": ("repository", "source", "prefix"),
     "FLARESOLVERR_URL": ("escalation", "solver_url"),
 }
-"""Names other tools use, and the key each stands for."""
+"""Variable names other tools use, and the key each stands for."""
 
 _NOT_KEYS = {"SCRAPEYARD_CONFIG", "SCRAPEYARD_URL", *ALIASES}
 """SCRAPEYARD_CONFIG names the file; SCRAPEYARD_URL tells the command line which server to call."""
@@ -45,7 +45,7 @@ def load(
 ) -> Settings:
     """Read every source and validate the whole tree. Raises SettingsInvalid naming each wrong key.
 
-    `overrides` is a nested mapping, such as the command line makes; None values in it count as not given.
+    `overrides` is a nested mapping, such as the command line builds; None values in it count as not given.
     """
     folder = folder or Path.cwd()
     tree: dict[str, Any] = _read_file(environ.get("SCRAPEYARD_CONFIG"), folder)
@@ -148,7 +148,7 @@ def redacted(settings: Settings) -> dict[str, Any]:
 
 
 def hide_password(url: str) -> str:
-    """The same URL with its password as `***`; all of it hidden when it cannot be read as a URL."""
+    """The URL with its password replaced by `***`; hidden entirely if it cannot be parsed as a URL."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -160,7 +160,7 @@ def hide_password(url: str) -> str:
 
 
 def hide_user(url: str) -> str:
-    """As `hide_password`; over http and https the user as well, since a token is often written there, and the query."""
+    """As `hide_password`; for http and https also hides the user, which is often a token, and the query."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -33,7 +33,7 @@ class SourceSettings(Section):
 
     @model_validator(mode="after")
     def _says_where(self) -> Self:
-        """S3 names alone are no fault: other programs read them too."""
+        """S3 variables alone are no error: other programs read them too."""
         url = bool(self.url.get_secret_value())
         if url and not self.type:
             raise ValueError("url is set, but type is not; set type to folder, git, http or s3")
@@ -94,7 +94,7 @@ class EnvironmentSettings(Section):
     @field_validator("find_links")
     @classmethod
     def _are_folders(cls, places: tuple[Path, ...]) -> tuple[Path, ...]:
-        """uv takes no hashes from a page of links, and without hashes nothing is installed."""
+        """uv accepts no hashes from a page of links, and nothing is installed without hashes."""
         if any(":/" in str(place) for place in places):
             raise ValueError("write folders of this machine; for a server of packages, set environments.index_url")
         return places

@@ -79,7 +79,7 @@ class LimitSettings(Section):
     fetches: int = Field(100_000, ge=1, description="Maximum requests to the web.")
 
     def as_limits(self) -> Limits:
-        """The same as the model's noun."""
+        """Convert to the model's Limits."""
         return Limits(**self.model_dump())
 
 
