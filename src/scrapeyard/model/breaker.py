@@ -5,10 +5,10 @@
       └── half open ──► open again
        a success   every probe failed
 
-It hears of every attempt that a worker recorded, in the order of recording: `s` for one that succeeded, `e` for one
-that failed, also where the item is to be tried again. Attempts that only waited for their turn, were cancelled, met the
-end of a budget, or whose worker was lost are not heard: they tell nothing of the site. The store folds what it records
-into the job's row in the same transaction, so nothing is missed or heard twice whoever leads.
+It counts every attempt that a worker recorded, in the order of recording: `s` for a success, `e` for a failure, even if
+the item will be retried. Attempts that only waited for their turn, were cancelled, hit the end of a budget, or whose
+worker was lost do not count: they say nothing about the site. The store updates the breaker in the same transaction as
+the records, so nothing is missed or counted twice, whoever leads.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _SILENT = frozenset({ExitReason.CANCELLED, ExitReason.FETCH_BUDGET, ExitReason.L
 
 
 def letters(outcomes: Iterable[ItemOutcome]) -> str:
-    """What the breaker hears of them: `s` and `e`, in order."""
+    """The outcomes that the breaker counts, as `s` and `e`, in order."""
     return "".join(
         "s" if outcome.exit_reason in _GOOD else "e"
         for outcome in outcomes
@@ -32,7 +32,8 @@ def letters(outcomes: Iterable[ItemOutcome]) -> str:
 
 
 def heard(policy: BreakerPolicy, state: BreakerState, ends: str, now: float) -> BreakerState:
-    """How it stands after these. While it is open, what was handed out before still ends; that changes nothing."""
+    """The breaker's state after these outcomes. While it is open, items handed out earlier still end; that changes
+    nothing."""
     if not policy.enabled or not ends or state.state == "open":
         return state
     if state.state == "half_open":
@@ -47,12 +48,12 @@ def heard(policy: BreakerPolicy, state: BreakerState, ends: str, now: float) -> 
 
 
 def half_opened(policy: BreakerPolicy, state: BreakerState) -> BreakerState:
-    """The cooldown is over: `in_a_row` now counts probes that failed."""
+    """The cooldown is over: `in_a_row` now counts failed probes."""
     return replace(state, state="half_open", in_a_row=0, recent="", probing=policy.probes)
 
 
 def closed(state: BreakerState) -> BreakerState:
-    """It begins anew; only how often it opened is kept."""
+    """A reset breaker; only the number of trips is preserved."""
     return BreakerState(trips=state.trips)
 
 

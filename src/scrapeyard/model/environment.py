@@ -1,4 +1,4 @@
-"""The Python packages that a scraper requires, installed: where they are and how far their building has come."""
+"""The installed Python packages of a scraper: where they are, and how far their build is."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +24,7 @@ class EnvironmentStatus(StrEnum):
 
 
 class EnvironmentState(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is known of a scraper's environment."""
+    """State of a scraper's environment."""
 
     status: EnvironmentStatus
     key: str = ""
@@ -37,10 +37,10 @@ class EnvironmentState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Environment(Struct, frozen=True, kw_only=True):
-    """An environment that is built. Its files never change, and stay as long as `marker` is locked (shared)."""
+    """A built environment. Its files never change, and stay while `marker` is locked (shared)."""
 
     key: str
     packages: Path
-    """What is added to a script's `sys.path`, inside its walls."""
+    """Added to a script's `sys.path`, inside its sandbox."""
     marker: Path
-    """Written last: where it is, the environment is whole."""
+    """Written last: if it exists, the environment is complete."""

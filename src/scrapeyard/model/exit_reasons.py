@@ -63,17 +63,17 @@ class ExitReason(StrEnum):
 
     @property
     def is_fetch(self) -> bool:
-        """Whether the web ended the run, rather than the script or we."""
+        """Whether the web ended the run, rather than the script or the platform."""
         return self.value.startswith("fetch_")
 
     @property
     def is_time_limit(self) -> bool:
-        """Whether a limit on time ended the run: a waiting caller sees 504 rather than 502."""
+        """Whether a time limit ended the run: a waiting caller then gets 504 instead of 502."""
         return self in (ExitReason.TIMEOUT, ExitReason.CPU_LIMIT)
 
 
 def may_help_later(reason: ExitReason, site_status: int | None) -> bool:
-    """As `retryable`; where the site's own status ended the run, it decides: 408, 425, 429 and from 500 on may pass."""
+    """As `retryable`; if the site's own status ended the run, that decides: 408, 425, 429 and 500 or above may pass."""
     if reason is ExitReason.FETCH_STATUS:
         return site_status is not None and (site_status in (408, 425, 429) or site_status >= 500)
     return reason.retryable

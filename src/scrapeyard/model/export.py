@@ -22,12 +22,12 @@ class ExportState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether it changes no more, unless it is made again."""
+        """Whether it no longer changes, unless it is written again."""
         return self in (ExportState.DONE, ExportState.FAILED)
 
 
 class Export(Struct, frozen=True, kw_only=True):
-    """An export as the store keeps it."""
+    """An export as stored."""
 
     id: str
     job_id: str
@@ -36,16 +36,16 @@ class Export(Struct, frozen=True, kw_only=True):
     progress: float = 0.0
     """Share of the job's items that were read, 0 to 1."""
     rows: int = 0
-    """Written so far; without the line of headings."""
+    """Rows written so far, without the header."""
     bytes: int = 0
     digest: str = ""
     """SHA-256 of the file, in hex."""
     key: str = ""
-    """Where the blob store holds it; empty until it is done."""
+    """Blob key; empty until it is done."""
     error: str = ""
     """Why it failed."""
     attempt: int = 0
-    """How often it was begun."""
+    """How often it was started."""
     created_at: float
     started_at: float | None = None
     finished_at: float | None = None
@@ -54,5 +54,5 @@ class Export(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What a browser may call the file."""
+        """File name for browsers."""
         return f"{self.job_id}-{self.wish.type}.{self.wish.format}"

@@ -14,24 +14,24 @@ _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9])?\.?|\[[0-9A-
 
 
 class ProxyAddress(Struct, frozen=True, kw_only=True):
-    """Where a proxy listens and who we are to it. Its `repr` hides the credentials."""
+    """Address and credentials of a proxy. Its `repr` hides the credentials."""
 
     scheme: ProxyScheme
-    """`socks5`: names are resolved here; `socks5h`: by the proxy, as http and https proxies do."""
+    """`socks5`: names are resolved locally; `socks5h`: by the proxy, as http and https proxies do."""
     host: str
-    """An IPv6 address has its brackets."""
+    """An IPv6 address includes its brackets."""
     port: int
     user: str = ""
     password: str = ""
 
     @property
     def endpoint(self) -> str:
-        """`host:port`, which tells nothing secret."""
+        """`host:port`, without secrets."""
         return f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """With the credentials."""
+        """URL with the credentials."""
         login = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}@" if self.user or self.password else ""
         return f"{self.scheme}://{login}{self.endpoint}"
 
@@ -42,7 +42,7 @@ class ProxyAddress(Struct, frozen=True, kw_only=True):
 
 
 def read_proxy_url(text: str) -> ProxyAddress:
-    """Raises ValueError saying what to write instead; the message holds nothing of the text but its scheme."""
+    """Parse a proxy URL. Raises ValueError saying what to write instead; the message reveals only the scheme."""
     if not 0 < len(text) <= MAX_URL or not text.isprintable() or " " in text:
         raise ValueError(f"must be 1 to {MAX_URL} characters without spaces")
     try:
@@ -66,7 +66,7 @@ def read_proxy_url(text: str) -> ProxyAddress:
 
 
 def read_endpoint(text: str) -> tuple[str, int]:
-    """`host:port`. Raises ValueError."""
+    """Parse `host:port`. Raises ValueError."""
     address = read_proxy_url(f"http://{text}") if "@" not in text else None
     if address is None or text != f"{text.rpartition(':')[0]}:{address.port}":
         raise ValueError("write host:port")
@@ -80,23 +80,24 @@ Profile = Literal["chrome", "firefox", "safari", "none"]
 POOL = r"^[a-z0-9][a-z0-9_-]{0,31}$"
 """Name of a pool of proxies."""
 MOST = 10**12
-"""Of any number that has no smaller bound of its own."""
+"""Maximum of any number without a smaller limit of its own."""
 _DAY = 86_400
 _TWO_LETTERS = r"^[A-Za-z]{2}$"
 
 
 class Rule(Struct, frozen=True):
-    """What a call or a manifest may give for a field. They check it; decoding stored rows and messages does not."""
+    """Valid values of a field in a call or manifest, which check them; decoding stored rows and messages does not."""
 
     description: str
     kind: Any = None
-    """int, float, bool, str, or a Literal or StrEnum of texts. None: the first type of the field's annotation."""
+    """int, float, bool, str, or a Literal or StrEnum of texts. None if it is the first type of the field's
+    annotation."""
     ge: float | None = None
     gt: float | None = None
     le: float | None = None
     pattern: str | None = None
     form: str = ""
-    """The pattern in words, for whoever wrote something else."""
+    """The pattern in words, for error messages."""
 
 
 RETRIES = Rule("Further attempts after the first.", int, ge=0, le=20)
@@ -104,7 +105,7 @@ TIMEOUT_SECONDS = Rule("Shortens the scraper's own wall clock, never lengthens i
 
 
 def rules_of(struct: type[Struct]) -> dict[str, Rule]:
-    """The rule of each field, with its kind. Fields that have fields are left out: those have rules of their own."""
+    """The rule of each field, with its kind. Nested structs are left out: their fields have rules of their own."""
     hints = get_type_hints(struct, include_extras=True)
     return {name: _with_kind(hint) for name, hint in hints.items() if get_origin(hint) is Annotated}
 
@@ -116,10 +117,10 @@ def _with_kind(hint: Any) -> Rule:
 
 
 class _Wishes(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Wishes, each of which may be left open by its default."""
+    """Options, each of which may be left unset by its default."""
 
     def over(self, weaker: Self) -> Self:
-        """These wishes; where one is open, the weaker one's. Field by field, also within a field that has fields."""
+        """These options, with unset ones taken from the weaker ones. Field by field, also within nested structs."""
         if weaker == type(weaker)():
             return self
         open_fields = type(self)()
@@ -152,7 +153,7 @@ class Backoff(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     cap_seconds: Annotated[float | None, Rule("No wait is longer; default: 300.", ge=0, le=_DAY)] = None
 
     def seconds(self, attempt: int) -> float:
-        """After this attempt failed (the first is 1), without jitter."""
+        """Wait after this attempt failed (the first is 1), without jitter."""
         first = 5.0 if self.first_seconds is None else self.first_seconds
         cap = 300.0 if self.cap_seconds is None else self.cap_seconds
         times = attempt if self.kind == "linear" else 2 ** min(attempt - 1, 32)

@@ -20,11 +20,11 @@ from scrapeyard.model.fetching import Backoff, BudgetLimits, FetchPolicy
 from scrapeyard.model.run import Artifact, LogLine, Priority, RunError, Usage
 
 ITEM_KEY = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$"
-"""Names of items: they become parts of blob keys and URLs."""
+"""Pattern of item keys: they become parts of blob keys and URLs."""
 ABREAST = 16
-"""Items of one batch at once, unless the job's concurrency is lower."""
+"""Maximum items of one batch that run concurrently; fewer if the job's concurrency is lower."""
 MAX_ITEM_INPUT = 64 * 1024
-"""Bytes of one item's input as JSON."""
+"""Maximum bytes of one item's input as JSON."""
 
 
 class JobStatus(StrEnum):
@@ -81,9 +81,9 @@ class BreakerPolicy(Struct, frozen=True, kw_only=True):
 
     enabled: bool = True
     failures: int = 20
-    """So many errors in a row."""
+    """This many errors in a row."""
     ratio: float = 0.5
-    """Or this share of the last `window` outcomes, once that many there are."""
+    """Or this share of errors in the last `window` outcomes, once there are that many."""
     window: int = 50
     cooldown_seconds: float = 300.0
     probes: int = 3
@@ -91,7 +91,7 @@ class BreakerPolicy(Struct, frozen=True, kw_only=True):
 
 
 class BreakerState(Struct, frozen=True, kw_only=True):
-    """How the breaker of a job stands."""
+    """State of a job's breaker."""
 
     state: Literal["closed", "open", "half_open"] = "closed"
     in_a_row: int = 0
@@ -105,14 +105,14 @@ class BreakerState(Struct, frozen=True, kw_only=True):
 
 
 class SnapshotPolicy(Struct, frozen=True, kw_only=True):
-    """What of a job's pages is remembered, so that the next crawl can tell what changed."""
+    """How a job's pages are stored, so that the next crawl can detect changes."""
 
     scope: str = ""
-    """Crawls of one scope are compared; empty: the job's schedule, else its name, else its scraper."""
+    """Crawls of one scope are compared; if empty, the job's schedule, else its name, else its scraper."""
     ignore: tuple[str, ...] = ()
-    """Fields whose change is no news: `text_hash`; with `.*` all below: `meta.*`."""
+    """Fields whose changes are ignored: `text_hash`; with `.*` everything below: `meta.*`."""
     confirm: int = 1
-    """A change, or that a page is gone, is told when so many crawls in a row say it."""
+    """A change or removal is reported once this many crawls in a row agree."""
 
 
 class JobPolicy(Struct, frozen=True, kw_only=True):
@@ -122,24 +122,24 @@ class JobPolicy(Struct, frozen=True, kw_only=True):
     max_attempts: int = 3
     backoff: Backoff = Backoff()
     rate: float | None = None
-    """Items begun a second; None: as fast as workers take them."""
+    """Items started per second; None for as fast as workers take them."""
     burst: int = 1
     concurrency: int | None = None
-    """Items handed out at once; None: what the window allows."""
+    """Items handed out at once; None for what the window allows."""
     breaker: BreakerPolicy = BreakerPolicy()
     budget: BudgetLimits = BudgetLimits()
-    """Of the whole job."""
+    """Budget of the whole job."""
     isolation: Literal["run", "job"] = "run"
     results: Literal["rows", "objects"] = "rows"
-    """Where an item's data is kept: small data in its row, or each as an object of its own."""
+    """Where an item's data is stored: small data in its row, or always as an object."""
     keep_html: bool = False
     snapshots: SnapshotPolicy | None = None
-    """None: pages are remembered only if a diff export is wished."""
+    """None if snapshots are stored only when a diff export is requested."""
     fetching: FetchPolicy = FetchPolicy()
 
     @property
     def abreast(self) -> int:
-        """Items of one batch that a built-in scraper runs at once; those of a script run one after another."""
+        """Items of one batch that a built-in scraper runs concurrently; a script's items run one after another."""
         return max(1, min(ABREAST, self.concurrency or ABREAST))
 
 
@@ -149,40 +149,40 @@ class ExportWish(Struct, frozen=True, kw_only=True):
     type: Literal["full", "seo", "diff", "records"]
     format: Literal["csv", "xlsx", "json", "jsonl", "parquet"]
     bom: bool = True
-    """CSV alone: begin with the mark by which Excel knows UTF-8."""
+    """CSV only: start with a byte order mark, so that Excel detects UTF-8."""
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """A job as the store keeps it."""
+    """A job as stored."""
 
     id: str
     status: JobStatus
     name: str = ""
     owner: str = ""
-    """Whose share of the workers it uses; empty: everybody's."""
+    """Whose share of the workers it uses; empty for the common share."""
     scraper: str
-    """As asked for."""
+    """The scraper as requested."""
     pinned: str
-    """`site/task@1.4.2`: what runs, to the end."""
+    """`site/task@1.4.2`: the version that runs, to the end."""
     lane: str = "default"
     priority: Priority = Priority.NORMAL
     policy: JobPolicy = JobPolicy()
     exports: tuple[ExportWish, ...] = ()
     webhook: Raw | None = None
-    """As the gateway checked it."""
+    """As validated by the gateway."""
     source: dict[str, Any] = field(default_factory=dict)
-    """Where its items come from, as far as a person wants to know."""
+    """Where its items come from, and how to read them."""
     counts: Counts = Counts()
     cursor: int = 0
-    """Items from here on were never handed out."""
+    """Items from this number on were never handed out."""
     created_at: float
     started_at: float | None = None
     """When the first item was handed out."""
     finished_at: float | None = None
     reading: bool = False
-    """Items are still being added by its source; it cannot finish before."""
+    """Its source is still adding items; it cannot finish before that ends."""
     skipped_rows: int = 0
-    """Rows of its list that were not usable, or were there twice."""
+    """Rows of its list that were unusable or duplicates."""
     error: RunError | None = None
     breaker: BreakerState = BreakerState()
     use: Usage = Usage()
@@ -190,9 +190,9 @@ class Job(Struct, frozen=True, kw_only=True):
     pause_reason: str = ""
     schedule_id: str = ""
     kill: bool = False
-    """Cancelling: batches are killed, not drained."""
+    """While cancelling: batches are killed, not drained."""
     deleting: bool = False
-    """It is being removed, with all it left."""
+    """It is being deleted, with everything it left."""
     files_pending: bool = False
     """Cancelled, and its manifests and exports are not written yet."""
 
@@ -201,13 +201,13 @@ class NewItem(Struct, frozen=True, kw_only=True):
     """An item as read from a list."""
 
     key: str
-    """Matches ITEM_KEY; two items of one job never share it."""
+    """Matches ITEM_KEY and is unique within the job."""
     input: Raw
     """A JSON object."""
 
 
 class BatchItem(Struct, frozen=True, kw_only=True):
-    """An item as a worker gets it."""
+    """An item as a worker receives it."""
 
     seq: int
     key: str
@@ -216,20 +216,20 @@ class BatchItem(Struct, frozen=True, kw_only=True):
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """Items that travel together."""
+    """Items delivered together."""
 
     id: str
     job_id: str
     state: Literal["queued", "running"] = "queued"
     first: int = 0
     last: int = -1
-    """A range of fresh items, both ends included; empty when `again` is not."""
+    """A range of fresh items, both ends included; unused if `again` is not empty."""
     again: tuple[tuple[int, int], ...] = ()
     """(seq, attempt) of items that were handed out before."""
     left: int
-    """Items without a record."""
+    """Number of items without a record."""
     part: int = 0
-    """How many records were made."""
+    """Number of records made."""
     lane: str = "default"
     priority: Priority = Priority.LOW
     queued_at: float
@@ -238,13 +238,13 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 
 class ItemOutcome(Struct, frozen=True, kw_only=True):
-    """How one item of a batch ended, or that it is to be tried again."""
+    """How one item of a batch ended, or that it will be retried."""
 
     seq: int
     attempt: int
     exit_reason: ExitReason
     result: Raw | None = None
-    """JSON; None when there is none or it is an object."""
+    """JSON; None if there is none or it is stored as an object."""
     result_key: str = ""
     result_bytes: int = 0
     error: RunError | None = None
@@ -252,12 +252,12 @@ class ItemOutcome(Struct, frozen=True, kw_only=True):
     """Registrable domain of its URL, where it has one; redrive and listing filter by it."""
     usage: Usage = Usage()
     logs: tuple[LogLine, ...] = ()
-    """Of failed items alone, cut to some kilobytes."""
+    """Only for failed items, cut to a few kilobytes."""
     artifacts: tuple[Artifact, ...] = ()
     started_at: float
     finished_at: float
     not_before: float | None = None
-    """Not None: not an end; the item is handed out again then, at `attempt` + 1, or at `attempt` if postponed."""
+    """If set, this is not an end: the item is handed out again then, at `attempt` + 1, or at `attempt` if postponed."""
     postponed: bool = False
 
 
@@ -269,7 +269,7 @@ class Item(Struct, frozen=True, kw_only=True):
     input: Raw
     status: ItemStatus
     attempt: int = 0
-    """Attempts begun; 0 before the first."""
+    """Attempts started; 0 before the first."""
     not_before: float | None = None
     exit_reason: ExitReason | None = None
     result: Raw | None = None

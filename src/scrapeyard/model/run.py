@@ -1,4 +1,4 @@
-"""A run: one execution of one scraper on one input; and the signals that every process hears."""
+"""A run: one execution of one scraper on one input; and the signals that every process receives."""
 
 import secrets
 import time
@@ -16,43 +16,43 @@ from scrapeyard.model.scraper import ScraperRef
 def new_id(prefix: str) -> str:
     """A unique id such as `run_0199f0c2…`: 48 bits of milliseconds, then 80 random bits, in hex.
 
-    Ids made later sort later (to the millisecond), so the store pages by id alone.
+    Later ids sort later (to the millisecond), so the store pages by id alone.
     """
     return f"{prefix}_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"
 
 
 class Cancel(Struct, frozen=True, kw_only=True, tag="cancel"):
-    """End this run wherever it is."""
+    """Cancel this run wherever it is."""
 
     run_id: str
 
 
 class CancelJob(Struct, frozen=True, kw_only=True, tag="cancel_job"):
-    """Kill what runs of this job, wherever it is; what has no outcome yet goes back to the store."""
+    """Kill what runs of this job, wherever it is; items without an outcome go back to the store."""
 
     job_id: str
 
 
 class Refresh(Struct, frozen=True, kw_only=True, tag="refresh"):
-    """Look at the scraper repository and at moved channels now; an empty id means all of it."""
+    """Refresh the scraper repository and moved channels now; an empty id means all of them."""
 
     scraper: str = ""
     sender: str = ""
-    """The gateway that has looked already, and need not do so again."""
+    """The gateway that has already refreshed and need not do so again."""
 
 
 class Invalidate(Struct, frozen=True, kw_only=True, tag="invalidate"):
-    """Forget kept pages: those of a URL (in its one spelling), those of a site, or with neither all of them."""
+    """Drop cached pages: those of a (normalised) URL, those of a site, or without either all of them."""
 
     url: str = ""
     site: str = ""
 
 
 class SitesChanged(Struct, frozen=True, kw_only=True, tag="sites"):
-    """Operators want a site treated in another way: read the store now."""
+    """The rules of a site changed: read the store now."""
 
     sender: str = ""
-    """The process that knows it already."""
+    """The process that already knows it."""
 
 
 Signal = Cancel | CancelJob | Refresh | Invalidate | SitesChanged
@@ -77,7 +77,7 @@ FINAL = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
 def status_of(reason: ExitReason) -> RunStatus:
-    """The final status that goes with an exit reason. A skip is a success without data."""
+    """The final status for an exit reason. A skip is a success without data."""
     if reason in (ExitReason.SUCCEEDED, ExitReason.SKIPPED):
         return RunStatus.SUCCEEDED
     if reason is ExitReason.CANCELLED:
@@ -94,13 +94,13 @@ class Priority(StrEnum):
 
 
 class RunError(Struct, frozen=True, kw_only=True):
-    """What went wrong, in words and with the script's own traceback where there is one."""
+    """What went wrong, in words and with the script's own traceback if there is one."""
 
     message: str
     type: str = ""
     traceback: str = ""
     site_status: int | None = None
-    """The status the site answered with, where a fetch ended the run. Never our own status."""
+    """HTTP status of the site if a fetch ended the run. Never our own status."""
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -111,13 +111,13 @@ class Usage(Struct, frozen=True, kw_only=True):
     cpu_ms: float = 0.0
     memory_mb: float = 0.0
     fetches: int = 0
-    """Pages that the script asked for."""
+    """Pages the script requested."""
     requests: int = 0
-    """What that took of the web: other ways and redirects count, kept pages do not."""
+    """Requests that took: retries by other ways and redirects count, cached pages do not."""
     bytes_received: int = 0
-    """On the wire, of all those requests."""
+    """Bytes on the wire, of all those requests."""
     bytes_by_class: dict[str, int] = field(default_factory=dict)
-    """The same by what they came through: `direct`, `datacenter`, `residential`, `unlocker`."""
+    """The same by proxy class: `direct`, `datacenter`, `residential`, `unlocker`."""
     output_bytes: int = 0
     log_bytes: int = 0
     records: int = 0
@@ -131,12 +131,12 @@ class Timing(Struct, frozen=True, kw_only=True):
     environment_ms: float = 0.0
     """Waiting, outside the worker's slots, until the scraper's packages were installed and a slot was free again."""
     child_start_ms: float = 0.0
-    """From asking for a child to having handed it the run; near zero when one was forked ahead."""
+    """From requesting a child to sending it the run; near zero if one was forked ahead."""
     forked_ahead: bool = False
     script_ms: float = 0.0
     fetch_ms: float = 0.0
     record_ms: float = 0.0
-    """Handing large results and artifacts to the blob store."""
+    """Uploading large results and artifacts to the blob store."""
 
 
 class FetchTrace(Struct, frozen=True, kw_only=True):
@@ -149,14 +149,14 @@ class FetchTrace(Struct, frozen=True, kw_only=True):
     bytes: int = 0
     ms: float = 0.0
     started_ms: float = 0.0
-    """After the script began."""
+    """Milliseconds after the script began."""
     error: str = ""
     way: str = ""
-    """How the page was had: `chrome`, `firefox via homes`, `cache`. Empty for a failure."""
+    """How the page was fetched: `chrome`, `firefox via homes`, `cache`. Empty for a failure."""
     age_seconds: float | None = None
-    """Of a kept page; None: it was fetched."""
+    """Age of a cached page; None if it was fetched."""
     tried: tuple[dict[str, Any], ...] = ()
-    """Ways that did not lead to a page, in order, each with the site's status and why it was taken for a block."""
+    """Ways that failed, in order, each with the site's status and why it was classified as a block."""
 
 
 class LogLine(Struct, frozen=True, kw_only=True):
@@ -170,17 +170,17 @@ class LogLine(Struct, frozen=True, kw_only=True):
 
 
 class Artifact(Struct, frozen=True, kw_only=True):
-    """Bytes kept from a run."""
+    """Bytes a run stored."""
 
     name: str
     content_type: str
     size: int
     key: str
-    """Where the blob store holds it."""
+    """Blob key."""
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """What travels through the queue: all that a worker needs to run, nothing it could look up wrongly.
+    """A message in the queue: everything a worker needs to run, so that it looks up nothing that may have changed.
 
     `scraper` is pinned: `shop/product@1.4.2`, as the gateway resolved it.
     """
@@ -199,13 +199,14 @@ class Delivery(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     """Shortens the scraper's own wall clock, never lengthens it."""
     reply_to: str = ""
-    """The gateway that waits for the outcome; empty when nobody does."""
+    """The gateway that waits for the outcome; empty if none does."""
     traceparent: str = ""
     fetching: FetchPolicy = FetchPolicy()
     job_id: str = ""
-    """Not empty: a batch of this job travels; `run_id` is the batch's, and its items are taken from the store."""
+    """If not empty, this delivers a batch of this job: `run_id` is the batch's, and its items are read from the
+    store."""
     redelivered: bool = False
-    """Set when the dispatcher publishes a run again: the worker then claims it in the store before it runs."""
+    """Set when the dispatcher publishes a run again: the worker must then claim it in the store before running it."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -216,7 +217,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     exit_reason: ExitReason
     scraper: ScraperRef | None = None
     result: Raw | None = None
-    """The result as JSON; None when it is in the blob store or there is none."""
+    """The result as JSON; None if it is in the blob store or there is none."""
     result_key: str = ""
     result_bytes: int = 0
     error: RunError | None = None
@@ -230,18 +231,18 @@ class Outcome(Struct, frozen=True, kw_only=True):
     started_at: float = 0.0
     finished_at: float = 0.0
     retry_after: float | None = None
-    """Not None when this attempt is to be followed by another, that many seconds later: the run is not final."""
+    """If set, another attempt follows after this many seconds, and the run is not final."""
     postponed: bool = False
-    """The other one then counts as this one: the run only waited for its turn."""
+    """The next attempt counts as this one: the run only waited for its turn."""
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run as the store keeps it."""
+    """A run as stored."""
 
     id: str
     status: RunStatus
     scraper: str
-    """As asked for; `resolved` is what ran."""
+    """As requested; `resolved` is what ran."""
     input: Raw
     resolved: ScraperRef | None = None
     lane: str = "default"
@@ -251,9 +252,9 @@ class Run(Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None = None
     created_at: float
     queued_at: float
-    """When it was last handed to the queue."""
+    """When it was last published to the queue."""
     not_before: float | None = None
-    """A later attempt waits until then."""
+    """The next attempt must not start before this time."""
     started_at: float | None = None
     finished_at: float | None = None
     exit_reason: ExitReason | None = None
@@ -274,7 +275,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class WorkerInfo(Struct, frozen=True, kw_only=True):
-    """A worker as its last heartbeat told."""
+    """A worker as of its last heartbeat."""
 
     id: str
     host: str
@@ -293,4 +294,4 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     """One-minute load average per core."""
     memory_mb: float = 0.0
     environments: dict[str, EnvironmentState] = field(default_factory=dict)
-    """Of scrapers (`site/task@1.4.2`) with requirements that this worker knows, at most some hundreds."""
+    """By scraper (`site/task@1.4.2`) with requirements that this worker knows, at most some hundreds."""

@@ -2,9 +2,9 @@
 
     due ──► waiting ──► started | skipped | failed          missed: it was never tried
 
-A firing is written once for each (schedule, time it was due), in the transaction that moves the schedule on; what it
-starts has an id that follows from both. So however many dispatchers there are, and whenever one is killed, a time that
-came is answered by one job or run.
+A firing is written once for each (schedule, due time), in the transaction that moves the schedule on; the id of what it
+starts is derived from both. So each due time starts one job or run, however many dispatchers there are and whenever one
+is killed.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _PREFIX: dict[Target, str] = {"job": "job", "scrape": "run"}
 
 
 class Schedule(Struct, frozen=True, kw_only=True):
-    """A schedule as the store keeps it. Either `cron` or `every_seconds` says when."""
+    """A schedule as stored. Either `cron` or `every_seconds` is set."""
 
     id: str
     name: str = ""
@@ -28,11 +28,11 @@ class Schedule(Struct, frozen=True, kw_only=True):
     template: Raw
     """What is started, as `POST /api/jobs` or `POST /api/scrape` takes it."""
     cron: str = ""
-    """Five fields; empty: by `every_seconds`."""
+    """Five fields; empty if `every_seconds` is set."""
     every_seconds: float | None = None
     time_zone: str = "UTC"
     jitter_seconds: float = 0.0
-    """Each firing is late by a part of this that follows from its time."""
+    """Each firing is delayed by a part of this that is derived from its due time."""
     overlap: Overlap = "skip"
     missed: Missed = "run_once"
     paused: bool = False
@@ -41,9 +41,9 @@ class Schedule(Struct, frozen=True, kw_only=True):
     anchor: float
     """Intervals are counted from here."""
     version: int = 1
-    """Goes up with every change of people; whoever read an older one does not move the schedule on."""
+    """Incremented with every change by people; a process that read an older version does not move the schedule on."""
     next_due: float | None = None
-    """None: paused, or there is no further time."""
+    """None if it is paused, or there is no further time."""
     next_at: float | None = None
     """`next_due` with its jitter."""
     last_due: float | None = None
@@ -62,7 +62,7 @@ class FiringState(StrEnum):
 
 
 class Firing(Struct, frozen=True, kw_only=True):
-    """A time of a schedule that came."""
+    """A due time of a schedule, and what became of it."""
 
     schedule_id: str
     due_at: float
@@ -76,16 +76,16 @@ class Firing(Struct, frozen=True, kw_only=True):
     settled_at: float | None = None
     holder: str = ""
     lease_until: float | None = None
-    """A dispatcher is at it until then."""
+    """End of the lease of the dispatcher that decides it."""
 
 
 def subject_id(target: Target, schedule_id: str, due_at: float) -> str:
-    """The id of what a firing starts. It sorts by the time that was due, as other ids do by when they were made."""
+    """The id of what a firing starts. It sorts by the due time, as other ids sort by creation time."""
     digest = hashlib.sha256(f"{schedule_id}:{due_at!r}".encode()).hexdigest()
     return f"{_PREFIX[target]}_{int(due_at * 1000):012x}{digest[:20]}"
 
 
 def jitter_of(schedule_id: str, due_at: float, jitter_seconds: float) -> float:
-    """How late a firing is: the same whoever asks, and spread evenly between schedules."""
+    """The delay of a firing: deterministic, and spread evenly between schedules."""
     digest = hashlib.sha256(f"jitter:{schedule_id}:{due_at!r}".encode()).digest()
     return jitter_seconds * int.from_bytes(digest[:6]) / 2**48

@@ -1,4 +1,4 @@
-"""A scraper as the platform knows it: who it is, how it is called and what it may use."""
+"""A scraper as the platform knows it: its identity, how it is called and its limits."""
 
 import re
 from pathlib import Path
@@ -30,30 +30,30 @@ class Limits(Struct, frozen=True, kw_only=True):
     memory_mb: int = 512
     disk_mb: int = 64
     output_mb: float = 10.0
-    """The result and everything the run sends as records, as JSON."""
+    """Size of the result and all records the run sends, as JSON."""
     log_kb: int = 256
-    """stdout, stderr and ctx.log together; the rest is cut and said so."""
+    """stdout, stderr and ctx.log together; the rest is cut, with a note."""
     artifact_mb: float = 50.0
     threads: int = 32
     fetches: int = 1000
 
     def within(self, ceiling: "Limits") -> "Limits":
-        """These limits, none above `ceiling`."""
+        """These limits, each capped by `ceiling`."""
         return Limits(**{name: min(getattr(self, name), getattr(ceiling, name)) for name in self.__struct_fields__})
 
 
 class Defaults(Struct, frozen=True, kw_only=True):
-    """What a call that does not say gets: the manifest's `[policy]`. None and empty: the platform's own default."""
+    """Defaults for calls: the manifest's `[policy]`. None and empty if the platform's own default applies."""
 
     retries: int | None = None
     timeout_seconds: float | None = None
     priority: str = ""
     fetching: FetchPolicy = FetchPolicy()
-    """Its keys stand in `[policy]` beside the others."""
+    """Its keys are in `[policy]` beside the others."""
 
 
 class Scraper(Struct, frozen=True, kw_only=True):
-    """One version of a scraper, read, checked and ready to run."""
+    """One version of a scraper, parsed, checked and ready to run."""
 
     ref: ScraperRef
     folder: Path | None
@@ -70,11 +70,11 @@ class Scraper(Struct, frozen=True, kw_only=True):
     """`engines`, or `direct` where the operator grants it."""
     lane: str = "default"
     config: dict[str, Any] = field(default_factory=dict)
-    """A value `{"secret": "name"}` stands for a secret that the worker puts in its place."""
+    """A value `{"secret": "name"}` is replaced by that secret in the worker."""
     policy: Defaults = Defaults()
     requirements: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
-    """What the script says it needs of a worker, such as `http` or `browser`."""
+    """Capabilities the script requires of a worker, such as `http` or `browser`."""
 
     @property
     def is_builtin(self) -> bool:

@@ -1,4 +1,4 @@
-"""A webhook: who is told of what happens to a job or a run.
+"""A webhook: a receiver that is notified of changes to a job or a run.
 
 waiting ──► delivered | failed          failed, delivered ──► waiting   (replay)
 """
@@ -22,12 +22,12 @@ RUN_EVENTS = ("run.succeeded", "run.failed", "run.cancelled")
 
 
 class Webhook(Struct, frozen=True, kw_only=True):
-    """As a call asked for it."""
+    """A webhook as requested."""
 
     url: str
     events: tuple[str, ...]
     secret: str | None = None
-    """None: the operator's."""
+    """None if the operator's secret is used."""
 
 
 class DeliveryState(StrEnum):
@@ -39,35 +39,35 @@ class DeliveryState(StrEnum):
 
 
 class Attempt(Struct, frozen=True, kw_only=True):
-    """One time that it was sent."""
+    """One time it was sent."""
 
     at: float
     status: int | None = None
-    """What the receiver answered; None: nothing."""
+    """HTTP status of the receiver; None if it did not answer."""
     ms: float = 0.0
     error: str = ""
-    """Empty: it was taken."""
+    """Empty if it was accepted."""
 
 
 class WebhookDelivery(Struct, frozen=True, kw_only=True):
-    """One message to one receiver, sent until it is taken or given up."""
+    """One message to one receiver, sent until it is accepted or given up."""
 
     id: str
     subject: str
-    """The job or run that it tells of."""
+    """The job or run it is about."""
     event: str
     url: str
     host: str
-    """Of the URL: how many go to one receiver at once is bounded."""
+    """Host of the URL: concurrent deliveries to one host are limited."""
     secret: str = ""
-    """Empty: the operator's."""
+    """Empty if the operator's secret is used."""
     body: bytes
     state: DeliveryState = DeliveryState.WAITING
     attempts: int = 0
-    """Begun; a sender that was killed counts."""
+    """Attempts started; one whose sender was killed counts."""
     created_at: float
     next_at: float | None = None
-    """None unless it waits."""
+    """None unless it is waiting."""
     give_up_at: float
     finished_at: float | None = None
     log: tuple[Attempt, ...] = ()
@@ -77,6 +77,6 @@ class WebhookDelivery(Struct, frozen=True, kw_only=True):
 
 
 def delivery_id(subject: str, event: str, number: int, at: float) -> str:
-    """The same for the same news: whoever derives it twice writes it once. Sorts by time."""
+    """The same for the same news, so that deriving it twice writes it once. Sorts by time."""
     digest = hashlib.sha256(f"{subject}:{event}:{number}:{at!r}".encode()).hexdigest()
     return f"delivery_{int(at * 1000):012x}{digest[:20]}"
