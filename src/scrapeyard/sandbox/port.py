@@ -17,7 +17,7 @@ class Work(Struct, frozen=True, kw_only=True):
     limits: Limits
     config: dict[str, Any] = field(default_factory=dict)
     environment: Environment | None = None
-    """The packages that the script sees; None: what the platform has installed."""
+    """The packages that the script sees; None for the platform's own."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -40,29 +40,29 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class ChildServices(Protocol):
-    """What the worker does for a child while it runs. Never raises but as said."""
+    """What the worker does for a child while it runs. Raises only what each method names."""
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
         """Raises FetchFailed."""
 
     async def download(self, request: FetchRequest, name: str) -> FetchResponse:
-        """Keep a page of a good status as an artifact, as it comes, at most `request.max_bytes`; `kept` says how much.
+        """Stream a page with a success status into an artifact, at most `request.max_bytes`; `kept` says how many.
 
-        Raises FetchFailed, or another ScrapeyardError when it cannot be kept. Then nothing is.
+        Raises FetchFailed, or another ScrapeyardError if it cannot be saved; nothing is saved then.
         """
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
-        """Keep bytes. Raises ScrapeyardError when they cannot be kept; the script sees the message."""
+        """Save bytes as an artifact. Raises ScrapeyardError if that fails; the script sees the message."""
 
     def log(self, line: LogLine) -> None:
-        """A line within the caps."""
+        """Take a log line within the limits."""
 
 
 class Series(Protocol):
     """Many inputs for one version of a scraper, all of one job: a child serves one after another.
 
-    What the script keeps in its modules stays from one to the next. A child that crashed, went beyond a limit or left
-    something behind is replaced, and only the input at hand has that end.
+    Module state of the script persists from one input to the next. A child that crashed, exceeded a limit or left
+    something behind is replaced; only the current input fails.
     """
 
     async def run(self, work: Work, services: ChildServices) -> Verdict:
@@ -70,7 +70,7 @@ class Series(Protocol):
         for all. Cancelling kills the child."""
 
     def close(self) -> None:
-        """Let the child go. May be called twice."""
+        """Release the child. May be called twice."""
 
 
 class Wall(Struct, frozen=True, kw_only=True):
@@ -93,15 +93,15 @@ class Sandbox(Protocol):
     async def run(self, scraper: Scraper, work: Work, services: ChildServices) -> Verdict:
         """Run to the end. Cancelling the task kills the child's whole group before this returns.
 
-        Never raises for what a script does; SandboxError means that no child could be made through no fault of the
+        Never raises for what a script does. Raises SandboxError if no child could be made for reasons outside the
         script.
         """
 
     def series(self, scraper: Scraper) -> Series:
-        """A child for many inputs. Nothing is started before the first; close it at the end."""
+        """A series that runs many inputs in one child. Starts nothing before the first input; close it at the end."""
 
     async def check(self, scraper: Scraper, environment: Environment | None = None) -> None:
-        """Load the script in a walled process without running it. Raises ScraperInvalid with the script's words."""
+        """Load the script in a sandboxed process without running it. Raises ScraperInvalid with the script's error."""
 
     def walls(self) -> tuple[Wall, ...]:
-        """Which walls stand."""
+        """Which walls are up."""

@@ -1,4 +1,4 @@
-"""The end of one child in the worker: its wire, its process, and what its death means."""
+"""The worker's handle on one child: its wire, its process, and how to judge its exit."""
 
 import asyncio
 import contextlib
@@ -22,10 +22,10 @@ _LAST_READS = 64
 
 
 class Exit(Struct, frozen=True, kw_only=True):
-    """How a child's process ended, as its parent tells."""
+    """How a child's process ended, as its parent reports it."""
 
     status: int = -1
-    """As `waitpid` gives it; -1 when its parent is gone too."""
+    """The status from `waitpid`; -1 if its parent is gone too."""
     cpu_ms: float = 0.0
     peak_kb: float = 0.0
     output: str = ""
@@ -37,17 +37,17 @@ class Exit(Struct, frozen=True, kw_only=True):
 
 
 class Child:
-    """A process that waits for a run, or runs it. All methods belong to the event loop's thread.
+    """A process that waits for a run, or runs it. Call all methods from the event loop's thread.
 
-    The kernel tells who is at the other end: with SO_PASSCRED every message carries the sender's process id, translated
-    to our pid namespace, and a process without capabilities cannot lie about it.
+    The kernel identifies the other end: with SO_PASSCRED every message carries the sender's process id, translated to
+    our pid namespace, and a process without capabilities cannot forge it.
     """
 
     def __init__(self, slot: int, on_ready: Callable[["Child"], None]) -> None:
         self.slot = slot
         self.pid = 0
         self.cpu_seconds = 0.0
-        """Processor time at the last look at it."""
+        """CPU time at the last sample."""
         self._loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[Exit] = self._loop.create_future()
         self.on_frame: Callable[[Frame, bytes], None] = self._on_first_frame
@@ -76,7 +76,7 @@ class Child:
         return self._sock is not None
 
     def allow_frames(self, max_bytes: int) -> None:
-        """How large a frame may be from now on."""
+        """Set the maximum size of frames from now on."""
         self._decoder = wire.Decoder(parse, max_bytes)
 
     def send(self, head: dict[str, object], raw: bytes = b"") -> None:
@@ -87,18 +87,18 @@ class Child:
         self._write()
 
     async def drained(self) -> None:
-        """Until the child has taken what was sent, or is gone."""
+        """Wait until the child has read everything sent, or is gone."""
         await self._drained.wait()
 
     def finish(self) -> None:
-        """Its process is gone: take what it sent before, then close. Whoever still holds its end is not waited for."""
+        """Its process is gone: read what it sent before, then close. Does not wait for others that hold its end."""
         for _ in range(_LAST_READS):
             if self._sock is None or not self._on_readable():
                 break
         self._broken("")
 
     def kill(self) -> None:
-        """End its process and whatever group it leads, at once. May be called twice."""
+        """Kill its process and the group it leads, at once. May be called twice."""
         if self._pid_fd >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pid_fd, signal.SIGKILL)
@@ -106,7 +106,7 @@ class Child:
         self.close()
 
     def close(self) -> None:
-        """Close our end of the wire; a child that waits leaves by itself. May be called twice."""
+        """Close our end of the wire; an idle child then exits by itself. May be called twice."""
         if self._sock is not None:
             self._loop.remove_reader(self._sock.fileno())
             self._loop.remove_writer(self._sock.fileno())
@@ -115,7 +115,7 @@ class Child:
         self._drained.set()
 
     def reap(self, end: Exit) -> None:
-        """Its parent, or our own knowledge, says that the process is gone."""
+        """Record that the process is gone, as reported by its parent or known otherwise."""
         if self._pid_fd >= 0:
             os.close(self._pid_fd)
             self._pid_fd = -1
@@ -178,7 +178,7 @@ class Child:
             sent = self._sock.send(self._out)
         except BlockingIOError:
             sent = 0
-        except OSError:  # it reads no more; what it sent before may still lie unread, and its end comes by reading
+        except OSError:  # it reads no more, but earlier data may still be unread; reading will detect its end
             sent = len(self._out)
         del self._out[:sent]
         if self._out:
@@ -196,7 +196,7 @@ _SIGNAL_REASONS: dict[int, tuple[ExitReason, str]] = {
 
 
 def judge_exit(end: Exit, cpu_limit: float) -> Verdict:
-    """What the death of a child without a word means."""
+    """The verdict on a child that died without sending a result."""
     reason, message = ExitReason.CRASHED, "the child ended without a result"
     if end.signal in _SIGNAL_REASONS:
         reason, message = _SIGNAL_REASONS[end.signal]

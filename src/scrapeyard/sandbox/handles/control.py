@@ -1,4 +1,4 @@
-"""The wire to one scraper's parent: what is asked of it, and what it tells, which is not trusted."""
+"""The wire to one scraper's parent: requests to it, and its messages, which are not trusted."""
 
 import asyncio
 import contextlib
@@ -13,15 +13,15 @@ from scrapeyard.sandbox.handles.child import Child, Exit
 _MESSAGE = 128 * 1024
 
 _LOAD_REASONS = {"memory_limit": ExitReason.MEMORY_LIMIT, "disk_limit": ExitReason.DISK_LIMIT}
-"""What a script may have used up while it was loaded; everything else is a fault of its author."""
+"""Exit reasons for limits exceeded while loading; any other failure to load is the author's error."""
 
 _NONSENSE = (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What comes of words that are not ours."""
+"""Exceptions that parsing an invalid message may raise."""
 
 
 class Control:
-    """The worker's end. `on_message` is given what the parent tells, `on_nonsense` what came of words that are not
-    ours, and `on_end` is called when the parent has nothing more to tell. All belongs to the event loop's thread."""
+    """The worker's end. Calls `on_message` with the parent's messages, `on_nonsense` with the exception for an
+    invalid one, and `on_end` when the parent has closed its end. Use it from the event loop's thread."""
 
     def __init__(
         self,
@@ -39,17 +39,17 @@ class Control:
         self._loop.add_reader(self._ours.fileno(), self._on_readable)
 
     def ask_for(self, child: Child, cpu_seconds: float) -> None:
-        """Have it fork this child. Raises OSError when it hears no more."""
+        """Make the parent fork this child. Raises OSError if the parent no longer reads."""
         request = json.dumps({"fork": child.slot, "cpu": max(1, round(cpu_seconds + 0.5))}).encode()
         socket.send_fds(self._ours, [request], [child.theirs.fileno()])
 
     def teach(self, modules: Sequence[str]) -> None:
-        """Have it import these for the children to come. Raises OSError when it hears no more."""
+        """Make the parent import these for future children. Raises OSError if the parent no longer reads."""
         self._ours.send(json.dumps({"import": modules}).encode())
 
     def close(self) -> None:
-        """The parent is gone. The zygote may be heard before it, which told what was wrong before it left; that it had
-        loaded the script is of no use any more."""
+        """The parent is gone. Read its last messages, since the zygote's report may arrive before them; a late
+        `loaded` is ignored."""
         self._loop.remove_reader(self._ours.fileno())
         with contextlib.suppress(OSError):
             while data := self._ours.recv(_MESSAGE):
@@ -76,7 +76,7 @@ class Control:
 
 
 def read_refusal(told: dict[str, Any]) -> tuple[ExitReason, RunError]:
-    """Why a script was not loaded. What is raised for other words counts as nonsense."""
+    """Why a script was not loaded. An exception for an invalid message counts as nonsense."""
     error = RunError(
         message=str(told["message"])[:4096], type=str(told["type"])[:200], traceback=str(told["traceback"])[:8192]
     )
@@ -84,7 +84,7 @@ def read_refusal(told: dict[str, Any]) -> tuple[ExitReason, RunError]:
 
 
 def read_exit(told: dict[str, Any]) -> Exit:
-    """How a child ended. What is raised for other words counts as nonsense."""
+    """How a child ended. An exception for an invalid message counts as nonsense."""
     return Exit(
         status=min(max(int(told["status"]), -1), 0xFFFF),
         cpu_ms=_amount(told.get("cpu", 0)) * 1000,
@@ -94,7 +94,7 @@ def read_exit(told: dict[str, Any]) -> Exit:
 
 
 def _amount(value: object) -> float:
-    """A number within reason, of those an untrusted process may tell. Raises ValueError or TypeError for others."""
+    """A plausible number from an untrusted process. Raises ValueError or TypeError for any other."""
     number = float(value)  # type: ignore[arg-type]
     if not 0 <= number < 1e12:
         raise ValueError(f"{number} is no amount")

@@ -63,11 +63,11 @@ class FetchFrame(_Numbered, tag="fetch", tag_field="t"):
     engine: Literal["auto", "http", "solver"] = "auto"
     certificate: Text = ""
     keep: Short = ""
-    """The artifact that the page goes to; empty: the page comes back."""
+    """The artifact to save the page to; if empty, the page is sent back."""
 
 
 class KeepArtifact(_Numbered, tag="artifact", tag_field="t"):
-    """The script wants the raw part kept."""
+    """The script wants the raw part saved as an artifact."""
 
     n: Number
     name: Short
@@ -86,7 +86,7 @@ class Result(_Numbered, tag="result", tag_field="t"):
     peak_kb: Amount = 0.0
     imports: Names = ()
     spent: bool = False
-    """The item left something behind: the child should serve no other."""
+    """Whether the item left something behind, so that the child should serve no other."""
 
 
 class Error(_Numbered, tag="error", tag_field="t"):
@@ -111,7 +111,7 @@ _decoder: msgspec.json.Decoder[Frame] = msgspec.json.Decoder(Frame)
 
 
 def parse(packed: bytes) -> Frame:
-    """A frame's head. Raises WireError when it is none of ours."""
+    """A frame's head. Raises WireError if it is not a known frame."""
     try:
         return _decoder.decode(packed)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
@@ -167,11 +167,11 @@ def failure_head(number: int, failure: FetchFailed) -> dict[str, Any]:
 
 
 MAX_DEPTH = 200
-"""Lists and objects inside one another. Deeper ones would break readers that recurse, ours among them."""
+"""Maximum nesting of lists and objects. Deeper ones would break recursive readers, including ours."""
 
 _SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
 _SUSPECT = (b"0" * 400, b"0e000", b"0e+000")
-"""Shapes of numbers that a reader may not be able to hold. Text may have them too; then the long way decides."""
+"""Numbers that a reader may not be able to represent. Text may match too; then full parsing decides."""
 _TEXT = re.compile(rb'"[^"]*"')
 _REST = bytes(set(range(256)) - set(b'[]{}"'))
 _TOO_DEEP = f"it is nested more than {MAX_DEPTH} deep"
@@ -179,7 +179,7 @@ _raw = msgspec.json.Decoder(msgspec.Raw)
 
 
 def fault_of(raw: bytes) -> tuple[ExitReason, str] | None:
-    """None when the bytes are a good result; otherwise how the run ends, and why.
+    """None if the bytes are a valid result; otherwise how the run ends, and why.
 
     Objects are not built, so that a result costs no more memory than its bytes, unless a number looks suspicious.
     """
@@ -211,7 +211,7 @@ def _too_deep(raw: bytes) -> bool:
 
 
 def _brackets(raw: bytes) -> bytes:
-    """The brackets outside text. Escapes go first, so that every quote left begins or ends a text."""
+    """The brackets outside strings. Removes escapes first, so that every remaining quote begins or ends a string."""
     quoted = raw.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _REST).replace(b'""', b"")
     return _TEXT.sub(b"", quoted)
 
@@ -225,4 +225,4 @@ CLAIMABLE = frozenset(ExitReason) - {
     ExitReason.INTERNAL_ERROR,
     ExitReason.SCRAPER_NOT_FOUND,
 }
-"""What a child may say of itself; the rest only we can know."""
+"""Exit reasons that a child may report itself; only the worker can determine the others."""

@@ -1,4 +1,4 @@
-"""The worker's hold on one scraper's parent: its children forked ahead, their deaths, its own end."""
+"""The worker's handle on one scraper's parent: children forked ahead, their exits, and its own end."""
 
 import asyncio
 import contextlib
@@ -22,15 +22,15 @@ _FORK_PATIENCE = 10.0
 _LEARNED = 500
 """Modules that a parent imports for its children, at most."""
 _LINGER = 2.0
-"""A child that has sent its result and is still there after so long is killed."""
+"""Seconds after its result until a child that has not exited is killed."""
 _REST = 0.05
-"""After a child that ended before it was ready, seconds until the next, doubled each time."""
+"""Seconds until the next fork after a child that ended before it was ready; doubled each time."""
 _STILLBORN = 5
-"""So many children in a row that end before they are ready, and the script is at fault."""
+"""After this many children in a row that end before they are ready, the script is blamed."""
 
 
 class LoadFailed(Exception):
-    """The script could not be loaded; carries how a run of it ends."""
+    """The script could not be loaded; carries the exit reason and error for its runs."""
 
     def __init__(self, reason: ExitReason, error: RunError) -> None:
         super().__init__(error.message)
@@ -39,11 +39,11 @@ class LoadFailed(Exception):
 
 
 class ParentGone(Exception):
-    """The parent died, through its own fault or another's."""
+    """The parent died, whatever the cause."""
 
 
 class ParentHandle:
-    """One loaded scraper. Made by the sandbox; every method belongs to the event loop's thread."""
+    """One loaded scraper. Made by the sandbox; call every method from the event loop's thread."""
 
     def __init__(
         self,
@@ -58,20 +58,20 @@ class ParentHandle:
     ) -> None:
         self.number = number
         self.name = name
-        """Tells apart versions, and the environments of one version."""
+        """Identifies the version and its environment."""
         self.base_bytes = base_bytes
-        """What its bare zygote holds in memory; not the script's doing."""
+        """Memory of its bare zygote, which does not count as the script's."""
         self.scraper = scraper
         self.pid = 0
         self.used_at = time.monotonic()
         self.loaded: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.waiting = 0
-        """How many wait until it is loaded."""
+        """Callers that wait until it is loaded."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self.forks = 0
         self.fault: LoadFailed | None = None
-        """How runs end that were under way when we had to kill the parent for what the script did to it."""
+        """How active runs end if the parent was killed because of what the script did to it."""
         self._work_folder = work_folder
         self._ahead = ahead
         self._max_children = max_children
@@ -91,16 +91,16 @@ class ParentHandle:
 
     @property
     def work_folder(self) -> str:
-        """Where its run folders are, seen from here through the parent's root."""
+        """Host path of its run folders, through the parent's root."""
         return f"/proc/{self.pid}/root{self._work_folder}"
 
     def run_folder(self, slot: int) -> str:
-        """A run's own folder, seen from here."""
+        """Host path of one run's folder."""
         return f"{self.work_folder}/{slot}"
 
     @property
     def busy(self) -> bool:
-        """Whether somebody waits for it to be loaded, or a child of it runs or is wanted."""
+        """Whether a caller waits for it to load, or one of its children is running or wanted."""
         runs_children = len(self._children) > self._spares.ready + self._spares.starting
         return self.waiting > 0 or self._spares.wanted or runs_children
 
@@ -113,7 +113,7 @@ class ParentHandle:
         """A child that waits for its run, and whether it was forked ahead. Raises ParentGone."""
         self.used_at = time.monotonic()
         if (spare := self._spares.take()) is not None:
-            if not self._spares.ready:  # otherwise when the run is over: a fork now would take its processor
+            if not self._spares.ready:  # otherwise after the run: a fork now would take CPU time from it
                 self._loop.call_soon(self._top_up)
             return spare, True
         future = self._spares.wait()
@@ -132,7 +132,7 @@ class ParentHandle:
             self._top_up()
 
     async def own_child(self, cpu_seconds: float) -> Child:
-        """A child forked for this caller alone, with so much processor time for everything it will ever do.
+        """A child forked for this caller alone; `cpu_seconds` limits its CPU time over its whole life.
 
         Raises ParentGone, or LoadFailed when children of this script do not come up.
         """
@@ -156,12 +156,12 @@ class ParentHandle:
         raise self.fault or ParentGone("it ended")
 
     def _take_back(self, future: "asyncio.Future[Child]") -> None:
-        """Whoever waited was cancelled; a child that was his in that moment serves another."""
+        """The waiter was cancelled: give a child that it had just received to another."""
         if future.done() and not future.cancelled() and future.exception() is None:
             self._hand_out(future.result())
 
     def release(self, child: Child, imports: tuple[str, ...] = ()) -> None:
-        """A run is over: make sure that its child leaves, and that the next one has what this one had to import."""
+        """A run is over: make sure its child exits, and let the parent import what the run had to import."""
         self._stillborn = 0
         self._learn(imports)
         self._loop.call_soon(self._top_up)
@@ -182,7 +182,7 @@ class ParentHandle:
         self._spares.discard_stale()
 
     def kill(self) -> None:
-        """End the parent and everything it ever forked. May be called twice."""
+        """Kill the parent and everything it has forked. May be called twice."""
         self._closed = True
         if self.pid and not self.gone.done():
             with contextlib.suppress(ProcessLookupError):
@@ -191,7 +191,7 @@ class ParentHandle:
             child.kill()
 
     def fail_all_runs(self, reason: ExitReason, message: str) -> None:
-        """The script misuses the parent: end it, and every run of it, with this reason."""
+        """The script misuses the parent: kill it and end all of its runs with this reason."""
         if self._closed:
             return
         self.fault = LoadFailed(reason, RunError(message=message))
@@ -199,8 +199,8 @@ class ParentHandle:
         self.kill()
 
     def attribute_crash(self, verdict: Verdict) -> Verdict:
-        """The same, or what we know better: a child that died with its parent. Raises SandboxError when that was
-        nobody's fault here."""
+        """The verdict, corrected for a child that died with its parent. Raises SandboxError if the script did not cause
+        the parent's end."""
         if verdict.exit_reason is not ExitReason.CRASHED:
             return verdict
         if self.fault is not None:
@@ -210,7 +210,7 @@ class ParentHandle:
         return verdict
 
     def look_for_strays(self) -> None:
-        """End the parent if a process is there that we did not ask for."""
+        """Kill the parent if it has a process that we did not request."""
         if self._strays():
             log.warning("sandbox.strays", scraper=str(self.scraper.ref))
             self.fail_all_runs(
@@ -218,13 +218,13 @@ class ParentHandle:
             )
 
     def _refuse(self, failure: LoadFailed) -> None:
-        """Nobody may be there to hear it, and that is not an error."""
+        """Fail `loaded`; it is not an error if nobody awaits it."""
         if not self.loaded.done():
             self.loaded.set_exception(failure)
             self.loaded.exception()
 
     def mark_gone(self, why: str) -> None:
-        """The zygote says that the parent's process is gone, and with it every child."""
+        """The zygote reported that the parent's process is gone, and with it every child."""
         if self.gone.done():
             return
         self._closed = True
@@ -241,7 +241,7 @@ class ParentHandle:
         self.gone.set_result(None)
 
     def _top_up(self) -> None:
-        """Fork until the waiting have a child and a few wait ahead."""
+        """Fork until every waiter has a child and a few spare ones are ready."""
         if self._closed or self._resting or not self.loaded.done() or self.loaded.exception():
             return
         room = self._max_children - len(self._children)
@@ -249,7 +249,7 @@ class ParentHandle:
             self._fork(self.limits.cpu_seconds)
 
     def _fork(self, cpu_seconds: float, ready: "asyncio.Future[None] | None" = None) -> Child:
-        """`ready` is for whoever has this child to himself; None: it is anybody's."""
+        """`ready` is set for the one caller that owns this child; None for a child that anyone may take."""
         self.forks += 1
         child = Child(self.forks, lambda child: self._on_ready(child, ready))
         child.on_broken = lambda why: self._on_idle_death(child, why)
@@ -278,7 +278,7 @@ class ParentHandle:
             self._top_up()
 
     def _on_idle_death(self, child: Child, why: str) -> None:
-        """A child that had no run broke its wire. Its process, if it is still there, has nothing more to do."""
+        """An idle child broke its wire. Its process, if still alive, has nothing more to do."""
         self._spares.drop(child)
         self._stillborn += 1
         self._resting = True
@@ -326,7 +326,7 @@ class ParentHandle:
         self._top_up()
 
     def _strays(self) -> bool:
-        """Whether the parent has children that we did not ask for: a script got around its walls."""
+        """Whether the parent has children that we did not request: the script escaped its walls."""
         try:
             with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as children:  # noqa: PTH123
                 listed = children.read().split()

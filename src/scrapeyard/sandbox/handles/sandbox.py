@@ -55,7 +55,7 @@ class ForkSandbox:
         self._stopped = False
 
     async def start(self) -> None:
-        """Start the base zygote and learn which walls stand. Raises SandboxError when mode is strict and one misses."""
+        """Start the base zygote and detect which walls are up. Raises SandboxError if one is missing in strict mode."""
         self._stopped = False
         _remove_orphans()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
@@ -71,7 +71,7 @@ class ForkSandbox:
         self._tasks = [loop.create_task(self._watch.run()), loop.create_task(self._tidy())]
 
     async def stop(self) -> None:
-        """Kill everything and wait until it is gone. May be called twice."""
+        """Kill all processes and wait until they are gone. May be called twice."""
         self._stopped = True
         for task in self._tasks:
             task.cancel()
@@ -136,7 +136,7 @@ class ForkSandbox:
         return self._found.get(name, "not probed yet")
 
     async def _zygote(self, environment: Environment | None) -> ZygoteHandle:
-        """The zygote of an environment, started if need be. Raises SandboxError."""
+        """The zygote of an environment, started if necessary. Raises SandboxError."""
         key = _BASE if environment is None else environment.key
         zygote = self._zygotes.get(key)
         if zygote is None:
@@ -188,7 +188,7 @@ class ForkSandbox:
         folders.remove(str(self._scratch(number)))
 
     def _on_zygote_gone(self, zygote: ZygoteHandle) -> None:
-        """The kernel has killed the parents and children with it; the next run starts another."""
+        """A zygote died, and the kernel killed its parents and children; the next run starts a new one."""
         for number in list(zygote.numbers):
             if number in self._by_number:
                 self._by_number[number].kill()
@@ -197,7 +197,7 @@ class ForkSandbox:
             log.warning("sandbox.zygote_gone")
 
     async def _parent(self, scraper: Scraper, environment: Environment | None) -> ParentHandle:
-        """The loaded parent of this version, started if need be. Raises LoadFailed or SandboxError."""
+        """The loaded parent of this version, started if necessary. Raises LoadFailed or SandboxError."""
         name = f"{scraper.ref.digest} {environment.key}" if environment else scraper.ref.digest
         parent = self._parents.get(name)
         if parent is None or not parent.usable:
@@ -283,8 +283,8 @@ class ForkSandbox:
         return self._home / "scratch" / str(number)
 
     async def _tidy(self) -> None:
-        """Let scrapers go that nobody has used for a while, and the least used when there are too many; then zygotes
-        whose environment no scraper uses any more."""
+        """Unload scrapers that were idle for a while, and the least recently used if there are too many; then end
+        zygotes whose environment no scraper uses any more."""
         while True:
             await asyncio.sleep(_TIDY_SECONDS)
             now = time.monotonic()
@@ -303,7 +303,7 @@ class ForkSandbox:
 
 
 def _remove_orphans() -> None:
-    """Folders of workers that were killed: named for a process that is no more."""
+    """Remove folders of killed workers: those named after a process that no longer exists."""
     for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
         owner = place.name.split("-")[1]
         try:

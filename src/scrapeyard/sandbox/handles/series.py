@@ -1,4 +1,4 @@
-"""One child for many inputs of the same job: forked at the first, replaced when it is not fit for another."""
+"""One child for many inputs of the same job: forked for the first, replaced when it cannot serve another."""
 
 import secrets
 import time
@@ -15,7 +15,7 @@ from scrapeyard.sandbox.handles.watch import ChildWatch
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
 
 _CPU_SECONDS = 3600.0
-"""Processor time of all items of one child; what one item may use is watched from outside."""
+"""CPU time for all items of one child together; the limit of each item is enforced from outside."""
 _NUMBER_BITS = 52
 
 FindParent = Callable[[Environment | None], Awaitable[ParentHandle]]
@@ -35,7 +35,7 @@ class ChildSeries:
         asked = time.perf_counter()
         try:
             held, reused = await self._child(work)
-        except LoadFailed as failure:  # it is not loaded again for each of many inputs
+        except LoadFailed as failure:  # so that it is not loaded again for each input
             self._refused = failure
             return Verdict(exit_reason=failure.reason, error=failure.error, wall_ms=_since(asked))
         except ParentGone as gone:
@@ -75,7 +75,7 @@ class ChildSeries:
 
 
 class _Held:
-    """The child at hand."""
+    """The current child."""
 
     def __init__(self, parent: ParentHandle, child: Child) -> None:
         self.parent = parent
@@ -83,8 +83,8 @@ class _Held:
         self._first_peak: float | None = None
 
     def is_spent(self, session: Session, limits: Limits) -> bool:
-        """Whether it has used so much of what is not given back that the next item might not have its due: half of the
-        memory that was left after the first item, or its processor time."""
+        """Whether too little is left for the next item: it has used half of the memory that remained after the first
+        item, or its CPU time."""
         if self._first_peak is None:
             self._first_peak = session.peak_kb
         allowed = limits.memory_mb * 1024 + self.parent.base_bytes / 1024

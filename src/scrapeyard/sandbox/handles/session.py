@@ -40,14 +40,14 @@ _REQUEST_BODY = 16 * 1024 * 1024
 _WAITING_BODIES = 64 * 1024 * 1024
 _MAX_REFUSALS = 1000
 _ARTIFACT_COST = 4096
-"""Every artifact counts at least so much: a store's files have their price, however small."""
+"""Minimum bytes counted for each artifact: even a tiny file costs the store something."""
 _EXIT_PATIENCE = 2.0
 _BIG_JSON = 256 * 1024
 _MB = 1024 * 1024
 
 
 _SPENDING = frozenset({ExitReason.MEMORY_LIMIT, ExitReason.DISK_LIMIT, ExitReason.PROTOCOL_ERROR})
-"""After an error of these a child is not fit for another item."""
+"""After an error of these types a child gets no other item."""
 
 
 def frame_room(limits: Limits) -> int:
@@ -59,18 +59,18 @@ class Session:
     """The conversation with one busy child."""
 
     def __init__(self, child: Child, work: Work, services: ChildServices, item: int = 0) -> None:
-        """`item` is a number that the child could not have guessed, for a child that serves several; frames that carry
-        another are none of this item's. 0: the child serves this run alone."""
+        """`item` is an unguessable number for a child that serves several items; frames with another number do not
+        belong to this item. 0 if the child serves this run alone."""
         self.imports: tuple[str, ...] = ()
         """Modules the script imported while it ran."""
         self.peak_kb = 0.0
-        """The most memory the child ever held, as it says."""
+        """Peak memory of the child, as it reports it."""
         self.reusable = False
         """Whether the child may be given another item."""
         self._item = item
         self._cpu_before: float | None = None if item else 0.0
         self.handed_at = 0.0
-        """When the child had its run, by the performance counter."""
+        """When the run was handed to the child, by the performance counter."""
         self._child = child
         self._work = work
         self._limits = work.limits
@@ -98,7 +98,7 @@ class Session:
         return self._child
 
     async def run(self) -> Verdict:
-        """To the end. Kills the child on timeout and when cancelled; the child is gone or going when this returns."""
+        """Run to the end. Kills the child on timeout or cancellation; on return the child has exited or is exiting."""
         limits = self._limits
         child = self._child
         if not self._item:
@@ -121,13 +121,13 @@ class Session:
                 child.kill()
 
     def cpu_before(self, now: float) -> float:
-        """The processor time that the child had used before this run began: what was seen at the first look at it."""
+        """CPU time that the child had used before this run, taken from the first sample."""
         if self._cpu_before is None:
             self._cpu_before = now
         return self._cpu_before
 
     def _left_well(self) -> bool:
-        """Whether the child leaves by itself, or stays for the next item."""
+        """Whether the child exits by itself, or stays for the next item."""
         if self._item:
             return self.reusable
         return self._ended.done() and not self._ended.cancelled() and self._ended.result().result is not None
@@ -212,7 +212,7 @@ class Session:
                 self.stop(ExitReason.PROTOCOL_ERROR, "the child said `ready` twice")
 
     def _on_late_frame(self) -> None:
-        """A child that goes on after the end of its item gets no other; that item's end stands."""
+        """A child that sends frames after the end of its item gets no other item; the verdict stands."""
         if self._item:
             self.reusable = False
             self._child.kill()
@@ -253,7 +253,7 @@ class Session:
         return ""
 
     def _count_refusal(self) -> None:
-        """A child that goes on after so many refusals floods us on purpose: our own half stops at its limits."""
+        """End the run after too many refusals: the SDK stops at its limits, so such a child floods us on purpose."""
         self._refusals += 1
         if self._refusals > _MAX_REFUSALS:
             self.stop(ExitReason.PROTOCOL_ERROR, f"the child went on after {_MAX_REFUSALS} refused frames")
@@ -278,7 +278,7 @@ class Session:
             return await self._services.fetch(request)
 
     async def _download(self, name: str, request: FetchRequest) -> FetchResponse:
-        """One at a time: while it goes on, what it may take is set aside."""
+        """One download at a time, because each reserves the artifact bytes it may use."""
         if not ARTIFACT_NAME.fullmatch(name):
             raise BadRequest(_BAD_NAME)
         async with self._downloading:

@@ -1,4 +1,4 @@
-"""Children of one parent that have no run yet, and those who wait for one."""
+"""Idle children of one parent, and the callers that wait for one."""
 
 import asyncio
 from collections import deque
@@ -7,18 +7,18 @@ from scrapeyard.sandbox.handles.child import Child
 
 
 class Spares:
-    """Who has asked first is served first. Forking is the parent's affair: this says how many are missing."""
+    """Serves waiters in order. It does not fork; it tells the parent handle how many children are missing."""
 
     def __init__(self) -> None:
         self._ready: deque[Child] = deque()
         self._waiting: deque[asyncio.Future[Child]] = deque()
         self._starting: set[Child] = set()
         self._cold: set[Child] = set()
-        """Those of the starting that lack what the parent has learned since."""
+        """Starting children that lack modules the parent has imported since."""
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody waits."""
+        """Whether a caller waits."""
         return bool(self._waiting)
 
     @property
@@ -28,11 +28,11 @@ class Spares:
 
     @property
     def starting(self) -> int:
-        """Children that were asked for and have not said that they are ready."""
+        """Children that were requested and are not ready yet."""
         return len(self._starting)
 
     def missing(self, ahead: int) -> int:
-        """Children to fork until everybody who waits has one and so many wait ahead; may be negative."""
+        """Children to fork so that every waiter has one and `ahead` spare ones remain; may be negative."""
         wanted = len([future for future in self._waiting if not future.done()]) + ahead
         return wanted - len(self._ready) - len(self._starting)
 
@@ -45,17 +45,17 @@ class Spares:
         return None
 
     def wait(self) -> "asyncio.Future[Child]":
-        """The next one that nobody before has asked for."""
+        """A future for the next child, after earlier waiters."""
         future: asyncio.Future[Child] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         return future
 
     def begin(self, child: Child) -> None:
-        """It was asked for."""
+        """The child was requested and is starting."""
         self._starting.add(child)
 
     def hand_out(self, child: Child) -> bool:
-        """It is ready. False: it was let go, because nobody waits and the next one will be warmer."""
+        """The child is ready. False if it was discarded, because nobody waits and the next one has more imported."""
         self._starting.discard(child)
         is_cold = child in self._cold
         self._cold.discard(child)
@@ -71,24 +71,24 @@ class Spares:
         return True
 
     def discard_stale(self) -> None:
-        """The parent has learned something: children forked before give way to warmer ones, but for those who wait
-        already."""
+        """The parent imported new modules: discard idle children forked before that, except those already promised to a
+        waiter."""
         self._cold = set(self._starting)
         while self._ready:
             _let_go(self._ready.pop())
 
     def forget(self, child: Child) -> None:
-        """It does not start any more: it is somebody's own, or its process is gone."""
+        """Stop tracking a starting child: a caller owns it, or its process is gone."""
         self._starting.discard(child)
         self._cold.discard(child)
 
     def drop(self, child: Child) -> None:
-        """It broke its wire, and cannot be given a run."""
+        """Drop a child that broke its wire and cannot be given a run."""
         if child in self._ready:
             self._ready.remove(child)
 
     def clear(self) -> "list[asyncio.Future[Child]]":
-        """Forget every child. Who still waits is for the caller to tell."""
+        """Forget every child. Returns the waiters, which the caller must notify."""
         self._starting.clear()
         self._cold.clear()
         self._ready.clear()
@@ -96,6 +96,6 @@ class Spares:
 
 
 def _let_go(child: Child) -> None:
-    """It leaves because we wish it, which is no fault of the script."""
+    """Make it exit; its end does not count against the script."""
     child.on_broken = lambda _: None
     child.close()

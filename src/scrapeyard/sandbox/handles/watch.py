@@ -1,7 +1,7 @@
-"""Looks at busy children from outside, ten times a second: processor time, memory, threads, disk.
+"""Samples busy children from outside, ten times a second: CPU time, memory, threads, disk.
 
-Parents are looked at as often while they load, and once a second afterwards: a script may have left a thread or a
-process there when it was imported.
+Parents are sampled as often while they load, and once a second afterwards: a script may have left a thread or a process
+there when it was imported.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _MB = 1024 * 1024
 _PARENT_EVERY = 10
 _FORK_SECONDS = 0.05
-"""Processor time a parent is given for each fork, over what it may use for itself."""
+"""CPU time allowed to a parent for each fork, beyond its own allowance."""
 
 
 class ProcessSample(Struct, frozen=True, kw_only=True):
-    """One look at a process."""
+    """One sample of a process."""
 
     cpu_seconds: float
     resident_bytes: int
@@ -49,14 +49,14 @@ def read_process(pid: int) -> ProcessSample | None:
 
 
 class ChildWatch:
-    """Holds the sessions and loading parents to look at."""
+    """Samples the registered sessions and parents."""
 
     def __init__(self) -> None:
         self._sessions: dict[Session, tuple[Limits, ParentHandle]] = {}
         self._parents: set[ParentHandle] = set()
 
     def add(self, session: Session, limits: Limits, parent: ParentHandle) -> None:
-        """Look at this run until it is removed."""
+        """Sample this run until it is removed."""
         self._sessions[session] = (limits, parent)
 
     def remove(self, session: Session) -> None:
@@ -64,7 +64,7 @@ class ChildWatch:
         self._sessions.pop(session, None)
 
     def add_parent(self, parent: ParentHandle) -> None:
-        """Look at this parent while it loads."""
+        """Sample this parent, more often while it loads."""
         self._parents.add(parent)
 
     def remove_parent(self, parent: ParentHandle) -> None:
@@ -101,7 +101,7 @@ class ChildWatch:
             session.stop(ExitReason.DISK_LIMIT, f"wrote more than {limits.disk_mb} MB of files; limits.disk_mb")
 
     def _look_at_parent(self, parent: ParentHandle, tick: int) -> None:
-        """Whatever a parent does beyond loading and forking is the script's doing, and ends it."""
+        """Kill a parent that does more than load and fork, because then the script caused it."""
         reading = read_process(parent.pid)
         if reading is None:
             return

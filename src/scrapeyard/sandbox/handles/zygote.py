@@ -1,4 +1,4 @@
-"""The worker's hold on one zygote: its process, the socket to it, and the lock that keeps its environment in place."""
+"""The worker's handle on one zygote: its process, its socket, and the lock that protects its environment."""
 
 import asyncio
 import fcntl
@@ -22,28 +22,28 @@ ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTEC
 _MESSAGE = 128 * 1024
 _HELLO_PATIENCE = 20.0
 _TRIES = 3
-"""To start one: whoever kills processes, for want of memory or by hand, does not look whether they are ready."""
+"""Attempts to start one: it may be killed, by the OOM killer or by hand, before it is ready."""
 
 Told = Callable[["ZygoteHandle", dict[str, Any]], None]
 Gone = Callable[["ZygoteHandle"], None]
 
 
 class _Ended(SandboxError):
-    """It was gone before it said hello."""
+    """The zygote ended before it said hello."""
 
 
 class ZygoteHandle:
-    """One zygote, started when it is first needed and again after its death. All methods belong to the event loop."""
+    """One zygote, started when it is first needed and again after its death. Call all methods from the event loop."""
 
     def __init__(self, environment: Environment | None, on_told: Told, on_gone: Gone) -> None:
         self.environment = environment
-        """None: the base, whose children see what we have installed."""
+        """None for the base, whose children see the platform's packages."""
         self.numbers: set[int] = set()
-        """The parents that it has forked and that are not gone."""
+        """Live parents that it has forked."""
         self.found: dict[str, str] = {}
-        """Walls, and why not."""
+        """Each wall, and why it is not available; empty if it is."""
         self.base_bytes = 0
-        """What it holds in memory; not the doing of a script that is forked from it."""
+        """Its own memory, which does not count as a script's."""
         self._used_at = time.monotonic()
         self._on_told = on_told
         self._on_gone = on_gone
@@ -59,11 +59,11 @@ class ZygoteHandle:
         return 0 if self._process is None else self._process.pid
 
     def idle_seconds(self, now: float) -> float:
-        """How long nothing was asked of it; 0 while it starts or a scraper lives on it."""
+        """Seconds since the last request; 0 while it starts or has a parent."""
         return 0.0 if self.numbers or self._starting.locked() else now - self._used_at
 
     async def start(self) -> bool:
-        """Whether it had to be started. Raises SandboxError when it cannot be. May be called at any time."""
+        """Start it if it is not running; returns whether it had to. Raises SandboxError. May be called at any time."""
         self._used_at = time.monotonic()
         async with self._starting:
             if self._control is not None:
@@ -76,7 +76,7 @@ class ZygoteHandle:
             return True
 
     def fork(self, number: int, plan: Plan, theirs: socket.socket) -> None:
-        """Ask for a parent; `on_told` hears of it later. Raises SandboxError."""
+        """Request a parent; `on_told` is called with the outcome later. Raises SandboxError."""
         if self._control is None:
             raise SandboxError("the zygote is not running")
         self._used_at = time.monotonic()
@@ -104,7 +104,7 @@ class ZygoteHandle:
             self._lease = -1
 
     def _hold_environment(self) -> None:
-        """As long as the marker is locked, nobody removes the environment to make room."""
+        """Lock the marker, so that no process evicts the environment."""
         if self.environment is None:
             return
         marker = self.environment.marker

@@ -1,7 +1,7 @@
 """Measuring and removing folders that a script has filled, however deep, wide or locked. Standard library only.
 
-Nothing here follows a symbolic link, recurses, or spells a path longer than one name: a script may nest folders deeper
-than Python's stack or the kernel's longest path.
+Nothing here follows a symbolic link, recurses, or uses a path of more than one name: a script may nest folders deeper
+than Python's stack or the kernel's maximum path length.
 """
 
 import os
@@ -9,12 +9,12 @@ import stat
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 MAX_ENTRIES = 4096
-"""A folder with more files and folders than this counts as endless."""
+"""A folder with more entries than this counts as ENDLESS."""
 ENDLESS = 1 << 60
 
 
 def measure(folder: str) -> int:
-    """Bytes on disk below the folder, ENDLESS when it holds too many entries, 0 when it cannot be looked at."""
+    """Bytes on disk below the folder, ENDLESS when it holds too many entries, 0 when it cannot be read."""
     try:
         waiting = [os.open(folder, _DIRECTORY)]
     except OSError:
@@ -37,7 +37,7 @@ def measure(folder: str) -> int:
 
 
 def _measure_one(place: int, seen: int, waiting: list[int]) -> tuple[int, int]:
-    """One folder's own files; its folders join those that wait. Too many open ones count as too many entries."""
+    """Measure one folder's files and queue its subfolders. Too many open folders count as too many entries."""
     used = 0
     with os.scandir(place) as entries:
         for entry in entries:
@@ -56,7 +56,7 @@ def _measure_one(place: int, seen: int, waiting: list[int]) -> tuple[int, int]:
 
 
 def unlinked(pid: int) -> int:
-    """Bytes of files that a process holds open though no folder names them any more."""
+    """Bytes of deleted files that a process still holds open."""
     used = 0
     try:
         names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 - looked at several times a second

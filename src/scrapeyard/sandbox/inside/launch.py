@@ -1,8 +1,8 @@
 """Starts a zygote for an environment. A program, standard library only: `python -I -S launch.py SOCKET SDK_FOLDER`.
 
-The interpreter runs without `site`: no `.pth` file, no `sitecustomize`, no package of an environment or of the platform
-may run code here, outside every wall. Our own two packages are therefore loaded from their folders, not found on a
-path; a script's packages are added to the path by its parent, inside its walls.
+The interpreter runs without `site`, because this process is outside every wall: no `.pth` file, `sitecustomize` or
+third-party package may run code here. Our own two packages are therefore loaded from their folders, not from the path.
+The parent adds a script's packages to the path later, inside its walls.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ def main() -> None:
 
 
 def package(name: str, folder: str) -> None:
-    """Import a package from its folder, whatever the path says. Its modules follow from there."""
+    """Import a package from its folder instead of the path. Its modules are then found there too."""
     spec = importlib.util.spec_from_file_location(
         name,
         os.path.join(folder, "__init__.py"),  # noqa: PTH118

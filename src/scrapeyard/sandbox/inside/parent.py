@@ -27,11 +27,11 @@ from scrapeyard_sdk.script import Script, load
 
 _MESSAGE = 64 * 1024
 _TAIL = 8 * 1024
-"""How much of what a child wrote to its bare descriptors is told when it crashed."""
+"""Maximum bytes reported of what a crashed child wrote to descriptors 1 and 2."""
 
 
 def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
-    """Enclose ourselves, load the script, then fork children until the worker closes its end."""
+    """Raise the walls, load the script, then fork children until the worker closes its end."""
     os.environ.clear()
     os.environ.update(plan.environment)
     null = os.open("/dev/null", os.O_RDWR)
@@ -62,7 +62,7 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
 
 
 def _add_packages(places: tuple[str, ...]) -> None:
-    """As `site` would have done at the start, had it been let: what `.pth` files do, they do inside the walls."""
+    """Add packages as `site` would at startup, so that `.pth` files run inside the walls."""
     if places:
         import site  # noqa: PLC0415
 
@@ -110,7 +110,7 @@ class Parent:
                     self._fork(request, fds)
 
     def _learn(self, names: list[str]) -> None:
-        """Import what a run imported, so that the next children have it from the start."""
+        """Import modules that a run imported, so that later children have them from the start."""
         for name in names:
             try:
                 importlib.import_module(name)
@@ -139,7 +139,7 @@ class Parent:
             signal.set_wakeup_fd(-1)
             for inherited in (*self._wakeup, self._control.detach()):
                 os.close(inherited)
-            os.setpgid(0, 0)  # a session of its own would cost the kernel a scheduling group, made and unmade
+            os.setpgid(0, 0)  # a new session would make the kernel create and destroy a scheduling group
             if not self._plan.has("namespaces"):
                 libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
             folder = f"{self._plan.work_folder}/{slot}"
@@ -179,7 +179,7 @@ def _enter_folder(folder: str) -> None:
 
 
 def _tail(folder: str) -> str:
-    """Never through a link that the script put in its place: we see the folders of other runs."""
+    """Read the end of the output file without following links: a link could lead to the folder of another run."""
     try:
         fd = os.open(f"{folder}/.output", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

@@ -1,7 +1,7 @@
 """The zygote: a small warm process that forks a walled parent for each scraper. Standard library and SDK only.
 
 It is started once by the worker, outside its event loop, and never runs a script itself. It has one thread. When the
-worker goes away, its socket closes and the zygote leaves; its children asked the kernel to die with it.
+worker ends, its socket closes and the zygote exits; the kernel then kills its children, as they requested.
 
     worker → zygote    {"do": "parent", "id": n, "plan": …} with the parent's socket attached
     zygote → worker    {"hello": walls} once · {"made": n, "pid": …} · {"gone": n, "status": …}
@@ -32,7 +32,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
     libc.prctl(libc.PR_SET_CHILD_SUBREAPER, 1)
-    for number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole group; the worker decides what ends
+    for number in (signal.SIGINT, signal.SIGTERM):  # these go to the whole group; the worker decides what ends
         signal.signal(number, signal.SIG_IGN)
     found = walls.probe()
     _warm_up()
@@ -42,7 +42,7 @@ def main() -> None:
 def _warm_up() -> None:
     """Import what every child needs, once, and keep the collector from touching it in every child.
 
-    No more than that: each fork pays for what is loaded. What a script needs besides, its parent loads or learns.
+    Nothing more is imported, because each fork pays for what is loaded. A scraper's parent loads what its script needs.
     """
     import scrapeyard_sdk.child.items  # noqa: F401, PLC0415
 
@@ -110,7 +110,7 @@ class Zygote:
         return pid
 
     def _fork_and_return(self, plan: Plan, fd: int) -> int:
-        """Into a new pid namespace, and back to our own for the next."""
+        """Fork into a new pid namespace, then return to our own for the next fork."""
         libc.unshare(libc.NEWPID)
         try:
             return self._fork(plan, fd)
@@ -118,10 +118,10 @@ class Zygote:
             libc.setns(self._pid_space, libc.NEWPID)
 
     def _fork_through_helper(self, plan: Plan, fd: int) -> int:
-        """Without root there is no way back from a new pid namespace: a helper goes, forks the parent and ends.
+        """Without root a process cannot return from a new pid namespace, so a helper enters it, forks the parent, ends.
 
-        The parent becomes our child when the helper is gone. It waits at a gate until then, because the signal for the
-        death of its parent would otherwise be for the helper's. Raises OSError.
+        The parent becomes our child when the helper is gone. It waits until then, because its parent-death signal would
+        otherwise refer to the helper. Raises OSError.
         """
         told, tell = os.pipe()
         gate, hold = os.pipe()
@@ -159,7 +159,7 @@ class Zygote:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
-            os.setsid()  # a signal to its own group must not reach ours
+            os.setsid()  # a signal to the parent's group must not reach our group
             kept = os.dup2(fd, 3)
             os.closerange(4, 4096)
             serve(socket.socket(fileno=kept), plan, self._base_bytes)
@@ -180,7 +180,7 @@ class Zygote:
                 self._say(gone=number, status=status)
 
     def _kill_strays(self) -> None:
-        """Without a pid namespace, what a script leaves behind by forking twice becomes our child: it must not live."""
+        """Kill processes that a script left by forking twice; without a pid namespace they become our children."""
         with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children", "rb") as children:  # noqa: PTH123
             for pid in map(int, children.read().split()):
                 if pid not in self._parents:

@@ -38,7 +38,7 @@ def abi() -> int:
 
 
 class Rules:
-    """Paths opened and rights worked out once; each child of a parent then only applies them.
+    """Opens paths and computes rights once per parent; each child only applies them.
 
     Reading is allowed below `readable`, everything but execution below `writable`, and nothing else. From version 4 on,
     TCP is refused unless `network`; from 6 on, signals and abstract sockets stay inside. Paths that do not exist are

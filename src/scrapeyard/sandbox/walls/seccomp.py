@@ -1,7 +1,7 @@
 """The system call filter, as a classic BPF program. Standard library only.
 
-Why by hand: the filter is installed by the zygote of every environment, where no third-party package can be counted on,
-and a linear allow-list needs no compiler. The kernel caches the verdict for calls that are always allowed, so the
+It is written by hand because the zygote of every environment installs it, where no third-party package can be relied
+on, and a linear allow-list needs no compiler. The kernel caches the verdict for calls that are always allowed, so the
 length of the list costs nothing.
 
 Two filters stack. The first is put up before the script is loaded; it must let the scraper's parent fork. The second is
@@ -30,9 +30,9 @@ _FCNTLS_REFUSED = (8, 10, 15, 1024, 1026)
 """F_SETOWN, F_SETSIG and F_SETOWN_EX make the kernel signal others in our name; F_SETLEASE and F_NOTIFY likewise."""
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _SIGKILL = 1, 22, 9
 _PRCTLS = (2, 3, 15, 16, 21, _PR_SET_SECCOMP, 23, 29, 30, 38, 39, 0x53564D41)
-"""Names of threads and memory, timer slack, reading what is set, and what a child needs for its own filter."""
+"""Thread and memory names, timer slack, reading current values, and what a child needs to install its filter."""
 _DATAGRAM = 2
-"""The bit that SOCK_DGRAM and SOCK_RAW have and SOCK_STREAM and SOCK_SEQPACKET have not."""
+"""The bit that is set in SOCK_DGRAM and SOCK_RAW but not in SOCK_STREAM and SOCK_SEQPACKET."""
 
 _CLONE, _CLONE3, _FORK, _VFORK = (56, 220), (435, 435), (57, NONE), (58, NONE)
 _KILL_CALLS = ((62, 129), (234, 131))
@@ -109,7 +109,7 @@ def script_filter(
     """The filter for a scraper's parent: the allow-list, and fork.
 
     `signals_anywhere` is safe only inside a pid namespace; otherwise only `pid` itself may be signalled.
-    `file_attributes` is safe only where no file of another's can be reached by name.
+    `file_attributes` is safe only if no file of another user can be reached by name.
     """
     program = _Program(machine)
     _judge_arguments(program)
@@ -131,7 +131,7 @@ def script_filter(
 
 
 def _judge_arguments(program: _Program) -> None:
-    """Calls that are harmless but for some arguments. First, because the kernel remembers no verdict on them."""
+    """Calls that are harmful only with some arguments. They come first, as the kernel cannot cache their verdict."""
     for command in _FCNTLS_REFUSED:
         program.answer_if(_FCNTL, _JEQ, _ARG1, command, _EPERM)
     program.answer(_FCNTL, _ALLOW)
@@ -147,7 +147,7 @@ def _judge_arguments(program: _Program) -> None:
 
 
 def _judge_sockets(program: _Program, direct_network: bool) -> None:
-    """Pairs alone, and only of kinds that cannot send to an address: a datagram pair reaches any socket by name."""
+    """Allow only socket pairs of types that cannot send to an address: a datagram socket reaches any other by name."""
     program.answer_if(_SOCKETPAIR, _JSET, _ARG1, _DATAGRAM, _EACCES)
     program.allow_if(_SOCKETPAIR, _JEQ, _ARG0, _AF_UNIX, _EACCES)
     if direct_network:

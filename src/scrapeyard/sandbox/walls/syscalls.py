@@ -189,7 +189,7 @@ DIRECT_NETWORK: dict[str, tuple[int, int]] = {
     "connect": (42, 203),
     "listen": (50, 201),
 }
-"""Allowed besides when the operator grants a scraper its own network."""
+"""Also allowed when the operator grants a scraper the direct network."""
 
 FILE_ATTRIBUTES: dict[str, tuple[int, int]] = {
     "chmod": (90, NONE),
@@ -200,4 +200,4 @@ FILE_ATTRIBUTES: dict[str, tuple[int, int]] = {
     "utimensat": (280, 88),
     "utimes": (235, NONE),
 }
-"""Allowed besides where the script has a root or a user id of its own: Landlock does not guard a file's attributes."""
+"""Also allowed if the script has its own root or user id: Landlock does not protect file attributes."""

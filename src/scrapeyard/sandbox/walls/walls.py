@@ -20,7 +20,7 @@ _KEPT_MOUNT_FLAGS = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC
 
 
 def enter_user_namespace() -> None:
-    """Become capable inside a new user namespace, under the same user id. Raises OSError."""
+    """Gain capabilities in a new user namespace, under the same user id. Raises OSError."""
     user, group = os.getuid(), os.getgid()
     libc.unshare(libc.NEWUSER)
     Path("/proc/self/setgroups").write_text("deny")
@@ -29,7 +29,7 @@ def enter_user_namespace() -> None:
 
 
 def enclose(plan: Plan) -> None:
-    """All walls of a scraper's parent. The caller is alone in its process and has closed what must not leak."""
+    """Raise all walls of a scraper's parent. The process must have one thread and no open descriptors that may leak."""
     if plan.has("namespaces"):
         _leave_namespaces(plan)
     if plan.has("root"):
@@ -38,7 +38,7 @@ def enclose(plan: Plan) -> None:
         _drop_privileges(plan)
     elif plan.walls:
         libc.drop_capabilities()
-    # A change of user or capabilities makes the kernel forget it.
+    # The kernel resets this on a change of user or capabilities.
     libc.prctl(libc.PR_SET_PDEATHSIG, signal.SIGKILL)
     if plan.has("rlimits"):
         _limit_parent(plan)
@@ -59,7 +59,7 @@ def enclose(plan: Plan) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ChildWalls:
-    """What is the same for every child of a parent, worked out once: a child is made in a millisecond or two."""
+    """What all children of a parent share, computed once, because a child must start in a millisecond or two."""
 
     rlimits: bool
     rules: landlock.Rules | None
@@ -67,7 +67,7 @@ class ChildWalls:
 
 
 def prepare_children(plan: Plan) -> ChildWalls:
-    """Before the script is loaded, while nobody can interfere. Raises OSError."""
+    """Compute it before the script is loaded and could interfere. Raises OSError."""
     return ChildWalls(
         rlimits=plan.has("rlimits"),
         rules=_rules(plan) if plan.has("landlock") else None,
@@ -76,7 +76,7 @@ def prepare_children(plan: Plan) -> ChildWalls:
 
 
 def enclose_child(ready: ChildWalls, folder: str, cpu_seconds: int) -> None:
-    """What a child adds to its parent's walls: its own folder alone, no new process, its own clock."""
+    """Raise a child's extra walls: only its own folder, no new processes, its own CPU limit."""
     if ready.rlimits:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
     if ready.rules is not None:
