@@ -1,4 +1,4 @@
-"""Tells the store that this worker lives, prolongs its leases, and notices when this process stood still."""
+"""Reports this worker as alive to the store, renews its leases, and detects when this process was suspended."""
 
 import asyncio
 import os
@@ -16,9 +16,9 @@ log = get_log("worker")
 
 
 class StallDetector:
-    """After a standstill of a lease, runs held before it may be another's until the store was asked again.
+    """After a pause as long as a lease, runs held before may belong to another worker until the store confirms them.
 
-    `look` must be called more often than every `lease_seconds`. A clock that stands still with the process hides it.
+    Call `look` more often than every `lease_seconds`. A clock that stops with the process hides the pause.
     """
 
     def __init__(self, lease_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -30,11 +30,11 @@ class StallDetector:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of the kind happened since the store was last asked about the runs held."""
+        """Whether there was no such pause since the store was last asked about the held runs."""
         return self.look() == self._asked
 
     def look(self) -> int:
-        """Look at the clock. Returns how often the process has stood still so far."""
+        """Check the clock. Returns the number of pauses so far."""
         now = self._clock()
         gone, self._looked_at = now - self._looked_at, now
         if gone > self._lease:
@@ -43,12 +43,12 @@ class StallDetector:
         return self._stops
 
     def asked(self, stops: int) -> None:
-        """The store was asked about the runs held; `stops` is what `look` told before."""
+        """The store was asked about the held runs; `stops` is what `look` returned before that."""
         self._asked = stops
 
 
 class Heartbeat:
-    """Beats until stopped. A store that is away is tried again at the next beat."""
+    """Beats until stopped. If the store is away, it tries again at the next beat."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Heartbeat:
         stop_run: Callable[[str], None],
         renew_more: Callable[[float], Awaitable[None]],
     ) -> None:
-        """`renew_more` prolongs, until the time it is given, what is held beside runs. Raises StoreUnavailable."""
+        """`renew_more` renews the leases held beside runs until the given time. Raises StoreUnavailable."""
         self._store = store
         self._recorder = recorder
         self._every = every_seconds
@@ -76,16 +76,16 @@ class Heartbeat:
 
     @property
     def certain(self) -> bool:
-        """Whether what we run is surely ours: False from a standstill of a lease until the store was asked."""
+        """Whether this worker surely holds its runs: False from a lease-long pause until the store was asked."""
         return self._standstill.is_over
 
     async def start(self) -> None:
-        """First beat now, so that the worker is listed at once."""
+        """Send the first heartbeat now, so that the worker is listed at once."""
         await self._beat()
         self._tasks = [asyncio.create_task(self._work()), asyncio.create_task(self._watch_clock())]
 
     async def stop(self) -> None:
-        """Say goodbye. May be called twice."""
+        """Stop beating and remove this worker from the list. May be called twice."""
         tasks, self._tasks = self._tasks, []
         if not tasks:
             return
@@ -103,7 +103,7 @@ class Heartbeat:
             await self._beat()
 
     async def _watch_clock(self) -> None:
-        """Apart from the beats, which a database that hangs holds up."""
+        """Runs separately from the beats, because a hanging database blocks those."""
         while True:
             self._standstill.look()
             await asyncio.sleep(self._every)
@@ -122,7 +122,7 @@ class Heartbeat:
             self._standstill.asked(stops)
 
     async def _renew(self) -> None:
-        """A run's row may still be in the recorder; it must be written before the store is asked about it."""
+        """Renew the leases of runs. Flushes the recorder first: a run's row must exist before the store is asked."""
         run_ids = self._running()
         if not run_ids:
             return

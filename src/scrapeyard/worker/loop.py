@@ -1,4 +1,4 @@
-"""The worker: takes deliveries when a slot is free, runs each, tells who waits, records, and leaves cleanly."""
+"""The worker: takes deliveries when a slot is free, runs them, replies, records outcomes, and shuts down cleanly."""
 
 import asyncio
 import os
@@ -89,7 +89,7 @@ class Worker:
         self._deliveries: dict[str, Delivery] = {}
         self._cancelled: set[str] = set()
         self._lost: set[str] = set()
-        """Runs that the store told us to stop: cancelled, or another's by now."""
+        """Runs that the store told this worker to stop: cancelled, or held by another worker."""
         self._never_run: OrderedDict[str, None] = OrderedDict()
         self._draining = False
         self._done = 0
@@ -107,7 +107,7 @@ class Worker:
         )
 
     async def start(self) -> None:
-        """List ourselves and begin to take."""
+        """Register this worker and begin to take deliveries."""
         await self._batches.start()
         await self._foresight.start()
         await self._heartbeat.start()
@@ -139,7 +139,7 @@ class Worker:
         await self._batches.wait(max(0.0, ends - time.monotonic()))
 
     def describe(self) -> WorkerInfo:
-        """What the heartbeat tells."""
+        """What the heartbeat reports."""
         return WorkerInfo(
             id=self.id,
             host=socket.gethostname(),
@@ -167,7 +167,7 @@ class Worker:
     async def _take(self, count: int, priorities: Sequence[Priority]) -> list[Delivery]:
         try:
             return await self._queue.take(self._settings.lanes, count, priorities, _TAKE_SECONDS)
-        except Exception as error:  # a worker that no longer takes would stand there as if it were idle
+        except Exception as error:  # a worker that no longer takes deliveries would look idle
             log.error("worker.take_broken", error=repr(error), exc_info=error)
             await asyncio.sleep(_BROKEN_SECONDS)
             return []
@@ -208,7 +208,7 @@ class Worker:
         self._report(delivery, outcome)
 
     async def _claim(self, delivery: Delivery) -> bool:
-        """A run that was published again may be with someone else; the store decides."""
+        """Claim a run in the store: if it was published twice, another worker may have it."""
         now = time.time()
         try:
             return await self._store.claim(
@@ -252,8 +252,8 @@ class Worker:
         )
 
     async def _reply(self, delivery: Delivery, outcome: Outcome) -> None:
-        """Tell the gateway that waits. If the queue is away, it finds the outcome in the store; likewise where the run
-        may be another's by now, since then the store alone knows whether our outcome counts."""
+        """Reply to the waiting gateway. If the queue is away, the gateway finds the outcome in the store. The same if
+        another worker may hold the run now, since only the store knows whether our outcome counts."""
         if not delivery.reply_to or outcome.retry_after is not None:
             return
         if delivery.run_id in self._lost or not self._heartbeat.certain:
@@ -277,7 +277,7 @@ class Worker:
             self._traces.export(outcome, delivery.traceparent, delivery.created_at, delivery.queued_at)
 
     def _refresh(self, _: Refresh) -> None:
-        """In the background: while a look at a slow repository goes on, cancels must be heard."""
+        """Refresh in the background, so that cancel signals are received while a slow repository is polled."""
         self._looks.begin()
 
     async def _poll(self) -> None:
@@ -302,13 +302,13 @@ class Worker:
             task.cancel()
 
     def _remember_cancel(self, run_id: str) -> None:
-        """Its delivery may still wait in the queue: the store has ended the run, so it must not be run for nothing."""
+        """Remember a cancelled run whose delivery may still be in the queue, so that it is not run for nothing."""
         self._never_run[run_id] = None
         if len(self._never_run) > _CANCELS_REMEMBERED:
             self._never_run.popitem(last=False)
 
     async def _hand_back(self) -> None:
-        """What still runs when the time to drain is over goes back, for another worker, at the same attempt."""
+        """Requeue what still runs after `drain_seconds`, for another worker, with the same attempt number."""
         left = dict(self._deliveries)
         tasks = list(self._running.values())
         for task in tasks:

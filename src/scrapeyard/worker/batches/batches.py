@@ -1,4 +1,4 @@
-"""The batches of one worker: taken, run item by item, recorded in parts, prolonged, drained or killed."""
+"""The batches of one worker: taking, running item by item, recording in parts, renewing leases, draining, killing."""
 
 import asyncio
 import math
@@ -31,14 +31,14 @@ SLICE_SECONDS = 0.001
 
 
 class LoopFairness:
-    """One for all batches of a worker. Of those who ask, one at a time goes on, in the order in which they came."""
+    """Shares the event loop among all batches of a worker: callers continue one at a time, in order of arrival."""
 
     def __init__(self) -> None:
         self._ends = 0.0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def maybe_yield(self) -> None:
-        """Call it before each small piece of work. Returns at once while the millisecond lasts."""
+        """Call it before each small piece of work. Returns at once until the current millisecond is used up."""
         if time.perf_counter() < self._ends:
             return
         loop = asyncio.get_running_loop()
@@ -49,7 +49,7 @@ class LoopFairness:
         await turn
 
     def _next(self) -> None:
-        """Once in each round of the loop, so that what the network brought is served in between."""
+        """Resume one caller per loop iteration, so that network events are served in between."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -64,7 +64,7 @@ log = get_log("worker")
 
 
 class BatchParts(Struct, frozen=True, kw_only=True):
-    """What batches are run with."""
+    """The services that batches run with."""
 
     store: BatchStore
     executor: Executor
@@ -77,7 +77,7 @@ class BatchParts(Struct, frozen=True, kw_only=True):
 
 
 class Batches:
-    """All that a worker holds. Each takes one slot."""
+    """All batches that a worker holds. Each takes one slot."""
 
     def __init__(self, parts: BatchParts, worker_id: str, lease_seconds: float) -> None:
         self._parts = parts
@@ -93,11 +93,11 @@ class Batches:
         return len(self._tasks)
 
     async def start(self) -> None:
-        """Read the list of public suffixes now and elsewhere: the event loop would stand still for it later."""
+        """Load the public suffix list now, in a thread: loading it later would block the event loop."""
         await asyncio.to_thread(self._parts.sites.of, "shop.example")
 
     def begin(self, delivery: Delivery, share: Slots, seat: SlotLease) -> None:
-        """Take it in a slot of this share; a delivery that is here already is dropped."""
+        """Run a delivery in a slot of this share; drops a delivery that is already running here."""
         batch_id = delivery.run_id
         if batch_id in self._tasks or self._draining:
             return
@@ -107,13 +107,13 @@ class Batches:
         task.add_done_callback(lambda _: self._free(batch_id, share))
 
     def kill_job(self, job_id: str) -> None:
-        """End its batches here: children are killed, what has no outcome goes back."""
+        """Kill the job's batches and their children; items without an outcome go back to the queue."""
         for held in list(self._held.values()):
             if held.job.id == job_id:
                 held.stop()
 
     async def renew(self, lease_until: float) -> None:
-        """Prolong all, and stop those that the store says to. Raises StoreUnavailable."""
+        """Renew all leases, and stop the batches that the store says to stop. Raises StoreUnavailable."""
         held = dict(self._held)
         if not held:
             return
@@ -125,18 +125,18 @@ class Batches:
                 one.records.lease_until = lease_until
 
     def drain(self) -> None:
-        """Let each finish the items at hand and give the rest back."""
+        """Let each batch finish its current items and give the rest back."""
         self._draining = True
         for held in self._held.values():
             held.draining = True
 
     async def wait(self, seconds: float) -> None:
-        """Until all are done, at most so long."""
+        """Wait until all batches are done, at most `seconds`."""
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=seconds)
 
     async def stop(self) -> None:
-        """Kill what is left, record what it came to, give the rest back. May be called twice."""
+        """Kill the remaining batches, record their outcomes, give the rest back. May be called twice."""
         self.drain()
         tasks = list(self._tasks.values())
         for held in list(self._held.values()):
@@ -152,7 +152,7 @@ class Batches:
             taken = await self._take(delivery)
             if taken is not None:
                 await self._run(*taken, seat)
-        except Exception as error:  # the batch is found again when its lease ends
+        except Exception as error:  # the dispatcher finds the batch when its lease expires
             log.error("batch.broken", batch=delivery.run_id, job=delivery.job_id, error=repr(error), exc_info=error)
 
     async def _take(self, delivery: Delivery) -> tuple[Batch, Job, list[BatchItem], float] | None:
@@ -176,7 +176,7 @@ class Batches:
 
 
 class _Held:
-    """One batch that is ours."""
+    """One batch held by this worker."""
 
     def __init__(  # noqa: PLR0917 - what the store gave, in its order
         self,
@@ -199,13 +199,13 @@ class _Held:
         self._stopped = False
 
     def stop(self) -> None:
-        """Kill what runs; what is done is recorded and the rest given back. May be called twice."""
+        """Kill running items; record the finished ones and give the rest back. May be called twice."""
         self._stopped = True
         if self._work is not None:
             self._work.cancel()
 
     async def run(self, seat: SlotLease) -> None:
-        """To its end. Raises CancelledError only if cancelled itself."""
+        """Run to the end. Raises CancelledError only if cancelled itself."""
         began = time.perf_counter()
         recording = asyncio.create_task(self.records.run())
         self._work = asyncio.create_task(self._run_items(seat))
@@ -226,7 +226,7 @@ class _Held:
                 raise error
 
     async def _give_back(self) -> None:
-        """What has no outcome, if it is still ours."""
+        """Give back items without an outcome, if this worker still holds the batch."""
         if self.records.refused or not self.records.left:
             return
         try:
@@ -273,7 +273,7 @@ class _Held:
         )
 
     def _at_once(self, items: Items) -> int:
-        """Scripts run one after another: a batch has one slot."""
+        """How many items run concurrently; scripts run one after another, because a batch has one slot."""
         if not items.is_builtin:
             return 1
         return max(1, min(self.job.policy.abreast, len(self._items)))

@@ -1,5 +1,5 @@
-"""What one item of a job gets from its worker: pages, a place for artifacts, a short log. Little is made before it is
-asked for: most of a million items ask for next to nothing."""
+"""What the worker does for one item of a job: fetches, artifacts, a short log. Most parts are created on first use,
+because most items of a large job need hardly any."""
 
 import time
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ from scrapeyard.worker.runs.environments import Prepared
 from scrapeyard.worker.runs.waiting import SiteWait, too_long
 
 MAX_LOG = 4096
-"""Bytes of a failed item's log that are kept: the last ones."""
+"""Maximum bytes saved of a failed item's log: the last ones."""
 _LINE_COST = 32
 _NOTHING = Spent()
 
@@ -34,7 +34,7 @@ class BatchContext(Struct, frozen=True, kw_only=True):
     engine: HttpEngine
     blobs: Blobs
     pausing: SiteWait
-    """Of the whole batch: its slot is given up while every item that fetches waits."""
+    """For the whole batch: gives up its slot while every fetching item waits."""
 
 
 class ItemServices:
@@ -51,9 +51,9 @@ class ItemServices:
         self.fetches = 0
         self.bytes_received = 0
         self.page: FetchResponse | None = None
-        """The last page of text that was fetched, where pages are to be kept."""
+        """The last text page fetched, if pages are to be saved."""
         self.come_back: float | None = None
-        """Seconds until the turn of the site that last had none in time; None: every site had."""
+        """Seconds until the last site that was too busy has a turn; None if every site had one in time."""
 
     @property
     def spent(self) -> Spent:
@@ -62,7 +62,7 @@ class ItemServices:
 
     @property
     def bytes_by_class(self) -> dict[str, int]:
-        """What it received, by what that came through."""
+        """Bytes received, by proxy class; `direct` without a proxy."""
         return {} if self._caller is None else dict(self._caller.ledger.bytes_by_class)
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
@@ -81,7 +81,7 @@ class ItemServices:
         return response
 
     async def download(self, request: FetchRequest, name: str) -> FetchResponse:
-        """As `fetch`; the page becomes an artifact as it comes. Raises FetchFailed or BlobsUnavailable."""
+        """As `fetch`, but streams the page into an artifact. Raises FetchFailed or BlobsUnavailable."""
 
         async def keep(pieces: AsyncIterator[bytes], content_type: str) -> int:
             kind = content_type[:200] or "application/octet-stream"
@@ -93,18 +93,18 @@ class ItemServices:
         page = await self.fetch(replace(request, keep=keep))
         if page.kept is not None or not 200 <= page.status < 300:
             return page
-        kept = await keep(_whole(page.body), dict(page.headers).get("content-type", ""))  # from an engine of recordings
+        kept = await keep(_whole(page.body), dict(page.headers).get("content-type", ""))  # from a replay engine
         return replace(page, body=b"", kept=kept)
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
-        """Keep bytes. Raises BlobsUnavailable."""
+        """Save an artifact. Raises BlobsUnavailable."""
         around = self._around
         self.artifacts[name] = await artifacts.keep(
             around.blobs, around.job.id, self._item.key, name, data, content_type, script=True
         )
 
     def log(self, line: LogLine) -> None:
-        """A line of the script's, without the values of secrets; the first ones go when there are too many."""
+        """Add a line of the script, without secret values; drops the oldest lines if there are too many."""
         hidden = self._around.prepared.hidden
         if hidden:
             line = replace(line, text=redact(line.text, hidden), fields=redact(line.fields, hidden))
@@ -115,7 +115,7 @@ class ItemServices:
             self._log_bytes -= _size(self.logs.pop(0))
 
     async def pause(self, seconds: float) -> None:
-        """Wait for a site's turn. Raises FetchFailed at once when the item would be over by then."""
+        """Wait for a site's turn. Raises FetchFailed at once if the item would time out before that."""
         if seconds >= self._ends - time.monotonic():
             raise too_long(seconds, "the site's turn comes after the item's time is over")
         await self._around.pausing.pause(seconds)

@@ -1,4 +1,4 @@
-"""One item of a job, from its input to its outcome, by the steps that a run takes: check, run, keep, judge."""
+"""One item of a job, from its input to its outcome, with the steps of a run: check, run, save, judge."""
 
 import re
 import time
@@ -22,18 +22,18 @@ from scrapeyard.worker.runs.retrying import LEAST_SECONDS, MOST_SECONDS, retry_s
 from scrapeyard.worker.runs.steps import checked, refused, run_builtin, without_secrets
 
 INLINE_RESULT = 16 * 1024
-"""A larger result of an item is an object of its own."""
+"""A larger result is stored as a blob."""
 MAX_WORDS = 4096
-"""Characters of an error's message, and of its traceback, that are kept."""
+"""Maximum characters stored of an error's message, and of its traceback."""
 _PLAIN = re.compile(r"https?://([A-Za-z0-9.-]+)(?::[0-9]+)?(?:[/?#]|$)")
-"""No user, no brackets, nothing but ASCII before the path."""
+"""A plain URL: no user, no brackets, only ASCII before the path."""
 _GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
 class _Metadata(Struct, frozen=True, kw_only=True):
-    """What `metadata.json` of an item tells."""
+    """The content of an item's `metadata.json`."""
 
     job_id: str
     key: str
@@ -78,12 +78,12 @@ class Items:
         return self._builtin is not None
 
     def close(self) -> None:
-        """Let its child go. May be called twice."""
+        """Release its child. May be called twice."""
         if self._series is not None:
             self._series.close()
 
     async def run(self, item: BatchItem) -> ItemOutcome:
-        """To its outcome. Never raises but CancelledError; by then its child is gone."""
+        """Run an item to its outcome. Raises only CancelledError; its child is gone by then."""
         started = time.time()
         services = ItemServices(self._around, item)
         site = ""
@@ -105,7 +105,7 @@ class Items:
         return f"{self._around.job.id}/{item.key}"
 
     def _fit(self, given: object) -> Verdict | None:
-        """None: the input fits the scraper's schema."""
+        """The verdict on an invalid input; None if the input fits the scraper's schema."""
         faults = self._checker.errors(self._scraper, given)
         if not faults:
             return None
@@ -114,7 +114,7 @@ class Items:
         return Verdict(exit_reason=ExitReason.BAD_INPUT, error=RunError(message=message, details={"errors": faults}))
 
     def _site(self, given: object) -> str:
-        """Of the input's `url`; empty when it has none."""
+        """The site of the input's `url`; empty if it has none."""
         url = given.get("url") if isinstance(given, dict) else None
         if not isinstance(url, str):
             return ""
@@ -163,7 +163,7 @@ class Items:
         )
 
     def _again(self, outcome: ItemOutcome, verdict: Verdict, services: ItemServices) -> ItemOutcome:
-        """The same, and when it is tried again, where that may help."""
+        """The outcome, with the time of the next attempt if one may help."""
         wait = services.come_back
         if outcome.exit_reason is ExitReason.FETCH_RATE_LIMITED and wait is not None and wait <= MOST_SECONDS:
             return replace(outcome, not_before=outcome.finished_at + max(wait, LEAST_SECONDS), postponed=True)
@@ -176,7 +176,7 @@ class Items:
         return outcome if after is None else replace(outcome, not_before=outcome.finished_at + after)
 
     async def _keep(self, item: BatchItem, outcome: ItemOutcome, services: ItemServices) -> ItemOutcome:
-        """What does not go into the item's row becomes objects."""
+        """Store what does not fit the item's row as blobs."""
         objects = self._policy.results == "objects"
         if not objects and services.page is None and outcome.result_bytes <= INLINE_RESULT:
             return outcome
@@ -229,7 +229,7 @@ class Items:
 
 
 def host_of(url: str) -> str:
-    """As `urlsplit` says it; empty when it finds none. Most addresses are plain, and of a million each counts."""
+    """The host as `urlsplit` finds it; empty if there is none. Plain URLs take a fast path, for jobs of a million."""
     plain = _PLAIN.match(url)
     if plain is not None:
         return plain[1].lower()

@@ -1,4 +1,4 @@
-"""The way of a batch's outcomes to the store: in parts, in order, each once, and again while the store is away."""
+"""Writes a batch's outcomes to the store: in parts, in order, each once, with retries while the store is away."""
 
 import asyncio
 import contextlib
@@ -13,26 +13,26 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("worker")
 EVERY_SECONDS = 0.5
-"""Outcomes wait no longer than this for company."""
+"""Maximum seconds that an outcome waits for others to be written with."""
 PART = 250
-"""Outcomes in one record. More at once would hold the event loop while they are made into rows."""
+"""Maximum outcomes in one write. More would block the event loop while rows are built."""
 MOST_WAITING = 1000
 MOST_BYTES = 8 * 1024 * 1024
-"""Outcomes that wait for the store; who has more waits with them."""
+"""Maximum outcomes that wait for the store; beyond it, `add` waits too."""
 _OUTCOME_COST = 500
 _FIRST_REST = 0.1
 _LONGEST_REST = 3.0
 
 
 class BatchRecords:
-    """Made for one batch that was taken. `on_refused` is called once, when the store says that it is not ours."""
+    """Serves one taken batch. Calls `on_refused` once, if the store says that this worker no longer holds it."""
 
     def __init__(
         self, store: BatchStore, batch: Batch, lease_until: float, on_refused: Callable[[], object] = lambda: None
     ) -> None:
         self.lease_until = lease_until
         self.left = batch.left
-        """Items without a record, as far as is known here."""
+        """Items without a record, as far as this worker knows."""
         self.refused = False
         self._store = store
         self._batch = batch
@@ -46,7 +46,7 @@ class BatchRecords:
         self._ending = False
 
     async def add(self, outcome: ItemOutcome) -> None:
-        """Returns at once, unless too much waits. What comes after a refusal is dropped."""
+        """Queue an outcome; waits only if too many are queued. Drops it after a refusal."""
         if self.refused:
             return
         self._waiting.append(outcome)
@@ -59,9 +59,9 @@ class BatchRecords:
             await self._room.wait()
 
     async def run(self) -> None:
-        """Record what comes, until `end` was called and all is recorded, or never can be, which is told in the log.
+        """Record outcomes until `end` was called and all are recorded, or can never be, which is logged.
 
-        Must not be cancelled: nobody would know whether the part under way was written.
+        Must not be cancelled: it would be unknown whether the current part was written.
         """
         try:
             while not (self._ending and (self.refused or not self._waiting)):
@@ -89,7 +89,7 @@ class BatchRecords:
             self._room.set()
 
     async def _record(self, part: Sequence[ItemOutcome]) -> None:
-        """What the database cannot take is found by halves and recorded as a fault of ours."""
+        """Record a part. Finds an outcome that the database refuses by bisection and records an internal error."""
         try:
             await self._write(part)
         except Exception as error:  # noqa: BLE001 - one outcome that cannot be written must not take the others along
@@ -126,7 +126,7 @@ class BatchRecords:
         self.left = recorded.left if recorded is not None else self.left - len(part)
 
     def _give_up(self, count: int, why: str) -> None:
-        """The items are handed out again when the lease has ended; their outcomes here are void."""
+        """Drop these outcomes; the items are handed out again when the lease expires."""
         waiting = max(count, len(self._waiting))
         log.warning("batch.outcomes_void", batch=self._batch.id, job=self._batch.job_id, count=waiting, why=why)
         self.refused = True

@@ -1,4 +1,4 @@
-"""What a run needs before its child can start: its config with secrets in place, and its packages, installed ahead."""
+"""What a run needs before its child can start: its config with secrets filled in, and its installed packages."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     scraper: Scraper
     config: dict[str, Any]
     hidden: tuple[str, ...]
-    """Secrets that must not be told in logs and errors."""
+    """Secret values that must not appear in logs and errors."""
     environment: Environment | None
     environment_ms: float
 
@@ -36,9 +36,9 @@ class Preparer:
         self._secrets = secrets
 
     async def prepare(self, scraper: Scraper, seat: SlotLease | None) -> Prepared:
-        """With a `seat`, a run that must wait for its packages leaves its slot to others.
+        """Prepare a run. With a `seat`, a run that must wait for its packages releases its slot.
 
-        Raises ScraperInvalid, or Overloaded when too many runs wait, or this one has waited too long.
+        Raises ScraperInvalid, or Overloaded if too many runs wait or this one has waited too long.
         """
         config, hidden = self._secrets.fill(scraper), self._secrets.named_by(scraper)
         began = time.perf_counter()
@@ -72,13 +72,13 @@ class Preparer:
 log = get_log("worker")
 _LOOK_SECONDS = 1.0
 _TOLD = 300
-"""States that a heartbeat carries, at most."""
+"""Maximum states in a heartbeat."""
 _WORDS = 300
 
 
 class EnvironmentPrebuilder:
-    """Looks at the catalogue every second. What a call without a version would run is built ahead; older versions when
-    they are called."""
+    """Polls the catalogue every second and builds environments of default versions ahead; those of older versions are
+    built when they are called."""
 
     def __init__(self, catalogue: Catalogue, environments: Environments) -> None:
         self._catalogue = catalogue
@@ -99,7 +99,7 @@ class EnvironmentPrebuilder:
             await asyncio.wait((task,))
 
     def look(self) -> None:
-        """Now, because something has changed."""
+        """Check now, because something has changed."""
         listed = [each.scraper for each in self._catalogue.listings() if each.scraper and each.scraper.requirements]
         current = list(self._current({scraper.ref.id for scraper in listed}))
         chosen = {scraper.ref for scraper in current}
@@ -109,7 +109,7 @@ class EnvironmentPrebuilder:
             self._environments.want(scraper)
 
     def states(self) -> dict[str, EnvironmentState]:
-        """Of scrapers with requirements, those that would be called first of all, at most 300."""
+        """Environment states of scrapers with requirements, default versions first, at most 300."""
         return {str(scraper.ref): _short(self._environments.state(scraper)) for scraper in self._known}
 
     def _current(self, ids: Iterable[str]) -> Iterable[Scraper]:
@@ -125,7 +125,7 @@ class EnvironmentPrebuilder:
         while True:
             try:
                 self.look()
-            except Exception as error:  # calls would still be served, each building what it needs
+            except Exception as error:  # calls still work without this; each builds what it needs
                 log.error("worker.foresight_broken", error=repr(error), exc_info=error)
             await asyncio.sleep(_LOOK_SECONDS)
 

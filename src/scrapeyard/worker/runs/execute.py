@@ -1,4 +1,4 @@
-"""One run, as a recipe: resolve, prepare, run, check, keep, tell."""
+"""One run, step by step: resolve, prepare, run, check, save, report."""
 
 import time
 from typing import Any
@@ -60,9 +60,9 @@ class Executor:
         self._worker_id = worker_id
 
     async def execute(self, delivery: Delivery, seat: SlotLease | None = None) -> Outcome:
-        """From delivery to outcome. Never raises but CancelledError; by then the child is gone.
+        """Run a delivery to its outcome. Raises only CancelledError; the child is gone by then.
 
-        With a `seat`, the run leaves it while its packages are installed.
+        With a `seat`, the run releases its slot while its packages are installed.
         """
         outcome = self._begun(delivery)
         began = time.perf_counter()
@@ -92,7 +92,7 @@ class Executor:
         return later or with_retry(outcome, delivery, verdict.retry_after)
 
     async def _find(self, wanted: str, seat: SlotLease | None) -> Scraper:
-        """From memory. A version that is not known here yet is asked for, outside the slot."""
+        """The scraper, from memory. Obtains a version that is not known yet, without holding the slot."""
         try:
             return self._catalogue.resolve(wanted)
         except (ScraperNotFound, Unavailable):
@@ -102,7 +102,7 @@ class Executor:
             return await self._catalogue.obtain(wanted)
 
     async def prepare(self, wanted: str, seat: SlotLease | None) -> Prepared:
-        """The scraper, with its config and packages. Raises what `steps.refused` puts into words."""
+        """The scraper, with its config and packages. Raises the errors that `steps.refused` explains."""
         return await self._preparer.prepare(await self._find(wanted, seat), seat)
 
     def _begun(self, delivery: Delivery) -> Outcome:
@@ -117,7 +117,7 @@ class Executor:
         )
 
     def _refused(self, outcome: Outcome, error: Exception, delivery: Delivery) -> Outcome:
-        """A run that could not begin."""
+        """The outcome of a run that could not begin."""
         verdict = refused(delivery.run_id, error)
         ended = replace(outcome, exit_reason=verdict.exit_reason, error=verdict.error)
         return with_retry(ended, delivery, verdict.retry_after)
@@ -153,7 +153,7 @@ class Executor:
         return replace(outcome, result=None, result_key=key, timing=timing)
 
     async def _report(self, run_id: str, message: dict[str, Any]) -> None:
-        """Live events are a courtesy: when the queue is away nobody hears them, and `/logs` has them later."""
+        """Publish a live event, best effort: if the queue is away it is lost, and `/logs` has it later."""
         try:
             await self._queue.send(messages.events(run_id), msgspec.json.encode(message))
         except Unavailable as error:

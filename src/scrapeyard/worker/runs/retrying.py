@@ -1,10 +1,10 @@
 """Whether a run that ended badly is tried again, and when.
 
     the script raised Retry                     another attempt, when the script says
-    the fault was ours                          another attempt, almost at once
-    the web ended it, and later may be better   another attempt, after what the site says or the policy's back-off
-    an item of a job was blocked, crashed or    the same: nobody waits for it, while a caller is told at once and may
-    took too long                               call again
+    an internal error                           another attempt, almost at once
+    a web error that may pass                   another attempt, after the site's delay or the policy's back-off
+    an item of a job was blocked, crashed or    the same, because nobody waits for it; the caller of a single run is
+    timed out                                   told at once and may call again
     the site's turn comes too late              the same attempt again, when its turn comes
 
 The run waits in the store meanwhile, not in a slot.
@@ -19,17 +19,17 @@ from scrapeyard.model import Backoff, Delivery, ExitReason, Outcome, may_help_la
 
 OURS_SECONDS = 0.5
 MOST_SECONDS = 3600.0
-"""A site that wants to be left alone for longer ends the run; so does waiting for its turn for so long altogether."""
+"""A longer `Retry-After` of the site ends the run; so does a longer total wait for its turn."""
 LEAST_SECONDS = 1.0
 JITTER = 0.2
-"""Back-offs grow by up to this share of themselves, so that runs which failed together do not return together."""
+"""Back-offs grow by up to this fraction, so that runs which failed together do not retry together."""
 
 
 def with_retry(
     outcome: Outcome, delivery: Delivery, after: float | None, *, jitter: Callable[[], float] = random.random
 ) -> Outcome:
-    """The same outcome, followed by another attempt where one remains. `after` is what the script, the site or the part
-    that was away says; None: nothing."""
+    """The outcome with another attempt scheduled, if one remains. `after` is the delay that the script, the site or the
+    unavailable part asked for; None if none did."""
     if delivery.attempt >= delivery.max_attempts:
         return outcome
     site_status = outcome.error.site_status if outcome.error else None
@@ -48,8 +48,8 @@ def retry_seconds(
     awaited: bool = True,
     jitter: Callable[[], float] = random.random,
 ) -> float | None:
-    """Until the attempt after this one; None: there should be none. Where nobody waits for the end, another attempt
-    follows whenever it may help."""
+    """Seconds until the next attempt; None if there should be none. If nobody waits for the end (`awaited` is False),
+    there is another attempt whenever it may help."""
     match reason:
         case ExitReason.RETRY:
             return after or 0.0
@@ -64,8 +64,8 @@ def retry_seconds(
 
 
 def postponed(outcome: Outcome, delivery: Delivery, after: float | None, now: float) -> Outcome | None:
-    """The same attempt again, `after` seconds later; None when the run did not end for want of its turn, or when it has
-    waited long enough."""
+    """The same attempt again, `after` seconds later; None if the run did not end because its turn came too late, or if
+    it has waited long enough."""
     if outcome.exit_reason is not ExitReason.FETCH_RATE_LIMITED or after is None:
         return None
     seconds = max(after, LEAST_SECONDS)

@@ -1,4 +1,4 @@
-"""What one run gets from its worker: pages, a place for artifacts, a log that can be followed live."""
+"""What the worker does for one run: fetches, artifacts, a log that can be followed live."""
 
 import asyncio
 import time
@@ -19,9 +19,9 @@ from scrapeyard.worker.runs.waiting import SiteWait
 
 MAX_TRACES = 200
 MAX_TRIED = 20
-"""Fetches told in `explain`; the totals count all of them."""
+"""Maximum fetches listed in `explain`; the totals count all of them."""
 LIVE_AFTER = 0.1
-"""A run that is shorter is not told live: nobody could have begun to listen."""
+"""Shorter runs publish no live events: nobody could have subscribed in time."""
 
 Tell = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -60,7 +60,7 @@ class RunServices:
         self.bytes_received = 0
         self.fetch_ms = 0.0
         self.come_back: float | None = None
-        """Seconds until the turn of the site that last had none in time; None: every site had."""
+        """Seconds until the last site that was too busy has a turn; None if every site had one in time."""
         self._live = _Live(tell)
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
@@ -90,7 +90,7 @@ class RunServices:
         return response
 
     async def download(self, request: FetchRequest, name: str) -> FetchResponse:
-        """As `fetch`; the page becomes an artifact as it comes. Raises FetchFailed or BlobsUnavailable."""
+        """As `fetch`, but streams the page into an artifact. Raises FetchFailed or BlobsUnavailable."""
         key = keys.artifact(self._delivery.run_id, self._delivery.attempt, name)
 
         async def keep(pieces: AsyncIterator[bytes], content_type: str) -> int:
@@ -102,17 +102,17 @@ class RunServices:
         page = await self.fetch(msgspec.structs.replace(request, keep=keep))
         if page.kept is not None or not 200 <= page.status < 300:
             return page
-        kept = await keep(_whole(page.body), dict(page.headers).get("content-type", ""))  # from an engine of recordings
+        kept = await keep(_whole(page.body), dict(page.headers).get("content-type", ""))  # from a replay engine
         return msgspec.structs.replace(page, body=b"", kept=kept)
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
-        """Keep bytes. Raises BlobsUnavailable."""
+        """Save an artifact. Raises BlobsUnavailable."""
         key = keys.artifact(self._delivery.run_id, self._delivery.attempt, name)
         await self._blobs.put(key, data, content_type)
         self.artifacts[name] = Artifact(name=name, content_type=content_type, size=len(data), key=key)
 
     def log(self, line: LogLine) -> None:
-        """A line of the script's, within its caps, without the values of secrets."""
+        """Add a line of the script, within the limits, without secret values."""
         if self._hidden:
             text, fields = redact(line.text, self._hidden), redact(line.fields, self._hidden)
             line = msgspec.structs.replace(line, text=text, fields=fields)
@@ -120,12 +120,12 @@ class RunServices:
         self._live.say({"type": "log", **msgspec.structs.asdict(line)})
 
     def _warn(self, words: str) -> None:
-        """A line of ours among the script's."""
+        """Add a line of the platform to the script's log."""
         at_ms = round((time.perf_counter() - self._began) * 1000, 2)
         self.log(LogLine(at_ms=at_ms, stream="log", text=words, level="warning", fields={"from": "budget"}))
 
     async def close(self) -> None:
-        """The run is over: nothing more is told, and it waits no more."""
+        """The run is over: publish no more events and end its pauses."""
         await self._pausing.close()
         await self._live.stop()
 
@@ -175,7 +175,7 @@ async def _whole(body: bytes) -> AsyncIterator[bytes]:
 
 
 class _Live:
-    """Tells listeners what happens, a little later and never in the run's way. Bounded: a burst loses its middle."""
+    """Publishes events to subscribers a little later, without slowing the run. Bounded: a burst loses its middle."""
 
     def __init__(self, tell: Tell) -> None:
         self._report = tell

@@ -1,10 +1,10 @@
-"""A worker's slots, in two shares: one open to every priority, one kept for `high`.
+"""A worker's slots, in two shares: one open to every priority, one reserved for `high`.
 
-Each share is filled by a taker of its own, so that waiting for urgent work in the kept slots never keeps an open slot
-empty. Urgent work may land in either share; other work only in the open one.
+Each share has its own taker, so that waiting for urgent work in the reserved slots never leaves an open slot empty.
+Urgent work may use either share; other work only the open one.
 
-A run that must wait for something long leaves its slot to others and comes back before new work is taken. A taker that
-already asks for work then brings it all the same: for that moment a share holds a few more than its count.
+A run that must wait for long releases its slot and regains one before new work is taken. A taker that is already
+waiting for work may still bring some, so a share may briefly hold a few more runs than it has slots.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from scrapeyard.model import Priority
 
 _ALL = (Priority.HIGH, Priority.NORMAL, Priority.LOW)
 MAX_OUTSIDE = 1000
-"""Runs of one worker that may wait outside its slots; each costs its input in memory."""
+"""Maximum runs that wait outside a worker's slots; each keeps its input in memory."""
 
 
 class Slots:
@@ -36,7 +36,7 @@ class Slots:
         return len(self._held)
 
     async def room(self) -> int:
-        """How many are free; waits until one is."""
+        """The number of free slots; waits until one is free."""
         while len(self._held) >= self._count:
             self._freed.clear()
             await self._freed.wait()
@@ -58,7 +58,7 @@ class Slots:
             self._freed.set()
 
     async def regain(self, run_id: str) -> None:
-        """A run that left comes back, before new work is taken; waits until a slot is free."""
+        """Take a slot again for a run that released it, before new work is taken; waits until one is free."""
         if len(self._held) < self._count:
             self._held.add(run_id)
             return
@@ -89,7 +89,7 @@ class ParkedRuns:
         self._runs.add(run_id)
 
     def leave(self, run_id: str) -> None:
-        """It waits no more."""
+        """The run no longer waits."""
         self._runs.discard(run_id)
 
 
@@ -103,9 +103,9 @@ class SlotLease:
 
     @asynccontextmanager
     async def released(self) -> AsyncIterator[None]:
-        """Without a slot inside the block, with one again after it; raises Overloaded when too many are outside.
+        """Release the slot inside the block and regain it after; raises Overloaded if too many runs wait outside.
 
-        A block that raises does not get its slot back: the run is about to end.
+        If the block raises, the slot is not regained: the run is about to end.
         """
         self._outside.enter(self._run_id)
         self._share.free(self._run_id)
@@ -117,7 +117,7 @@ class SlotLease:
 
 
 def share_out(slots: int, wanted: int) -> tuple[Slots, ...]:
-    """Divide `slots`. `wanted` are kept for `high`; -1: a quarter, at least one. A single slot is open to all."""
+    """Divide `slots`. `wanted` are reserved for `high`; -1 reserves a quarter, at least one. A single slot is open."""
     kept = 0 if slots == 1 else min(slots - 1, max(1, slots // 4) if wanted < 0 else wanted)
     shares = [Slots(slots - kept, _ALL)]
     if kept:

@@ -1,4 +1,4 @@
-"""The steps that runs and items have in common: calling a built-in in time, checking a result, telling a refusal."""
+"""The steps that runs and items have in common: calling a built-in in time, checking a result, explaining a refusal."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
-    """What `work` comes to. Raises TimeoutError when it is not done so long after it first waits for something."""
+    """Await `work`; raise TimeoutError if it has not finished `seconds` after its first suspension."""
     steps = work.__await__()
     try:
         first = next(steps)
@@ -34,7 +34,7 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
 
 
 class _Begun(Generic[T]):
-    """The rest of something that waits for `first`."""
+    """The rest of a coroutine that is suspended on `first`."""
 
     def __init__(self, steps: Generator[Any, Any, T], first: Any) -> None:
         self._steps = steps
@@ -64,7 +64,7 @@ _REFUSALS: dict[type[ScrapeyardError], ExitReason] = {
 
 
 def refused(what: str, error: Exception) -> Verdict:
-    """Why `what` (a run, or a batch) could not begin, or could not go on through no fault of the script."""
+    """Why `what` (a run, or a batch) could not begin, or could not continue for reasons outside the script."""
     if not isinstance(error, ScrapeyardError):
         log.error("worker.fault", run=what, error=repr(error), exc_info=error)
         message = f"a fault in the worker: {type(error).__name__}; its log has the rest"
@@ -84,7 +84,7 @@ def limits_of(scraper: Scraper, timeout_seconds: float | None) -> Limits:
 
 
 async def run_builtin(builtin: Builtin, fetch: Fetch, given: Raw, limits: Limits) -> Verdict:
-    """Call our own code in this process. Raises nothing that it is known to raise."""
+    """Call a built-in scraper in this process. Turns its known errors into a verdict."""
     began = time.perf_counter()
     try:
         result = await within(limits.wall_seconds, builtin.run(fetch, msgspec.json.decode(given)))
@@ -100,7 +100,7 @@ async def run_builtin(builtin: Builtin, fetch: Fetch, given: Raw, limits: Limits
 
 
 def checked(checker: InputChecker, scraper: Scraper, verdict: Verdict) -> Verdict:
-    """A result that breaks its scraper's own schema is not a success."""
+    """The verdict; a failure if the result does not fit the scraper's own output schema."""
     if verdict.result is None or scraper.output_schema is None:
         return verdict
     faults = checker.output_errors(scraper, msgspec.json.decode(verdict.result))
@@ -115,7 +115,7 @@ def checked(checker: InputChecker, scraper: Scraper, verdict: Verdict) -> Verdic
 
 
 def without_secrets(error: RunError | None, hidden: tuple[str, ...]) -> RunError | None:
-    """The same without the values of secrets."""
+    """The error without secret values."""
     if error is None or not hidden:
         return error
     return replace(
@@ -127,5 +127,5 @@ def without_secrets(error: RunError | None, hidden: tuple[str, ...]) -> RunError
 
 
 def since(start: float) -> float:
-    """Milliseconds."""
+    """Milliseconds since `start`."""
     return (time.perf_counter() - start) * 1000

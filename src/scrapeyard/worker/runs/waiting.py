@@ -1,7 +1,7 @@
 """Waiting for a site's turn without holding a slot.
 
-A run may have several fetches under way. Its slot is given up while every one of them waits, and taken again before any
-of them goes on. What the script does between its answers is then done without a slot: a moment, beside the waiting.
+A run may have several fetches in flight. It releases its slot while all of them wait, and regains one before any of
+them continues. What the script does meanwhile runs without a slot, but that is short compared with the wait.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from scrapeyard.model import ExitReason
 from scrapeyard.worker.runs.slots import SlotLease
 
 IN_PLACE = 0.02
-"""Seconds. Small, since runs that wait in place for a busy site fill the slots until each waits just so long."""
+"""Maximum seconds to wait without releasing the slot. Small, because runs that wait for a busy site fill the slots."""
 
 
 class SiteWait:
     """The pauses of one run."""
 
     def __init__(self, seat: SlotLease | None, seconds: float) -> None:
-        """`seconds` is what the run has left from now on. Without a seat every pause is slept in place."""
+        """`seconds` is the time that the run has left. Without a seat the run sleeps in place."""
         self._seat = seat
         self._ends = time.monotonic() + seconds
         self._fetching = 0
@@ -31,7 +31,7 @@ class SiteWait:
 
     @asynccontextmanager
     async def fetching(self) -> AsyncIterator[None]:
-        """Around every fetch."""
+        """Wrap every fetch in this context."""
         self._fetching += 1
         try:
             if self._left is not None:
@@ -43,8 +43,8 @@ class SiteWait:
                 await self._settle()
 
     async def pause(self, seconds: float) -> None:
-        """Wait. Raises FetchFailed (fetch_rate_limited) at once when the run would be over by then, or when too many
-        runs wait already; `details["retry_after"]` says when to come back."""
+        """Wait. Raises FetchFailed (fetch_rate_limited) at once if the run would time out before that, or if too many
+        runs wait already; `details["retry_after"]` says when to retry."""
         if seconds >= self._ends - time.monotonic():
             raise too_long(seconds, "the site's turn comes after the run's time is over")
         if self._seat is None or seconds <= IN_PLACE:
@@ -61,14 +61,14 @@ class SiteWait:
         await self._settle()
 
     async def close(self) -> None:
-        """The run is over; a slot that was given up is not taken again. May be called twice."""
+        """The run is over: do not regain a released slot. May be called twice."""
         left, self._left = self._left, None
         if left is not None:
             over = asyncio.CancelledError()
             await left.__aexit__(type(over), over, None)
 
     async def _settle(self) -> None:
-        """Give the slot up, or take it again, as it should be now. Whoever comes while another does waits for that."""
+        """Release or regain the slot as needed now. Concurrent callers wait for each other."""
         async with self._moving:
             away = 0 < self._waiting == self._fetching
             if away and self._left is None and self._seat is not None:
@@ -81,6 +81,6 @@ class SiteWait:
 
 
 def too_long(seconds: float, why: str) -> FetchFailed:
-    """The error of a fetch that does not wait for its site, and when to come back."""
+    """The error of a fetch that does not wait for its site, with the time to retry."""
     message = f"{why}; the run is put back for {seconds:.1f} s"
     return FetchFailed(ExitReason.FETCH_RATE_LIMITED, message, retry_after=seconds)
