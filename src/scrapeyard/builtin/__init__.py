@@ -21,15 +21,15 @@ ECHO = "builtin/echo"
 
 
 class Builtin(Struct, frozen=True, kw_only=True):
-    """A scraper of ours and the code behind it."""
+    """A built-in scraper and its code."""
 
     scraper: Scraper
     run: Callable[[Fetch, dict[str, Any]], Awaitable[dict[str, Any]]]
-    """Takes a way to fetch and an input that fits the schema. Raises FetchFailed."""
+    """Called with a fetch function and a valid input. Raises FetchFailed."""
 
 
 def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
-    """By id. `folder` is None: there are no files to load."""
+    """The built-in scrapers by id. Their `folder` is None, because there are no files to load."""
     made = (
         Builtin(
             scraper=_described(
@@ -70,4 +70,4 @@ def _described(scraper_id: str, **fields: Any) -> Scraper:
 
 
 BUILTINS: dict[str, Builtin] = make_builtins(ThreadExtractor())
-"""Those that read pages in a thread; a worker makes its own, which read in processes."""
+"""Built-ins that read pages in a thread; a worker makes its own, which read them in processes."""

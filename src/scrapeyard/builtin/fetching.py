@@ -1,4 +1,4 @@
-"""What the built-in scrapers share: fetching a page and having it read."""
+"""What the built-in scrapers share: fetching a page and extracting its fields."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -35,7 +35,7 @@ async def read(extractor: Extractor, response: FetchResponse, include: tuple[str
 
 
 def envelope(url: str, response: FetchResponse) -> dict[str, Any]:
-    """What every result begins with."""
+    """The fields that every result begins with."""
     return {
         "status": response.status,
         "url": url,
@@ -50,7 +50,7 @@ def header(response: FetchResponse, name: str) -> str | None:
 
 
 def is_html(response: FetchResponse) -> bool:
-    """By its content type, or by how it begins when it has none."""
+    """Whether it is HTML, by its content type, or by its first bytes if it has none."""
     media = media_type(response)
     if media:
         return media in ("text/html", "application/xhtml+xml")

@@ -13,7 +13,7 @@ TABLE: dict[str, Any] = {"type": "object"}
 
 
 def told(schema: dict[str, Any], description: str) -> dict[str, Any]:
-    """With a description."""
+    """The schema with a description."""
     return {**schema, "description": description}
 
 
@@ -129,7 +129,7 @@ class PageScraper:
 
 
 def _plain(response: FetchResponse, include: tuple[str, ...]) -> dict[str, Any]:
-    """What is not HTML has no fields, but perhaps a text."""
+    """The result for a response that is not HTML: no fields, but its text if it has one."""
     if "text" not in include or not _is_text(media_type(response)):
         return {}
     return {"text": response.body.decode(response.encoding, "replace").replace("\0", "")[:MAX_TEXT]}

@@ -1,12 +1,12 @@
 """How much of a page may be parsed.
 
-The HTML standard makes parsers do work that grows with the square of the input: each open element is looked at for each
-new one, each attribute for each new one, and unclosed `<b>`s are opened again in every paragraph. A page of 70 KB can
-take a parser minutes, or gigabytes. So the work is reckoned first, and a page is cut where it would pass a budget no
-real page comes near.
+The HTML standard requires work that is quadratic in the input: a parser compares each new element with every open one,
+compares each new attribute with the others, and reopens unclosed `<b>`s in every paragraph. A page of 70 KB can take
+minutes, or gigabytes. So the work is estimated first, and a page is cut where it would exceed a budget that no real
+page comes near.
 
-The reckoning reads tags by a simple rule and not as a parser would: a page that hides tags in comments and quotes can
-deceive it, up to the cap on its length.
+The estimate reads tags by a simple rule, not as a parser would: a page that hides tags in comments and quotes can
+deceive it, up to the limit on its length.
 """
 
 import re
@@ -61,7 +61,7 @@ _REOPENING = re.compile(f"<(?:{'|'.join(_in_any_case(name) for name in sorted(_R
 
 
 def is_light(html: str) -> bool:
-    """Whether a page is parsed in some milliseconds at most, whatever it hides where: no closing tag is believed."""
+    """Whether a page surely parses within a few milliseconds; ignores closing tags, which may be hidden in comments."""
     if len(html) > MAX_LIGHT or (tags := html.count("<")) > _LIGHT_TAGS:
         return False
     return tags * len(_REOPENING.findall(html)) <= _LIGHT_REOPENING and not _HUGE_TAG.search(html)

@@ -1,4 +1,4 @@
-"""What a parser process is sent and what it answers: the letters and bodies of its frames."""
+"""The frames between a worker and its parser process: their types and bodies."""
 
 from typing import Any, Final
 

@@ -28,14 +28,14 @@ __all__ = ["MAX_FIELD", "MAX_LINKS", "decode", "extract_page", "read_page"]
 MAX_MARKDOWN = 1_000_000
 _MAX_HTML = 2_000_000
 _PIECE = 64 * 1024
-"""Characters converted at once. The converter keeps Python's lock; other threads get their turn between pieces."""
+"""Characters converted at once. The converter holds the GIL; other threads run between pieces."""
 
 _NOISE = 'nav, footer, aside, form, dialog, [role="navigation"], [role="banner"], [role="contentinfo"]'
 _CONTAINERS = frozenset({"body", "main", "article", "section", "div"})
 
 
 def to_markdown(tree: LexborHTMLParser, base: str) -> str:
-    """The main part of the page; all of its body where none is marked. The tree is changed.
+    """Markdown of the page's main part, or of its whole body if none is marked. Changes the tree.
 
     Pages without text give an empty string, as do ones nested deeper than about a thousand elements.
     """
@@ -100,10 +100,10 @@ def extract_page(
     include: Sequence[str] = DEFAULT,
     headers: Iterable[tuple[str, str]] = (),
 ) -> dict[str, Any]:
-    """Everything a page says of itself. `url` makes links absolute; `encoding` is for bytes only.
+    """All fields of a page. `url` makes links absolute; `encoding` is for bytes only.
 
-    A field the page does not have is None or empty; of `PARTS` only those are there that `include` names. `headers`
-    are the answer's, for `X-Robots-Tag`.
+    A field that the page lacks is None or empty; of `PARTS`, only those that `include` names are present. `headers`
+    are the response's, for `X-Robots-Tag`.
     """
     return read_page(bounded(decode(html, encoding)), url, include=include, headers=headers)
 
@@ -111,7 +111,7 @@ def extract_page(
 def read_page(
     source: str, url: str, *, include: Sequence[str] = DEFAULT, headers: Iterable[tuple[str, str]] = ()
 ) -> dict[str, Any]:
-    """The same for text that is within its bounds."""
+    """As `extract_page`, for text that is within its bounds."""
     tree = LexborHTMLParser(source)
     base = base_of(tree, url)
     page = read_meta(tree, url, headers)
@@ -134,7 +134,7 @@ _READERS: dict[str, Callable[[LexborHTMLParser, str, str], Any]] = {
     "product": lambda tree, _, url: _product(tree, url),
     "article": lambda tree, _, url: read_article(tree, url),
 }
-"""What must be read while the tree is whole."""
+"""Parts that must be read before the tree is changed."""
 
 
 def decode(html: bytes | str, encoding: str) -> str:

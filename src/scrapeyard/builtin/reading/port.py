@@ -1,4 +1,4 @@
-"""An extractor turns fetched bytes into fields, somewhere where they can do no harm."""
+"""An extractor turns fetched bytes into fields, in a place where they can do no harm."""
 
 from typing import Any, Protocol
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from scrapeyard.errors import ScrapeyardError
 
 PARTS = ("links", "text", "markdown", "anchors", "images", "structured", "product", "article")
-"""The large fields, which are there only when asked for."""
+"""The large fields, which are present only on request."""
 DEFAULT = ("links", "text", "markdown")
 FIELDS = (
     *("title", "description", "h1", "canonical", "language", "keywords", "robots", "hreflang", "opengraph", "twitter"),
@@ -18,7 +18,7 @@ MAX_TEXT = 1_000_000
 
 
 class RawPage(Struct, frozen=True, kw_only=True):
-    """What came from the site, and what is wanted of it."""
+    """A response from a site, and the fields to extract."""
 
     url: str
     """After redirects; makes links absolute."""
@@ -30,13 +30,13 @@ class RawPage(Struct, frozen=True, kw_only=True):
 
 
 class PageUnreadable(ScrapeyardError):
-    """Reading the page took longer or more memory than it may. Ask for fewer parts, or leave the page out."""
+    """Reading the page exceeded its time or memory limit. Request fewer parts, or leave the page out."""
 
     code = "page_unreadable"
 
 
 class Extractor(Protocol):
-    """Reads pages. Never holds the event loop for more than some milliseconds."""
+    """Reads pages. Never blocks the event loop for more than a few milliseconds."""
 
     async def extract(self, page: RawPage) -> dict[str, Any]:
         """The fields of an HTML page, as `extract_page` gives them. Raises PageUnreadable."""

@@ -35,7 +35,7 @@ class ProcessExtractor:
         self._stopped = False
 
     async def stop(self) -> None:
-        """End the processes; pages that are being read come to nothing. May be called twice."""
+        """Kill the processes; pages that are being read fail. May be called twice."""
         self._stopped = True
         idle, self._idle = self._idle, []
         busy = self._all.difference(idle)
@@ -83,7 +83,7 @@ class ProcessExtractor:
         return parser
 
     async def _settle(self, parser: "_Parser") -> None:
-        """Back among the idle, if it has answered and is not worn out; else it ends."""
+        """Return it to the idle ones if it has answered and may serve more pages; otherwise end it."""
         if parser.is_free and parser.answered < self._pages and not self._stopped:
             self._idle.append(parser)
         else:
@@ -102,7 +102,7 @@ class _Parser:
         self.ended = asyncio.Event()
 
     async def ask(self, page: RawPage) -> dict[str, Any] | str:
-        """As `decode_answer`. Raises EOFError or OSError when the process is gone, ValueError for nonsense."""
+        """As `decode_answer`. Raises EOFError or OSError if the process is gone, ValueError for an invalid answer."""
         self.is_free = False
         await self.process.send(frames.FRAMING.pack(frames.PAGE, frames.encode(page)))
         answer = frames.decode_answer(*await self.process.receive())
@@ -112,7 +112,7 @@ class _Parser:
 
 
 class ThreadExtractor:
-    """Keeps the loop free, but not Python's lock: a hostile page can slow everything in the process for a while."""
+    """Leaves the event loop free but holds the GIL: a hostile page can slow the whole process for a while."""
 
     async def extract(self, page: RawPage) -> dict[str, Any]:
         """As `Extractor`. Never raises PageUnreadable."""

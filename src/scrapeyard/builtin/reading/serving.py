@@ -1,8 +1,8 @@
 """The parser process: `python -m scrapeyard.builtin.reading.serving MEMORY_MB`. Pages come on stdin, answers leave by
 stdout.
 
-It lives until its pipe closes. Its worker kills it when a page takes too long, and it is killed by the kernel when its
-worker is gone. What it may allocate is limited, so that a page that makes the parser swell ends this process alone.
+It lives until its pipe closes. Its worker kills it if a page takes too long, and the kernel kills it if its worker is
+gone. Its memory is limited, so that a page that makes the parser use too much ends only this process.
 """
 
 import logging
@@ -17,7 +17,7 @@ from scrapeyard.builtin.reading.port import RawPage
 from scrapeyard.framed_process import PipeClosed, prepare_child
 
 _NO_MEMORY = frames.FRAMING.pack(frames.FAULT, b"it takes more memory than a page may")
-"""Made beforehand: there may be no memory left to make it in."""
+"""Built in advance, because there may be no memory left when it is needed."""
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     prepare_child()
     if sys.platform == "linux":
         limit_memory(int(sys.argv[1]))
-    logging.disable(logging.CRITICAL)  # libraries complain about pages; that is no news to an operator
+    logging.disable(logging.CRITICAL)  # warnings of libraries about pages are of no use to an operator
     serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
@@ -49,7 +49,7 @@ def answer(page: RawPage) -> bytes:
 
 
 def limit_memory(megabytes: int) -> None:
-    """Beyond what the process has now."""
+    """Limit memory to this much beyond what the process uses now."""
     with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123
         now = int(statm.read().split()[0]) * resource.getpagesize()
     most = now + megabytes * 1024 * 1024
