@@ -11,9 +11,9 @@ __all__ = ["create_app", "serve"]
 
 
 def serve(host: str, port: int, on_ready: Callable[[str], None] | None = None) -> None:
-    """Serve the shop until a signal ends the process. Raises OSError when the address cannot be had.
+    """Serve the shop until a signal ends the process. Raises OSError if the address is not available.
 
-    Port 0 takes a free one. `on_ready` is told the shop's address once the port is held; calls wait from then on.
+    Port 0 takes a free one. Calls `on_ready` with the shop's address once the port is bound; requests then queue.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listener:

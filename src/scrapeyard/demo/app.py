@@ -49,7 +49,7 @@ class PrebuiltPages:
 
 
 def address(scope: Scope) -> bytes:
-    """The shop's address as the caller spelt it; a Host header that is no host is not repeated."""
+    """The shop's address as the client wrote it; ignores a Host header that is not a valid host."""
     host: bytes = next((value for name, value in scope["headers"] if name == b"host"), b"")
     scheme: str = scope["scheme"]
     return scheme.encode() + b"://" + (host if _HOST.fullmatch(host) else b"localhost")
@@ -93,7 +93,7 @@ class _Shop:
         self._visits = itertools.count(1)
 
     async def fixed(self, request: Request) -> Response:
-        """A page built before, asked for in another way than PrebuiltPages knows: HEAD, other query keys."""
+        """A prebuilt page for requests that PrebuiltPages does not handle: HEAD, other query keys."""
         path = request.url.path
         page = request.query_params.get("page", "1")
         found = self.pages.get(path if page == "1" else f"{path}?page={page[:9]}")
@@ -170,7 +170,7 @@ class _Shop:
         return _page(request, document("Account", "/account", body))
 
     async def changing(self, request: Request) -> Response:
-        """A product whose price is another at each visit."""
+        """A product whose price changes at each visit."""
         visit = next(self._visits)
         product = replace(self._products[0], cents=1000 + visit * 37 % 9000)
         answer = _page(request, product_page(product, path="/changing"))
