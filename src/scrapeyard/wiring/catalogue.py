@@ -1,4 +1,4 @@
-"""The settings' repositories become a catalogue: for a server, and for a command that runs a scraper without one."""
+"""Builds the catalogue from the settings' repositories: for a server, and for commands that run without one."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from scrapeyard.settings import Settings, SourceSettings
 
 
 def make_catalogue(settings: Settings, home: Path | None = None) -> SourcedCatalogue:
-    """The built-in scrapers and those of every source. Copies are kept under `home`; None: in the data directory.
+    """The built-in scrapers and those of every source. Copies are stored in `home`, or in the data directory if None.
 
     Raises SettingsInvalid.
     """

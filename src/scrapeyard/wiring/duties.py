@@ -1,4 +1,4 @@
-"""Settings become the dispatcher's duties that reach beyond the store: schedules and webhooks."""
+"""Builds, from the settings, the dispatcher's duties that need more than the store: schedules and webhooks."""
 
 import time
 
@@ -28,7 +28,7 @@ async def start_schedules(
     intake: ItemImporter,
     up: Up,
 ) -> Schedules:
-    """The duty that starts jobs and runs, by the gateway's own steps."""
+    """The duty that starts scheduled jobs and runs, with the gateway's own code."""
     from scrapeyard.gateway.jobs.service import JobService  # noqa: PLC0415
     from scrapeyard.gateway.runs.admission import Lanes, RunBuilder  # noqa: PLC0415
     from scrapeyard.gateway.runs.answers import Cancelling  # noqa: PLC0415 - a worker alone needs no web framework
@@ -55,7 +55,7 @@ async def start_schedules(
 
 
 async def start_webhooks(settings: Settings, store: SqlStore, up: Up) -> Webhooks:
-    """The duty that tells receivers, by an HTTP engine of its own. Raises SettingsInvalid."""
+    """The duty that sends webhooks, with its own HTTP engine. Raises SettingsInvalid."""
     engine = make_webhook_engine(settings)
     await up(engine.start, engine.stop)
     webhooks = Webhooks(settings, store, Sender(settings.webhooks, engine, time.time), time.time, new_id("webhooks"))
@@ -64,7 +64,7 @@ async def start_webhooks(settings: Settings, store: SqlStore, up: Up) -> Webhook
 
 
 def make_webhook_engine(settings: Settings) -> WreqEngine:
-    """Plain HTTP that looks like no browser, and reaches what the operator allows webhooks beside everyone's hosts."""
+    """Plain HTTP that imitates no browser and also reaches the hosts that the operator allows for webhooks."""
     allowed = (*settings.http.allow_hosts, *settings.webhooks.allow_hosts)
     seconds = settings.webhooks.timeout_seconds
     changes = {"allow_hosts": allowed, "profile": "none", "total_seconds": seconds, "user_agent": ""}

@@ -1,4 +1,4 @@
-"""Settings become what the HTTP engine shares: on Redis for many processes, in memory and on disk for one."""
+"""Builds what HTTP engines share, from the settings: on Redis for many processes, in memory and on disk for one."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ Up = Callable[[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]], Aw
 
 
 class WebParts:
-    """What the gateway and the worker of one process both use of the engine. Everything in it is started by `start`."""
+    """The engine parts that the gateway and the worker of one process share. `start` starts all of them."""
 
     def __init__(self, settings: Settings) -> None:
         url = settings.redis_url.get_secret_value()
@@ -53,7 +53,7 @@ class WebParts:
         return found
 
     async def start(self, up: Up) -> None:
-        """All of them, by `up`."""
+        """Start all of them with `up`."""
         for part in (self.gate, self.pages, self.ways):
             await up(part.start, part.stop)
 

@@ -33,7 +33,7 @@ _MEGABYTE = 2**20
 
 
 class Shared(Struct, frozen=True, kw_only=True):
-    """What the engine shares with other workers, or with the gateway; started and stopped by whoever made it."""
+    """What the engine shares with other workers or the gateway; its creator starts and stops it."""
 
     sites: Sites
     policies: SitePolicies
@@ -48,7 +48,7 @@ class Shared(Struct, frozen=True, kw_only=True):
 
 
 class Part(Protocol):
-    """Something that the engine has for itself and must end."""
+    """Something that the engine owns and must stop."""
 
     async def stop(self) -> None:
         """May be called twice."""
@@ -82,13 +82,13 @@ class Engine:
         try:
             context = FetchContext.of(request, caller, self._sites)
         except FetchFailed:
-            if not self._cached.concerns(request, caller):  # then a used-up budget is what a script hears of first
+            if not self._cached.concerns(request, caller):  # so that a used-up budget is the first error a script sees
                 await self._budgets.check(caller)
             raise
         return await self._cached(context)
 
     async def invalidate(self, signal: Invalidate) -> None:
-        """Forget kept pages. Raises Unavailable when the shared tier is away."""
+        """Remove cached pages. Raises Unavailable if the shared tier is away."""
         await self._cached.invalidate(signal)
 
 

@@ -55,13 +55,13 @@ log = get_log("wiring")
 Role = Literal["gateway", "worker", "dispatcher"]
 ALL_ROLES: tuple[Role, ...] = ("gateway", "worker", "dispatcher")
 LOCAL_ROLES: tuple[Role, ...] = ("worker", "dispatcher")
-"""All that a job needs, for one process that steers it by `Platform.job_desk`."""
+"""The roles that a job needs in one process that controls it through `Platform.job_desk`."""
 _START_PATIENCE = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Base:
-    """What every role of a process stands on."""
+    """What every role of a process needs."""
 
     queue: Queue
     store: SqlStore
@@ -70,14 +70,14 @@ class _Base:
     catalogue: SourcedCatalogue
     web: WebParts
     worker_id: str
-    """Empty: no worker is in this process."""
+    """Empty if there is no worker in this process."""
     engine: Engine
     intake: ItemImporter
 
 
 class Platform:
-    """The chosen roles in one process. `start` brings them up in the order in which they need each other. Copies of
-    scrapers and packages that they require are kept in `cache` and `environments`; None: in the data directory."""
+    """The chosen roles in one process. `start` starts them in order of dependency. `cache` stores copies of scrapers
+    and `environments` the packages that they require; if None, in the data directory."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Platform:
         self._stack = AsyncExitStack()
 
     async def start(self) -> None:
-        """Everything up. Raises SettingsInvalid or StoreUnavailable when that cannot be; nothing then stays up."""
+        """Start everything. Raises SettingsInvalid or StoreUnavailable if that fails; nothing then stays running."""
         try:
             await self._start()
         except BaseException:
@@ -105,12 +105,12 @@ class Platform:
             raise
 
     async def stop(self) -> None:
-        """Everything down, last started first. May be called twice."""
+        """Stop everything, last started first. May be called twice."""
         stack, self._stack = self._stack, AsyncExitStack()
         await stack.aclose()
 
     def job_desk(self) -> "JobService":
-        """Jobs as a gateway serves them, for whoever has the platform in its own process; only after `start`."""
+        """The job service that a gateway uses, for callers in the same process; only after `start`."""
         from scrapeyard.gateway.jobs.service import JobService  # noqa: PLC0415 - a worker alone needs no web framework
 
         base = self._base
@@ -319,7 +319,7 @@ def _make_folder(folder: Path) -> None:
 
 
 async def _patiently(start: Callable[[], Awaitable[None]]) -> None:
-    """A database that starts beside us may need a moment."""
+    """Retry the start, because a database that starts at the same time may need a moment."""
     deadline = time.monotonic() + _START_PATIENCE
     while True:
         try:
@@ -335,7 +335,7 @@ async def _patiently(start: Callable[[], Awaitable[None]]) -> None:
 
 @contextmanager
 def _only_one(settings: Settings, roles: tuple[Role, ...]) -> "Iterator[None]":
-    """A queue in memory serves one process: it must hold all roles and have the data directory for itself."""
+    """Refuse a second process: with a queue in memory, one process must have all roles and the data directory alone."""
     if set(roles) not in (set(ALL_ROLES), set(LOCAL_ROLES)):
         raise SettingsInvalid(
             "redis_url: a gateway, worker or dispatcher on its own needs Redis to meet the others; set REDIS_URL, "
