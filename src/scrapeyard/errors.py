@@ -1,4 +1,4 @@
-"""The tree of our errors. Each sentence tells the remedy.
+"""The tree of our errors. Each docstring gives the remedy.
 
     ScrapeyardError
     ├── BadRequest                 the caller sent something we cannot take; the message says which part
@@ -110,7 +110,7 @@ class BlobsUnavailable(Unavailable):
 
 
 class SourceUnavailable(Unavailable):
-    """A repository of scrapers is away, slow or serves what cannot be used. What is cached goes on serving."""
+    """A repository of scrapers is away, slow or serves unusable data. Cached versions keep serving."""
 
     code = "source_unavailable"
 
