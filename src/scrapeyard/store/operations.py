@@ -1,4 +1,4 @@
-"""Neither runs nor jobs: heartbeats, the one leader, idempotency keys, sessions, meters."""
+"""Everything besides runs and jobs: heartbeats, leadership, idempotency keys, sessions, meters."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -36,23 +36,23 @@ class SqlWorkers:
     _database: Database
 
     async def beat(self, worker: WorkerInfo) -> None:
-        """Write what a worker tells of itself."""
+        """Write a worker's heartbeat."""
         row = {"id": worker.id, "seen_at": worker.seen_at, "info": json.encode(worker)}
         insert = self._database.insert(WORKERS).values(row)
         told = {"seen_at": insert.excluded.seen_at, "info": insert.excluded.info}
         await self._database.change(insert.on_conflict_do_update(index_elements=["id"], set_=told))
 
     async def workers(self, seen_after: float) -> tuple[WorkerInfo, ...]:
-        """Workers seen since then, by id."""
+        """Workers seen since `seen_after`, by id."""
         query = select(WORKERS.c.info).where(WORKERS.c.seen_at >= seen_after).order_by(WORKERS.c.id)
         return tuple(_INFO.decode(row["info"]) for row in await self._database.fetch(query))
 
     async def forget(self, worker_id: str) -> None:
-        """A worker says goodbye."""
+        """Remove a worker that shut down."""
         await self._database.change(delete(WORKERS).where(WORKERS.c.id == worker_id))
 
     async def forget_before(self, seen_before: float) -> None:
-        """Drop workers that have long been silent."""
+        """Remove workers that have been silent for long."""
         await self._database.change(delete(WORKERS).where(WORKERS.c.seen_at < seen_before))
 
 
@@ -72,7 +72,7 @@ class SqlLeaders:
         return bool(await self._database.change(statement))
 
     async def resign(self, role: str, holder: str) -> None:
-        """Let another lead at once. Does nothing when another leads."""
+        """Let another lead at once. Does nothing if another leads."""
         await self._database.change(delete(LEADERS).where(LEADERS.c.role == role, LEADERS.c.holder == holder))
 
 
@@ -87,7 +87,7 @@ class SqlKeys:
 
     async def remember(self, answer: KeyedAnswer, runs: Sequence[Run]) -> KeyedAnswer:
         """Claim the key and add its runs in one transaction. Returns the answer that holds the key: the given one if
-        it is new, otherwise the first (nothing is then added)."""
+        the key is new, otherwise the first one, and nothing is added."""
 
         async def work(connection: AsyncConnection) -> KeyedAnswer | None:
             if await self._claim_key(connection, answer):
@@ -97,13 +97,13 @@ class SqlKeys:
             row = (await connection.execute(query)).mappings().one_or_none()
             return None if row is None else _answer(row)
 
-        # None: the first holder's key was forgotten between our two looks, so the next try claims it.
+        # None if the first holder's key was dropped between our two queries; the next try claims it.
         while (holds := await self._database.write(work)) is None:
             continue
         return holds
 
     async def forget_keys_before(self, created_before: float) -> None:
-        """Drop keys older than that."""
+        """Drop older keys."""
         await self._database.change(delete(KEYS).where(KEYS.c.created_at < created_before))
 
     async def _claim_key(self, connection: AsyncConnection, answer: KeyedAnswer) -> bool:
@@ -131,7 +131,7 @@ def _answer(row: RowMapping) -> KeyedAnswer:
 
 
 MAX_SESSIONS: Final = 1000
-"""Of one scraper; those that were not changed for the longest time go."""
+"""Maximum sessions of one scraper; those unchanged for longest are dropped."""
 
 SESSIONS = Table(
     "sessions",
@@ -150,18 +150,18 @@ class SqlSessions:
     _database: Database
 
     async def read_session(self, scraper_id: str, name: str, saved_after: float) -> bytes:
-        """What was kept since then; empty when nothing was."""
+        """What was stored since then; empty if nothing."""
         query = select(SESSIONS.c.cookies).where(_at(scraper_id, name), SESSIONS.c.saved_at > saved_after)
         rows = await self._database.fetch(query)
         return bytes(rows[0]["cookies"]) if rows else b""
 
     async def change_session(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
-        """Replace what is kept. Of two who change at once, the second is given what the first has kept."""
+        """Replace what is stored. Of two concurrent changes, the second receives what the first stored."""
         place = _at(scraper_id, name)
         blank = {"scraper_id": scraper_id, "name": name, "cookies": b"", "saved_at": now}
 
         async def work(connection: AsyncConnection) -> None:
-            # The row comes first, so that of two who change at once the second waits and sees what the first did.
+            # Write the row first, so that of two concurrent changes the second waits and sees the first.
             insert = self._database.insert(SESSIONS).values(blank).on_conflict_do_nothing()
             made = (await connection.execute(insert)).rowcount
             kept = await connection.scalar(select(SESSIONS.c.cookies).where(place).with_for_update())
@@ -202,7 +202,7 @@ class SqlMeters:
     _database: Database
 
     async def put_meters(self, meters: Sequence[Meter]) -> None:
-        """Write numbers whole, over what the same writer wrote for the same key."""
+        """Write totals, replacing what the same writer wrote for the same key."""
         insert = self._database.insert(FETCH_METERS)
         changes = {name: insert.excluded[name] for name in _COUNTED}
         statement = insert.on_conflict_do_update(index_elements=_KEY, set_=changes)
@@ -224,7 +224,7 @@ class SqlMeters:
         return tuple(_use(row) for row in rows)
 
     async def forget_meters_before(self, day: str) -> None:
-        """Drop the days before."""
+        """Drop earlier days."""
         await self._database.change(delete(FETCH_METERS).where(FETCH_METERS.c.day < day))
 
 

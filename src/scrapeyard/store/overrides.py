@@ -1,4 +1,4 @@
-"""What operators changed: channels, sites, pools of proxies."""
+"""Changes by operators: channels, sites, pools of proxies."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ class SqlChannels:
     _database: Database
 
     async def channels(self) -> dict[str, dict[str, str]]:
-        """By scraper id: channel → version. Only those that were moved and not taken back."""
+        """By scraper id: channel → version. Only channels that are currently moved."""
         moved: dict[str, dict[str, str]] = {}
         query = select(CHANNELS.c.scraper_id, CHANNELS.c.channel, CHANNELS.c.version)
         for row in await self._database.fetch(query.order_by(CHANNELS.c.scraper_id, CHANNELS.c.channel)):
@@ -26,12 +26,12 @@ class SqlChannels:
         return moved
 
     async def move_channel(self, scraper_id: str, channel: str, version: str, now: float) -> ChannelMove | None:
-        """Point a channel to a version. None when it points there already; nothing is then noted."""
+        """Point a channel to a version. None if it already points there; no move is then recorded."""
         place = (CHANNELS.c.scraper_id == scraper_id) & (CHANNELS.c.channel == channel)
         blank = {"scraper_id": scraper_id, "channel": channel, "version": "", "moved_at": now}
 
         async def work(connection: AsyncConnection) -> ChannelMove | None:
-            # The row comes first, so that of two who move at once the second waits and sees what the first did.
+            # Write the row first, so that of two concurrent moves the second waits and sees the first.
             await connection.execute(self._database.insert(CHANNELS).values(blank).on_conflict_do_nothing())
             before = await connection.scalar(select(CHANNELS.c.version).where(place).with_for_update())
             if before == version:
@@ -43,7 +43,7 @@ class SqlChannels:
         return await self._database.write(work)
 
     async def clear_channel(self, scraper_id: str, channel: str, now: float) -> ChannelMove | None:
-        """Take a move back: the source decides again. None when the channel was not moved."""
+        """Undo a move, so that the source decides again. None if the channel was not moved."""
         place = (CHANNELS.c.scraper_id == scraper_id) & (CHANNELS.c.channel == channel)
 
         async def work(connection: AsyncConnection) -> ChannelMove | None:
@@ -78,26 +78,26 @@ class SqlSites:
     _database: Database
 
     async def site_rules(self) -> tuple[SiteRules, ...]:
-        """All of them, by site."""
+        """All rules, by site."""
         rows = await self._database.fetch(select(SITES).order_by(SITES.c.site))
         return tuple(SiteRules(**{name: row[name] for name in _FIELDS}) for row in rows)
 
     async def site_rules_mark(self) -> str:
-        """How many there are and when they were changed."""
+        """A cheap version mark: the number of rules and when they were changed."""
         changed = SITES.c.updated_at
         query = select(func.count().label("count"), func.max(changed).label("last"), func.sum(changed).label("sum"))
         row = (await self._database.fetch(query.select_from(SITES)))[0]
         return f"{row['count']}/{row['last']}/{row['sum']}"
 
     async def put_site_rules(self, rules: SiteRules) -> None:
-        """Write them, whole, over what was there."""
+        """Write the rules of a site, replacing existing ones."""
         row = {name: getattr(rules, name) for name in _FIELDS}
         insert = self._database.insert(SITES).values(row)
         others = {name: insert.excluded[name] for name in _FIELDS if name != "site"}
         await self._database.change(insert.on_conflict_do_update(index_elements=["site"], set_=others))
 
     async def remove_site_rules(self, site: str) -> bool:
-        """The settings decide again. False when there were none."""
+        """Remove the rules of a site, so that the settings apply. False if there were none."""
         return bool(await self._database.change(delete(SITES).where(SITES.c.site == site).returning(SITES.c.site)))
 
 
@@ -115,19 +115,19 @@ class SqlProxies:
         return tuple(KeptPool(**row) for row in rows)
 
     async def put_pool(self, pool: KeptPool) -> None:
-        """Write a pool, over one of the same name."""
+        """Write a pool, replacing one of the same name."""
         insert = self._database.insert(PROXY_POOLS)
         row = {"name": pool.name, "definition": pool.definition, "changed_at": pool.changed_at}
         changes = {"definition": insert.excluded.definition, "changed_at": insert.excluded.changed_at}
         await self._database.change(insert.values(row).on_conflict_do_update(index_elements=["name"], set_=changes))
 
     async def remove_pool(self, name: str) -> bool:
-        """True if it was there."""
+        """Remove a pool; True if it existed."""
         gone = delete(PROXY_POOLS).where(PROXY_POOLS.c.name == name).returning(PROXY_POOLS.c.name)
         return bool(await self._database.change(gone))
 
     async def put_standings(self, worker_id: str, standings: tuple[PoolStanding, ...], now: float) -> None:
-        """Write how a worker's pools do, over what it last told."""
+        """Write the state of a worker's pools, replacing its last report."""
         insert = self._database.insert(PROXY_STANDINGS)
         row = {"worker_id": worker_id, "seen_at": now, "pools": json.encode(standings)}
         changes = {"seen_at": insert.excluded.seen_at, "pools": insert.excluded.pools}
@@ -135,11 +135,11 @@ class SqlProxies:
         await self._database.change(statement)
 
     async def standings(self, seen_after: float) -> dict[str, tuple[PoolStanding, ...]]:
-        """By worker, of those that told since then."""
+        """Reports since then, by worker."""
         query = select(PROXY_STANDINGS).where(PROXY_STANDINGS.c.seen_at >= seen_after)
         rows = await self._database.fetch(query.order_by(PROXY_STANDINGS.c.worker_id))
         return {row["worker_id"]: _STANDINGS.decode(row["pools"]) for row in rows}
 
     async def forget_standings_before(self, seen_before: float) -> None:
-        """Drop what workers told that have long been silent."""
+        """Drop reports of workers that have been silent for long."""
         await self._database.change(delete(PROXY_STANDINGS).where(PROXY_STANDINGS.c.seen_at < seen_before))

@@ -1,8 +1,8 @@
-"""Write-behind for runs, so that no disk stands in the hot path.
+"""Write-behind for runs, so that no disk is in the hot path.
 
-What is given is buffered, merged and written in one batch a moment later: add, then begin, then finish. While the
-database is away everything is kept, in the order it came, and tried again; endings are never dropped for want of it.
-What a killed process had not written yet is lost with it: a caller that must not lose a run awaits `flush`.
+Changes are buffered, merged and written in one batch a moment later: add, then begin, then finish. While the database
+is away everything is buffered in order and retried; endings are never dropped. Changes that a killed process had not
+written are lost: a caller that must not lose a run awaits `flush`.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ _REFUSED: Final = RunError(message="the outcome could not be recorded: the datab
 
 
 class Changes(Struct, kw_only=True):
-    """What is to be written. A run stands in `added` or in `begun`, never in both; a run that ended here stands in
-    neither, since its ending carries it."""
+    """Changes to write. A run is in `added` or in `begun`, never in both; a run that ended here is in neither, since
+    its ending includes it."""
 
     added: dict[str, Run] = field(default_factory=dict)
     begun: dict[str, Run] = field(default_factory=dict)
@@ -40,16 +40,16 @@ class Changes(Struct, kw_only=True):
         return len(self.added) + len(self.begun) + len(self.ended)
 
     def accept(self, run: Run) -> None:
-        """A run that was accepted."""
+        """Add an accepted run."""
         self.added[run.id] = run
 
     def begin(self, run: Run) -> None:
-        """An attempt that began. The row it makes serves as the accepted one."""
+        """Add an attempt that began. Its row also serves as the accepted one."""
         self.added.pop(run.id, None)
         self.begun[run.id] = run
 
     def finish(self, ending: Ending) -> None:
-        """An attempt that ended."""
+        """Add an attempt that ended."""
         self.added.pop(ending.run.id, None)
         begun = self.begun.get(ending.run.id)
         if begun is not None and begun.attempt <= ending.outcome.attempt:
@@ -57,14 +57,14 @@ class Changes(Struct, kw_only=True):
         self.ended.append(ending)
 
     def take(self, most: int) -> "Changes":
-        """Cut off the first so many of each kind."""
+        """Remove and return the first `most` of each kind."""
         taken = Changes(added=_cut(self.added, most), begun=_cut(self.begun, most), ended=self.ended[:most])
         del self.ended[:most]
         return taken
 
 
 class Recorder:
-    """Buffers what happens to runs and writes it at most `interval_seconds` later. For one event loop."""
+    """Buffers changes of runs and writes them at most `interval_seconds` later. For one event loop."""
 
     def __init__(
         self,
@@ -103,33 +103,33 @@ class Recorder:
 
     @property
     def away(self) -> bool:
-        """Whether the last try to write found no database."""
+        """Whether the last write found no database."""
         return self._away_since is not None
 
     def accept(self, run: Run) -> None:
-        """Note a run that was accepted. Raises StoreUnavailable when `max_pending` changes wait already."""
+        """Buffer an accepted run. Raises StoreUnavailable if `max_pending` changes are already waiting."""
         if self.pending >= self._max_pending:
             raise StoreUnavailable(f"{self.pending} changes wait for the database; try again when it keeps up")
         self._buffer.accept(run)
         self._note()
 
     def begin(self, run: Run) -> None:
-        """Note that an attempt began: `run` has worker_id, started_at and lease_until."""
+        """Buffer the start of an attempt: `run` has worker_id, started_at and lease_until."""
         self._buffer.begin(run)
         self._note()
 
     def finish(self, ending: Ending) -> None:
-        """Note that an attempt ended. Never refused, since the work is done."""
+        """Buffer the end of an attempt. Never refused, since the work is done."""
         self._buffer.finish(ending)
         self._note()
 
     async def start(self) -> None:
-        """Begin to write. Does nothing when it does already."""
+        """Start writing. Does nothing if already started."""
         if self._task is None:
             self._task = asyncio.create_task(self._write_on(), name="recorder")
 
     async def stop(self, limit_seconds: float = 10.0) -> None:
-        """Write what waits, for at most so long, and end. What is left then is logged. May be called twice."""
+        """Write what is buffered, for at most `limit_seconds`, and stop. Logs what is left. May be called twice."""
         task, self._task = self._task, None
         if task is None:
             return
@@ -142,8 +142,8 @@ class Recorder:
             self._log.error("store.unwritten", count=self.pending)
 
     async def flush(self) -> None:
-        """Wait until all that was given so far is written. Raises StoreUnavailable when the database did not take it
-        within the patience; it is kept and will be written later."""
+        """Wait until everything buffered so far is written. Raises StoreUnavailable if that takes longer than the
+        patience; the changes stay buffered and are written later."""
         await self._written_by(self._patience)
 
     def _note(self) -> None:
@@ -171,7 +171,7 @@ class Recorder:
             await self._write_all()
 
     async def _write_all(self) -> None:
-        """Write what was given until now, in parts small enough for one transaction each."""
+        """Write everything buffered until now, in parts small enough for one transaction each."""
         given, self._batch, self._buffer = self._given, self._buffer, Changes()
         while len(self._batch):
             self._part = self._batch.take(_ROWS)
@@ -179,7 +179,7 @@ class Recorder:
         self._report(given)
 
     async def _persist(self) -> None:
-        """Write the part, however long the database stays away."""
+        """Write the part, retrying for as long as the database is away."""
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -202,13 +202,13 @@ class Recorder:
                 await self._store.finish(part.ended)
         except StoreUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001  whatever a row does to the database must not hold up the others
+        except Exception as error:  # noqa: BLE001  a row that the database refuses must not block the others
             self._log.warning("store.batch_refused", count=len(part), error=str(error))
             await self._write_singly()
         self._part = Changes()
 
     async def _write_singly(self) -> None:
-        """Row by row, so that one which the database refuses harms no other. Done rows leave the part at once."""
+        """Write row by row, so that a refused one affects no other. Written rows are removed from the part at once."""
         part = self._part
         await self._each(part.added, self._store.add)
         await self._each(part.begun, self._store.begin)
@@ -255,7 +255,7 @@ class Recorder:
 
 
 def _without_data(ending: Ending) -> Ending:
-    """An ending that any database takes, for a run whose own ending was refused: it must not stay open."""
+    """An ending that any database accepts, for a run whose own ending was refused: it must not stay open."""
     outcome = ending.outcome
     plain = Outcome(
         run_id=outcome.run_id,

@@ -25,7 +25,7 @@ class SqlSchedules:
     _database: Database
 
     async def add_schedule(self, schedule: Schedule, most: int) -> bool:
-        """Write a new one. False when there are `most` already. Two at once may together go over that by one."""
+        """Write a new one. False if there are already `most`. Two concurrent calls may exceed that by one."""
 
         async def work(connection: AsyncConnection) -> bool:
             count = await connection.scalar(select(func.count()).select_from(SCHEDULES)) or 0
@@ -37,14 +37,14 @@ class SqlSchedules:
         return await self._database.write(work)
 
     async def schedule(self, schedule_id: str) -> Schedule | None:
-        """None means no such schedule."""
+        """One schedule; None if there is none."""
         if not is_id(schedule_id):
             return None
         rows = await self._database.fetch(select(SCHEDULES).where(SCHEDULES.c.id == schedule_id))
         return _schedule(rows[0]) if rows else None
 
     async def schedules(self, cursor: str | None, limit: int) -> SchedulePage:
-        """Newest first. Raises BadRequest when the cursor is not one of ours."""
+        """Newest first. Raises BadRequest for an invalid cursor."""
         query = select(SCHEDULES).order_by(SCHEDULES.c.id.desc()).limit(limit + 1)
         if cursor is not None:
             query = query.where(SCHEDULES.c.id < from_cursor(cursor))
@@ -53,28 +53,28 @@ class SqlSchedules:
         return SchedulePage(schedules=found[:limit], next_cursor=as_cursor(found[limit - 1].id) if more else None)
 
     async def change_schedule(self, before: Schedule, after: Schedule) -> Schedule | None:
-        """Write it whole, at the next version. None: it is gone, was changed or has moved on meanwhile."""
+        """Replace it, at the next version. None if it is gone, was changed or has moved on meanwhile."""
         values = {name: value for name, value in _row(after).items() if name not in _LEFT_BY_FIRINGS}
         statement = update(SCHEDULES).where(_stands(before)).values(values | {"version": before.version + 1})
         rows = await self._database.change(statement.returning(*SCHEDULES.c))
         return _schedule(rows[0]) if rows else None
 
     async def delete_schedule(self, schedule_id: str) -> bool:
-        """Remove it with its history. False when there is none."""
+        """Delete it with its history. False if there is none."""
         if not is_id(schedule_id):
             return False
         statement = delete(SCHEDULES).where(SCHEDULES.c.id == schedule_id).returning(SCHEDULES.c.id)
         return bool(await self._database.change(statement))
 
     async def due_schedules(self, now: float, limit: int) -> list[Schedule]:
-        """Those whose next time has come, the longest due first."""
+        """Schedules whose next time has come, the longest due first."""
         query = select(SCHEDULES).where(SCHEDULES.c.next_at <= now).order_by(SCHEDULES.c.next_at).limit(limit)
         return [_schedule(row) for row in await self._database.fetch(query)]
 
     async def fire(
         self, schedule: Schedule, firings: Sequence[Firing], next_due: float | None, next_at: float | None
     ) -> bool:
-        """Move a schedule on and write the firings, all or nothing. False: another did, or it was changed."""
+        """Move a schedule on and write the firings, atomically. False if another process did, or it was changed."""
         last = max((firing.due_at for firing in firings), default=schedule.last_due)
         moved = update(SCHEDULES).where(_stands(schedule)).values(next_due=next_due, next_at=next_at, last_due=last)
 
@@ -91,7 +91,7 @@ class SqlSchedules:
         return await self._database.write(work)
 
     async def add_firing(self, firing: Firing) -> bool:
-        """Write one that waits. False when there is no such schedule or too many of its firings wait already."""
+        """Write a waiting one. False if there is no such schedule or too many of its firings already wait."""
 
         async def work(connection: AsyncConnection) -> bool:
             held = select(SCHEDULES.c.id).where(SCHEDULES.c.id == firing.schedule_id).with_for_update()
@@ -104,7 +104,7 @@ class SqlSchedules:
         return await self._database.write(work)
 
     async def waiting_firings(self, now: float, limit: int) -> list[Firing]:
-        """Of every schedule the oldest that waits and that nobody is at."""
+        """For every schedule the oldest waiting firing that nobody has claimed."""
         oldest = select(FIRINGS.c.schedule_id, func.min(FIRINGS.c.due_at).label("due_at")).where(_WAITS)
         first = oldest.group_by(FIRINGS.c.schedule_id).subquery()
         same = (FIRINGS.c.schedule_id == first.c.schedule_id) & (FIRINGS.c.due_at == first.c.due_at)
@@ -112,14 +112,14 @@ class SqlSchedules:
         return [_firing(row) for row in await self._database.fetch(query)]
 
     async def claim_firing(self, firing: Firing, holder: str, now: float, lease_until: float) -> bool:
-        """Be the one who decides it. False: another is at it, or it is decided."""
+        """Claim the decision. False if another has claimed it, or it is decided."""
         mine = (FIRINGS.c.holder == holder) & (FIRINGS.c.lease_until == lease_until)
         statement = update(FIRINGS).where(_is(firing), _WAITS, _free(now) | mine)
         statement = statement.values(holder=holder, lease_until=lease_until)
         return bool(await self._database.change(statement.returning(FIRINGS.c.due_at)))
 
     async def settle_firing(self, firing: Firing) -> bool:
-        """Write what became of a claimed one. False: it is not this holder's any more."""
+        """Write the decision on a claimed one. False if it is no longer this holder's."""
         values = {name: getattr(firing, name) for name in ("subject", "reason", "settled_at")}
         values |= {"state": firing.state.value, "holder": "", "lease_until": None}
         settled = update(FIRINGS).where(_is(firing), _WAITS, FIRINGS.c.holder == firing.holder).values(values)
@@ -147,7 +147,7 @@ async def _waiting(connection: AsyncConnection, schedule_id: str) -> int:
 
 
 async def _bound(connection: AsyncConnection, schedule_id: str) -> None:
-    """Drop settled firings beyond HISTORY. Those that wait have a bound of their own."""
+    """Drop settled firings beyond HISTORY. Waiting ones have their own limit."""
     settled = (FIRINGS.c.schedule_id == schedule_id) & ~_WAITS
     newest = select(FIRINGS.c.due_at).where(settled).order_by(FIRINGS.c.due_at.desc()).offset(HISTORY).limit(1)
     too_old = await connection.scalar(newest)
@@ -163,7 +163,7 @@ def _if_room(firing: Firing, place: int) -> Firing:
 
 
 def _stands(schedule: Schedule) -> ColumnElement[bool]:
-    """Nobody has changed it or moved it on since it was read."""
+    """Condition that it was neither changed nor moved on since it was read."""
     return (
         (SCHEDULES.c.id == schedule.id)
         & (SCHEDULES.c.version == schedule.version)

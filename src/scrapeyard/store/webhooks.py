@@ -1,4 +1,4 @@
-"""Webhooks: events and ends of runs become deliveries, which are then on their way."""
+"""Webhooks: events and ends of runs become deliveries, which are then sent."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -23,13 +23,13 @@ _LOG: Final = json.Decoder(tuple[Attempt, ...])
 
 
 def delivery_row(delivery: WebhookDelivery) -> dict[str, Any]:
-    """All of it."""
+    """The whole delivery as a row."""
     row = {name: getattr(delivery, name) for name in delivery.__struct_fields__}
     return row | {"state": delivery.state.value, "log": json.encode(delivery.log)}
 
 
 def to_delivery(row: RowMapping) -> WebhookDelivery:
-    """The delivery again; a row without its body has an empty one."""
+    """A delivery from a row; without a body column the body is empty."""
     plain = {"body": b"", **row}
     return WebhookDelivery(**(plain | {"state": DeliveryState(row["state"]), "log": _LOG.decode(row["log"])}))
 
@@ -50,7 +50,7 @@ class SqlWebhooks:
     _database: Database
 
     async def untold_jobs(self, limit: int, events: int) -> list[JobNewsItem]:
-        """Jobs with a webhook that have events after their mark, or stand elsewhere than it says."""
+        """Jobs with a webhook that have events after their mark, or another status than it says."""
         query = select(*JOBS.c, *_MARK).outerjoin(MARKS, MARKS.c.job_id == JOBS.c.id)
         query = query.where(JOBS.c.webhook.is_not(None), _UNTOLD).order_by(JOBS.c.number).limit(limit)
         found = []
@@ -63,11 +63,11 @@ class SqlWebhooks:
     async def tell_job(
         self, job_id: str, before: EventCursor, after: EventCursor, deliveries: Sequence[WebhookDelivery]
     ) -> bool:
-        """Write deliveries and move the mark, all or nothing. False: it stood elsewhere, or the job is gone."""
+        """Write deliveries and move the mark, atomically. False if it had moved, or the job is gone."""
         values = {name: getattr(after, name) for name in after.__struct_fields__}
 
         async def work(connection: AsyncConnection) -> bool:
-            # The row of the job is held, so that it is neither removed meanwhile nor told by another.
+            # The row of the job is locked, so that nobody else deletes it or writes its deliveries meanwhile.
             held = select(JOBS.c.id).where(JOBS.c.id == job_id).with_for_update(key_share=True)
             if await connection.scalar(held) is None or await _mark_of(connection, job_id) != before:
                 return False
@@ -79,7 +79,7 @@ class SqlWebhooks:
         return await self._database.write(work)
 
     async def watch_runs(self, run_ids: Sequence[str], webhook: Webhook, now: float) -> None:
-        """Tell this receiver when these runs end."""
+        """Notify this receiver when these runs end."""
         packed = json.encode(webhook)
         statement = self._database.insert(RUN_WATCHES).on_conflict_do_nothing()
         for start in range(0, len(run_ids), 500):
@@ -94,7 +94,7 @@ class SqlWebhooks:
         return [(to_run(row), _WEBHOOK.decode(row["webhook"])) for row in rows]
 
     async def tell_run(self, run_id: str, deliveries: Sequence[WebhookDelivery]) -> None:
-        """Write deliveries and watch the run no more, all or nothing."""
+        """Write deliveries and remove the watch, atomically."""
 
         async def work(connection: AsyncConnection) -> None:
             await connection.execute(delete(RUN_WATCHES).where(RUN_WATCHES.c.run_id == run_id))
@@ -103,7 +103,7 @@ class SqlWebhooks:
         await self._database.write(work)
 
     async def forget_watches_before(self, created_before: float) -> None:
-        """Drop watches of runs that never ended, or never were."""
+        """Drop watches of runs that never ended or were never written."""
         await self._database.change(delete(RUN_WATCHES).where(RUN_WATCHES.c.created_at < created_before))
 
     async def _events_after(self, job: int, mark: EventCursor, limit: int) -> tuple[JobEvent, ...]:
@@ -142,10 +142,10 @@ class SqlWebhookDeliveries:
     async def claim_delivery(
         self, holder: str, now: float, lease_until: float, but_hosts: Sequence[str]
     ) -> WebhookDelivery | None:
-        """Take the longest due that nobody sends, to none of these hosts. None: there is none."""
+        """Claim the longest due unclaimed delivery to none of these hosts. None if there is none."""
         due = (_WAITS, DELIVERIES.c.next_at <= now, _free(now), DELIVERIES.c.host.not_in(list(but_hosts)))
         first = select(DELIVERIES.c.id).where(*due).order_by(DELIVERIES.c.next_at, DELIVERIES.c.id).limit(1)
-        if not await self._database.fetch(first):  # asked every second, and a look is cheaper than a change
+        if not await self._database.fetch(first):  # runs every second, and a query is cheaper than an update
             return None
         taken = {"holder": holder, "lease_until": lease_until, "attempts": DELIVERIES.c.attempts + 1}
         free = first.with_for_update(skip_locked=True).scalar_subquery()
@@ -154,7 +154,7 @@ class SqlWebhookDeliveries:
         return to_delivery(rows[0]) if rows else None
 
     async def end_attempt(self, delivery: WebhookDelivery) -> bool:
-        """Write how it went. False: it is not this holder's any more."""
+        """Write the result. False if it is no longer this holder's."""
         mine = (DELIVERIES.c.holder == delivery.holder) & (DELIVERIES.c.attempts == delivery.attempts)
         values = {
             "state": delivery.state.value,
@@ -168,14 +168,14 @@ class SqlWebhookDeliveries:
         return bool(await self._database.change(statement.returning(DELIVERIES.c.id)))
 
     async def delivery(self, delivery_id: str) -> WebhookDelivery | None:
-        """None means no such delivery."""
+        """One delivery; None if there is none."""
         if not is_id(delivery_id):
             return None
         rows = await self._database.fetch(select(DELIVERIES).where(DELIVERIES.c.id == delivery_id))
         return to_delivery(rows[0]) if rows else None
 
     async def deliveries(self, where: DeliveryFilter, cursor: str | None, limit: int) -> DeliveryPage:
-        """Newest first, without bodies. Raises BadRequest when the cursor is not one of ours."""
+        """Newest first, without bodies. Raises BadRequest for an invalid cursor."""
         query = select(*_LISTED).order_by(DELIVERIES.c.id.desc()).limit(limit + 1)
         if where.subject is not None:
             query = query.where(DELIVERIES.c.subject == where.subject)
@@ -190,7 +190,7 @@ class SqlWebhookDeliveries:
         return DeliveryPage(deliveries=found[:limit], next_cursor=as_cursor(found[limit - 1].id) if more else None)
 
     async def replay_delivery(self, delivery_id: str, now: float, give_up_at: float) -> WebhookDelivery | None:
-        """Send it once more, from now on; one that waits is due at once. None means no such delivery."""
+        """Send it once more, starting now; a waiting one becomes due at once. None if there is no such delivery."""
         if not is_id(delivery_id):
             return None
         values = {"state": "waiting", "next_at": now, "give_up_at": give_up_at, "finished_at": None}
@@ -199,7 +199,7 @@ class SqlWebhookDeliveries:
         return to_delivery(rows[0]) if rows else None
 
     async def forget_deliveries_before(self, finished_before: float, limit: int) -> int:
-        """Drop final ones older than that; how many."""
+        """Drop older final ones; returns how many."""
         old = select(DELIVERIES.c.id).where(DELIVERIES.c.finished_at < finished_before)
         some = old.order_by(DELIVERIES.c.finished_at).limit(limit)
         rows = await self._database.change(

@@ -1,4 +1,4 @@
-"""The one place that opens connections and turns a database's faults into ours."""
+"""The one place that opens connections and translates database errors into ours."""
 
 import asyncio
 import time
@@ -31,8 +31,8 @@ _REMEDY: Final = "check DATABASE_URL and the server or file behind it"
 
 
 class Database:
-    """Connections for reading and writing. Every fault of the database leaves here as StoreUnavailable; a fault of the
-    data (a constraint, a value that cannot be stored) leaves as it is."""
+    """Connections for reading and writing. Raises StoreUnavailable for every failure of the database; errors of the
+    data (a constraint, a value that cannot be stored) propagate."""
 
     def __init__(self, url: str) -> None:
         self.backend = _backend(url)
@@ -40,14 +40,14 @@ class Database:
         self._busy: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
-        """Bring the schema up to date and open. Does nothing when open."""
+        """Migrate the schema and open. Does nothing if already open."""
         if self._engines is None:
             with self._translated():
                 await asyncio.to_thread(migrate, self.backend)
             self._engines = self.backend.open()
 
     async def stop(self) -> None:
-        """Close every connection, when what is under way is done. May be called twice."""
+        """Close every connection once work under way has ended. May be called twice."""
         engines, self._engines = self._engines, None
         if engines is not None:
             await asyncio.gather(*self._busy, return_exceptions=True)
@@ -55,15 +55,15 @@ class Database:
             await engines.writer.dispose()
 
     async def fetch(self, query: Executable) -> Sequence[RowMapping]:
-        """Rows of one query, outside of any transaction."""
+        """Rows of one query, outside any transaction."""
         return [row._mapping for row in await self.fetch_tuples(query, {})]
 
     async def fetch_tuples(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Any]:
-        """The same for a query with parameters; rows without their names, which is quicker for thousands."""
+        """The same for a query with parameters; rows without column names, which is faster for thousands."""
         return await self._whole(self._again(lambda: self._open().reader.rows(query, given)))
 
     async def change(self, statement: Executable) -> Sequence[RowMapping]:
-        """Run one statement that writes; the rows it returns, if it says RETURNING."""
+        """Run one statement that writes; returns its rows if it has RETURNING."""
 
         async def work(connection: AsyncConnection) -> Sequence[RowMapping]:
             result = await connection.execute(statement)
@@ -72,17 +72,17 @@ class Database:
         return await self.write(work)
 
     async def write(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-        """Do `work` in one transaction. It is done again when another transaction stood in its way. A caller that is
-        cancelled meanwhile leaves; the work is done all the same."""
+        """Run `work` in one transaction, again if it conflicted with another transaction. If the caller is cancelled,
+        the work still completes."""
         return await self._whole(self._transaction(work))
 
     async def play(self, work: Work[T]) -> T:
-        """Do a script in one transaction: as `write`, and the quicker the more statements it has."""
+        """Run a script in one transaction: as `write`, and faster the more statements it has."""
         return await self._whole(self._again(lambda: self.backend.play(self._open(), work)))
 
     async def write_rows(self, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
-        """Run one INSERT for all rows, or for none of them; the first column of what it returns, if it says RETURNING.
-        At most 500 rows: more would not fit into one statement."""
+        """Run one INSERT for all rows or none; returns the first column of its rows if it has RETURNING. At most 500
+        rows: more would not fit into one statement."""
 
         async def work(connection: AsyncConnection) -> Sequence[Any]:
             result = await connection.execute(statement, rows)
@@ -97,11 +97,11 @@ class Database:
         return (time.perf_counter() - began) * 1000
 
     def insert(self, *arguments: Any) -> Any:
-        """An INSERT that knows ON CONFLICT."""
+        """An INSERT that supports ON CONFLICT."""
         return self.backend.insert(*arguments)
 
     async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
-        # A statement that is cancelled half-way leaves SQLite's connection behind, with its lock.
+        # A statement cancelled half-way would leave SQLite's connection open, with its lock.
         task = asyncio.create_task(work)
         self._busy.add(task)
         task.add_done_callback(self._done)
@@ -111,7 +111,7 @@ class Database:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._busy.discard(task)
         if not task.cancelled():
-            task.exception()  # taken here, since a caller that left does not take it
+            task.exception()  # retrieved here, since a cancelled caller does not
 
     async def _transaction(self, work: Callable[[AsyncConnection], Awaitable[T]], *, single: bool = False) -> T:
         async def once() -> T:
@@ -125,8 +125,8 @@ class Database:
         return await self._again(once)
 
     async def _again(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Until it is done: after a clash, and once after a connection that was lost since it was last used. What was
-        lost may have been done; every statement of ours may be done twice."""
+        """Retry after a conflict, and once after a connection that was lost since its last use. The lost work may have
+        been done; all our statements may be repeated."""
         lost = False
         for _ in range(_TRIES - 1):
             try:

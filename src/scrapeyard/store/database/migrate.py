@@ -1,7 +1,7 @@
 """Brings the schema up to date. Safe to run twice, and from many processes at once.
 
-Alembic keeps its state in module globals and speaks synchronously, so it runs in a thread of its own with an event loop
-of its own, one migration at a time in this process; other processes are held off by the database.
+Alembic has its state in module globals and is synchronous, so it runs in its own thread with its own event loop, one
+migration at a time in this process; the database locks out other processes.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from scrapeyard.store.database.backend import Backend
 
 FOLDER: Final = Path(__file__).parent.parent / "migrations"
 HEAD: Final = "0011"
-"""The newest revision in FOLDER; a database that stands there is left alone."""
+"""The newest revision in FOLDER; a database at this revision is left alone."""
 
 _TABLE: Final = "alembic_version"
 _STANDS_AT: Final = text(f"SELECT version_num FROM {_TABLE}")  # noqa: S608  our own name
@@ -36,7 +36,7 @@ async def _migrate(backend: Backend) -> None:
 
 
 async def revision(backend: Backend) -> str | None:
-    """Where the schema stands; None means that there is none. Changes nothing."""
+    """The schema's revision; None if there is no schema. Changes nothing."""
     engines = backend.open()
     try:
         return (await engines.reader.rows(_STANDS_AT, {}))[0][0]  # type: ignore[no-any-return]

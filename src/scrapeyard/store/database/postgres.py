@@ -1,7 +1,7 @@
 """PostgreSQL, by asyncpg.
 
-A connection that was lost since it was last used is noticed by the statement that needs it, which is then tried again
-by another. Every wait has an end: to connect, to be answered, to get a connection from the pool.
+A connection lost since its last use is noticed by the next statement, which is then retried on another one. Every wait
+has a timeout: connecting, queries, and getting a connection from the pool.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -26,7 +26,7 @@ ANSWER_SECONDS: Final = 20.0
 _DIALECT: Final = asyncpg.dialect()  # type: ignore[no-untyped-call]
 _OPTIONS: Final = {"sslmode", "application_name", "host", "port"}
 _MIGRATION_LOCK: Final = 0x5C4A_9E7A_4D00
-"""Any number that no other program takes for its own advisory lock."""
+"""Key of our advisory lock: an arbitrary number that no other program should use."""
 
 _AWAY: Final = ("08", "28", "3D", "53", "57", "58")
 """Classes of SQLSTATE: connection, login, no such database, resources, operator intervention, system."""
@@ -51,13 +51,13 @@ class Postgres:
         self._url = url.set(drivername="postgresql+asyncpg", query=query)
 
     def open(self) -> Engines:
-        """One pool for all uses. No connection is tried before it is lent, as that costs a round trip each time."""
+        """One pool for all uses. Connections are not tested before use, since that costs a round trip each time."""
         engine = self._engine(pool_size=5, max_overflow=10, pool_timeout=CONNECT_SECONDS)
         single = engine.execution_options(isolation_level="AUTOCOMMIT")
         return Engines(_Reader(single), engine, single)
 
     async def play(self, engines: Engines, work: Work[T]) -> T:
-        """Statement by statement."""
+        """Run it statement by statement."""
         async with engines.writer.begin() as connection:
             script, answer = work(), None
             while True:
@@ -76,13 +76,13 @@ class Postgres:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[AsyncConnection]:
-        """Hold an advisory lock for the transaction; its end, or the loss of the connection, frees it."""
+        """Hold an advisory lock for the transaction; its end, or the loss of the connection, releases it."""
         async with self._engine(poolclass=NullPool).begin() as connection:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
             yield connection
 
     def is_away(self, error: DBAPIError) -> bool:
-        """By SQLSTATE; a lost connection has none or one of class 08."""
+        """By SQLSTATE; a lost connection has none, or one of class 08."""
         state = getattr(error.orig, "sqlstate", None)
         return error.connection_invalidated or (state or "").startswith(_AWAY)
 
@@ -96,7 +96,7 @@ class Postgres:
 
 
 class _Reader:
-    """Reads by a pool that is another's, too."""
+    """Reads through a pool that is shared."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
@@ -107,7 +107,7 @@ class _Reader:
             return (await connection.execute(query, given)).all()
 
     async def close(self) -> None:
-        """The pool with it."""
+        """Closes the pool as well."""
         await self._engine.dispose()
 
 

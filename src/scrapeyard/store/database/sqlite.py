@@ -1,8 +1,8 @@
 """SQLite: one file, shared by the processes of one machine.
 
-Readers never wait (WAL); a query is one visit to a thread, as going there takes longer than the query. Writers of one
-process queue for its single writing connection; those of several processes wait for the file up to BUSY_SECONDS.
-Transactions that write take the lock at their start, since a lock taken later may be refused at once.
+Readers never wait (WAL). A query is one call to a thread, since switching threads takes longer than the query. Writers
+of one process queue for its single writing connection; those of several processes wait for the file up to BUSY_SECONDS.
+Writing transactions take the lock at their start, since a lock taken later may be refused at once.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _PRAGMAS: Final = ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY",
 
 
 class Sqlite:
-    """A file. Its folder is made when it is not there."""
+    """A database file. Its folder is created if missing."""
 
     insert = staticmethod(sqlite.insert)
 
@@ -49,7 +49,7 @@ class Sqlite:
         return Engines(_Reader(self._url), writer)
 
     async def play(self, engines: Engines, work: Work[T]) -> T:
-        """In one visit to the writing connection's thread: going there takes longer than a statement."""
+        """Run it in one call to the writing connection's thread: switching threads takes longer than a statement."""
         async with engines.writer.connect() as connection:
             driver: Any = (await connection.get_raw_connection()).driver_connection
             played: T = await driver._execute(self._play, driver._conn, work)
@@ -94,11 +94,11 @@ class Sqlite:
                 yield connection
 
     def is_away(self, error: DBAPIError) -> bool:
-        """Locked for too long, full, not readable: the message says which."""
+        """Locked for too long, full or unreadable: the message says which."""
         return isinstance(error, OperationalError)
 
     def is_clash(self, error: DBAPIError) -> bool:  # noqa: ARG002  the port's signature
-        """Never: a transaction that writes takes the lock at its start."""
+        """Never: a writing transaction takes the lock at its start."""
         return False
 
     def _engine(self, **options: Any) -> AsyncEngine:
@@ -127,7 +127,7 @@ class _Reader:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._rows, query, given)
 
     async def close(self) -> None:
-        """Ends the threads, too."""
+        """Ends the threads as well."""
         self._threads.shutdown()
         self._engine.dispose()
 
@@ -137,7 +137,7 @@ class _Reader:
 
 
 def _prepare(connection: Any, _record: object) -> None:
-    # The driver must not begin transactions by its own rules: reads stand alone, writes begin as we say.
+    # The driver must not begin transactions by its own rules: reads run alone, writes begin explicitly.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in _PRAGMAS:

@@ -1,8 +1,8 @@
-"""Transactions written as scripts: generators that yield what the database is to do, and are given the rows.
+"""Transactions written as scripts: generators that yield statements and receive their rows.
 
-A script does not know how it is played: on SQLite all of it in one visit to the connection's thread, on PostgreSQL
-statement by statement. Statements are compiled once. Values go to the driver as they are, and so come back: SQLite
-gives 0 and 1 for booleans.
+A script does not depend on how it is run: on SQLite in one call to the connection's thread, on PostgreSQL statement by
+statement. Statements are compiled once. Values pass to and from the driver unchanged: SQLite returns 0 and 1 for
+booleans.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 class Execute(NamedTuple):
-    """Run one statement. The script is given its rows, or an empty list when it returns none."""
+    """Run one statement. The script receives its rows, or an empty list if it returns none."""
 
     statement: ClauseElement
     given: Mapping[str, Any] = {}
 
 
 class BulkInsert(NamedTuple):
-    """Insert rows that hold a value for every column, in order, by the quickest way and whatever their number. Rows
-    that are there already are left out; the script is given how many were not."""
+    """Insert any number of rows, which hold a value for every column in order, by the fastest way. Existing rows are
+    skipped; the script receives how many were new."""
 
     table: Table
     rows: Sequence[tuple[Any, ...]]
@@ -31,18 +31,18 @@ class BulkInsert(NamedTuple):
 
 Script = Generator[Execute | BulkInsert, Any, T]
 Work = Callable[[], Script[T]]
-"""Begins the script anew: it may be played again."""
+"""Starts the script anew, since it may be run again."""
 
 
 class StatementCache:
-    """Statements in the words of one dialect."""
+    """Statements compiled for one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._known: WeakKeyDictionary[ClauseElement, tuple[str, Sequence[str], dict[str, Any]]] = WeakKeyDictionary()
 
     def phrase(self, ask: Execute) -> tuple[str, tuple[Any, ...]]:
-        """The text and its values, in their order."""
+        """The SQL text and its values, in order."""
         known = self._known.get(ask.statement)
         if known is None:
             known = self._known[ask.statement] = self._compiled(ask.statement)

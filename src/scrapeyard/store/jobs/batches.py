@@ -1,4 +1,4 @@
-"""Handing out: cut, take, prolong."""
+"""Handing out batches: cut, take, renew."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -50,12 +50,12 @@ _HANDS_OUT: Final = frozenset({JobStatus.CREATING, JobStatus.RUNNING})
 
 
 class SqlJobBatches:
-    """The part of BatchStore that hands out."""
+    """The part of BatchStore that hands out batches."""
 
     _database: Database
 
     async def cut(self, batch: Batch, now: float) -> Batch | None:
-        """Hand out up to `batch.left` items: due waiting ones first, then fresh ones. None when there was nothing."""
+        """Hand out up to `batch.left` items: waiting ones that are due first, then fresh ones. None if none were."""
 
         def work() -> Script[Batch | None]:
             written = yield Execute(_ONE, {"id": batch.id})
@@ -74,15 +74,15 @@ class SqlJobBatches:
     async def take_batch(
         self, batch_id: str, worker_id: str, now: float, lease_until: float
     ) -> tuple[Batch, Job, list[BatchItem]] | None:
-        """queued → running under this worker. None: drop the delivery, somebody has it or it is gone. A batch whose job
-        was paused or killed meanwhile is put back here, so it is gone."""
+        """queued → running under this worker. None if the delivery must be dropped: another worker has the batch, or it
+        is gone. A batch whose job was paused or killed meanwhile is put back here, so it is gone."""
         tries = 0
 
         def work() -> Script[tuple[Batch, Job, list[BatchItem]] | None]:
             nonlocal tries
             tries += 1
             held = yield from locked_batch(batch_id)
-            mine = tries > 1 and held is not None and held.batch.worker_id == worker_id  # only the answer was lost
+            mine = tries > 1 and held is not None and held.batch.worker_id == worker_id  # only the response was lost
             if held is None or not (held.batch.state == "queued" or mine):
                 return None
             items = yield from _items(held)
@@ -97,7 +97,7 @@ class SqlJobBatches:
         return await self._database.play(work) if is_id(batch_id) else None
 
     async def renew_batches(self, worker_id: str, batch_ids: Sequence[str], lease_until: float) -> list[str]:
-        """Prolong. Returns those to stop: no longer this worker's, or their job is being killed."""
+        """Renew leases. Returns the batches to stop: no longer this worker's, or their job is being killed."""
         ids = sorted({batch_id for batch_id in batch_ids if is_id(batch_id)})
         mine = select(BATCHES.c.id, JOBS.c.kill).join(JOBS, JOBS.c.number == BATCHES.c.job)
         mine = mine.where(BATCHES.c.id.in_(ids), BATCHES.c.worker_id == worker_id).order_by(BATCHES.c.id)
@@ -112,12 +112,12 @@ class SqlJobBatches:
         return await self._database.play(work) if ids else list(batch_ids)
 
     async def queued_batches(self, queued_before: float, limit: int) -> list[Batch]:
-        """Those that were published before then and not taken, the oldest first."""
+        """Batches published before `queued_before` and not taken, the oldest first."""
         query = _BATCHES.where(BATCHES.c.state == "queued", BATCHES.c.queued_at < queued_before)
         return [to_batch(row) for row in await self._database.fetch(query.order_by(BATCHES.c.queued_at).limit(limit))]
 
     async def batches_requeued(self, batch_ids: Sequence[str], now: float) -> None:
-        """They were published again at `now`."""
+        """Record that they were published again at `now`."""
         ids = [batch_id for batch_id in batch_ids if is_id(batch_id)]
         queued = select(BATCHES.c.id).where(BATCHES.c.id.in_(ids), BATCHES.c.state == "queued").order_by(BATCHES.c.id)
 
@@ -129,7 +129,7 @@ class SqlJobBatches:
             await self._database.play(work)
 
     async def batches_out(self, job_id: str) -> list[Batch]:
-        """Handed out and not finished."""
+        """Number of batches handed out and not finished."""
         query = _BATCHES.where(JOBS.c.id == job_id).order_by(BATCHES.c.queued_at, BATCHES.c.id)
         return [to_batch(row) for row in await self._database.fetch(query)] if is_id(job_id) else []
 

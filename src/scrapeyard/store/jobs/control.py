@@ -1,4 +1,4 @@
-"""Pausing, cancelling and the breaker of a job."""
+"""Pausing and cancelling jobs, and their breakers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,13 +20,13 @@ _GOING = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED, Job
 
 
 class SqlJobControl:
-    """The part of JobStore that people steer by, and set_breaker of BatchStore."""
+    """The part of JobStore for job control, and set_breaker of BatchStore."""
 
     _database: Database
 
     async def set_paused(self, job_id: str, paused: bool, reason: str, now: float) -> Job | None:
-        """Halt or go on; a job that is neither being made nor running nor paused stays as it is. Resuming also closes
-        its breaker. A job that the breaker paused is from now on paused by whoever asks."""
+        """Pause or resume; a job that is neither being created nor running nor paused stays as it is. Resuming also
+        closes its breaker. Pausing a job that its breaker paused makes the caller's reason the pause reason."""
 
         def values(job: Fields) -> dict[str, Any]:
             if job["status"] not in (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED):
@@ -41,7 +41,7 @@ class SqlJobControl:
         return await _changed(self._database, job_id, values)
 
     async def set_policy(self, job_id: str, policy: JobPolicy) -> Job | None:
-        """Run what is handed out from now on by another policy. A final job stays as it is. None means no such job."""
+        """Apply another policy to items handed out from now on. A final job stays as it is. None if unknown."""
 
         def values(job: Fields) -> dict[str, Any]:
             return {} if job["status"] in FINAL_JOB else {"policy": json.encode(policy)}
@@ -49,8 +49,8 @@ class SqlJobControl:
         return await _changed(self._database, job_id, values)
 
     async def cancel_job(self, job_id: str, kill: bool, now: float) -> Job | None:
-        """Pending items are counted as cancelled; CANCELLING while batches are out, else CANCELLED, its files to be
-        written. Final jobs stay. With `kill` batches that nobody took yet are put back here; workers are told by
+        """Count pending items as cancelled; CANCELLING while batches are out, else CANCELLED with its files pending.
+        Final jobs stay. With `kill`, batches not yet taken are put back here; workers learn of it from
         `renew_batches`."""
         job = await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now))
         if job is None or job.status is not JobStatus.CANCELLING or not job.kill:
@@ -59,8 +59,8 @@ class SqlJobControl:
         return await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now))
 
     async def set_breaker(self, job_id: str, state: BreakerState, status: JobStatus | None, reason: str) -> None:
-        """Write how the breaker stands; with a status, RUNNING ↔ PAUSED by the breaker, nothing else: a job that a
-        person paused stays so."""
+        """Write the breaker's state; with a status, only RUNNING ↔ PAUSED by the breaker: a job paused by a person
+        stays paused."""
 
         def values(job: Fields) -> dict[str, Any]:
             by_breaker = job["status"] == JobStatus.PAUSED and job["breaker_until"] is not None
@@ -98,7 +98,7 @@ def _cancelled(job: Fields, kill: bool, now: float) -> dict[str, Any]:
 
 
 async def _changed(database: Database, job_id: str, values: Callable[[Fields], dict[str, Any]]) -> Job | None:
-    """The job after what `values` says of its held row was written; {} writes nothing. None means no such job."""
+    """Write `values` of the locked row; {} writes nothing. Returns the job; None if there is no such job."""
 
     def work() -> Script[Job | None]:
         job = yield from locked_job(job_id)

@@ -1,4 +1,4 @@
-"""What the end of attempts changes: rows of outcomes and waiting, then the counters, breaker and events of the job."""
+"""Effects of ended attempts: rows of outcomes and waiting, then the counters, breaker and events of the job."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -19,7 +19,7 @@ _encode: Final = json.Encoder().encode
 
 
 def is_end(outcome: ItemOutcome) -> bool:
-    """Whether the item is final with it. A cancelled attempt is none: it waits, and is counted with its job."""
+    """Whether this makes the item final. A cancelled attempt does not: the item waits, and is counted with its job."""
     return outcome.not_before is None and outcome.exit_reason is not ExitReason.CANCELLED
 
 
@@ -45,7 +45,7 @@ def outcome_row(job: int, outcome: ItemOutcome) -> tuple[Any, ...]:
 
 
 def waiting_row(job: int, outcome: ItemOutcome, now: float) -> tuple[Any, ...]:
-    """A row of `waiting`: the attempt that comes, and when it may begin."""
+    """A row of `waiting`: the next attempt, and when it may begin."""
     same = outcome.postponed or outcome.exit_reason is ExitReason.CANCELLED
     not_before = now if outcome.not_before is None else outcome.not_before
     return job, outcome.seq, outcome.attempt + (not same), not_before
@@ -60,7 +60,7 @@ def lost(seq: int, attempt: int, now: float) -> ItemOutcome:
 
 
 FAILURES_TOLD: Final = 1000
-"""Of one job, as events."""
+"""Maximum `item_failed` events of one job."""
 _GONE: Final = delete(BATCHES).where(BATCHES.c.id == bindparam("batch"))
 _KEYS: Final = select(ITEMS.c.seq, ITEMS.c.key)
 _SUMMED: Final = tuple(name for name in Usage.__struct_fields__ if name not in ("memory_mb", "bytes_by_class"))
@@ -71,7 +71,7 @@ def write_ends(
     ends: Sequence[ItemOutcome],
     waits: Sequence[tuple[Any, ...]],
 ) -> Script[None]:
-    """The rows of items of one job, by its number."""
+    """Write the rows of ended and waiting items of one job, given by its number."""
     written = yield BulkInsert(OUTCOMES, [outcome_row(job, outcome) for outcome in ends])
     written += yield BulkInsert(WAITING, waits)
     if written != len(ends) + len(waits):
@@ -79,7 +79,7 @@ def write_ends(
 
 
 def drop_batch(held: Held) -> Script[None]:
-    """All of its items have a record, or somewhere else to be."""
+    """Delete the batch: all of its items have a record or wait elsewhere."""
     yield Execute(_GONE, {"batch": held.batch.id})
 
 
@@ -91,8 +91,8 @@ def account(
     now: float,
     told: Sequence[ItemOutcome] = (),
 ) -> Script[Counts]:
-    """Change the row of a held job by items that were in progress. `told`: what a worker said, which of lost items
-    nobody did."""
+    """Update the row of a locked job for items that were in progress. `told` are outcomes that a worker reported; lost
+    items have none."""
     bad = [outcome for outcome in ends if outcome.exit_reason not in GOOD]
     good = len(ends) - len(bad)
     counts = moved(job, in_progress=-len(ends) - waits, success=good, error=len(bad), pending=waits)
@@ -106,7 +106,7 @@ def account(
 
 
 def put_back(held: Held, now: float) -> Script[None]:
-    """End a held batch: what has no record waits again at the same attempt, due now."""
+    """End a locked batch: items without a record wait again at the same attempt, due now."""
     waits = [(held.job, seq, attempt, now) for seq, attempt in held.undone()]
     yield BulkInsert(WAITING, waits)
     yield from drop_batch(held)
@@ -130,7 +130,7 @@ def _tell_failures(job: Fields, bad: Sequence[ItemOutcome], now: float) -> Scrip
 
 
 def _summed(use: Usage, outcomes: Sequence[ItemOutcome]) -> Usage:
-    """Sums, and of the memory the highest."""
+    """Sums; for memory the maximum."""
     used = [outcome.usage for outcome in outcomes]
     by_class = dict(use.bytes_by_class)
     for one in used:

@@ -31,7 +31,7 @@ class SqlJobCreate:
     _database: Database
 
     async def create_job(self, job: Job) -> bool:
-        """Write it with no items. False when its id is taken; nothing is then changed."""
+        """Write the job without items. False, and nothing is changed, if its id is taken."""
         tries = 0
 
         def work() -> Script[bool]:
@@ -39,7 +39,7 @@ class SqlJobCreate:
             tries += 1
             insert = self._database.insert(JOBS).values(job_row(job)).on_conflict_do_nothing().returning(JOBS.c.number)
             made = yield Execute(insert)
-            # Only the answer was lost, if the row of the try before is there.
+            # If the row of the previous try exists, only its response was lost.
             return bool(made) or tries > 1
 
         return await self._database.play(work)
@@ -53,7 +53,7 @@ class SqlJobCreate:
         *,
         source: str = "",
     ) -> int | None:
-        """Append a block; how many were new, the first time and every other. None when the job takes no more."""
+        """Append a block; returns how many items were new, also when repeated. None if the job takes no more."""
         if len(items) > ITEM_BLOCK:
             raise ValueError(f"a block has {len(items)} items; add at most {ITEM_BLOCK} at once")
         given: dict[str, NewItem] = {}
@@ -75,8 +75,8 @@ class SqlJobCreate:
         return await self._database.play(work) if is_id(job_id) else None
 
     async def end_reading(self, job_id: str, skipped_rows: int, failed: str, now: float) -> Job | None:
-        """Its source has ended: CREATING becomes RUNNING, PAUSED stays so; with `failed` either becomes FAILED, its
-        pending items cancelled and its batches killed. None means no such job."""
+        """The source has ended: CREATING becomes RUNNING, PAUSED stays; with `failed` either becomes FAILED, its
+        pending items cancelled and its batches killed. None if there is no such job."""
 
         def work() -> Script[Job | None]:
             job = yield from locked_job(job_id)
@@ -93,13 +93,13 @@ class SqlJobCreate:
         return await self._database.play(work) if is_id(job_id) else None
 
     async def set_source(self, job_id: str, source: dict[str, Any]) -> bool:
-        """Write where its items come from and how far that was read. False when there is no such job."""
+        """Store the source and how far it was read. False if there is no such job."""
         statement = update(JOBS).where(JOBS.c.id == job_id).values(source=json.encode(source))
         return is_id(job_id) and bool(await self._database.change(statement.returning(JOBS.c.number)))
 
 
 def _append(job: Fields, given: Sequence[NewItem]) -> Script[int]:
-    """New items, numbered without a gap, since batches name ranges: where some were known, the others move up."""
+    """Insert new items, numbered without gaps, since batches are ranges: if some were known, the others move up."""
     number, total = job["number"], job["total"]
     added: int = yield BulkInsert(ITEMS, _rows(job, given))
     if 0 < added < len(given):

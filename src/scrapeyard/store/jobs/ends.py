@@ -1,4 +1,4 @@
-"""After a job's end: handing its items out again, and removing it."""
+"""After a job's end: redriving its items, and deleting it."""
 
 from functools import partial
 from typing import Any, Final
@@ -18,9 +18,9 @@ from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
 
 _PIECE: Final = 5000
-"""Items in one transaction: others write in between."""
+"""Items per transaction, so that others can write in between."""
 _REDRIVEN: Final = frozenset(JobStatus) - {JobStatus.CREATING, JobStatus.CANCELLING, JobStatus.FINISHING}
-"""Files that are being written would hold what the items were before."""
+"""Statuses that allow a redrive. Not FINISHING: its files would be outdated."""
 _STAYS: Final = frozenset({JobStatus.RUNNING, JobStatus.PAUSED})
 
 
@@ -30,28 +30,28 @@ class SqlJobEnds:
     _database: Database
 
     async def redrive(self, job_id: str, where: ItemFilter, job: Job | None, now: float) -> int | None:
-        """Hand matching final items out again, from attempt 1, in pieces in the order of the list: each item once, and
-        a job that is cancelled meanwhile keeps what is left. Returns how many; None when the job is not to be redriven.
-        Nothing is changed when nothing matches."""
+        """Hand out matching final items again, from attempt 1, in pieces in list order: each item once. If the job is
+        cancelled meanwhile, the rest stays as it is. Returns how many; None if the job cannot be redriven. Changes
+        nothing if nothing matches."""
         if not is_id(job_id):
             return None
         errors = replace(where, statuses=(ItemStatus.ERROR,)) if where.statuses is None else where
         return await _Redrive(self._database, job_id, errors, job, now=now).run()
 
     async def files_written(self, job: Job) -> bool:
-        """The files of a cancelled job are there. False when it does not stand any more as it was read: every end has a
-        time of its own."""
+        """Record that the files of a cancelled job are written. False if the job has changed since it was read; every
+        end has its own time."""
         same = (JOBS.c.id == job.id, JOBS.c.files_pending, JOBS.c.finished_at == job.finished_at)
         statement = update(JOBS).where(*same).values(files_pending=False)
         return bool(await self._database.change(statement.returning(JOBS.c.number)))
 
     async def begin_delete(self, job_id: str) -> bool:
-        """Mark a final job as being removed. False when there is none or it is not final."""
+        """Mark a final job as being deleted. False if there is none or it is not final."""
         return await self._marked(job_id) is not None
 
     async def delete_job(self, job_id: str) -> bool:
-        """Remove a final job with all its rows, in pieces: may be called again after an interruption. False when there
-        is none or it is not final."""
+        """Delete a final job with all its rows, in pieces: may be called again after an interruption. False if there is
+        none or it is not final."""
         marked = await self._marked(job_id)
         if marked is None:
             return False
@@ -63,7 +63,7 @@ class SqlJobEnds:
         return True
 
     async def _marked(self, job_id: str) -> tuple[int, int] | None:
-        """The number of a job that is being removed from now on, and how many items it has."""
+        """Mark a job as being deleted; returns its number, and how many items it has."""
         final = JOBS.c.status.in_([status.value for status in FINAL_JOB])
         mark = update(JOBS).where(JOBS.c.id == job_id, final).values(deleting=True, files_pending=False)
         rows = await self._database.change(mark.returning(JOBS.c.number, JOBS.c.total)) if is_id(job_id) else ()
@@ -71,7 +71,7 @@ class SqlJobEnds:
 
 
 class _Redrive:
-    """One redrive. Its pieces are transactions of their own, since millions of rows in one would hold others up."""
+    """One redrive. Each piece is its own transaction, since millions of rows in one would block others."""
 
     def __init__(self, database: Database, job_id: str, where: ItemFilter, changes: Job | None, *, now: float) -> None:
         self._database = database
@@ -81,7 +81,7 @@ class _Redrive:
         self._now = now
 
     async def run(self) -> int | None:
-        """How many items; None when the job is not to be redriven."""
+        """How many items; None if the job cannot be redriven."""
         count: int | None = None
         after = self._where.first - 1
         while (piece := await self._database.play(partial(self._piece, after))) is not None:
@@ -93,7 +93,7 @@ class _Redrive:
         return count
 
     def _piece(self, after: int) -> Script[tuple[int, int | None] | None]:
-        """How many, and the number to go on after; None: that was all."""
+        """How many, and the number to continue after; None if that was all."""
         job = yield from locked_job(self._job_id)
         if job is None or job["status"] not in _REDRIVEN or job["deleting"]:
             return None
@@ -106,7 +106,7 @@ class _Redrive:
         return good + bad + back, last
 
     def _reopen(self, job: Fields, after: int) -> Script[tuple[int, int, int | None]]:
-        """Outcomes become waiting rows. How many were good, how many bad, and the last when there may be more."""
+        """Turn outcomes into waiting rows. Returns how many were good and bad, and the last if more may follow."""
         number = job["number"]
         matching = [OUTCOMES.c.job == number, *(yield from self._conditions(number))]
         rest = select(OUTCOMES.c.seq).where(*matching, OUTCOMES.c.seq > after).order_by(OUTCOMES.c.seq).limit(_PIECE)

@@ -66,11 +66,11 @@ class SqlExports:
     _database: Database
 
     async def add_export(self, export: Export) -> bool:
-        """Write it, QUEUED; over a final one of the same id, else it is left. False when there is no such job."""
+        """Write it as QUEUED. Replaces a final one of the same id, else leaves it. False if there is no such job."""
         row = _row(export)
 
         async def work(connection: AsyncConnection) -> bool:
-            # The row is held until the end, so that a job is not removed meanwhile.
+            # The row is locked until the end, so that the job is not deleted meanwhile.
             if await connection.scalar(select(JOBS.c.id).where(JOBS.c.id == export.job_id).with_for_update()) is None:
                 return False
             insert = self._database.insert(EXPORTS).values(row)
@@ -85,17 +85,17 @@ class SqlExports:
         return await self._database.write(work)
 
     async def export(self, export_id: str) -> Export | None:
-        """None means no such export."""
+        """One export; None if there is none."""
         rows = await self._database.fetch(select(EXPORTS).where(EXPORTS.c.id == export_id))
         return _export(rows[0]) if rows else None
 
     async def exports(self, job_id: str) -> list[Export]:
-        """Of one job, the oldest first."""
+        """The exports of one job, the oldest first."""
         query = select(EXPORTS).where(EXPORTS.c.job_id == job_id).order_by(EXPORTS.c.created_at, EXPORTS.c.id)
         return [_export(row) for row in await self._database.fetch(query)]
 
     async def claim_export(self, export_id: str | None, holder: str, now: float, lease_until: float) -> Export | None:
-        """Take one that nobody has: this one, or the oldest if None is named. None: there is nothing to take."""
+        """Claim a free export: this one, or the oldest if None is given. None if there is nothing to claim."""
         free = or_(
             EXPORTS.c.state == ExportState.QUEUED.value,
             (EXPORTS.c.state == ExportState.RUNNING.value) & (EXPORTS.c.lease_until <= now),
@@ -118,12 +118,12 @@ class SqlExports:
         return _export(rows[0]) if rows else None
 
     async def renew_export(self, export: Export) -> bool:
-        """Write progress, rows and lease. False: it is not this holder's any more."""
+        """Write progress, rows and lease. False if it is no longer this holder's."""
         values = {"progress": export.progress, "rows": export.rows, "lease_until": export.lease_until}
         return await self._change(export, values)
 
     async def end_export(self, export: Export) -> bool:
-        """Write a final state, or QUEUED to give it back. False: it is not this holder's any more."""
+        """Write a final state, or QUEUED to give it back. False if it is no longer this holder's."""
         row = _row(export) | {"lease_until": None}
         if export.state is ExportState.QUEUED:
             row["attempt"] = export.attempt - 1

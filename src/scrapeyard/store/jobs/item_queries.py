@@ -1,4 +1,4 @@
-"""Which items, as SQL: where those without an outcome are, and pages of all."""
+"""SQL to select items: where those without an outcome are, and pages of all."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ _STATES = {"queued": ItemStatus.QUEUED, "running": ItemStatus.IN_PROGRESS}
 
 
 class Whereabouts:
-    """A job and its batches at one moment. Read before the items: what an item's row then says is not older."""
+    """A job and its batches at one moment. Read it before the items, so that item rows are never older."""
 
     def __init__(self, job: Fields, batches: Iterable[Held]) -> None:
         self.number: int = job["number"]
@@ -38,7 +38,7 @@ class Whereabouts:
         self._ranges.sort()
 
     def status(self, seq: int) -> tuple[ItemStatus, int] | None:
-        """(status, attempts begun) of an item that a batch holds; None when none does."""
+        """(status, attempts begun) of an item in a batch; None if it is in none."""
         if seq in self._again:
             return self._again[seq]
         place = bisect_right(self._ranges, seq, key=_first) - 1
@@ -48,7 +48,7 @@ class Whereabouts:
         return status, int(status is ItemStatus.IN_PROGRESS)
 
     def held(self, statuses: Iterable[ItemStatus], after: int) -> Iterator[int]:
-        """Numbers of items that batches hold in these states, in no order."""
+        """Numbers of items in batches with these statuses, in no order."""
         wanted = frozenset(statuses)
         yield from (seq for seq, (status, _) in self._again.items() if status in wanted and seq > after)
         for one in self._ranges:
@@ -87,7 +87,7 @@ _NO_INPUT: Final = Raw(b"{}")
 
 
 def to_item(row: Any, standing: Whereabouts | None = None) -> Item:
-    """An item from a row of `job_item_queries`; a final one needs no `standing`. Without data its input is `{}`."""
+    """An item from a row of these queries; a final one needs no `standing`. Without data its input is `{}`."""
     seq, key, given, result, logs, attempt, reason, result_key, size, error, site, usage, artifacts, start, end = row[
         :15
     ]
@@ -114,7 +114,7 @@ def to_item(row: Any, standing: Whereabouts | None = None) -> Item:
 
 
 def matches(item: Item, where: ItemFilter) -> bool:
-    """Whether a filter, but for its keys, lets this item through."""
+    """Whether a filter, apart from its keys, matches this item."""
     return (
         (where.statuses is None or item.status in where.statuses)
         and (where.exit_reasons is None or item.exit_reason in where.exit_reasons)
@@ -132,7 +132,7 @@ def _unfinished(row: Any, standing: Whereabouts) -> Item:
 
 
 FAILED: Final = OUTCOMES.c.ok == literal_column("false")
-"""Written out, since a partial index serves only a query that says so."""
+"""Spelled out, since a partial index is used only if the query contains its condition."""
 _KEY: Final = pattern(ITEM_KEY)
 _MOST_KEYS: Final = 1000
 
@@ -157,14 +157,14 @@ _NO_WAIT: Final = (null().label("next_attempt"), null().label("not_before"))
 def _same(found: Table, known: Table) -> ColumnElement[bool]:
     """The row of an item in `found` for its row in `known`.
 
-    For queries of one job. The sum keeps the database from concluding that `found.job` is the job asked for:
-    PostgreSQL, which takes a job newer than its statistics for empty, would then read all of it for each item.
+    For queries of one job. The sum prevents the planner from inferring that `found.job` is the requested job:
+    PostgreSQL assumes that a job newer than its statistics is empty, and would then read all of it for each item.
     """
     return and_(found.c.job == known.c.job + literal_column("0"), found.c.seq == known.c.seq)
 
 
 def _columns(*, data: bool) -> tuple[Any, ...]:
-    """What `to_item` reads, in its order."""
+    """The columns that `to_item` reads, in its order."""
     return ITEMS.c.seq, ITEMS.c.key, *(_DATA if data else _NO_DATA), *_ENDED
 
 
@@ -188,11 +188,11 @@ SOME: Final = {data: _all(data).where(ITEMS.c.seq.in_(bindparam("seqs", expandin
 ENDED: Final = {
     data: _ended(data).where(OUTCOMES.c.seq.between(bindparam("first"), bindparam("last"))) for data in (False, True)
 }
-"""Final items from `first` to `last`; to be narrowed by `of_outcomes`."""
+"""Final items from `first` to `last`; narrow it with `of_outcomes`."""
 
 
 def of_outcomes(where: ItemFilter) -> list[ColumnElement[bool]]:
-    """What a filter asks of the row of a final item, but its key."""
+    """Conditions of a filter on the row of a final item, except its key."""
     conditions = []
     wanted = set(ItemStatus) if where.statuses is None else set(where.statuses)
     ends = wanted & {ItemStatus.SUCCESS, ItemStatus.ERROR}
@@ -210,8 +210,8 @@ def of_outcomes(where: ItemFilter) -> list[ColumnElement[bool]]:
 
 
 def dead(before: Sequence[int] | None) -> Select[Any]:
-    """Failed items across jobs, the newest job first and within it from its end, before a place (job, item). Both go
-    the same way, so that one index serves."""
+    """Failed items across jobs before a place (job, item): the newest job first, within it from its end. Both descend,
+    so that one index serves."""
     place = tuple_(OUTCOMES.c.job, OUTCOMES.c.seq)
     columns = (*_columns(data=True), *_NO_WAIT, JOBS.c.id.label("job_id"), JOBS.c.number)
     joined = OUTCOMES.join(ITEMS, and_(ITEMS.c.job == OUTCOMES.c.job, ITEMS.c.seq == OUTCOMES.c.seq)).join(
@@ -223,17 +223,17 @@ def dead(before: Sequence[int] | None) -> Select[Any]:
 
 
 def keyed(job: int, keys: Sequence[str]) -> Select[Any]:
-    """Numbers of the items of these names, in order. What cannot be a name is not asked for."""
+    """Numbers of the items with these keys, in order. Invalid keys are left out."""
     names = [key for key in keys[:_MOST_KEYS] if _KEY.fullmatch(key)]
     return select(ITEMS.c.seq).where(ITEMS.c.job == job, ITEMS.c.key.in_(names)).order_by(ITEMS.c.seq)
 
 
 Found = tuple[list[Item], int | None]
-"""Items, and the number of the last that was looked at; None: there are no more."""
+"""Items, and the number of the last one examined; None if there are no more."""
 
 _STRETCH: Final = 2000
 _LONGER: Final = 4
-"""Times the stretch before: where few items match, few queries find them."""
+"""Growth factor of the stretch: if few items match, few queries find them."""
 _FINAL: Final = frozenset({ItemStatus.SUCCESS, ItemStatus.ERROR})
 _HELD: Final = frozenset({ItemStatus.QUEUED, ItemStatus.IN_PROGRESS})
 _STANDING: Final = (JOBS.c.number, JOBS.c.status, JOBS.c.total, JOBS.c.cursor, JOBS.c.queued, JOBS.c.in_progress)
@@ -243,7 +243,7 @@ _BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job
 async def items_after(
     database: Database, job_id: str, where: ItemFilter, *, after: int, limit: int, data: bool
 ) -> Found:
-    """At most `limit`, and ITEM_BLOCK, that match and stand after that number. A job that is not there has none."""
+    """At most `limit`, and ITEM_BLOCK, matching items after that number. Empty if there is no such job."""
     standing = await _whereabouts(database, job_id)
     if standing is None:
         return [], None
@@ -260,7 +260,7 @@ async def _whereabouts(database: Database, job_id: str) -> Whereabouts | None:
 
 
 class _Search:
-    """One filter on one job."""
+    """One filter applied to one job."""
 
     def __init__(self, database: Database, standing: Whereabouts, where: ItemFilter, data: bool) -> None:
         self._database = database
@@ -272,7 +272,7 @@ class _Search:
             self._wanted &= _FINAL
 
     async def page(self, after: int, limit: int) -> Found:
-        """The first after that number."""
+        """The first matching items after that number."""
         if self._where.keys is not None:
             return await self._named(self._where.keys, after, limit)
         if self._wanted == frozenset(ItemStatus):
@@ -290,7 +290,7 @@ class _Search:
         return self._items(rows), last if last < self._standing.total - 1 else None
 
     async def _ended(self, after: int, limit: int) -> Found:
-        """In stretches, short ones first: PostgreSQL, which takes a job for small, sorts all that it is asked for."""
+        """Read in stretches, short ones first: PostgreSQL assumes a small job and sorts everything that matches."""
         found: list[Item] = []
         first, span, end = after + 1, _STRETCH, self._standing.total
         while first < end and len(found) <= limit:
@@ -310,7 +310,7 @@ class _Search:
         return await self._matching(seqs[:limit]), seqs[limit - 1] if len(seqs) > limit else None
 
     async def _candidates(self, after: int, limit: int) -> list[int]:
-        """The first items of all the places where matching ones are."""
+        """The first candidates from every place where matching items may be."""
         number, standing = self._standing.number, self._standing
         found: set[int] = set(nsmallest(limit, standing.held(self._wanted & _HELD, after)))
         if standing.idle in self._wanted:

@@ -1,4 +1,4 @@
-"""Reading the items of jobs, and what happened to jobs."""
+"""Reading items and events of jobs."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -27,14 +27,14 @@ class SqlJobItems:
     _database: Database
 
     async def items(self, job_id: str, where: ItemFilter, cursor: str | None, limit: int) -> ItemPage:
-        """A page of at most ITEM_BLOCK, in the order of the list. It may be short, as items change while they are read.
-        Raises BadRequest when the cursor is not one of ours."""
+        """A page of at most ITEM_BLOCK items, in list order. It may be short, since items change while they are read.
+        Raises BadRequest for an invalid cursor."""
         after = -1 if cursor is None else numbers(cursor, 1)[0]
         found, last = await items_after(self._database, job_id, where, after=after, limit=limit, data=True)
         return ItemPage(items=tuple(found), next_cursor=None if last is None else as_cursor(str(last)))
 
     async def item(self, job_id: str, key: str) -> Item | None:
-        """One, whole. None means no such item."""
+        """One whole item; None if there is none."""
         where = ItemFilter(keys=(key,))
         found, _ = await items_after(self._database, job_id, where, after=-1, limit=1, data=True)
         return found[0] if found else None
@@ -42,9 +42,10 @@ class SqlJobItems:
     async def stream_items(
         self, job_id: str, where: ItemFilter, *, data: bool = True
     ) -> AsyncGenerator[Sequence[Item], None]:
-        """All of them in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs.
+        """Yield all items in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs.
 
-        The next block is read while the caller works on this one."""
+        The next block is read while the caller processes this one.
+        """
 
         def read(after: int) -> asyncio.Task[Found]:
             return asyncio.create_task(
@@ -64,7 +65,7 @@ class SqlJobItems:
                 await asyncio.gather(ahead, return_exceptions=True)
 
     async def dead_letters(self, cursor: str | None, limit: int) -> tuple[tuple[tuple[str, Item], ...], str | None]:
-        """Items that ended as errors across jobs, (job id, item), newest job first; within it the last of its list
+        """Items that ended as errors across jobs, (job id, item): newest job first, within it the end of its list
         first."""
         query = dead(None if cursor is None else numbers(cursor, 2)).limit(limit + 1)
         rows = await self._database.fetch_tuples(query, {})
@@ -73,7 +74,7 @@ class SqlJobItems:
         return found, as_cursor(f"{rows[limit - 1].number}-{rows[limit - 1].seq}") if more else None
 
     async def add_event(self, job_id: str, kind: str, data: Raw, now: float) -> None:
-        """Append to the job's events; the same event of the same moment is one. Nothing for a job that is not there."""
+        """Append an event; the same event at the same time is written once. Does nothing if there is no such job."""
 
         def work() -> Script[None]:
             job = yield from locked_job(job_id)
@@ -87,7 +88,7 @@ class SqlJobItems:
             await self._database.play(work)
 
     async def events(self, job_id: str, after: int, limit: int) -> list[JobEvent]:
-        """Those numbered higher than `after`, in order."""
+        """Events numbered higher than `after`, in order."""
         columns = (JOB_EVENTS.c.number, JOB_EVENTS.c.at, JOB_EVENTS.c.kind, JOB_EVENTS.c.data)
         query = select(*columns).join(JOBS, JOBS.c.number == JOB_EVENTS.c.job)
         query = query.where(JOBS.c.id == job_id, JOB_EVENTS.c.number > after).order_by(JOB_EVENTS.c.number).limit(limit)
@@ -95,7 +96,7 @@ class SqlJobItems:
         return [JobEvent(number=row["number"], at=row["at"], kind=row["kind"], data=Raw(row["data"])) for row in rows]
 
     async def recount(self, job_id: str) -> Counts:
-        """Counted from the rows, slowly; a job that is not there has no items."""
+        """Counts computed from the rows, slowly; zero if there is no such job."""
 
         def work() -> Script[Counts]:
             job = yield from locked_job(job_id)

@@ -1,4 +1,4 @@
-"""Holding rows of jobs and batches until the end of a transaction; a batch as a row."""
+"""Locking rows of jobs and batches until the end of a transaction; a batch as a row."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -14,15 +14,15 @@ from scrapeyard.store.jobs.rows import Fields, to_counts
 from scrapeyard.store.tables.jobs import BATCHES, JOBS
 
 WHOLE: Final = (*BATCHES.c, JOBS.c.id.label("job_id"))
-"""What makes a Held: batches joined with their job."""
+"""Columns for a Held: batches joined with their job."""
 
 _NAMES: Final = tuple(column.name for column in WHOLE)
 _AGAIN: Final = json.Decoder(tuple[tuple[int, int], ...])
 
 
 class Held:
-    """A batch as it stands in the store. `done` has a byte for each of its items, 1 once there is a record of it: an
-    item that was recorded may wait or travel again already, so that its rows do not tell whose it is."""
+    """A batch as stored. `done` has a byte per item, 1 once it has a record. Rows of the item cannot tell, since a
+    recorded item may already wait or be in another batch."""
 
     def __init__(self, row: Fields) -> None:
         self.batch = to_batch(row)
@@ -38,19 +38,19 @@ class Held:
         return [item for item, done in zip(items, self._done, strict=True) if not done]
 
     def place(self, seq: int) -> int | None:
-        """Where the item stands in the batch; None when it is none of its items."""
+        """Position of the item in the batch; None if it is not in it."""
         if self.batch.again:
             return self._places.get(seq)
         return seq - self.batch.first if self.batch.first <= seq <= self.batch.last else None
 
     def marks(self) -> bytearray:
-        """A copy of `done`, to be changed."""
+        """A mutable copy of `done`."""
         size = len(self.batch.again) or self.batch.last - self.batch.first + 1
         return bytearray(self._done or size)
 
 
 def as_fields(row: Sequence[Any]) -> Fields:
-    """A row of WHOLE with its names."""
+    """A row of WHOLE as a dict."""
     return dict(zip(_NAMES, row, strict=True))
 
 
@@ -95,16 +95,16 @@ def to_batch(row: Fields) -> Batch:
 
 
 def items_of(batch: Batch) -> list[tuple[int, int]]:
-    """(seq, attempt) of all its items, in order. Fresh ones stand at their first attempt."""
+    """(seq, attempt) of all its items, in order. Fresh ones are at their first attempt."""
     return list(batch.again) or [(seq, 1) for seq in range(batch.first, batch.last + 1)]
 
 
 STOPPED: Final = frozenset({JobStatus.CANCELLING, JobStatus.CANCELLED, JobStatus.FAILED})
-"""Items that wait in such a job are counted as cancelled."""
+"""In a job with such a status, waiting items are counted as cancelled."""
 
 _JOB_COLUMNS: Final = tuple(JOBS.c.keys())
 
-# Not FOR UPDATE: that would wait for everyone who adds a row that refers to the job.
+# Not FOR UPDATE: that would block everyone who adds a row that refers to the job.
 _BY_ID: Final = select(JOBS).where(JOBS.c.id == bindparam("id")).with_for_update(key_share=True)
 _BY_NUMBER: Final = select(JOBS).where(JOBS.c.number == bindparam("number")).with_for_update(key_share=True)
 _BATCH: Final = (
@@ -116,25 +116,25 @@ _BATCH: Final = (
 
 
 def locked_job(job_id: str) -> Script[Fields | None]:
-    """The row of a job, held. None means no such job."""
+    """The row of a job, locked. None if there is no such job."""
     rows = yield Execute(_BY_ID, {"id": job_id})
     return dict(zip(_JOB_COLUMNS, rows[0], strict=True)) if rows else None
 
 
 def locked_number(number: int) -> Script[Fields]:
-    """The same by its number: of a batch, whose job is always there."""
+    """The same by number: for a batch, whose job always exists."""
     rows = yield Execute(_BY_NUMBER, {"number": number})
     return dict(zip(_JOB_COLUMNS, rows[0], strict=True))
 
 
 def locked_batch(batch_id: str) -> Script[Held | None]:
-    """A batch, held. None means that it is gone."""
+    """A batch, locked. None if it is gone."""
     rows = yield Execute(_BATCH, {"id": batch_id})
     return Held(as_fields(rows[0])) if rows else None
 
 
 def change_job(job: Fields, values: Mapping[str, Any]) -> Script[None]:
-    """Write to a job's row that is held."""
+    """Update the row of a locked job."""
     yield Execute(_change(frozenset(values)), {"number_is": job["number"], **values})
 
 
@@ -145,8 +145,8 @@ def _change(names: frozenset[str]) -> Update:
 
 
 def moved(row: Fields, /, **by: int) -> Counts:
-    """The counters of a held row, changed by so much each. Items that begin to wait are counted as cancelled when the
-    job is stopped."""
+    """The counters of a locked row, each changed by this much. In a stopped job, items that begin to wait are counted
+    as cancelled."""
     if row["status"] in STOPPED:
         by["cancelled"] = by.get("cancelled", 0) + by.pop("pending", 0)
     counts = to_counts(row)
@@ -154,6 +154,6 @@ def moved(row: Fields, /, **by: int) -> Counts:
 
 
 def status_values(to: JobStatus, now: float) -> dict[str, Any]:
-    """What a step to this status writes besides. The files of a cancelled job are written after it."""
+    """Other columns to write with this status. The files of a cancelled job are written after it."""
     ended = now if to in FINAL_JOB else None
     return {"status": to.value, "finished_at": ended, "files_pending": to is JobStatus.CANCELLED}

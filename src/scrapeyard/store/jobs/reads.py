@@ -1,4 +1,4 @@
-"""Looking at jobs."""
+"""Reading jobs."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,24 +19,24 @@ _RUNNABLE: Final = 1000
 _OUT: Final = JOBS.c.queued + JOBS.c.in_progress
 _DUE: Final = exists().where(WAITING.c.job == JOBS.c.number, WAITING.c.not_before <= bindparam("now"))
 _FILES_PENDING: Final[ColumnElement[bool]] = literal_column("jobs.files_pending")
-"""Written out, since SQLite uses a partial index only for a query that says just that."""
+"""Spelled out, since SQLite uses a partial index only if the query contains exactly its condition."""
 _BY_BREAKER: Final = and_(JOBS.c.status == JobStatus.PAUSED.value, JOBS.c.breaker_until.is_not(None))
 
 
 class SqlJobReads:
-    """What JobStore and BatchStore tell of jobs, and the last steps of one."""
+    """Queries of JobStore and BatchStore on jobs, and the last steps of one."""
 
     _database: Database
 
     async def job(self, job_id: str) -> Job | None:
-        """With its counters. None means no such job."""
+        """One job with its counters. None if there is none."""
         if not is_id(job_id):
             return None
         rows = await self._database.fetch(select(JOBS).where(JOBS.c.id == job_id))
         return to_job(rows[0]) if rows else None
 
     async def jobs(self, where: JobFilter, cursor: str | None, limit: int) -> JobPage:
-        """Newest first. Raises BadRequest when the cursor is not one of ours."""
+        """Newest first. Raises BadRequest for an invalid cursor."""
         query = select(JOBS).where(*_conditions(where)).order_by(JOBS.c.id.desc()).limit(limit + 1)
         if cursor is not None:
             query = query.where(JOBS.c.id < from_cursor(cursor))
@@ -46,13 +46,13 @@ class SqlJobReads:
         return JobPage(jobs=jobs[:limit], next_cursor=as_cursor(jobs[limit - 1].id) if len(jobs) > limit else None)
 
     async def finished_before(self, finished_before: float, limit: int) -> list[str]:
-        """Ids of final jobs older than the retention, the oldest first, and of those whose removal was interrupted."""
+        """Ids of final jobs past the retention, the oldest first, and of those whose deletion was interrupted."""
         old = or_(JOBS.c.finished_at < finished_before, JOBS.c.deleting)
         rows = await self._database.fetch(select(JOBS.c.id).where(old).order_by(JOBS.c.finished_at).limit(limit))
         return [row["id"] for row in rows]
 
     async def runnable(self, now: float) -> list[Job]:
-        """Jobs that have something to hand out, or are paused by a breaker whose cooldown ended. Oldest first."""
+        """Jobs with items to hand out, or paused by a breaker whose cooldown ended. Oldest first."""
         going = JOBS.c.status.in_((JobStatus.CREATING.value, JobStatus.RUNNING.value))
         cooled = and_(_BY_BREAKER, JOBS.c.breaker_until <= now)
         something = and_(JOBS.c.pending > 0, or_(JOBS.c.cursor < JOBS.c.total, _DUE))
@@ -60,21 +60,21 @@ class SqlJobReads:
         return [to_job(row) for row in await self._database.fetch(query.params(now=now))]
 
     async def settled(self, limit: int) -> list[Job]:
-        """Jobs to finish: nothing to hand out, nothing out, nothing being read."""
+        """Jobs to finish: nothing to hand out, nothing handed out, nothing being read."""
         ended = and_(or_(JOBS.c.status == JobStatus.RUNNING.value, _BY_BREAKER), ~JOBS.c.reading, JOBS.c.pending == 0)
         stopped = JOBS.c.status == JobStatus.CANCELLING.value
         query = select(JOBS).where(or_(ended, stopped), _OUT == 0).order_by(JOBS.c.number).limit(limit)
         return [to_job(row) for row in await self._database.fetch(query)]
 
     async def move_job(self, job_id: str, leave: JobStatus, to: JobStatus, now: float) -> bool:
-        """One step of the machine. False if the job stands elsewhere or has something to hand out again."""
+        """One step of the state machine. False if the job has another status or has items to hand out again."""
         tries = 0
 
         def work() -> Script[bool]:
             nonlocal tries
             tries += 1
             job = yield from locked_job(job_id)
-            if job is None or (tries > 1 and job["status"] == to):  # only the answer was lost
+            if job is None or (tries > 1 and job["status"] == to):  # only the response was lost
                 return job is not None
             busy = job["pending"] + job["queued"] + job["in_progress"] or job["reading"]
             if job["status"] != leave or (to in _REST and busy):

@@ -1,4 +1,4 @@
-"""What became of the items of a batch: recorded, given back, or lost with their worker."""
+"""Outcomes of a batch's items: recorded, given back, or lost with their worker."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -30,8 +30,8 @@ class SqlJobRecords:
     async def record(
         self, batch_id: str, worker_id: str, part: int, outcomes: Sequence[ItemOutcome], now: float
     ) -> Recorded | None:
-        """Record what some of its items became, once. None: refused. An outcome for an item that is not the batch's, or
-        that has a record already, is left out."""
+        """Record outcomes of some of its items, once. None if refused. Outcomes of items that are not in the batch, or
+        already have a record, are skipped."""
         tries = 0
 
         def work() -> Script[Recorded | None]:
@@ -40,7 +40,7 @@ class SqlJobRecords:
             held = yield from locked_batch(batch_id)
             if held is None or held.batch.worker_id != worker_id:
                 return None
-            if tries > 1 and held.batch.part == part + 1:  # only the answer was lost
+            if tries > 1 and held.batch.part == part + 1:  # only the response was lost
                 return Recorded(counts=to_counts((yield from locked_number(held.job))), left=held.batch.left)
             if held.batch.part != part:
                 return None
@@ -49,7 +49,7 @@ class SqlJobRecords:
         return await self._database.play(work) if is_id(batch_id) else None
 
     async def give_back(self, batch_id: str, worker_id: str, now: float) -> None:
-        """Unrecorded items wait again at the same attempt, due now."""
+        """Items without a record wait again at the same attempt, due now."""
 
         def work() -> Script[None]:
             held = yield from locked_batch(batch_id)
@@ -60,7 +60,7 @@ class SqlJobRecords:
             await self._database.play(work)
 
     async def expire_batches(self, now: float, limit: int) -> list[tuple[str, int, int]]:
-        """Take batches from workers whose lease ended, each in a transaction of its own. (job id, waiting, ended)."""
+        """Take batches from workers whose lease ended, each in a transaction. Returns (job id, waiting, ended)."""
         old = select(BATCHES.c.id).where(BATCHES.c.state == "running", BATCHES.c.lease_until < now)
         rows = await self._database.fetch(old.order_by(BATCHES.c.lease_until).limit(limit))
         expired = [await _expire(self._database, row["id"], now) for row in rows]
@@ -98,7 +98,7 @@ async def _expire(database: Database, batch_id: str, now: float) -> tuple[str, i
 
 
 def _first_of_each(held: Held, outcomes: Iterable[ItemOutcome], marks: bytearray) -> Iterable[ItemOutcome]:
-    """Those that are the batch's and have no record; marks them."""
+    """Outcomes of items that are in the batch and have no record yet; marks them."""
     for outcome in outcomes:
         place = held.place(outcome.seq)
         if place is not None and not marks[place]:

@@ -16,7 +16,7 @@ from scrapeyard.store.tables.jobs import JOBS
 
 Row = dict[str, Any]
 Fields = Mapping[Any, Any]
-"""A row as the database gives it, or one that was changed since."""
+"""A row as the database returns it, or a modified copy."""
 
 _COUNTED: Final = Counts.__struct_fields__
 _PLAIN: Final = (
@@ -34,7 +34,7 @@ _PLAIN: Final = (
     "pause_reason",
     "schedule_id",
 )
-"""Fields that are columns as they are."""
+"""Fields stored unchanged as columns."""
 
 WHOLE: Final = tuple(JOBS.c)
 
@@ -47,7 +47,7 @@ _USAGE: Final = json.Decoder(Usage)
 
 
 class _Used(Struct, frozen=True, array_like=True):
-    """Usage without the names of its fields: a million rows carry one. New fields go to the end."""
+    """Usage without field names, since millions of rows have one. Append new fields at the end."""
 
     wall_ms: float = 0.0
     cpu_ms: float = 0.0
@@ -134,7 +134,7 @@ def to_use(row: Fields) -> Usage:
 
 
 def pack_usage(usage: Usage) -> bytes | None:
-    """One item's usage; None when it used nothing."""
+    """One item's usage, packed; None if it used nothing."""
     if usage == _NO_USAGE:
         return None
     return _PACK.encode(
@@ -154,7 +154,7 @@ def pack_usage(usage: Usage) -> bytes | None:
 
 
 def unpack_usage(value: bytes | None) -> Usage:
-    """The same usage again."""
+    """Unpack one item's usage."""
     if value is None:
         return _NO_USAGE
     used = _USED.decode(value)
@@ -177,12 +177,12 @@ _DIGITS = 15
 
 
 def as_cursor(last: str) -> str:
-    """Opaque, and safe within a URL."""
+    """An opaque, URL-safe cursor."""
     return urlsafe_b64encode(last.encode()).decode().rstrip("=")
 
 
 def from_cursor(cursor: str) -> str:
-    """What was made a cursor. Raises BadRequest when this is none."""
+    """Decode a cursor. Raises BadRequest if it is invalid."""
     try:
         last = urlsafe_b64decode((cursor + "=" * (-len(cursor) % 4)).encode("ascii")).decode("ascii")
     except (UnicodeError, binascii.Error):
@@ -193,7 +193,7 @@ def from_cursor(cursor: str) -> str:
 
 
 def numbers(cursor: str, count: int) -> list[int]:
-    """A cursor made of so many numbers with a `-` between them. Raises BadRequest when it is not."""
+    """Decode a cursor of this many numbers joined by `-`. Raises BadRequest if it is invalid."""
     parts = from_cursor(cursor).split("-")
     if len(parts) != count or not all(part.isdecimal() and len(part) <= _DIGITS for part in parts):
         raise BadRequest(_REFUSED)

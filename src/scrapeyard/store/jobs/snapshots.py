@@ -1,4 +1,4 @@
-"""What is remembered of pages between crawls."""
+"""Snapshots of pages between crawls."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -24,7 +24,7 @@ SNAPSHOTS = Table(
 
 _STATE: Final = json.Decoder(PageState)
 _ROWS: Final = 500
-"""What one INSERT takes."""
+"""Maximum rows of one INSERT."""
 
 
 class SqlSnapshots:
@@ -33,12 +33,12 @@ class SqlSnapshots:
     _database: Database
 
     async def snapshots(self, scope: str, pages: Sequence[str]) -> dict[str, Snapshot]:
-        """Those of these pages that are known."""
+        """The known snapshots of these pages."""
         query = select(SNAPSHOTS).where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.page.in_(pages))
         return {row["page"]: _snapshot(row) for row in await self._database.fetch(query)}
 
     async def put_snapshots(self, scope: str, snapshots: Sequence[Snapshot]) -> None:
-        """Write them whole, over what was there."""
+        """Write them, replacing existing ones."""
         insert = self._database.insert(SNAPSHOTS)
         over = {name: insert.excluded[name] for name in ("url", "job_id", "seq", "state", "before")}
         statement = insert.on_conflict_do_update(index_elements=["scope", "page"], set_=over)
@@ -47,7 +47,7 @@ class SqlSnapshots:
             await self._database.write_rows(statement, rows)
 
     async def missing_snapshots(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
-        """Pages that are not on the list of this crawl, in the order of `page`."""
+        """Pages that are not on this crawl's list, in the order of `page`."""
         missing = or_(SNAPSHOTS.c.job_id != job_id, SNAPSHOTS.c.seq < 0)
         query = (
             select(SNAPSHOTS)
@@ -58,7 +58,7 @@ class SqlSnapshots:
         return [_snapshot(row) for row in await self._database.fetch(query)]
 
     async def drop_snapshots(self, scope: str, pages: Sequence[str]) -> None:
-        """Forget these pages."""
+        """Delete the snapshots of these pages."""
         await self._database.change(delete(SNAPSHOTS).where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.page.in_(pages)))
 
 

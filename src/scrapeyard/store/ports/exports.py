@@ -1,4 +1,4 @@
-"""Exports of jobs, and what is remembered of pages between crawls.
+"""Exports of jobs, and snapshots of pages between crawls.
 
 Every method raises StoreUnavailable when the database does not answer, and may then be called again with the same
 arguments. Times are Unix seconds, given by the caller.
@@ -13,75 +13,75 @@ from scrapeyard.model.export import Export
 
 
 class ExportStore(Protocol):
-    """Exports, from the wish to the file."""
+    """Exports, from the request to the file."""
 
     async def add_export(self, export: Export) -> bool:
-        """Write it, QUEUED. One of the same id is written over if it is final (its job ran again), else left as it is.
-        False when there is no such job."""
+        """Write it as QUEUED. One of the same id is replaced if it is final (its job ran again), else left as it is.
+        False if there is no such job."""
 
     async def export(self, export_id: str) -> Export | None:
-        """None means no such export."""
+        """One export; None if there is none."""
 
     async def exports(self, job_id: str) -> list[Export]:
-        """Of one job, the oldest first."""
+        """The exports of one job, the oldest first."""
 
     async def claim_export(self, export_id: str | None, holder: str, now: float, lease_until: float) -> Export | None:
-        """Take one that is QUEUED, or RUNNING with its lease ended: this one, or the oldest if None is named. It is
-        then RUNNING under this holder, at the next attempt. None: there is nothing to take, or another was quicker."""
+        """Claim one that is QUEUED, or RUNNING with an expired lease: this one, or the oldest if None is given. It is
+        then RUNNING under this holder, at the next attempt. None if there is none, or another was faster."""
 
     async def renew_export(self, export: Export) -> bool:
-        """Write progress, rows and lease. False: it is not this holder's any more, who must stop."""
+        """Write progress, rows and lease. False if it is no longer this holder's: the holder must stop."""
 
     async def end_export(self, export: Export) -> bool:
-        """Write a final state with what belongs to it, or QUEUED to give it back: the attempt then does not count.
-        False: it is not this holder's any more; nothing changes."""
+        """Write a final state with its fields, or QUEUED to give it back: the attempt then does not count. False, and
+        nothing changes, if it is no longer this holder's."""
 
 
 class PageState(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a crawl knew of a page."""
+    """State of a page as known to a crawl."""
 
     fields: dict[str, Any] = field(default_factory=dict)
-    """What is compared; long texts as a digest."""
+    """The compared values; long texts as a digest."""
     hash: str = ""
-    """Of the fields."""
+    """Hash of the fields."""
     crawled_at: float = 0.0
-    """When it was last read well."""
+    """When it was last read successfully."""
     gone: bool = False
     missing: int = 0
-    """Crawls in a row that did not find it."""
+    """Consecutive crawls that did not find it."""
     pending: str = ""
     """Hash of a change that is not confirmed yet."""
     pending_crawls: int = 0
-    """How many crawls in a row saw that change."""
+    """Consecutive crawls that saw that change."""
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
-    """A page as one scope remembers it."""
+    """A stored page of one scope."""
 
     page: str
-    """Digest of what identifies it."""
+    """Digest of its identity."""
     url: str
     job_id: str
-    """The crawl that wrote it last."""
+    """The job that wrote it last."""
     seq: int
-    """Its item there; -1: it was not on the list."""
+    """Its item in that job; -1 if it was not on the list."""
     state: PageState
     before: PageState | None = None
-    """As it was before that crawl, so that the crawl's comparison can be made again. None: it was not known."""
+    """The state before that job, so that its comparison can be repeated. None if the page was unknown."""
 
 
 class SnapshotStore(Protocol):
-    """Pages between crawls. Crawls of one scope are compared with each other."""
+    """Snapshots of pages between crawls. Crawls of one scope are compared with each other."""
 
     async def snapshots(self, scope: str, pages: Sequence[str]) -> dict[str, Snapshot]:
-        """Those of these pages (at most 1,000) that are known."""
+        """The known snapshots of these pages (at most 1,000)."""
 
     async def put_snapshots(self, scope: str, snapshots: Sequence[Snapshot]) -> None:
-        """Write them whole, over what was there. At most 1,000, each page once."""
+        """Write them, replacing existing ones. At most 1,000, each page once."""
 
     async def missing_snapshots(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
-        """Pages that are not on the list of this crawl: it did not write them, or wrote that they are missing. From the
-        one after `after` on, in the order of `page`."""
+        """Pages not on this crawl's list: it did not write them, or wrote that they are missing. Starts after `after`,
+        in the order of `page`."""
 
     async def drop_snapshots(self, scope: str, pages: Sequence[str]) -> None:
-        """Forget these pages, at most 1,000."""
+        """Delete the snapshots of these pages, at most 1,000."""

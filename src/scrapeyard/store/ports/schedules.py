@@ -1,4 +1,4 @@
-"""Schedules and the times of theirs that came.
+"""Schedules and their firings.
 
 Every method raises StoreUnavailable when the database does not answer, and may then be called again with the same
 arguments: nothing is done twice. Times are Unix seconds, given by the caller.
@@ -12,7 +12,7 @@ from msgspec import Struct
 from scrapeyard.model.schedule import Firing, Schedule
 
 HISTORY = 100
-"""Settled firings that are kept of each schedule, and firings that may wait."""
+"""Settled firings stored per schedule, and the maximum of waiting ones."""
 
 
 class SchedulePage(Struct, frozen=True, kw_only=True):
@@ -23,45 +23,45 @@ class SchedulePage(Struct, frozen=True, kw_only=True):
 
 
 class ScheduleStore(Protocol):
-    """What is started when."""
+    """Schedules and their firings."""
 
     async def add_schedule(self, schedule: Schedule, most: int) -> bool:
-        """Write a new one. False when there are `most` already; nothing is then written."""
+        """Write a new one. False, and nothing is written, if there are already `most`."""
 
     async def schedule(self, schedule_id: str) -> Schedule | None:
-        """None means no such schedule."""
+        """One schedule; None if there is none."""
 
     async def schedules(self, cursor: str | None, limit: int) -> SchedulePage:
-        """Raises BadRequest when the cursor is not one of ours."""
+        """Raises BadRequest for an invalid cursor."""
 
     async def change_schedule(self, before: Schedule, after: Schedule) -> Schedule | None:
-        """Write it whole, at the next version; what the last firing left stays. None: it is gone, was changed or has
-        moved on since `before` was read; read it again."""
+        """Replace it, at the next version; fields written by the last firing stay. None if it is gone, was changed or
+        has moved on since `before` was read: read it again."""
 
     async def delete_schedule(self, schedule_id: str) -> bool:
-        """Remove it with its history; what it started goes on. False when there is none."""
+        """Delete it with its history; what it started continues. False if there is none."""
 
     async def due_schedules(self, now: float, limit: int) -> list[Schedule]:
-        """Those whose next time has come, the longest due first."""
+        """Schedules whose next time has come, the longest due first."""
 
     async def fire(
         self, schedule: Schedule, firings: Sequence[Firing], next_due: float | None, next_at: float | None
     ) -> bool:
-        """Move a schedule on and write the firings, all or nothing. False: another did, or it was changed."""
+        """Move a schedule on and write the firings, atomically. False if another process did, or it was changed."""
 
     async def add_firing(self, firing: Firing) -> bool:
-        """Write one that waits. False when there is no such schedule or HISTORY of its firings wait already; one of
-        the same time is left as it is."""
+        """Write a waiting one. False if there is no such schedule or HISTORY of its firings already wait; one of the
+        same time is left as it is."""
 
     async def waiting_firings(self, now: float, limit: int) -> list[Firing]:
-        """Of every schedule the oldest that waits and that nobody is at."""
+        """For every schedule the oldest waiting firing that nobody has claimed."""
 
     async def claim_firing(self, firing: Firing, holder: str, now: float, lease_until: float) -> bool:
-        """Be the one who decides it. False: another is at it, or it is decided."""
+        """Claim the decision. False if another has claimed it, or it is decided."""
 
     async def settle_firing(self, firing: Firing) -> bool:
-        """Write what became of a claimed one, or WAITING with a reason to let it go. STARTED is also noted in its
-        schedule, and history beyond HISTORY is dropped. False: it is not this holder's any more."""
+        """Write the decision on a claimed one, or WAITING with a reason to release it. STARTED is also recorded in its
+        schedule, and history beyond HISTORY is dropped. False if it is no longer this holder's."""
 
     async def firings(self, schedule_id: str, limit: int) -> list[Firing]:
         """Newest first."""

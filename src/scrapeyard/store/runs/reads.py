@@ -1,4 +1,4 @@
-"""Looking at runs."""
+"""Reading runs."""
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -15,7 +15,7 @@ from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.runs import RUNS
 
 _IDS = 500
-"""Asked for in one query."""
+"""Maximum ids in one query."""
 
 
 class SqlRunReads:
@@ -24,14 +24,14 @@ class SqlRunReads:
     _database: Database
 
     async def get(self, run_id: str) -> Run | None:
-        """The whole run, `result` included when it is kept inline. None means no such run."""
+        """The whole run, `result` included if it is stored inline. None if there is no such run."""
         if not is_id(run_id):
             return None
         rows = await self._database.fetch(select(*WHOLE).where(RUNS.c.id == run_id))
         return to_run(rows[0]) if rows else None
 
     async def finals(self, run_ids: Sequence[str]) -> list[Run]:
-        """Those of these runs that have ended, whole."""
+        """The ended ones of these runs, whole."""
         ids = [run_id for run_id in run_ids if is_id(run_id)]
         found: list[Run] = []
         for start in range(0, len(ids), _IDS):
@@ -40,14 +40,14 @@ class SqlRunReads:
         return found
 
     async def logs(self, run_id: str) -> tuple[tuple[LogLine, ...], bool]:
-        """The lines of the last recorded attempt, and whether they were cut. No such run has no lines."""
+        """The lines of the last recorded attempt, and whether they were cut. Empty if there is no such run."""
         if not is_id(run_id):
             return (), False
         rows = await self._database.fetch(select(RUNS.c.logs, RUNS.c.logs_cut).where(RUNS.c.id == run_id))
         return (to_lines(rows[0]["logs"]), rows[0]["logs_cut"]) if rows else ((), False)
 
     async def page(self, where: RunFilter, cursor: str | None, limit: int) -> RunPage:
-        """Newest first. Raises BadRequest when the cursor is not one of ours."""
+        """Newest first. Raises BadRequest for an invalid cursor."""
         query = select(*LISTED).where(*_conditions(where)).order_by(RUNS.c.id.desc()).limit(limit + 1)
         if cursor is not None:
             query = query.where(RUNS.c.id < _last_id(cursor))
@@ -57,7 +57,7 @@ class SqlRunReads:
         return RunPage(runs=runs[:limit], next_cursor=_cursor(runs[limit - 1].id) if len(runs) > limit else None)
 
     async def due(self, now: float, queued_before: float, limit: int) -> list[Run]:
-        """QUEUED runs that should be in the queue, those that waited longest first in each of the two kinds."""
+        """QUEUED runs that should be in the queue; within each of the two kinds the longest waiting first."""
         waited = _oldest(RUNS.c.not_before, RUNS.c.not_before <= now, limit)
         unclaimed = _oldest(RUNS.c.queued_at, RUNS.c.not_before.is_(None) & (RUNS.c.queued_at < queued_before), limit)
         ids = union_all(select(waited.subquery()), select(unclaimed.subquery())).limit(limit).subquery()
@@ -70,13 +70,13 @@ class SqlRunReads:
         return [to_run(row) for row in await self._database.fetch(query)]
 
     async def delete_before(self, finished_before: float, limit: int) -> list[str]:
-        """Remove final runs older than the retention, the oldest first; their ids."""
+        """Delete final runs past the retention, the oldest first; returns their ids."""
         old = select(RUNS.c.id).where(RUNS.c.finished_at < finished_before).order_by(RUNS.c.finished_at).limit(limit)
         rows = await self._database.change(delete(RUNS).where(RUNS.c.id.in_(old)).returning(RUNS.c.id))
         return [row["id"] for row in rows]
 
     async def counts(self) -> dict[RunStatus, int]:
-        """How many runs are not final, by status; both states are always there."""
+        """How many runs are not final, by status; both statuses are always present."""
         query = select(RUNS.c.status, func.count().label("runs")).where(UNFINISHED).group_by(RUNS.c.status)
         found = {RunStatus(row["status"]): row["runs"] for row in await self._database.fetch(query)}
         return {RunStatus.QUEUED: 0, RunStatus.RUNNING: 0} | found

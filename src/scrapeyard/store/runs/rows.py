@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 class StoredReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an attempt used and met; one column, since it is only ever read whole."""
+    """Usage and findings of an attempt; one column, since it is always read whole."""
 
     usage: Usage | None = None
     timing: Timing | None = None
@@ -58,12 +58,12 @@ _PLAIN: Final = [
     "reply_to",
     "traceparent",
 ]
-"""Fields that are columns as they are."""
+"""Fields stored unchanged as columns."""
 
 WHOLE: Final = tuple(column for column in RUNS.c if column.name not in ("logs", "logs_cut", "scraper_id"))
-"""What makes a Run."""
+"""Columns of a whole Run."""
 LISTED: Final = tuple(column for column in WHOLE if column.name != "result")
-"""The same without what may be large."""
+"""The same without columns that may be large."""
 
 _NO_REPORT: Final = StoredReport()
 _NO_POLICY: Final = FetchPolicy()
@@ -107,8 +107,8 @@ def ended_row(ending: Ending) -> Row:
 
 
 def retry_row(ending: Ending) -> Row:
-    """A run put back for its next attempt, or for the same one again. It keeps what the last one met, so that it can be
-    explained."""
+    """A run put back for its next attempt, or the same one again. It keeps the last attempt's findings, so that they
+    can be explained."""
     outcome = ending.outcome
     return (
         _row(ending.run)
@@ -149,7 +149,7 @@ def to_run(row: RowMapping) -> Run:
 
 
 def to_lines(logs: bytes | None) -> tuple[LogLine, ...]:
-    """Log lines from their column; a run that was never recorded has none."""
+    """Log lines from their column; empty if the run was never recorded."""
     return _LINES.decode(logs) if logs else ()
 
 
@@ -212,7 +212,7 @@ _BLANK: Final[Row] = {
 QUEUED: Final = RUNS.c.status == literal_column("'queued'")
 RUNNING: Final = RUNS.c.status == literal_column("'running'")
 UNFINISHED: Final = RUNS.c.status.in_((literal_column("'queued'"), literal_column("'running'")))
-"""Written out, since a partial index serves only a query that names the state."""
+"""Spelled out, since a partial index is used only if the query names the status."""
 
 _BEGUN: Final = ("status", "attempt", "worker_id", "started_at", "lease_until", "not_before")
 _TOLD: Final = ("resolved", "error", "report", "logs", "logs_cut")
@@ -221,12 +221,12 @@ _ENDED: Final = (*_BEGUN, *_TOLD, "finished_at", "exit_reason", "result", "resul
 
 @cache
 def run_statements(insert: Callable[..., Any]) -> "RunStatements":
-    """Those of a kind of database, which is told by its INSERT."""
+    """Statements for a kind of database, which is identified by its INSERT."""
     return RunStatements(insert)
 
 
 class RunStatements:
-    """INSERTs that know what to do with a run that is there already."""
+    """INSERTs that handle a run that already exists."""
 
     def __init__(self, insert: Callable[..., Any]) -> None:
         self._insert = insert
@@ -237,7 +237,7 @@ class RunStatements:
         self.retry = self._upsert(_ENDED, ~RUNS.c.cancel_requested, earlier=1).returning(RUNS.c.id)
 
     def _upsert(self, columns: Iterable[str], *also: ColumnElement[bool], earlier: int = 0) -> Any:
-        """Insert, or change a run that is unfinished and not past this attempt, which stands `earlier` in the row."""
+        """Insert, or update a run that is unfinished and not past this attempt, which is `earlier` in the row."""
         insert = self._insert(RUNS)
         not_past = RUNS.c.attempt <= insert.excluded.attempt - literal_column(str(earlier))
         values = {name: insert.excluded[name] for name in columns}

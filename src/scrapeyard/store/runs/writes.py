@@ -1,7 +1,7 @@
-"""A run's way to its one outcome.
+"""How a run reaches its one outcome.
 
-Every change of status is one statement that names the states it may leave, so that of two who try, one wins and the
-other is told. A run whose cancel was requested never goes back to QUEUED: whatever would put it there ends it.
+Every status change is one statement that names the statuses it may leave. So of two concurrent callers one wins and the
+other gets False. A run whose cancel was requested never goes back to QUEUED: whatever would put it there ends it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ from scrapeyard.store.runs.rows import (
 from scrapeyard.store.tables.runs import RUNS
 
 _ROWS: Final = 500
-"""In one statement. SQLite and PostgreSQL allow some 32,000 values; a run has 30."""
+"""Rows per statement. SQLite and PostgreSQL allow some 32,000 values; a run has 30."""
 
 
 class SqlRunWrites:
@@ -41,11 +41,11 @@ class SqlRunWrites:
     _statements: RunStatements
 
     async def add(self, runs: Sequence[Run]) -> None:
-        """Write accepted runs, status QUEUED. A run already there is left as it is."""
+        """Write accepted runs as QUEUED. An existing run is left as it is."""
         await self._write_all(self._statements.add, [queued_row(run) for run in runs])
 
     async def begin(self, runs: Sequence[Run]) -> None:
-        """Write that attempts began. Of several attempts at one run in `runs`, only the last is written."""
+        """Write that attempts began. If `runs` has several attempts of one run, only the last is written."""
         last = {run.id: run for run in sorted(runs, key=lambda run: run.attempt)}
         await self._write_all(self._statements.begin, [running_row(run) for run in last.values()])
 
@@ -69,14 +69,14 @@ class SqlRunWrites:
         return await self._database.write(work)
 
     async def claim(self, run_id: str, attempt: int, worker_id: str, now: float, lease_until: float) -> bool:
-        """Take a redelivered run: True if it was QUEUED at this attempt and now is RUNNING under this worker."""
+        """Claim a redelivered run: True if it was QUEUED at this attempt and now is RUNNING under this worker."""
         began = {"status": RunStatus.RUNNING.value, "worker_id": worker_id, "started_at": now}
         statement = _at(run_id, attempt).where(QUEUED).values(**began, lease_until=lease_until, not_before=None)
         return bool(await self._database.change(statement.returning(RUNS.c.id)))
 
     async def renew(self, worker_id: str, run_ids: Sequence[str], lease_until: float) -> list[str]:
-        """Prolong leases; the runs to stop. A run whose beginning is not written yet (no row, or QUEUED at its first
-        attempt) is left to go on."""
+        """Renew leases; returns the runs to stop. A run whose start is not written yet (no row, or QUEUED at its first
+        attempt) may continue."""
         stop: list[str] = []
         for ids in _cut(sorted(run_ids)):
             stop += await self._renew(worker_id, ids, lease_until)
@@ -88,7 +88,7 @@ class SqlRunWrites:
         await self._update_all(mine.values(_put_back(now)), run_ids)
 
     async def cancel(self, run_id: str, now: float) -> Run | None:
-        """Ask a run to end. Returns the run as it then stands; None means no such run."""
+        """Cancel a run. Returns the resulting run; None if there is no such run."""
         if not is_id(run_id):
             return None
         values = {
@@ -111,12 +111,12 @@ class SqlRunWrites:
         return bool(await self._database.change(statement.returning(RUNS.c.id)))
 
     async def requeued(self, run_ids: Sequence[str], now: float) -> None:
-        """Note that these QUEUED runs were published at `now`."""
+        """Record that these QUEUED runs were published at `now`."""
         await self._update_all(update(RUNS).where(QUEUED).values(queued_at=now, not_before=None), run_ids)
 
     async def retry(self, run_id: str, attempt: int, now: float) -> bool:
-        """Put a RUNNING run whose worker was lost back to QUEUED at `attempt` + 1, due now. False if it moved on, or
-        if its cancel was requested, which ends it here."""
+        """Put a RUNNING run whose worker was lost back to QUEUED at `attempt` + 1, due now. False if it moved on, or if
+        its cancel was requested, which ends it here."""
         following = case((RUNS.c.cancel_requested, attempt), else_=attempt + 1)
         statement = _at(run_id, attempt).where(RUNNING).values(_put_back(now) | {"attempt": following})
         rows = await self._database.change(statement.returning(RUNS.c.status))
@@ -173,7 +173,7 @@ class SqlRunWrites:
 
 
 def is_id(text: str) -> bool:
-    """Whether this can be an id at all. PostgreSQL refuses a NUL in a text, so such a question is not asked."""
+    """Whether this can be an id at all. PostgreSQL refuses NUL in text, so such ids are not queried."""
     return text.isascii() and text.isprintable() and 0 < len(text) <= 200
 
 
@@ -195,8 +195,8 @@ def _put_back(now: float) -> Row:
 
 
 async def _locked(connection: AsyncConnection, ids: Sequence[str]) -> Sequence[RowMapping]:
-    """What stands of these runs, held until the end of the transaction where the database knows row locks. Everyone
-    takes them in the same order, so that batches which overlap do not deadlock."""
+    """The rows of these runs, locked until the end of the transaction if the database has row locks. Always locked in
+    the same order, so that overlapping batches do not deadlock."""
     columns = (RUNS.c.id, RUNS.c.status, RUNS.c.attempt, RUNS.c.worker_id, RUNS.c.cancel_requested)
     query = select(*columns).where(RUNS.c.id.in_(ids)).order_by(RUNS.c.id).with_for_update()
     return (await connection.execute(query)).mappings().all()
@@ -210,17 +210,17 @@ async def _asked_to_stop(connection: AsyncConnection, run_ids: Sequence[str]) ->
 
 
 def _is_written(row: RowMapping) -> bool:
-    """Whether the beginning of the run's attempt has been written. Later attempts are claimed, which writes at once."""
+    """Whether the start of the run's attempt has been written. Later attempts are claimed, which writes at once."""
     return bool(row["status"] != RunStatus.QUEUED or row["attempt"] > 1)
 
 
 def _is_plain(endings: Sequence[Ending]) -> bool:
-    """Whether one statement records them all: no retries, and no run twice."""
+    """Whether one statement can record them all: no retries, and no run twice."""
     return len({ending.run.id for ending in endings if ending.outcome.retry_after is None}) == len(endings)
 
 
 def _turns(endings: Sequence[Ending]) -> list[list[int]]:
-    """Places of the endings in rounds that hold each run once, in the order given: one statement cannot change a row
+    """Group the endings' positions into rounds with each run at most once, in order: one statement cannot change a row
     twice."""
     turns: list[list[int]] = []
     seen: dict[str, int] = {}
@@ -234,7 +234,7 @@ def _turns(endings: Sequence[Ending]) -> list[list[int]]:
 
 
 def _by_id(rows: Iterable[Row]) -> list[Row]:
-    # In the order of _locked, for its reason.
+    # In the same order as _locked, for the same reason.
     return sorted(rows, key=lambda row: str(row["id"]))
 
 

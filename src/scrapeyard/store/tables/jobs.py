@@ -1,4 +1,4 @@
-"""The tables of jobs. docs/design/jobs.md tells which row is written when.
+"""The tables of jobs. docs/design/jobs.md explains which row is written when.
 
 `job` is the number of a job's row: ids are long, and millions of rows carry it. Only batches, blocks and events refer
 to the job by a foreign key, since a check for each item would cost more than its row; `delete_job` removes the others.
@@ -24,7 +24,7 @@ from sqlalchemy import (
 from scrapeyard.store.tables.runs import ID, METADATA
 
 NUMBER = BigInteger().with_variant(Integer(), "sqlite")
-"""SQLite counts up only what it calls INTEGER."""
+"""SQLite auto-increments only columns of type INTEGER."""
 
 _FINAL = "status IN ('completed', 'cancelled', 'failed')"
 _STOPPED = "status IN ('cancelling', 'cancelled', 'failed')"

@@ -1,7 +1,7 @@
 """The tables. The state machine of a run is enforced here by CHECK constraints.
 
-JSON is kept as the bytes it came in (LargeBinary), so that it returns exactly as given and a NUL within a string is no
-fault in PostgreSQL. Migrations spell these tables out again; a test holds both together.
+JSON is stored as the original bytes (LargeBinary), so that it is returned exactly as given and a NUL within a string is
+no error in PostgreSQL. Migrations repeat these definitions; a test compares both.
 """
 
 from sqlalchemy import (
@@ -22,7 +22,7 @@ from sqlalchemy import (
 METADATA = MetaData()
 
 ID = Text().with_variant(Text(collation="C"), "postgresql")
-"""Ids sort by their bytes, whatever the server's locale: paging depends on it."""
+"""Ids sort by bytes, whatever the server's locale: paging depends on it."""
 
 _UNFINISHED = "status IN ('queued', 'running')"
 
