@@ -112,8 +112,7 @@ class ObjectBlobs:
             return None
 
     async def stream(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """Yield the object, or a part of it, in chunks of about 256 KB. Raises NotFound on the first if there is
-        none."""
+        """Yield the object, or a part of it, in chunks of about 256 KB. Raises NotFound on the first if missing."""
         with _translated(key, self._remedy):
             if self._window is None:
                 some: GetOptions | None = {"range": {"offset": start} if end is None else (start, end)}
@@ -144,8 +143,7 @@ class ObjectBlobs:
                 await obstore.delete_async(self._store, _checked(key))
 
     async def delete_prefix(self, prefixes: Sequence[str]) -> None:
-        """Remove every object under each of these prefixes, which end with `/`. A prefix without objects is no
-        error."""
+        """Remove every object under these prefixes, which end with `/`. A prefix without objects is no error."""
         for prefix in prefixes:
             with _translated(prefix, self._remedy):
                 await self._delete_under(_checked(prefix.removesuffix("/")) + "/")

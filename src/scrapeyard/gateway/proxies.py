@@ -283,8 +283,7 @@ def _check_free(kept: StoredPools, name: str) -> None:
 
 
 def _made(kept: StoredPools, name: str, call: PoolCall) -> ProxyPool:
-    """Build the pool. Secrets that are not given keep their value if the kind is the same. Raises pydantic's
-    ValidationError."""
+    """Build the pool. Omitted secrets stay the same if the kind does. Raises pydantic's ValidationError."""
     before = next((pool for pool in kept.pools.tiers if pool.name == name and pool.kind == call.kind), None)
     hidden = secrets_of(before) if before else None
     fields = call.model_dump(exclude={"urls", "password"})

@@ -200,8 +200,7 @@ class Following:
         return progress
 
     async def _step(self, job: Job, source: FollowSource, links: PageLinks, progress: Progress) -> Progress | None:
-        """Read some pages' links, or go one level deeper. Returns the new progress; the same if there is nothing to do
-        now, None if it is complete."""
+        """Read some links, or go one level deeper. The same progress if nothing is to do now; None if complete."""
         if progress.depth >= source.depth or await self._total(job) >= source.limit:
             return None
         if progress.at >= progress.end:

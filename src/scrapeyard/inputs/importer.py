@@ -274,8 +274,7 @@ class ItemImporter:
         )
 
     async def _tidy(self, job: Job) -> None:
-        """Delete the spool file, which is not needed once the job is read. If that fails, it is deleted with the
-        job."""
+        """Delete the spool file, not needed once the job is read. If that fails, it is deleted with the job."""
         now = await self._store.job(job.id)
         if now is not None and _is_read(now):
             return

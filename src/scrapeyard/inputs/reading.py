@@ -33,8 +33,7 @@ class _Trouble(Struct, frozen=True, kw_only=True):
 
 
 class ReadSources:
-    """A MaintenanceTask. Reads in the background, so that other tasks continue. After `stop`, another process
-    continues."""
+    """A MaintenanceTask. Reads in the background, so that others continue. After `stop`, another process continues."""
 
     name = "reading"
     waits_after_outage = False

@@ -32,8 +32,7 @@ def letters(outcomes: Iterable[ItemOutcome]) -> str:
 
 
 def heard(policy: BreakerPolicy, state: BreakerState, ends: str, now: float) -> BreakerState:
-    """The breaker's state after these outcomes. While it is open, items handed out earlier still end; that changes
-    nothing."""
+    """The breaker's state after these outcomes. Items that end while it is open do not change it."""
     if not policy.enabled or not ends or state.state == "open":
         return state
     if state.state == "half_open":

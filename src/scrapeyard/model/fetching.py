@@ -90,8 +90,7 @@ class Rule(Struct, frozen=True):
 
     description: str
     kind: Any = None
-    """int, float, bool, str, or a Literal or StrEnum of texts. None if it is the first type of the field's
-    annotation."""
+    """int, float, bool, str, or a Literal or StrEnum of texts. None for the first type of the field's annotation."""
     ge: float | None = None
     gt: float | None = None
     le: float | None = None

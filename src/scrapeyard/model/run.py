@@ -203,8 +203,7 @@ class Delivery(Struct, frozen=True, kw_only=True):
     traceparent: str = ""
     fetching: FetchPolicy = FetchPolicy()
     job_id: str = ""
-    """If not empty, this delivers a batch of this job: `run_id` is the batch's, and its items are read from the
-    store."""
+    """If not empty, this delivers a batch of this job: `run_id` is the batch's; its items are in the store."""
     redelivered: bool = False
     """Set when the dispatcher publishes a run again: the worker must then claim it in the store before running it."""
 

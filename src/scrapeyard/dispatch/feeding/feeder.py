@@ -171,8 +171,7 @@ tick: after a round that is slow because the store is busy, slots must not run e
 
 
 class FeedLoop:
-    """Feeds every `tick_seconds`, and at once when a job arrives while idle. `leads` says whether this process still
-    leads."""
+    """Feeds every `tick_seconds`, or at once when a job arrives while idle. `leads` says whether this process leads."""
 
     def __init__(self, feeder: Feeder, queue: Queue, tick_seconds: float, leads: Callable[[], bool]) -> None:
         self._feeder = feeder

@@ -74,8 +74,7 @@ class _Line:
         return name in self._used
 
     def heed(self, names: Collection[str]) -> None:
-        """Set the present names. One that left is remembered until the others catch up, so that leaving gains
-        nothing."""
+        """Set the present names. One that left is remembered until the others catch up: leaving must not pay."""
         present = set(names)
         self._used = {name: used for name, used in self._used.items() if name in present or used > self._now}
         for name in names:

@@ -1,5 +1,4 @@
-"""Removes what is past its retention: runs and jobs with everything they left, keys, sessions, meters, silent
-workers."""
+"""Removes what is past its retention: runs and jobs with what they left, keys, sessions, meters, silent workers."""
 
 from collections.abc import Callable
 

@@ -45,8 +45,7 @@ class OutboxStore(WebhookStore, ItemStore, Protocol):
 
 
 class Webhooks:
-    """A MaintenanceTask. Sends in the background; `stop` aborts, and what was being sent is sent again once its lease
-    ends."""
+    """A MaintenanceTask. Sends in the background. After `stop`, pending deliveries are sent again once leases end."""
 
     name = "webhooks"
     waits_after_outage = False

@@ -64,8 +64,7 @@ def _declared(scope: Scope) -> int | None:
 
 
 class HotPath:
-    """Answers `POST` on one path itself. The application behind it documents the same route and handles everything
-    else."""
+    """Answers `POST` on one path itself. The application behind it documents that route and handles all others."""
 
     def __init__(self, app: ASGIApp, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:
         self._app = app

@@ -90,8 +90,7 @@ class JobControl:
         return job
 
     async def cancel(self, job_id: str, *, kill: bool) -> Job:
-        """Cancel the job: items already handed out finish, or are killed. A final job stays as it is. May be
-        repeated."""
+        """Cancel the job: items handed out finish, or are killed. A final job stays as it is. May be repeated."""
         before = await self.get(job_id)
         job = _there(await self._store.cancel_job(job_id, kill, self._clock()), job_id)
         if kill and job.status is JobStatus.CANCELLING:

@@ -178,8 +178,7 @@ class RunBuilder:
     def _order(
         self, asked: ScrapeRequest, scraper: Scraper, inputs: tuple[Raw, ...], lane: str, reply_to: str
     ) -> Order:
-        """The version is resolved here, once; workers run exactly that. For a built-in scraper, each worker runs its
-        own."""
+        """The version is resolved here, once; workers run exactly that. Of a built-in, each worker runs its own."""
         call, defaults = asked.call, scraper.policy
         wanted = call.priority or (Priority(defaults.priority) if defaults.priority else None)
         timeout = call.policy.timeout_seconds

@@ -137,8 +137,7 @@ class Cancelling:
         self._recorder = recorder
 
     async def cancel(self, run_id: str, now: float) -> Run | None:
-        """Cancel a run and return its state; None if there is no such run. Signals the worker even if it raises
-        StoreUnavailable."""
+        """Cancel and return the run; None if unknown. Raises StoreUnavailable, but signals the worker even then."""
         try:
             await self._recorder.flush()
             run = await self._store.cancel(run_id, now)

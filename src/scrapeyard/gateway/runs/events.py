@@ -1,5 +1,4 @@
-"""`GET /api/scrape/{id}/events`: live events of a run as server-sent events: `status`, `log`, `fetch`, then one
-`end`."""
+"""`GET /api/scrape/{id}/events`: a run's life as server-sent events: `status`, `log`, `fetch`, then one `end`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -59,8 +58,7 @@ class RunStream:
                     yield piece
 
     async def _listen(self, stack: AsyncExitStack, run_id: str) -> AsyncIterator[bytes]:
-        """Subscribe to the run's events. Raises QueueUnavailable if the broker is away, since waiting would look like a
-        silent run."""
+        """Subscribe to events. Raises QueueUnavailable without a broker: waiting would look like a silent run."""
         try:
             async with asyncio.timeout(LISTEN_SECONDS):
                 return await stack.enter_async_context(self._queue.listen(channels.events(run_id)))
@@ -107,8 +105,7 @@ async def _pump(messages: AsyncIterator[bytes], heard: asyncio.Queue[bytes | Non
 
 
 async def _finish(call: Call, heard: asyncio.Queue[bytes | None]) -> None:
-    """Put None, which ends the stream: the run ended, the gateway is stopping, or a day is over and the reader must
-    reconnect."""
+    """Put None to end the stream: the run ended, the gateway stops, or a day is over and the reader must reconnect."""
     await call.wait(DAY_SECONDS)
     heard.put_nowait(None)
 

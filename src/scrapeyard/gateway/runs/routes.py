@@ -66,8 +66,7 @@ _REQUEST = {
 
 
 class PlainRoute(APIRoute):
-    """Documented like any other route, but called with the bare request: the hottest path skips dependency
-    injection."""
+    """Documented like any other route, but called with the bare request: the hottest path skips injection."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The function itself."""

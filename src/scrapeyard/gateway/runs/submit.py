@@ -70,8 +70,7 @@ class Scraping:
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
 
     async def answer(self, asked: ScrapeRequest, receive: Receive) -> Response:
-        """Carry out a call. `receive` is the request's, its body already read: it reports when the caller
-        disconnects."""
+        """Carry out a call. `receive` is the request's, its body read: it reports when the caller disconnects."""
         order = await self._orders.place(asked, self._gateway_id if asked.wait else "")
         await self._backlog.admit(order.lane, len(order.inputs))
         runs = build_runs(order, self._clock())
@@ -83,8 +82,7 @@ class Scraping:
         return await self._waited(asked, runs, receive)
 
     async def _watch(self, asked: ScrapeRequest, runs: Sequence[Run]) -> None:
-        """Write the watch before the runs, so that no end is missed. A watch of runs that were never written is dropped
-        later."""
+        """Write the watch before the runs, so that no end is missed. A watch of runs never written is dropped later."""
         if asked.call.webhook is not None:
             webhook = self._receivers.of_run(asked.call.webhook)
             await self._store.watch_runs([run.id for run in runs], webhook, self._clock())

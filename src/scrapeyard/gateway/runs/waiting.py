@@ -82,8 +82,7 @@ class Call:
             self._woken.set_result(why)
 
     async def wait(self, seconds: float, receive: Receive | None = None) -> Wake:
-        """Wait until all have ended. `receive` is the request's, its body already read: it reports when the caller
-        disconnects."""
+        """Wait until all ended. `receive` is the request's, its body read: it reports when the caller disconnects."""
         if self._woken.done():
             return self._woken.result()
         timer = asyncio.get_running_loop().call_later(seconds, self.wake, Wake.TIMEOUT)

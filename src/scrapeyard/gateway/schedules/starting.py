@@ -71,8 +71,7 @@ class TemplateStarter:
             await self._cancelling.cancel(subject, self._clock())
 
     async def _scrape(self, call: ScrapeCall, run_id: str) -> None:
-        """Durable first, so a queue that is away only delays it. If it is delivered twice, the store refuses the
-        second."""
+        """Durable first, so a queue that is away only delays it. The store refuses a second delivery."""
         asked = ScrapeRequest(call=call, wait=0, preference="", key=None, digest="", traceparent=traceparent(None))
         (run,) = build_runs(await self._orders.place(asked, ""), self._clock())
         run = replace(run, id=run_id)

@@ -1,5 +1,4 @@
-"""Incremental parser of one sitemap file: XML (urlset, sitemapindex, RSS, Atom) or plain text. Fixes stray
-ampersands."""
+"""Incremental parser of a sitemap file: XML (urlset, sitemapindex, RSS, Atom) or plain text. Fixes stray ampersands."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -66,8 +66,7 @@ def as_time(seconds: float | None) -> str | None:
 
 
 def as_text(value: object) -> str | None:
-    """Text stays; lists of plain values are joined by `|`, unless one contains it; everything else is JSON. Empty is
-    None."""
+    """Text stays; lists of plain values are joined by `|`, unless one contains it; all else is JSON. Empty is None."""
     if value is None or isinstance(value, str):
         return value or None
     if isinstance(value, list):
