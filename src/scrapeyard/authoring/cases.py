@@ -51,7 +51,7 @@ REPLAYABLE = frozenset(
         ),
     }
 )
-"""Ends that a script chooses, or that follow from what the web answered. Others are faults, not cases."""
+"""Exit reasons that a script chooses or that web responses cause. Others are errors and cannot be a case."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -62,12 +62,12 @@ class Options(Struct, frozen=True, kw_only=True):
     artifacts: tuple[str, ...] = ()
 
     def masks(self, where: str) -> tuple[tuple[Step, ...], ...]:
-        """The paths of `ignore`, taken apart. Raises ScraperInvalid."""
+        """The paths of `ignore`, parsed into steps. Raises ScraperInvalid."""
         return tuple(parse_mask(path, f"{where}: ignore") for path in self.ignore)
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A case that was read and found good."""
+    """A case that was read and checked."""
 
     name: str
     folder: Path

@@ -42,17 +42,17 @@ def _shown(size: int) -> str:
 
 
 MAX_COMPARED = 300
-"""Characters of an address that count when the nearest one is sought."""
+"""Characters of a URL that are compared to find the nearest one."""
 
 
 class RecordedRequest(Struct, frozen=True, kw_only=True):
-    """One request as a cassette knows it. Headers do not count."""
+    """One request as a cassette stores it. Headers are ignored."""
 
     method: str
     url: str
-    """In the engine's own spelling, secrets hidden."""
+    """Normalized as the engine does, with secrets hidden."""
     body_sha256: str = ""
-    """Of the request's body, secrets hidden; empty when there is none."""
+    """Digest of the request's body, with secrets hidden; empty if there is none."""
     follow_redirects: bool = True
 
     def __str__(self) -> str:
@@ -61,9 +61,9 @@ class RecordedRequest(Struct, frozen=True, kw_only=True):
 
 
 def asked_of(request: FetchRequest, scraper: Scraper | None, veil: Veil) -> RecordedRequest:
-    """The request as it is recorded and looked for. `veil` hides the scraper's own secrets.
+    """The request as it is recorded and matched. `veil` hides the scraper's own secrets.
 
-    Raises FetchFailed just as the engine would before it sends anything: a bad URL, a host that is not allowed.
+    Raises FetchFailed as the engine does before it sends anything: a bad URL, a host that is not allowed.
     """
     hop = first_hop(request)
     check_allowed(hop.target, scraper.allowed_hosts if scraper else ())
@@ -122,7 +122,7 @@ _ENDINGS = {
 
 
 class CassetteEntry(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One request and what came of it, as the file spells it: an answer has a `status`, a failure an `error`."""
+    """One request and its outcome, as stored in the file: a response has a `status`, a failure an `error`."""
 
     method: str
     url: str
@@ -130,12 +130,12 @@ class CassetteEntry(Struct, frozen=True, kw_only=True, omit_defaults=True, forbi
     follow_redirects: bool = True
     status: int | None = None
     final_url: str = ""
-    """Where redirects led; empty: they led nowhere else."""
+    """The URL after redirects; empty if it is the same."""
     redirects: tuple[str, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
     encoding: str = "utf-8"
     file: str = ""
-    """Name of the body's file under `pages/`; empty: the body is empty."""
+    """Name of the body's file under `pages/`; empty for an empty body."""
     error: ExitReason | None = None
     message: str = ""
     site_status: int | None = None

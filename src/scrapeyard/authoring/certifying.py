@@ -17,9 +17,9 @@ from scrapeyard.model import ExitReason, Limits, Outcome, Scraper, Usage
 from scrapeyard.repository.manifest.manifest import Manifest
 
 INPUTS = 3
-"""Different inputs that a release is tested with."""
+"""Minimum different inputs that a release is tested with."""
 TIGHT = 80.0
-"""Percent of a limit from which on a replay leaves too little room for a slow day."""
+"""A replay that uses more than this percentage of a limit leaves too little room for a slow day."""
 
 _USED: dict[str, Callable[[Usage], float]] = {
     "wall_seconds": lambda usage: usage.wall_ms / 1000,
@@ -102,7 +102,7 @@ async def certify(runner: Runner, folder: Path, ceiling: Limits) -> Certificate:
 
 
 def headroom(limits: Limits, reports: list[CaseReport]) -> list[Headroom]:
-    """For each limit that a run's usage tells of, the case that used most of it; empty when nothing ran."""
+    """For each limit that a run's usage reports, the case that used most of it; empty if nothing ran."""
     ran = [(report.name, report.outcome) for report in reports if report.outcome is not None]
     return [_most(name, limits, ran) for name in _USED] if ran else []
 
@@ -130,7 +130,7 @@ def _used(reports: list[CaseReport]) -> Finding:
 
 
 def _inputs(reports: list[CaseReport]) -> Finding:
-    """A case that passes without data says little, so one at least must have a result."""
+    """Check the inputs. At least one case must have a result, because a case without data proves little."""
     good = [report for report in reports if report.case is not None]
     different = {json.dumps(report.case.input, sort_keys=True) for report in good if report.case is not None}
     remedy = "`scrapeyard record` another input"

@@ -9,7 +9,7 @@ from scrapeyard.errors import ScraperInvalid
 
 CONTEXT = 3
 MAX_COMPARED = 2000
-"""Lines on each side, from the first difference on, that are aligned; what lies beyond is told by number alone."""
+"""Lines on each side that are aligned, from the first difference on; of the rest only the number is reported."""
 MAX_SHOWN = 200
 
 

@@ -33,17 +33,17 @@ def ok(point: str, detail: str) -> Finding:
 
 
 def warn(point: str, detail: str, remedy: str) -> Finding:
-    """It works, but its users would be better off otherwise."""
+    """It works, but should be better for its users."""
     return Finding(point=point, state="warn", detail=detail, remedy=remedy)
 
 
 def fail(point: str, detail: str, remedy: str = "") -> Finding:
-    """It must be mended."""
+    """It must be fixed."""
     return Finding(point=point, state="fail", detail=detail, remedy=remedy)
 
 
 def is_good(findings: Iterable[Finding]) -> bool:
-    """Whether nothing must be mended."""
+    """Whether nothing must be fixed."""
     return all(finding.state != "fail" for finding in findings)
 
 
@@ -53,7 +53,7 @@ def scraper_folders(paths: list[Path]) -> list[Path]:
 
 
 def scraper_folder(path: Path) -> Path:
-    """The folder of the one scraper that is meant. Raises BadRequest when that is none, or more than one."""
+    """The folder of the single scraper at `path`. Raises BadRequest if there is none, or more than one."""
     found = scraper_folders([path])
     if len(found) > 1:
         raise BadRequest(f"{path}: {len(found)} scrapers are here; name the folder of one")

@@ -1,4 +1,4 @@
-"""Makes a case of one real run, with an engine that keeps what it fetched."""
+"""Makes a case from one real run, with an engine that records what it fetches."""
 
 import json
 import re
@@ -25,9 +25,9 @@ from scrapeyard.model import ExitReason, Outcome
 
 
 class RecordingEngine:
-    """Passes requests on to `inner`, which it neither starts nor stops, and remembers them in the order asked.
+    """Passes requests on to `inner`, which it neither starts nor stops, and records them in request order.
 
-    What the engine would refuse before it sends anything is not kept: a replay refuses it in the same way.
+    A request that the engine refuses before it sends anything is not recorded: a replay refuses it in the same way.
     """
 
     def __init__(self, inner: HttpEngine, veil: Veil) -> None:
@@ -49,7 +49,7 @@ class RecordingEngine:
         self._asked += 1
         number = self._asked
         try:
-            # What a script downloads is recorded like any page, so it is held here and handed on by whoever asked.
+            # A download is recorded like any page, so it is held in memory and the caller stores it.
             response = await self._inner.fetch(msgspec.structs.replace(request, keep=None), caller)
         except FetchFailed as failure:
             self._keep(number, RecordedPage(entry=_failed(asked, failure, self._veil)))
@@ -59,7 +59,7 @@ class RecordingEngine:
         return response
 
     def pages(self) -> tuple[RecordedPage, ...]:
-        """What was kept. Raises BadRequest when that is more than a cassette may hold."""
+        """The recorded pages. Raises BadRequest if they are more than a cassette may hold."""
         if self._asked > MAX_PAGES or self._bytes > MAX_BYTES:
             raise BadRequest(
                 f"the run fetched {self._asked} pages and {self._bytes >> 20} MB; a cassette holds at most {MAX_PAGES} "
@@ -73,7 +73,7 @@ class RecordingEngine:
         return tuple(self._pages[number] for number in sorted(self._pages))
 
     def _keep(self, number: int, page: RecordedPage) -> None:
-        """Beyond the bounds only counted: the run goes on, and `pages` refuses."""
+        """Record a page; beyond the limits, only count it: the run goes on, and `pages` refuses later."""
         self._bytes += len(page.body)
         if number <= MAX_PAGES and self._bytes <= MAX_BYTES:
             self._pages[number] = page
@@ -107,11 +107,11 @@ def _failed(asked: RecordedRequest, failure: FetchFailed, veil: Veil) -> Cassett
 
 
 GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
-"""Ends that are recorded without a word."""
+"""Exit reasons that are recorded without an explicit `ends`."""
 
 
 def case_folder(scraper: Path, name: str | None, given: dict[str, Any], *, force: bool) -> Path:
-    """Where a case goes; without a name, after the input's URL, the first that is free. Raises BadRequest."""
+    """The folder for a case; without a name, the first free one named after the input's URL. Raises BadRequest."""
     tests = scraper / FOLDER
     if name is None:
         return _free(tests, _suggested(given))
@@ -139,7 +139,7 @@ def check_end(outcome: Outcome, ends: str | None) -> None:
 def keep_case(
     folder: Path, given: dict[str, Any], outcome: Outcome, result: bytes, pages: tuple[RecordedPage, ...]
 ) -> None:
-    """Write the case; what an earlier recording ignores stays ignored. Raises BadRequest or ScraperInvalid."""
+    """Write the case; keeps the `ignore` list of an earlier recording. Raises BadRequest or ScraperInvalid."""
     before = read_options(folder)
     names = tuple(sorted(artifact.name for artifact in outcome.artifacts))
     options = Options(ends=outcome.exit_reason, ignore=before.ignore, artifacts=names)

@@ -1,8 +1,8 @@
-"""What must not be kept in a cassette. The same rules apply when a request is recorded and when it is looked for.
+"""What must not be stored in a cassette. The same rules apply when a request is recorded and when it is matched.
 
-Values are hidden by the names they go by, in query strings, forms, JSON bodies and cookies; the scraper's own secrets
-are hidden wherever they stand. Another secret in the path of a URL or in the text of a page cannot be told from the
-rest: look at a cassette before you share it.
+Values are hidden by their names, in query strings, forms, JSON bodies and cookies; the scraper's own secrets are hidden
+everywhere. Other secrets in the path of a URL or in the text of a page cannot be recognized: check a cassette before
+you share it.
 """
 
 import json
@@ -26,11 +26,11 @@ _KEPT = re.compile(
 )
 MAX_HEADER = 4096
 SHORTEST = 4
-"""A shorter value is no secret, and hiding it would spoil pages."""
+"""Shorter values are not hidden: they are hardly secret, and hiding them would spoil pages."""
 
 
 def placeholder(name: str) -> str:
-    """What stands for a secret in a test. It is spelled alike in a URL, a form and JSON."""
+    """The text that replaces a secret in a test. It is written the same in a URL, a form and JSON."""
     return f"secret-{name}"
 
 
@@ -47,7 +47,7 @@ def without_secrets(config: Any) -> Any:
 
 
 class Veil:
-    """Puts placeholders in the place of secret values, as they are and as URLs and JSON spell them."""
+    """Replaces secret values with placeholders, both raw and as encoded in URLs and JSON."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         """`secrets` is name → value."""
@@ -71,7 +71,7 @@ class Veil:
 
 
 def is_secret(name: str) -> bool:
-    """Whether what goes by this name is hidden."""
+    """Whether values of this name are hidden."""
     return _SECRET.search(name[:200]) is not None
 
 
@@ -98,7 +98,7 @@ def clean_body(body: bytes, content_type: str) -> bytes:
 
 
 def kept_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """What a script may reasonably read of an answer's headers, names in lower case. Cookies keep their names alone."""
+    """The response headers that a script may need, names in lower case. Of cookies, only the names are kept."""
     kept = []
     for name, value in ((name.lower(), value) for name, value in headers):
         if name == "set-cookie":

@@ -1,4 +1,4 @@
-"""What the author's tools need of a place where scrapers run. The command line has one."""
+"""What the author's tools need to run scrapers. The command line implements it."""
 
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,10 +14,10 @@ class Runner(Protocol):
         """The scraper in a folder. Raises ScraperInvalid. Blocking."""
 
     async def install_packages(self, scraper: Scraper) -> None:
-        """What it requires, if anything. Raises ScraperInvalid with the resolver's words."""
+        """Install what it requires, if anything. Raises ScraperInvalid with the resolver's message."""
 
     async def load_script(self, scraper: Scraper) -> None:
-        """Load the script in its walls without running it. Raises ScraperInvalid with the script's words."""
+        """Load the script in its sandbox without running it. Raises ScraperInvalid with the script's error."""
 
     def check(self, scraper: Scraper, value: dict[str, Any]) -> None:
         """Raises InputInvalid when the input does not fit."""
@@ -25,7 +25,7 @@ class Runner(Protocol):
     async def run(
         self, scraper: Scraper, value: dict[str, Any], *, engine: HttpEngine | None = None
     ) -> tuple[Run, Outcome]:
-        """One attempt. `engine` fetches for it; None: the runner's own, which reaches the web."""
+        """One attempt. `engine` fetches for it; None for the runner's own, which reaches the web."""
 
     async def result(self, outcome: Outcome) -> bytes:
         """The result as JSON; `null` when there is none."""

@@ -1,4 +1,4 @@
-"""Runs a case against its cassette, with an engine that knows only recorded pages, and tells what differs."""
+"""Runs a case against its cassette, with an engine that has only recorded pages, and reports differences."""
 
 import json
 from collections import defaultdict, deque
@@ -19,14 +19,14 @@ from scrapeyard.errors import BadRequest, FetchFailed, InputInvalid, ScraperInva
 from scrapeyard.model import ExitReason, Outcome, Scraper
 
 MAX_UNKNOWN = 20
-"""Unknown requests that are told; a script in a loop may ask thousands."""
+"""Maximum unknown requests reported; a script in a loop may send thousands."""
 
 
 class ReplayEngine:
     """Answers each recorded request once, in the order in which equal ones were recorded.
 
-    An unknown request, or one asked more often than recorded, fails in the script as `fetch_not_allowed` and is kept in
-    `unknown`: a script that goes on regardless has still not done what was recorded.
+    An unknown request, or one sent more often than recorded, fails in the script as `fetch_not_allowed` and is added to
+    `unknown`: the case then fails, even if the script continues.
     """
 
     def __init__(self, pages: Sequence[RecordedPage]) -> None:
@@ -59,7 +59,7 @@ class ReplayEngine:
         return _response(page, entry.status)
 
     def unused(self) -> tuple[RecordedRequest, ...]:
-        """Recorded requests that were never asked, in the order recorded."""
+        """Recorded requests that were never sent, in the order recorded."""
         left = [page.entry.asked for waiting in self._waiting.values() for page in waiting]
         return tuple(sorted(left, key=self._known.index))
 
@@ -146,7 +146,7 @@ def select_cases(folder: Path, name: str | None) -> list[Path]:
 async def run_case(runner: Runner, scraper: Scraper, folder: Path, *, update: bool = False) -> CaseReport:
     """Replay one case. Never raises for what a case or a script does; a case that cannot be read fails.
 
-    `scraper` comes from `offline`. With `update`, what the run did becomes what is expected, unless it asked for
+    `scraper` comes from `offline`. With `update`, the run's result becomes the expected one, unless the run requested
     something that is not on the cassette.
     """
     try:

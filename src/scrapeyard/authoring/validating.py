@@ -1,4 +1,4 @@
-"""Is a scraper fit to be published? Reads its files as the repository would, then says what its users would miss."""
+"""Is a scraper ready to publish? Reads its files as the repository does, then reports what users would miss."""
 
 import warnings
 from pathlib import Path
@@ -19,7 +19,7 @@ MAX_WARNINGS = 20
 
 
 def check_files(folder: Path, ceiling: Limits) -> tuple[Manifest | None, list[Finding]]:
-    """What can be told without running anything; the manifest is None when it cannot be read. Blocking."""
+    """The checks that run no code; the manifest is None if it cannot be read. Blocking."""
     try:
         files = scraper_files(folder, folder.resolve(), str(folder))
     except (ScraperInvalid, OSError) as error:
@@ -77,7 +77,7 @@ def _compiled(files: tuple[SourceFile, ...], folder: Path) -> list[Finding]:
 
 
 def _compile(file: SourceFile, where: str) -> list[Finding]:
-    """Nothing is executed. Python's own warnings, such as a wrong escape, are told too."""
+    """Compile without executing. Also reports Python's own warnings, such as an invalid escape."""
     if file.size > MAX_BYTES:
         return [fail("compiles", f"{where}: larger than {MAX_BYTES // 1024} KB", "split it into modules")]
     with warnings.catch_warnings(record=True) as heard:
@@ -120,7 +120,7 @@ def _hints(taken: dict[str, Any], function: str) -> list[Finding]:
 
 
 def _agree(taken: dict[str, Any], manifest: Manifest) -> list[Finding]:
-    """The schema decides what enters; the function must be able to take it."""
+    """Check that the function accepts every input that the schema allows."""
     schema, parameters = manifest.input_schema or {}, taken.get("properties", {})
     declared = schema.get("properties")
     if not parameters or not isinstance(declared, dict):
