@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _report(error: Exception) -> int:
-    """Say what is wrong and return the exit code; raises it again when it is not one of ours."""
+    """Print the error and return the exit code; re-raises an error that is not ours."""
     from scrapeyard.cli.common.client import ServerUnreachable
     from scrapeyard.cli.common.output import plain
     from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError, SettingsInvalid

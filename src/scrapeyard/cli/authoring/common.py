@@ -20,9 +20,9 @@ Paths = Annotated[
 
 
 def author_settings(folders: list[Path] | None = None, **overrides: Any) -> "Settings":
-    """The settings in force, with our own log kept quiet. Raises SettingsInvalid.
+    """The settings in force, with a quiet platform log. Raises SettingsInvalid.
 
-    For `folders`, scrapers are let load whatever they ask an operator for: tests give none of it to them.
+    Scrapers in `folders` load as if an operator had granted what they request; tests do not give it to them.
     """
     from scrapeyard.cli.runs.running import quiet
     from scrapeyard.settings import load
@@ -46,7 +46,7 @@ def _ids(folders: list[Path]) -> list[str]:
             text = read_bounded(folder / FILE_NAME, MAX_BYTES)
             found.append(read_manifest(text, "", partial(_read_beside, folder)).id)
         except ScraperInvalid:
-            continue  # whoever loads it tells what is wrong
+            continue  # loading it later reports the error
     return found
 
 
@@ -58,7 +58,7 @@ def _read_beside(folder: Path, name: str) -> bytes:
 
 
 def styled(mark: str) -> str:
-    """A mark as wide as the widest, in colour on a terminal."""
+    """A mark padded to the widest, in colour on a terminal."""
     return typer.style(f"{mark:<4}", fg=_COLOURS[mark]) if sys.stdout.isatty() else f"{mark:<4}"
 
 

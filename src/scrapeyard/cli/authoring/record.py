@@ -59,7 +59,7 @@ def record(
 
 
 class _Recorded(NamedTuple):
-    """A run that is over, and where it goes."""
+    """A finished run, and the folder for its case."""
 
     target: Path
     input: dict[str, Any]

@@ -26,7 +26,7 @@ from scrapeyard.errors import BadRequest, ScrapeyardError
 
 
 class _Hearing(HTTPConnection):
-    """A server that refuses an upload hangs up in the middle of it; why, it has said before."""
+    """Reads the response of a server that refuses an upload and closes the connection in the middle of it."""
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         try:
@@ -59,13 +59,13 @@ class TlsHandler(HTTPSHandler):
 
 PATIENCE_SECONDS = 30.0
 UPLOAD_SECONDS = 600.0
-"""A long list is checked while it is sent; the server may stop to take more meanwhile."""
+"""For uploads: the server checks a long list while it arrives and may pause reading meanwhile."""
 SILENCE_SECONDS = 60.0
-"""An event stream says at least `still here` four times as often."""
+"""For event streams: the server sends a keep-alive four times as often."""
 MAX_ANSWER = 512 * 1024 * 1024
 _PIECE = 256 * 1024
 _PLACES = 20
-"""Wrong places that are shown."""
+"""Maximum errors shown."""
 
 
 class ServerUnreachable(ScrapeyardError):
@@ -95,11 +95,11 @@ class Event(NamedTuple):
     name: str
     data: Any
     number: int | None = None
-    """By which the stream can be gone on with; None: it is not told again."""
+    """The id from which the stream can be resumed; None if the event is not repeated."""
 
 
 class Server:
-    """One server by its address. Raises BadRequest when that is none."""
+    """One server by its address. Raises BadRequest if the address is invalid."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -122,8 +122,8 @@ class Server:
         patience: float = PATIENCE_SECONDS,
         **query: Any,
     ) -> tuple[int, Any]:
-        """Status and document of an answer that is not an error, None for one without a document (204). Raises Refused
-        or ServerUnreachable."""
+        """Status and document of a successful response; the document is None if there is none (204). Raises Refused or
+        ServerUnreachable."""
         with self._answer(self._request(method, path, query, body, headers), patience) as answer:
             data = answer.read(MAX_ANSWER + 1)
             return answer.status, None if answer.status == 204 else self._document(data)
@@ -131,10 +131,10 @@ class Server:
     def upload(
         self, path: str, pieces: Iterable[bytes], length: int | None, headers: Mapping[str, str], **query: Any
     ) -> Any:
-        """Send bytes as they come and return the document of the answer; a `length` of None: it is not known before.
-        Raises Refused, also before all was sent, or ServerUnreachable."""
+        """Stream bytes and return the document of the response; `length` is None if it is not known in advance.
+        Raises Refused, possibly before all was sent, or ServerUnreachable."""
         request = self._request("POST", path, query, headers=headers)
-        request.data = pieces  # which drops a length that was said before
+        request.data = pieces  # this drops a length that was set before
         size = ("Transfer-Encoding", "chunked") if length is None else ("Content-Length", str(length))
         request.add_header(*size)
         with self._answer(request, UPLOAD_SECONDS) as answer:
@@ -142,13 +142,13 @@ class Server:
 
     @contextmanager
     def download(self, path: str) -> Iterator[Iterator[bytes]]:
-        """The bytes at a path, in pieces. Raises ServerUnreachable also when fewer came than were announced."""
+        """The bytes at a path, in chunks. Also raises ServerUnreachable if fewer arrive than were announced."""
         with self._answer(self._request("GET", path), PATIENCE_SECONDS) as answer:
             yield self._pieces(answer)
 
     @contextmanager
     def rest(self, path: str, first: int, tag: str) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """The bytes from `first` on, if the file's tag is still this one, else all of them; from which on they are."""
+        """The offset and the bytes from there: `first` if the file still has this tag, otherwise 0."""
         headers = {"Range": f"bytes={first}-", "If-Range": tag} if first else {}
         with self._answer(self._request("GET", path, headers=headers), PATIENCE_SECONDS) as answer:
             yield first if answer.status == 206 else 0, self._pieces(answer)
@@ -235,14 +235,14 @@ class Server:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """The API redirects nowhere; another host must not get the call."""
+    """Follows no redirects: the API sends none, and another host must not receive the call."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 def _opener(host: str) -> OpenerDirector:
-    """Proxies of the environment serve every host but this machine."""
+    """An opener that uses the environment's proxies for every host except this machine."""
     return build_opener(_NoRedirects, PlainHandler, TlsHandler, *([ProxyHandler({})] if _is_loopback(host) else []))
 
 
@@ -263,7 +263,7 @@ def _refused(status: int, body: bytes, retry_after: str | None) -> Refused:
 
 
 def _words(status: int, problem: Mapping[str, Any]) -> str:
-    """Each wrong place on a line of its own, then the remedy."""
+    """One line for each error, then the remedy."""
     if "detail" not in problem:
         return f"the server answered {status} without saying why; is it a Scrapeyard server?"
     places = [f"  {error.get('path')}: {error.get('message')}" for error in _tables(problem, "errors")]
@@ -285,4 +285,4 @@ _REMEDIES = {
     "invalid": "",
     "scraper_not_found": "`scrapeyard scrapers` lists what there is.",
 }
-"""What to do, where the API's own words speak of requests rather than commands."""
+"""Remedies for commands, where the API's own text speaks of requests."""

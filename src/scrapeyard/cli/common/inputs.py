@@ -26,7 +26,7 @@ def read_input(
 ) -> dict[str, Any]:
     """The input as an object. Raises BadRequest that says which part is wrong.
 
-    `schema` is asked only where there are pairs: a value whose property is a string stays text, whatever it looks like.
+    `schema` is called only if there are pairs: the value of a string property stays text, whatever it looks like.
     """
     value = {} if given is None else read_object(given)
     if pairs:
@@ -37,7 +37,7 @@ def read_input(
 
 
 def read_object(given: str, option: str = "--input") -> dict[str, Any]:
-    """What an option gives: JSON, or `@file` that holds it. Raises BadRequest that names the option."""
+    """The object that an option gives: JSON, or `@file` that contains it. Raises BadRequest that names the option."""
     return _object(_text(given, option), option)
 
 
@@ -97,7 +97,7 @@ def _refuse(constant: str) -> None:
 
 
 def check_output(path: Path | None) -> None:
-    """Before any work is done. Raises BadRequest when a result could not be written there."""
+    """Check the output path before any work. Raises BadRequest if a result could not be written there."""
     if path is None:
         return
     if path.suffix.lower() not in _WRITERS:
@@ -116,7 +116,7 @@ def write_result(path: Path, result: Any) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name when all of it is written. Raises BadRequest when it cannot be."""
+    """A file that appears under its name only once it is complete. Raises BadRequest if it cannot be written."""
     try:
         number, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What is shown: tables and JSON on stdout, a spinner on stderr. Nothing from outside moves the cursor."""
+"""What is shown: tables and JSON on stdout, a spinner on stderr. Untrusted text cannot control the terminal."""
 
 import json
 import re
@@ -70,7 +70,7 @@ _C1 = re.compile(r"[\x7f-\x9f]")
 
 
 def write(data: bytes) -> None:
-    """Bytes to stdout, at once: a reader that went away is noticed here and not at exit."""
+    """Write bytes to stdout and flush, so that a closed pipe is detected here and not at exit."""
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
@@ -100,7 +100,7 @@ def show_list(
     *,
     empty: str,
 ) -> None:
-    """Documents whole as JSON, or a table with a row for each."""
+    """The full documents as JSON, or a table with a row for each."""
     if as_json:
         show_json(found)
     else:
@@ -108,7 +108,7 @@ def show_list(
 
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
-    """Columns on a terminal, tabs between cells otherwise; `empty` is told on stderr when there is no row."""
+    """Columns on a terminal, tabs between cells otherwise; prints `empty` on stderr if there is no row."""
     if not rows:
         typer.echo(empty, err=True)
         return

@@ -21,7 +21,7 @@ Advance = Callable[[int], None]
 
 @contextmanager
 def byte_bar(words: str, total: int | None) -> Iterator[Advance]:
-    """A bar of bytes, where stderr is a terminal; what is yielded is told of more of them."""
+    """A progress bar of bytes if stderr is a terminal; call the yielded function with each number of new bytes."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -35,7 +35,7 @@ def byte_bar(words: str, total: int | None) -> Iterator[Advance]:
 
 @contextmanager
 def share_bar(words: str) -> Iterator[Callable[[float], None]]:
-    """A bar of a share from 0 to 1, where stderr is a terminal."""
+    """A progress bar of a fraction from 0 to 1, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -70,7 +70,7 @@ class JobBar:
             self._bar.stop()
 
     def show(self, progress: Mapping[str, Any]) -> None:
-        """How it stands now."""
+        """Show the current progress."""
         if self._bar is None:
             self._say(progress)
             return
@@ -81,7 +81,7 @@ class JobBar:
         )
 
     def note(self, words: str) -> None:
-        """A line that stays."""
+        """Print a line that stays above the bar."""
         if self._bar is None:
             typer.echo(f"scrapeyard: {plain(words)}", err=True)
         else:

@@ -130,7 +130,7 @@ _REMEDIES = {
 
 
 async def check_sandbox(settings: Settings) -> AsyncIterator[CheckResult]:
-    """The walls of a sandbox that was really started, then a tiny script in a child, cold and warm."""
+    """Start a real sandbox and check its walls, then run a tiny script in a child, cold and warm."""
     began = time.perf_counter()
     try:
         async with open_yard(settings) as yard:
@@ -235,7 +235,7 @@ async def _check_bucket(settings: Settings) -> CheckResult:
 
 
 def check_server(url: str, *, asked_for: bool) -> CheckResult:
-    """The health of a server, where one answers. `asked_for`: silence is worth a warning."""
+    """The health of a server, if one answers. With `asked_for`, warns if none does."""
     try:
         health = Server(url).get("/api/health", patience=PATIENCE_SECONDS)
     except ServerUnreachable as error:
@@ -260,7 +260,7 @@ def _health(url: str, health: object) -> CheckResult:
 
 
 async def _revision(url: str) -> str | None:
-    """None when there is no schema yet. A file that is not there is not made."""
+    """The schema revision; None if there is no schema yet. Does not create a missing database file."""
     if url.startswith("sqlite:") and not os.path.exists(url.removeprefix("sqlite:///")):  # noqa: ASYNC240, PTH110  once
         return None
     return await revision(Database(url).backend)

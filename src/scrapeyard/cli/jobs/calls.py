@@ -1,4 +1,4 @@
-"""What the options of a command say about a job, as the API takes it. Wrong ones are told before a server is asked."""
+"""Turns command options into an API call for a job. Reports wrong options before calling the server."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _PACKED = ".gz"
 
 @dataclass(frozen=True, kw_only=True)
 class JobTerms:
-    """A job, but for where its items come from. None and nothing: it was not said."""
+    """The options of a job, except the source of its items. None or empty if an option was not given."""
 
     scraper: str | None = None
     name: str = ""
@@ -35,7 +35,7 @@ class JobTerms:
     format: str | None = None
     delimiter: str | None = None
     names: str | None = None
-    """Parted by commas."""
+    """Separated by commas."""
     columns: Sequence[str] = ()
     """Each `column=field`."""
     given: str | None = None
@@ -43,7 +43,7 @@ class JobTerms:
     bad_rows: str | None = None
 
     def table(self) -> dict[str, Any]:
-        """The call's fields, those that were said. Raises BadRequest."""
+        """The call's fields that were given. Raises BadRequest."""
         fields = {
             "scraper": self.scraper,
             "name": self.name or None,
@@ -102,18 +102,18 @@ class Origin:
         self._check_options()
 
     def check_appended(self) -> None:
-        """The same for more items of a job, which come as a list or as addresses."""
+        """As `check`, for items added to a job, which come as a list or as URLs."""
         if not self.words and not self.urls:
             raise BadRequest("give the items: FILE, - or --urls URL…")
         self._check_words("with --urls before it, or fetch the list first")
 
     @property
     def file(self) -> str | None:
-        """The list to send along; `-` is stdin. None: there is none."""
+        """The list to upload; `-` is stdin. None if there is none."""
         return self.words[0] if self.words and not self.urls else None
 
     def table(self) -> dict[str, Any]:
-        """The call's fields; empty for a list that is sent along."""
+        """The call's fields; empty for an uploaded list."""
         if self.urls:
             return {"items": list(self.words)}
         if self.items_url:
@@ -172,7 +172,7 @@ def export_of(text: str) -> dict[str, str]:
 
 
 def list_format(file: str) -> str | None:
-    """What a file's name says about it; None: nothing."""
+    """The format that a file's name implies; None if it implies none."""
     return _LIST_FORMATS.get(Path(file.removesuffix(_PACKED)).suffix.lower())
 
 

@@ -1,4 +1,4 @@
-"""`jobs`: many inputs for one scraper, on a server. Looking at them; the neighbours make, watch, steer and fetch."""
+"""`jobs`: many inputs for one scraper, on a server. Lists and shows them; see the other modules here for the rest."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 

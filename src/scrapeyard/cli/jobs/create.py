@@ -168,7 +168,7 @@ def _create(
 
 
 def tell_rows(bad: int, first: Sequence[tuple[int, str]]) -> None:
-    """On stderr, rows of a list that were left out: how many, and line and reason of the first."""
+    """Print on stderr how many rows of a list were skipped, with line and reason of the first."""
     from scrapeyard.cli.common.output import plain
 
     if not bad:

@@ -1,4 +1,4 @@
-"""Jobs as the server tells of them: where they are, and a row of each."""
+"""Job documents of the server: their paths, and their table rows."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -70,7 +70,7 @@ def summary(job: Mapping[str, Any]) -> str:
 
 
 def end(job: Mapping[str, Any], *, strict: bool) -> None:
-    """Tell how a final job ended; exits 1 when that was badly: it failed, was cancelled, or no item succeeded."""
+    """Print how a final job ended; exits 1 if it failed, was cancelled, or no item succeeded."""
     typer.echo(f"scrapeyard: {job['id']} {summary(job)}", err=True)
     counts = job["counts"]
     if counts["error"]:
@@ -80,7 +80,7 @@ def end(job: Mapping[str, Any], *, strict: bool) -> None:
 
 
 def is_bad(job: Mapping[str, Any], *, strict: bool) -> bool:
-    """Whether a final job makes a command exit 1; `strict`: already for one item that failed."""
+    """Whether a final job makes a command exit 1; with `strict`, one failed item is enough."""
     counts = job["counts"]
     none_good = counts["total"] > 0 and counts["success"] == 0
     return job["status"] != "completed" or none_good or (strict and counts["error"] > 0)

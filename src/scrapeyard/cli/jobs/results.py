@@ -100,7 +100,7 @@ def exports(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False
 
 
 def chosen_format(output: Path | None, form: str | None) -> Any:
-    """The format of what is written; by the file's name unless it is said. Raises BadRequest."""
+    """The output format; from the file's name unless `form` is given. Raises BadRequest."""
     from scrapeyard.cli.jobs.calls import EXPORT_FORMATS
     from scrapeyard.errors import BadRequest
 
@@ -115,12 +115,12 @@ def chosen_format(output: Path | None, form: str | None) -> Any:
 
 
 def default_type(scraper: str) -> str:
-    """Pages have columns that are agreed upon; any other scraper's records have their own."""
+    """The default export type: pages have fixed columns; records of any other scraper have their own."""
     return "full" if scraper.partition("@")[0] in ("builtin/page", "builtin/product") else "records"
 
 
 def check_stdout(output: Path | None, form: str, as_json: bool) -> None:
-    """Before any work is done. Raises BadRequest when results that go to no file cannot go to stdout."""
+    """Check before any work. Raises BadRequest if there is no output file and the results cannot go to stdout."""
     from scrapeyard.errors import BadRequest
 
     if output is not None:
@@ -132,7 +132,7 @@ def check_stdout(output: Path | None, form: str, as_json: bool) -> None:
 
 
 def _existing(server: "Server", job: dict[str, Any], wish: dict[str, Any]) -> dict[str, Any] | None:
-    """An export that holds the job as it stands: one it was created with, or one made since it ended."""
+    """An existing export of the job's current state: one it was created with, or one made since it ended."""
     from scrapeyard.cli.jobs.documents import FINAL, path_of
 
     if job["status"] not in FINAL:

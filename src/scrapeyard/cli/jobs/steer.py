@@ -1,4 +1,4 @@
-"""`jobs pause | resume | cancel | redrive | delete`: what is asked of a job that there is."""
+"""`jobs pause | resume | cancel | redrive | delete`: commands that change an existing job."""
 
 from typing import Annotated, Any
 

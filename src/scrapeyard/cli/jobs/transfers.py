@@ -1,4 +1,4 @@
-"""Lists to a server, with progress. Exports from it, gone on with where a connection broke, held to their digest."""
+"""Uploads lists with progress. Downloads exports, resumes after a broken connection, and verifies their digest."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ _PIECE = 256 * 1024
 
 
 class DownloadFailed(ScrapeyardError):
-    """A file could not be made of a job, or did not arrive as it was made. The message tells why."""
+    """An export failed, or the download does not match it. The message says why."""
 
     code = "export_failed"
 
@@ -29,8 +29,8 @@ class DownloadFailed(ScrapeyardError):
 def send_list(
     server: Server, path: str, file: str, table: Mapping[str, Any], headers: Mapping[str, str], *, doubt: str
 ) -> dict[str, Any]:
-    """Stream a list (`-` is stdin) with the other fields of the call, and return the answer. `doubt` says how to learn
-    whether a call was heard whose answer never came. Raises BadRequest, Refused or ServerUnreachable."""
+    """Stream a list (`-` is stdin) with the other fields of the call, and return the response. `doubt` says how to find
+    out whether the server received a call without a response. Raises BadRequest, Refused or ServerUnreachable."""
     form = table.get("format") or list_format(file)
     query = as_query({**table, **({"format": form} if form else {})})
     sent = 0
@@ -75,8 +75,8 @@ def open_list(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
 def fetch_into(
     server: Server, export: Mapping[str, Any], stream: BinaryIO, *, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Download a finished export. Raises ServerUnreachable after some attempts, DownloadFailed when it is not what the
-    server says it made."""
+    """Download a finished export. Raises ServerUnreachable after some attempts, DownloadFailed if it does not match the
+    server's digest."""
     digest, had = hashlib.sha256(), 0
     with byte_bar(f"fetching {export['filename']}", export["bytes"]) as advance:
         for attempt in range(1, ATTEMPTS + 1):
@@ -97,7 +97,7 @@ def fetch_into(
 
 
 def fetch_to_stdout(server: Server, export: Mapping[str, Any]) -> None:
-    """The same, to stdout: what is written there cannot be taken back, so a wrong digest is told after it."""
+    """As `fetch_into`, to stdout: written bytes cannot be taken back, so a wrong digest is reported at the end."""
     digest = hashlib.sha256()
     with server.download(_path(export)) as pieces:
         for piece in pieces:

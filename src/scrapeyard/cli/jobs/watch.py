@@ -1,4 +1,4 @@
-"""`jobs watch`: a job's life as it happens, until it ends. The job does not depend on being watched."""
+"""`jobs watch`: shows a job's progress live until it ends. The job does not depend on being watched."""
 
 import time
 from collections.abc import Callable
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 STREAM_SECONDS = 10.0
-"""Before a stream that could not be had is asked for again; until then the job is looked up instead."""
+"""Seconds before an unavailable stream is requested again; until then the job is polled."""
 AWAY_SECONDS = 120.0
-"""A server that is away for so long is given up: it may have been restarted, or moved."""
+"""Seconds after which an unreachable server is given up; until then it may be restarting."""
 _FAILURES_SHOWN = 10
 
 
@@ -37,7 +37,7 @@ def watch(job_id: JobId, strict: Strict = False, url: ServerUrl = DEFAULT_URL, a
 
 
 def watched(server: "Server", job_id: str, hear: "Callable[[Event], None] | None" = None) -> dict[str, Any]:
-    """The job's document when it has ended, its progress shown meanwhile; Ctrl-C says how to come back, and exits."""
+    """Show progress until the job ends and return its document; Ctrl-C prints how to resume, and exits."""
     from scrapeyard.cli.common.progress import JobBar
     from scrapeyard.cli.jobs.documents import FINAL, path_of
 
@@ -54,8 +54,8 @@ def watched(server: "Server", job_id: str, hear: "Callable[[Event], None] | None
 
 
 class JobWatch:
-    """One job by its events. A stream that breaks off is gone on with where it was; where there is none, the job is
-    looked up every second."""
+    """Follows one job by its events. Resumes a broken stream where it stopped; without a stream, polls the job every
+    second."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class JobWatch:
             self._sleep(POLL_SECONDS)
 
     def _followed(self) -> bool:
-        """Hear events until the stream ends. False: not one came."""
+        """Receive events until the stream ends. False if there were none."""
         from scrapeyard.cli.common.client import Refused, ServerUnreachable
         from scrapeyard.cli.jobs.documents import path_of
 
@@ -107,7 +107,7 @@ class JobWatch:
                     self._take(event)
                     if event.name == "end":
                         break
-        except (ServerUnreachable, Refused):  # looking it up tells what is wrong
+        except (ServerUnreachable, Refused):  # polling the job reports what is wrong
             return heard
         return heard
 
@@ -124,7 +124,7 @@ class JobWatch:
             self._bar.note(words)
 
     def _looked_up(self) -> dict[str, Any] | None:
-        """The job's document; None: the server is away for now."""
+        """Poll the job's document; None if the server is away for now."""
         from scrapeyard.cli.common.client import Refused, RefusedCall, ServerUnreachable
         from scrapeyard.cli.jobs.documents import path_of
 
@@ -160,7 +160,7 @@ class JobWatch:
 
 
 def _words(name: str, data: dict[str, Any]) -> str:
-    """An event in words; empty: it is not worth a line."""
+    """The line for an event; empty if it is not worth one."""
     if name in ("progress", "end"):
         return ""
     if name == "status":

@@ -89,7 +89,7 @@ def _at(tree: Any, key: str) -> Any:
 
 
 def _rows(key: str, value: Any, source: str) -> Iterator[tuple[str, str, str]]:
-    """One row; for a list of tables, one for each key that is set in each."""
+    """One row; for a list of tables, one row for each key set in each table."""
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value) or not value:
         yield key, _shown(value), source
         return

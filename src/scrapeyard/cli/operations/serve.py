@@ -68,8 +68,8 @@ def _overrides(
 
 
 def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, next_step: bool = False) -> None:
-    """Until a signal. `roles` None: all of them."""
-    gc.disable()  # nearly all that a start makes stays; looking through it again and again finds nothing
+    """Serve until a signal. `roles` is None for all roles."""
+    gc.disable()  # nearly all objects made at startup stay alive, so collecting during it finds nothing
 
     from scrapeyard.settings import load
     from scrapeyard.telemetry.events import configure
@@ -103,7 +103,7 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
     await platform.start()
     gc.enable()
     gc.collect()
-    gc.freeze()  # what is loaded now stays: the collector need not walk it again
+    gc.freeze()  # what is loaded now stays alive, so the collector can skip it
     try:
         if next_step and platform.gateway is not None:
             _print_next_step(platform.gateway.url)

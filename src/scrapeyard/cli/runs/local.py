@@ -1,4 +1,4 @@
-"""Runs without a server: the worker's own recipe, walls and limits, with the files of one run in a temporary folder."""
+"""Runs without a server: the worker's own steps, walls and limits, with all files in a temporary folder."""
 
 import contextlib
 import os
@@ -78,11 +78,11 @@ class LocalYard:
             raise InputInvalid(f"the input does not fit the schema of {scraper.ref}:{places}", errors=faults)
 
     async def install_packages(self, scraper: Scraper) -> None:
-        """What it requires, if anything. Raises ScraperInvalid with the resolver's words."""
+        """Install what it requires, if anything. Raises ScraperInvalid with the resolver's message."""
         await self._environments.ready(scraper)
 
     async def load_script(self, scraper: Scraper) -> None:
-        """Load the script in its walls without running it. Raises ScraperInvalid with the script's words."""
+        """Load the script in its sandbox without running it. Raises ScraperInvalid with the script's error."""
         await self._sandbox.check(scraper, await self._environments.ready(scraper))
 
     @property
@@ -99,8 +99,8 @@ class LocalYard:
         hear: Hear | None = None,
         engine: HttpEngine | None = None,
     ) -> tuple[Run, Outcome]:
-        """One attempt, and the run as a server would show it. `hear` gets each line as the script writes it; `engine`
-        fetches in place of the yard's own."""
+        """One attempt, and the run as a server would show it. `hear` is called with each line that the script logs;
+        `engine` replaces the yard's own."""
         now = time.time()
         delivery = Delivery(
             run_id=new_id("run"),
@@ -141,7 +141,7 @@ class LocalYard:
 
 @contextlib.asynccontextmanager
 async def open_yard(settings: Settings) -> AsyncIterator[LocalYard]:
-    """Everything up; everything down and every file gone at the end. Raises SandboxError when walls are missing and
+    """Start everything; at the end stop it and remove every file. Raises SandboxError if walls are missing and
     sandbox.mode is strict."""
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scrapeyard-run-")))
@@ -157,7 +157,7 @@ async def open_yard(settings: Settings) -> AsyncIterator[LocalYard]:
 
 
 async def _open_environments(settings: Settings, folder: Path, stack: contextlib.AsyncExitStack) -> Environments:
-    """Kept where a server keeps them, so that the next run finds them; where no server was, gone at the end."""
+    """Environments in the server's folder, so that the next run reuses them; without one, removed at the end."""
     data_dir = settings.data_dir.resolve()
     place = data_dir if data_dir.is_dir() and os.access(data_dir, os.W_OK) else folder
     environments = Environments(settings.environments, place / "environments")
@@ -167,10 +167,10 @@ async def _open_environments(settings: Settings, folder: Path, stack: contextlib
 
 
 def catalogue_of(settings: Settings, cache: Path) -> SourcedCatalogue:
-    """The built-in scrapers and those of the settings' sources; `refresh` looks once, `stop` lets go of them.
+    """The built-in scrapers and those of the settings' sources; `refresh` polls them once, `stop` releases them.
 
-    `cache` is a folder for copies, unless there is a repository to download from: what a server here has got of it, and
-    what is got now, lies in the data directory.
+    `cache` is a folder for copies. If there is a repository to download from, the data directory is used instead, so
+    that downloads are shared with a server here.
     """
     from scrapeyard.wiring.catalogue import make_catalogue
 
@@ -184,7 +184,7 @@ def is_remote(settings: Settings) -> bool:
 
 
 class _OneScraper:
-    """A catalogue of the one scraper that was chosen."""
+    """A catalogue that holds only the chosen scraper."""
 
     def __init__(self, scraper: Scraper) -> None:
         self._scraper = scraper
@@ -215,13 +215,13 @@ class _OneScraper:
 
 
 class _Heard:
-    """A sandbox whose scripts are heard while they run."""
+    """A sandbox that passes on log lines while scripts run."""
 
     def __init__(self, inner: ForkSandbox, hear: Hear) -> None:
         self._inner = inner
         self._receive = hear
         self.start, self.stop, self.check, self.walls = inner.start, inner.stop, inner.check, inner.walls
-        self.series = inner.series  # nobody hears items while they run
+        self.series = inner.series  # log lines of items are not passed on
 
     async def run(self, scraper: Scraper, work: Work, services: ChildServices) -> Verdict:
         return await self._inner.run(scraper, work, _HeardServices(services, self._receive))

@@ -47,15 +47,15 @@ class LocalJobs:
         return await self._desk.creation.find(wanted)
 
     async def start(self, table: dict[str, Any], stream: BinaryIO) -> tuple[Job, ListSummary | None]:
-        """Make a job of a list, with what the API would be told. Raises BadRequest, ScraperNotFound, ScraperInvalid."""
+        """Create a job from a list and the API's fields. Raises BadRequest, ScraperNotFound, ScraperInvalid."""
         options = _checked({**table, "lane": LANE})
         upload = Upload(chunks=_pieces(stream), digest=str, limit=MAX_LIST)
         created = await self._desk.creation.create_from_list(options, upload)
         return created.job, created.summary
 
     async def until_end(self, job: Job, show: Show) -> Job:
-        """The job when it has ended; `show` gets its document now and then. One that is paused for good, by its budget,
-        is cancelled: nobody is there to resume it. A breaker is waited for."""
+        """Wait for the job's end and return it; `show` is called with its document now and then. Cancels a job that its
+        budget paused for good, because nobody can resume it; waits for a breaker."""
         while True:
             job = await self._desk.control.get(job.id)
             show(self.document(job))
@@ -72,7 +72,7 @@ class LocalJobs:
         return shown
 
     async def file(self, job: Job, wish: ExportWish, show: Callable[[float], None]) -> Export:
-        """Make a file of the items that have ended. Raises ScrapeyardError when that cannot be."""
+        """Export the items that have ended. Raises ScrapeyardError if that fails."""
         made = Export(id=new_id("export"), job_id=job.id, wish=wish, created_at=time.time())
         await self._desk.store.add_export(made)
         while not made.state.is_final:
@@ -95,8 +95,8 @@ class LocalJobs:
 
 @contextlib.asynccontextmanager
 async def open_jobs(settings: Settings) -> AsyncIterator[LocalJobs]:
-    """Everything up; everything down and every file gone at the end. Packages that scrapers require, and what was
-    downloaded of a repository, stay where a server keeps them, if there is one."""
+    """Start everything; at the end stop it and remove every file. Installed packages and downloads from repositories
+    stay in the server's data directory, if there is one."""
     from scrapeyard.cli.runs.local import is_remote
 
     with tempfile.TemporaryDirectory(prefix="scrapeyard-job-") as name:
@@ -142,8 +142,8 @@ async def _pieces(stream: BinaryIO) -> AsyncIterator[bytes]:
 
 
 async def _piece(number: int) -> bytes:
-    """The next bytes of a file or pipe; empty at its end. The thread is one that nobody waits for: Ctrl-C must end a
-    read of stdin to which nothing comes, and Python's own reader would be locked then."""
+    """The next bytes of a file or pipe; empty at its end. Runs in a thread that nobody joins: Ctrl-C must end a
+    blocked read of stdin, and Python's own reader would hold its lock then."""
     loop = asyncio.get_running_loop()
     come: asyncio.Future[bytes] = loop.create_future()
 
@@ -152,7 +152,7 @@ async def _piece(number: int) -> bytes:
             told = functools.partial(_report, come, os.read(number, _PIECE))
         except OSError as error:
             told = functools.partial(_report, come, BadRequest(f"the list cannot be read: {error.strerror}"))
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+        with contextlib.suppress(RuntimeError):  # the event loop has ended meanwhile
             loop.call_soon_threadsafe(told)
 
     threading.Thread(target=read, name="reading-list", daemon=True).start()

@@ -141,7 +141,7 @@ def _check_single(terms: "JobTerms", kind: str | None, strict: bool) -> None:
 
 
 class _Local:
-    """What was asked for, and the way through it."""
+    """The options of the command, and its steps."""
 
     def __init__(
         self, target: str, pairs: list[str], given: str | None, timeout: float | None, artifacts: Path | None
@@ -240,7 +240,7 @@ def _finish(ended: "Run", outcome: "Outcome", result: bytes, as_json: bool, outp
 
 
 def _document(ended: "Run", value: Any) -> dict[str, Any]:
-    """As the server shows a run, without links: there is nobody to follow them to."""
+    """A run as the server shows it, without links: there is no server to follow them to."""
     import json
 
     from scrapeyard.gateway.runs.documents import encode, summary

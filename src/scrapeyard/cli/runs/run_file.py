@@ -19,23 +19,23 @@ _FAILURES_SHOWN = 10
 
 @dataclass(frozen=True, kw_only=True)
 class FileRun:
-    """What was asked for."""
+    """The options of the command."""
 
     target: str
     file: str
     terms: "JobTerms"
     pairs: list[str]
     timeout: float | None
-    """Seconds for each item; None: the scraper's own limit."""
+    """Seconds for each item; None for the scraper's own limit."""
     output: Path | None
     kind: str | None
-    """Which columns; None: as fits the scraper."""
+    """The export type, which sets the columns; None to choose by scraper."""
     form: str
     """Of the file that is written."""
 
 
 def run_file(asked: FileRun, settings: "Settings", *, strict: bool, as_json: bool) -> None:
-    """Run the job, write what it came to, tell how it ended; exits 1 when that was badly."""
+    """Run the job, write its results, print how it ended; exits 1 if it ended badly."""
     from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import is_bad, summary
     from scrapeyard.cli.jobs.transfers import open_list
@@ -79,7 +79,7 @@ def _wanted(target: str, settings: "Settings") -> "tuple[str, Settings]":
     text = _read(folder / FILE_NAME)
     scraper_id, version = read_identity(text)
     if not scraper_id or not version:
-        read_manifest(text, str(folder / FILE_NAME))  # says what is wrong
+        read_manifest(text, str(folder / FILE_NAME))  # raises the error
     repository = settings.repository.model_copy(update={"scrapers": folder})
     return f"{scraper_id}@{version}", settings.model_copy(update={"repository": repository})
 

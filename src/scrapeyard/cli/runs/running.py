@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def folder_of(target: str) -> Path | None:
-    """The scraper's folder that a target means; None when it means an id."""
+    """The scraper's folder if the target is one; None if it is an id."""
     folder = Path(target)
     if folder.name == "scraper.toml" and folder.is_file():
         return folder.parent
@@ -21,7 +21,7 @@ def folder_of(target: str) -> Path | None:
 
 
 async def until_done(work: Any) -> Any:
-    """SIGTERM ends the run as Ctrl-C does: the child is killed and nothing stays behind."""
+    """Run `work` to its end. SIGTERM acts like Ctrl-C: it kills the child and leaves nothing behind."""
     import asyncio
 
     task = asyncio.ensure_future(work)
@@ -51,7 +51,7 @@ def _looks_like_id(target: str) -> bool:
 
 
 def quiet(log: "LogSettings") -> None:
-    """Our own notes are not part of the script's output: only warnings, in words."""
+    """Log only warnings, as plain text, because platform logs are not part of the script's output."""
     from scrapeyard.telemetry.events import configure
 
     level = "warning" if log.level == "info" else log.level

@@ -175,13 +175,13 @@ def _artifact_row(kept: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _ending(run: dict[str, Any]) -> str:
-    """The status, and why where that says more."""
+    """The status, and the exit reason if it says more."""
     status, reason = str(run["status"]), run["exit_reason"]
     return status if reason in (None, status) else f"{status}: {reason}"
 
 
 def _follow(server: "Server", run_id: str, as_json: bool) -> None:
-    """A gateway that stops ends the stream early; the next one is asked, and lines that were shown are passed over."""
+    """Follow the log. If a stopping gateway ends the stream early, reconnects and skips lines already shown."""
     shown: set[tuple[float, str]] = set()
     while True:
         with server.events(f"{_path(run_id)}/events") as events:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scrapeyard.cli.common.client import Server
 
 _LONGEST_WAIT = 30.0
-"""One request; a longer wait is made of several, so that no server's limit stands in its way."""
+"""Maximum seconds per request; a longer wait takes several, so that no server limit ends it."""
 _FINAL = ("succeeded", "failed", "cancelled")
 
 

@@ -1,4 +1,4 @@
-"""How a run ended, told to a person."""
+"""Prints how a run ended, for people."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ def tell_bad_end(reason: str, error: Mapping[str, Any] | None, remedy: str) -> N
 
 
 def tell_local_end(reason: "ExitReason", error: "RunError | None") -> None:
-    """As `tell_bad_end`, of a run on this machine: what an operator would do is then the author's own to do."""
+    """As `tell_bad_end`, for a run on this machine, where the author must do what an operator would do."""
     from msgspec.structs import asdict
 
     from scrapeyard.gateway.http.problems import EXITS
@@ -73,7 +73,7 @@ def _way(fetch: Mapping[str, Any]) -> str:
 
 
 def _tried(fetch: Mapping[str, Any]) -> list[str]:
-    """Each way that did not lead to a page, under its fetch."""
+    """Each failed attempt of a fetch, on a line below it."""
     return [
         f"{'':>27}  not by {each['way']}: {each.get('status', '')} {each.get('message') or each.get('reason', '')}"
         for each in fetch["tried"]
