@@ -1,6 +1,6 @@
-"""The child's end of the wire: blocking sends, and answers by number for scripts that wait or await.
+"""The child's end of the wire: blocking sends, and answers by request number for sync and async scripts.
 
-Locks come from `_thread`: a process that has loaded `threading` pays a third of a millisecond more for every fork.
+Locks come from `_thread`: with `threading` loaded, every fork takes a third of a millisecond longer.
 """
 
 import socket
@@ -16,18 +16,18 @@ Answer = tuple[dict[str, Any], bytes]
 
 
 class WorkerGone(BaseException):
-    """The worker closed the wire: nobody waits for this run any more. Not an Exception, so that scripts let it pass."""
+    """The worker closed the wire: nobody waits for this run any more. Not an Exception, so scripts do not catch it."""
 
 
 class ItemOver(Exception):
-    """The item that this context was made for has ended. Use the context that the script was given for this one."""
+    """The item of this context has ended. Use the context that the script received for the current item."""
 
 
 class Channel:
     """Frames to and from the worker. Sends block; the worker always reads."""
 
     def __init__(self, sock: socket.socket, before: "Channel | None" = None, item: int = 0) -> None:
-        """`before` served the item before this one on the same wire; 0: the child serves one run, and numbers none."""
+        """`before` is the channel of the previous item on the same wire; `item` is 0 if the child serves one run."""
         self._sock = sock
         self._item = item
         self._over = False
@@ -39,7 +39,7 @@ class Channel:
         self._number = 0
 
     def for_item(self, item: int) -> "Channel":
-        """The same wire for the next item. Whoever still holds this channel can send no more."""
+        """A channel on the same wire for the next item. This channel can send no more."""
         self._over = True
         return Channel(self._sock, self, item)
 
@@ -58,14 +58,14 @@ class Channel:
             raise WorkerGone from None
 
     def receive(self) -> Answer:
-        """The next `run`, blocking. Answers to what an item asked before it ended are passed over."""
+        """The next `run`, blocking. Skips late answers to requests of an earlier item."""
         while True:
             for frame in self._decoder.feed(self._read()):
                 if frame[0]["t"] == "run":
                     return frame
 
     def ask(self, head: dict[str, Any], raw: bytes = b"") -> int:
-        """Send a request; its answer is had by `wait_for` or `answer`."""
+        """Send a request and return its number, for `wait_for`."""
         with self._sending:
             self._number += 1
             number = self._number

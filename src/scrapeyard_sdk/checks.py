@@ -1,4 +1,4 @@
-"""Assertions for scripts: is this the page, is the record whole? Each failure names what is missing."""
+"""Assertions for scripts: is this the right page, is the record complete? Each failure names what is missing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ _ABSENT = object()
 
 
 class CheckFailed(AssertionError):
-    """A page or a record is not what the script expects. `missing` lists what was looked for in vain."""
+    """A page or a record is not what the script expects. `missing` lists what was not found."""
 
     def __init__(self, message: str, missing: Sequence[str]) -> None:
         super().__init__(message)

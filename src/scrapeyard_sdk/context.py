@@ -1,4 +1,4 @@
-"""What a script is given: its input, its clock, its voice, and the engines."""
+"""The context of a script: its input, its time limit, its log, and the engines."""
 
 import json
 import math
@@ -39,7 +39,7 @@ _TYPES = {
     "xml": "application/xml",
     "zip": "application/zip",
 }
-"""By the end of an artifact's name. The system's own table lies in files that a walled script cannot read."""
+"""Content types by extension of an artifact's name. The sandbox hides the system's own table."""
 
 
 class BaseContext:
@@ -55,7 +55,7 @@ class BaseContext:
         self.config: dict[str, Any] = start["config"]
 
     def seconds_left(self) -> float:
-        """Until the run is ended from outside; never negative."""
+        """Seconds until the platform ends the run; never negative."""
         return max(0.0, self._ends - time.monotonic())
 
     @property
@@ -87,20 +87,20 @@ class Context(BaseContext):
         return list(await asyncio.gather(*(self.fetch(url, **options) for url in urls)))
 
     async def download(self, url: str, name: str, **options: "Unpack[FetchOptions]") -> Page:
-        """Keep a page as an artifact without it ever being in memory here; for large files. Options as in `fetch`.
+        """Save a page as an artifact without loading it into memory; for large files. Options as in `fetch`.
 
-        Returns the page without its body; `size` says how much was kept. Raises FetchError, also for a status that is
-        not 200 to 299, and ArtifactError when it cannot be kept. The limit is limits.artifact_mb or `max_bytes`.
+        Returns the page without its body; `size` is the number of bytes saved. Raises FetchError, also for a status
+        outside 200 to 299, and ArtifactError if it cannot be saved. The limit is limits.artifact_mb or `max_bytes`.
         """
         return _downloaded(await self._channel.request(*fetch_request(url, dict(options), keep=artifact_name(name))))
 
     async def artifact(self, name: str, data: bytes | str, content_type: str = "") -> None:
-        """Keep bytes from this run. Raises ArtifactError when they cannot be kept."""
+        """Save bytes as an artifact of this run. Raises ArtifactError if they cannot be saved."""
         _kept(await self._channel.request(*_artifact_request(name, data, content_type)))
 
 
 class SyncContext(BaseContext):
-    """For plain `def` scripts: every engine call waits."""
+    """For plain `def` scripts: every engine call blocks."""
 
     def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's HTTP engine. Options and errors as in `Context.fetch`."""
@@ -113,18 +113,18 @@ class SyncContext(BaseContext):
         return [_page(answer) for answer in answers]
 
     def download(self, url: str, name: str, **options: "Unpack[FetchOptions]") -> Page:
-        """Keep a page as an artifact without it ever being in memory here. Options and errors as in
+        """Save a page as an artifact without loading it into memory. Options and errors as in
         `Context.download`."""
         number = self._channel.ask(*fetch_request(url, dict(options), keep=artifact_name(name)))
         return _downloaded(self._channel.wait_for(number))
 
     def artifact(self, name: str, data: bytes | str, content_type: str = "") -> None:
-        """Keep bytes from this run. Raises ArtifactError when they cannot be kept."""
+        """Save bytes as an artifact of this run. Raises ArtifactError if they cannot be saved."""
         _kept(self._channel.wait_for(self._channel.ask(*_artifact_request(name, data, content_type))))
 
 
 class LogRoom:
-    """Sends log lines until the cap is reached, then says once that the rest is cut."""
+    """Sends log lines until the limit is reached, then reports once that the rest is cut."""
 
     def __init__(self, channel: Channel, room_bytes: int) -> None:
         self._channel = channel
@@ -132,19 +132,19 @@ class LogRoom:
         self._start = time.monotonic()
 
     def write(self, stream: str, text: str, level: str = "info", fields: dict[str, Any] | None = None) -> None:
-        """One line, or several when it is long. Dropped when the room is used up; the worker is told once."""
+        """One line, or several when it is long. Dropped once the limit is reached; the worker is notified once."""
         for start in range(0, min(len(text), self._left), MAX_LINE) or (0,):
             self._write_piece(stream, text[start : start + MAX_LINE], level, fields)
 
     def cut(self) -> None:
-        """Say that what follows is not told."""
+        """Report that later lines are dropped."""
         if self._left > 0:
             self._left = 0
             self._channel.send({"t": "log", "stream": "log", "text": "", "cut": True})
 
     @property
     def left(self) -> int:
-        """Bytes that may still be written; not above zero when the rest is cut."""
+        """Bytes that may still be written; zero or less once the rest is cut."""
         return self._left
 
     def _write_piece(self, stream: str, text: str, level: str, fields: dict[str, Any] | None) -> None:
@@ -212,7 +212,7 @@ def _kept(answer: Answer) -> None:
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """The first fields as JSON takes them; anything but short plain values as text."""
+    """The first fields as JSON values; anything but short plain values becomes text."""
     from scrapeyard_sdk.script import clean
 
     plain: dict[str, Any] = {}
@@ -228,7 +228,7 @@ def _is_simple(value: Any) -> bool:
 
 
 def as_text(value: Any) -> str:
-    """Its `str`, or why there is none: a log line must never end a run."""
+    """Its `str`, or why that failed: a log line must never end a run."""
     try:
         return str(value)
     except Exception as error:  # noqa: BLE001 - a script's own __str__ may do anything

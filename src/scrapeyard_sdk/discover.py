@@ -1,9 +1,9 @@
-"""Tells what scrapers the modules of an installed package hold. A program of its own: it imports them, and ends.
+"""Lists the scrapers in the modules of an installed package. A separate program that imports them and exits.
 
     python -I -m scrapeyard_sdk.discover '{"search": [], "entries": ["shop_scrapers.products"]}'
 
 prints one line of JSON for each entry as soon as it is known: {"entry", "found": [{"module", "function", "validates",
-"told"}]} or {"entry", "error"}. What the package itself prints goes nowhere.
+"told"}]} or {"entry", "error"}. Output of the package itself is discarded.
 """
 
 import importlib
@@ -19,7 +19,7 @@ MAX_ERROR = 500
 
 
 def main() -> None:
-    """Read the one argument, look at every entry, print what there is."""
+    """Read the argument, import every entry, print what was found."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -59,7 +59,7 @@ def _look(entry: str) -> dict[str, Any]:
 
 
 def _told(value: object) -> Any:
-    """What the decorator kept; None for anything else, such as an object that answers to every name."""
+    """The decorator's stored arguments; None for anything else, such as an object with every attribute."""
     return getattr(value, "__dict__", {}).get(ATTRIBUTE) if callable(value) else None
 
 

@@ -1,4 +1,4 @@
-"""What a script asks of the HTTP engine, checked and packed for the wire."""
+"""A script's fetch options, checked and encoded for the wire."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ File = bytes | str | tuple[str, bytes | str] | tuple[str, bytes | str, str]
 
 
 class FetchOptions(TypedDict, total=False):
-    """The options of `fetch`. What is left out is as the run's policy or the platform's settings say."""
+    """The options of `fetch`. The defaults come from the run's policy or the platform's settings."""
 
     method: str
     """GET, or POST when there is something to send."""
@@ -33,7 +33,7 @@ class FetchOptions(TypedDict, total=False):
     range: str | tuple[int, int | None]
     """Part of the page: (first, last) byte, last None for the rest, or the header's own words."""
     session: str
-    """Cookies are kept under this name, for this scraper, across fetches and runs."""
+    """Cookies are stored under this name, for this scraper, across fetches and runs."""
     profile: str
     """Browser to look like: a family such as `firefox`, or a version such as `chrome131`."""
     proxy: str
@@ -43,7 +43,7 @@ class FetchOptions(TypedDict, total=False):
     certificate: str
     """PEM of a client certificate and its key, where the operator allows it."""
     max_age: float
-    """A kept page not older than so many seconds serves; 0: none."""
+    """Maximum age in seconds of a cached page; 0 to use none."""
     timeout: float
     """Seconds, for all of it."""
     follow_redirects: bool
@@ -112,7 +112,7 @@ def _short(name: str, text: str, most: int) -> str:
 
 
 def _number(name: str, value: Any, most: float, kind: type, least: float | None = None) -> Any:
-    """None stays None; anything else must be a number above zero, or not below `least`."""
+    """None stays None; anything else must be a number above zero, or at least `least` if given."""
     if value is None:
         return None
     if isinstance(value, (int, float)) and (value > 0 if least is None else value >= least) and value <= most:
@@ -146,7 +146,7 @@ def _pairs(given: Any) -> list[tuple[str, Any]]:
 def multipart(fields: Iterable[tuple[str, Any]], files: Iterable[tuple[str, File]]) -> tuple[str, bytes]:
     """Content type and body of a form with files.
 
-    The boundary follows from the content: equal forms are equal bytes, which recorded pages are found by.
+    The boundary is derived from the content, so equal forms give equal bytes, by which recorded pages are matched.
     """
     from hashlib import sha256
 

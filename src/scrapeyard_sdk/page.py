@@ -1,4 +1,4 @@
-"""A page as a script sees it. Parsing waits until something is selected, and is done once."""
+"""A page as a script sees it. It is parsed once, when something is first selected."""
 
 import json
 import time
@@ -115,11 +115,11 @@ class Page:
         self.elapsed_ms = elapsed_ms
         self.redirects = tuple(redirects)
         self.age_seconds = age_seconds
-        """How long ago the page was fetched, when a kept one served; None: just now."""
+        """Seconds since the page was fetched, if it came from the cache; None if it was fetched just now."""
         self.way = way
-        """How it was had: profile, proxy, solver."""
+        """How it was fetched: profile, proxy, solver."""
         self.size = len(body) if size is None else size
-        """Bytes of the page; for a download, what was kept."""
+        """Bytes of the page; for a download, the bytes saved."""
         self._html: str | None = None
         self._tree: LexborHTMLParser | None = None
         self._document: Any = None
@@ -140,7 +140,7 @@ class Page:
         return self._html
 
     def css(self, selector: str) -> list[Node]:
-        """Every element that the selector matches, in order. Raises ValueError for a selector that is none."""
+        """Every element that the selector matches, in order. Raises ValueError for an invalid selector."""
         return _select(self._parsed(), selector)
 
     def css_first(self, selector: str) -> Node | None:
@@ -222,7 +222,7 @@ class Page:
     def raise_for_status(self) -> "Page":
         """This page if its status is below 400. Raises FetchError (`fetch_status`) otherwise.
 
-        A run that ends so is tried again later where that may help: for 408, 429 and from 500 on.
+        A run that ends with this error is retried later if that may help: for 408, 429 and from 500 on.
         """
         if self.status >= 400:
             message = f"{self.url} answered {self.status}"
@@ -230,7 +230,7 @@ class Page:
         return self
 
     def retry_after(self) -> float | None:
-        """Seconds until the site wants to be asked again (`Retry-After`), at most a day; None: it does not say."""
+        """Seconds until the site accepts a new request (`Retry-After`), at most a day; None if it does not say."""
         said = self.headers.get("retry-after", "").strip()
         if said.isascii() and said.isdigit():
             return min(float(said[:10]), 86_400.0)

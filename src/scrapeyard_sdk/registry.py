@@ -10,8 +10,8 @@
     shop = "shop_scrapers.products"             every decorated function of the module, or
     list = "shop_scrapers.lists:listing"        this one
 
-The function stays what it was: it can be called and tested as before. Nothing is registered anywhere; what the
-decorator was told is kept on the function, and is checked where a manifest is.
+The function stays what it was: it can be called and tested as before. Nothing is registered anywhere; the
+decorator stores its arguments on the function, and they are checked like a manifest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ def scraper(
     policy: Mapping[str, Any] | None = None,
     limits: Mapping[str, Any] | None = None,
 ) -> Callable[[_Function], _Function]:
-    """Make a function of a package a scraper. Every word means what it means in `scraper.toml`.
+    """Make a function of a package a scraper. Every argument means the same as in `scraper.toml`.
 
     `input` and `output` are JSON Schemas; without `input`, the function's hints decide. Without `description`, the
     first paragraph of the docstring serves. There are no `requirements`: the package has its own.

@@ -1,4 +1,4 @@
-"""Loading a scraper's script and telling what kind of function its entry is. Runs inside the walls."""
+"""Loads a scraper's script and determines what kind of function its entry is. Runs inside the walls."""
 
 import importlib.util
 import inspect

@@ -20,7 +20,7 @@ MAX_FRAME = 256 * 1024 * 1024
 """No frame is larger, whatever the limits say. The worker's own limit for each type is lower."""
 
 MAX_HEAD = 1024 * 1024
-"""No head is larger: what is long travels in the raw part, where it is not parsed."""
+"""Maximum bytes of a head; long values go into the raw part, which is not parsed."""
 
 _LENGTHS = struct.Struct("<II")
 _TOTAL = struct.Struct("<I")
@@ -28,7 +28,7 @@ _encode_head = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 class WireError(Exception):
-    """The other side sent what is not a frame."""
+    """The other side sent an invalid frame."""
 
 
 def encode(head: dict[str, Any], raw: bytes = b"") -> bytes:
@@ -54,7 +54,7 @@ class Decoder(Generic[Head]):
     def feed(self, data: bytes) -> list[tuple[Head, bytes]]:
         """The frames that are complete now. Raises WireError on the first that is not one.
 
-        Frames before a bad one are lost with it: nothing that stands beside nonsense is believed.
+        Frames before an invalid one are dropped with it, because nothing from that sender can be trusted.
         """
         self._buffer += data
         frames = []

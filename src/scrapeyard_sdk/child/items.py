@@ -1,8 +1,8 @@
 """A child that serves one item after another of the same job, over the same wire.
 
-What a script keeps in its modules stays from item to item; what else it leaves behind (threads, tasks, files, open
-descriptors) makes this child the item's last one: it says so, and the worker takes another. The worker numbers each
-item, and every frame carries the number of the item it is for.
+Module state of a script persists from item to item. If an item leaves anything else behind (threads, tasks, files, open
+descriptors), the child says so, and the worker uses another child for the next item. The worker numbers each item, and
+every frame carries the number of its item.
 """
 
 import _thread
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     import asyncio
 
 _DESCRIPTORS = 16
-"""More open descriptors than this, beyond those of the beginning, count as left behind."""
+"""If more descriptors than this were opened since the start, they count as left behind."""
 
 
 def serve_items(
     channel: Channel, script: Script, loop: "asyncio.AbstractEventLoop | None", start: dict[str, Any], given: bytes
 ) -> NoReturn:
-    """Until the worker closes the wire, which raises WorkerGone."""
+    """Serve items until the worker closes the wire, which raises WorkerGone."""
     gc.enable()
     items = _Items(channel, script, loop)
     while True:
@@ -40,7 +40,7 @@ def serve_items(
 
 
 class _Items:
-    """What stays while items come and go."""
+    """State that outlives single items."""
 
     def __init__(self, channel: Channel, script: Script, loop: "asyncio.AbstractEventLoop | None") -> None:
         quiet = LogRoom(channel, 0)
@@ -50,7 +50,7 @@ class _Items:
         self._loop = loop
 
     def serve(self, channel: Channel, start: dict[str, Any]) -> None:
-        """One item. The streams outlive it: a script's logging may hold on to them."""
+        """Serve one item. The streams outlive it, because a script's logging may hold references to them."""
         began, loaded = time.process_time(), len(sys.modules)
         room = LogRoom(channel, int(start["log_bytes"]))
         for stream in self._streams:
@@ -67,7 +67,7 @@ class _Items:
 
 
 class _Remains:
-    """What an item left behind that the next one must not meet."""
+    """What an item left behind that the next one must not see."""
 
     def __init__(self, loop: "asyncio.AbstractEventLoop | None") -> None:
         self._loop = loop
@@ -92,7 +92,7 @@ class _Remains:
         return bool(asyncio.all_tasks(self._loop))
 
     def _files(self) -> bool:
-        """In its own folder, beside the one for bare output, which begins anew."""
+        """Whether files are left beside the bare output file, which is emptied, or the working directory changed."""
         if os.fstat(1).st_size:
             os.ftruncate(1, 0)
         return len(os.listdir(self._folder)) > 1 or os.getcwd() != self._folder  # noqa: PTH109, PTH208

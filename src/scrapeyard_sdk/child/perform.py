@@ -1,4 +1,4 @@
-"""One call of a script: its output caught, its result as JSON, its errors explained."""
+"""One call of a script: captures its output, encodes its result as JSON, and describes its errors."""
 
 import errno
 import io
@@ -37,13 +37,13 @@ class OutputTooLarge(Exception):
 
 
 class ResultInvalid(Exception):
-    """What the script returned is not JSON, or its own validate_result refused it."""
+    """The script's result is not JSON, or its own validate_result refused it."""
 
 
 def new_imports(loaded: int) -> list[str]:
-    """What the script imported while it ran; its parent imports it for those who come after.
+    """Modules that the script imported while it ran; its parent imports them for later children.
 
-    Asked from the end: to walk past the names that were there before would touch, and so copy, the memory of each.
+    Iterates from the end: walking over the older names would touch, and so copy, the memory of each.
     """
     new = list(islice(reversed(sys.modules), max(0, len(sys.modules) - loaded)))
     return [name[:100] for name in reversed(new[-MAX_IMPORTS:])]
@@ -52,7 +52,7 @@ def new_imports(loaded: int) -> list[str]:
 def perform(
     channel: Channel, script: Script, start: dict[str, Any], room: LogRoom, loop: "asyncio.AbstractEventLoop | None"
 ) -> tuple[dict[str, Any], bytes]:
-    """Call the script. The head of the frame that tells how it ended, and the result. Raises WorkerGone alone."""
+    """Call the script; returns the head of its final frame, and the result. Raises only WorkerGone."""
     try:
         result = _call(channel, script, start, room, loop)
         raw = b"" if result is _RECORDS else _fitting(to_json(result), int(start["output_bytes"]))
@@ -64,7 +64,7 @@ def perform(
 
 
 _RECORDS = object()
-"""Stands for a result that was sent record by record."""
+"""Marks a result that was sent record by record."""
 
 
 def _fitting(raw: bytes, room: int) -> bytes:
@@ -133,7 +133,7 @@ def _validated(script: Script, result: Any) -> Any:
 
 
 def to_json(value: Any) -> bytes:
-    """Strict JSON as UTF-8. Raises ResultInvalid telling which value stands in the way."""
+    """Strict JSON as UTF-8. Raises ResultInvalid naming the value that cannot be encoded."""
     try:
         return _encode_value(value).encode("utf-8")
     except UnicodeEncodeError:
@@ -161,7 +161,7 @@ def explain(error: BaseException) -> dict[str, Any]:
 
 
 def _number(value: Any, most: float) -> float:
-    """What a script put where a number belongs, within 0 and `most`; 0 when it is none."""
+    """A number from the script, clamped to 0 to `most`; 0 if it is not a number."""
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -217,14 +217,14 @@ class Lines(io.TextIOBase):
         return len(text)
 
     def flush_rest(self) -> None:
-        """Send a last line that has no end."""
+        """Send a last line without a newline."""
         if self._rest:
             self.room.write(self._stream, self._rest)
             self._rest = ""
 
 
 def flush(*streams: Any) -> None:
-    """Let out what is held back, here and in the streams below."""
+    """Flush buffered output, here and in the underlying streams."""
     for stream in streams:
         if isinstance(stream, Lines):
             stream.flush_rest()
@@ -237,7 +237,7 @@ def flush(*streams: Any) -> None:
 
 
 def tell_bare_output(room: LogRoom) -> None:
-    """What went to descriptors 1 and 2 past Python's streams: C libraries, os.write."""
+    """Log what was written to descriptors 1 and 2 directly, bypassing Python's streams: C libraries, os.write."""
     try:
         size = os.fstat(1).st_size
         told = os.pread(1, max(0, room.left), 0) if size else b""

@@ -1,7 +1,7 @@
 """The life of a child: say ready, take one run, run the script, send the result, leave; or take the next item of a job.
 
-Everything here runs inside the walls. The worker measures and enforces from outside; what the child says of itself is
-information, never proof.
+Everything here runs inside the walls. The worker measures and enforces limits from outside; it does not trust what the
+child reports about itself.
 """
 
 import json
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _OUT_OF_MEMORY = wire.encode({"t": "error", "reason": "memory_limit", "type": "MemoryError", "message": NO_MEMORY})
-"""Made beforehand: there may be no memory left to make it in."""
+"""Built in advance, because there may be no memory left when it is needed."""
 
 
 def run_child(sock: socket.socket, script: Script) -> NoReturn:
@@ -63,7 +63,7 @@ def _new_loop() -> "asyncio.AbstractEventLoop":
 
 
 def _rehearse(channel: Channel, loop: "asyncio.AbstractEventLoop | None") -> None:
-    """Touch what every run touches, while nobody waits: a fork's memory is copied page by page at the first touch."""
+    """Touch the memory that every run uses, while nobody waits: a fork copies each page when it is first touched."""
     room = LogRoom(channel, 0)
     SyncContext(channel, {"seconds": 1, "run_id": "", "attempt": 1, "input": {}, "config": {}}, room)
     flush(Lines(room, "stdout", 1))
@@ -75,7 +75,7 @@ def _rehearse(channel: Channel, loop: "asyncio.AbstractEventLoop | None") -> Non
 
 
 async def _nothing() -> None:
-    """Turns the loop once."""
+    """A coroutine that runs the event loop once."""
 
 
 def _run(

@@ -43,10 +43,9 @@ def read_article(tree: "LexborHTMLParser", url: str) -> dict[str, Any] | None:
 
 
 def _source(tree: "LexborHTMLParser") -> str:
-    """The page as the parser understood it: the library refuses those that leave out `<html>` or `<body>`.
+    """The page as the parser understood it: the library refuses pages without `<html>` or `<body>`.
 
-    Of its scripts only sound JSON-LD stays. The library searches them by patterns that a broken one keeps busy for
-    minutes.
+    Of its scripts only valid JSON-LD stays, because a broken script can keep the library's patterns busy for minutes.
     """
     copy = tree.clone()
     for node in copy.css("script"):

@@ -1,4 +1,4 @@
-"""How the world writes its currencies, and which one a sign means where."""
+"""Spellings of the world's currencies, and which one a sign means in which country."""
 
 # ruff: noqa: RUF001 - the letters of other scripts are meant
 
@@ -158,7 +158,7 @@ ZWL Z$
 franc franc francs دينار د.
 kr kr Kr kr. KR Kr.
 """
-"""A code and its spellings, an underscore for a blank. The last two lines name no single currency."""
+"""A code and its spellings, with an underscore for a space. The last two lines are shared by several currencies."""
 
 _CODES = """AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTC BTN BWP BYN BZD CAD
 CDF CHF CLF CLP CNY COP CRC CUC CUP CVE CZK DEM DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP FRF GBP GEL GHS GIP GMD GNF GTQ
@@ -191,7 +191,7 @@ _BY_PLACE = {
 
 
 def iso_code(sign: str, place: str = "") -> str | None:
-    """The ISO 4217 code that a sign means; None for one that is no currency's, or that several share.
+    """The ISO 4217 code that a sign means; None if it is not a currency, or several share it.
 
     `place` is a country as in a domain (`ca`, `uk`) and decides what `$` and `kr` mean; without it `$` is USD.
     """
@@ -216,7 +216,7 @@ def codes() -> frozenset[str]:
 
 @cache
 def signs() -> re.Pattern[str]:
-    """Finds any spelling but the single letters; letters stand at the borders of a word."""
+    """Matches every spelling except single letters; spellings made of letters match only at word boundaries."""
     spelt = {*(sign for sign in _table() if len(sign) > 1 or not _is_latin(sign)), *codes()}
     spelt |= {code.lower() for code in codes() if code.lower() not in _LOWER_WORDS}
     return _any_of(sorted(spelt, key=len, reverse=True))
@@ -229,12 +229,12 @@ def letters() -> re.Pattern[str]:
 
 
 _STEMS = frozenset({"руб"})
-"""Stand for every word that begins so: `рублей`."""
+"""Prefixes: each matches every word that begins with it, such as `рублей`."""
 _LOWER_WORDS = frozenset({"all", "top", "try", "mad", "bob", "cup", "lak", "mop", "pen", "sos", "php", "mga", "std"})
 
 
 def _any_of(spelt: list[str]) -> re.Pattern[str]:
-    """Those that begin with a letter are looked at only where a word begins, all at once: that is much faster."""
+    """Tries spellings that begin with a letter only at the start of a word, all at once, which is much faster."""
     words = "|".join(_ended(sign) for sign in spelt if sign[0].isalpha())
     others = "|".join(_ended(sign) for sign in spelt if not sign[0].isalpha())
     return re.compile(rf"(?<![^\W\d_])(?:{words})" + (f"|{others}" if others else ""))

@@ -18,7 +18,7 @@ _WRAPPING = re.compile(
     r"^\s*(?:<!--|//<!\[CDATA\[|/\*<!\[CDATA\[\*/|<!\[CDATA\[)|(?:-->|//\]\]>|/\*\]\]>\*/|\]\]>)\s*$"
 )
 _TOKENS = re.compile(
-    r"""("(?:[^"\\]|\\.)*+(?:"|$))"""  # a string, closed or not: what is not closed must not be tried again
+    r"""("(?:[^"\\]|\\.)*+(?:"|$))"""  # a string, closed or not: an unclosed one must not be matched again
     r"|//[^\n]*|/\*(?:.*?\*/|.*$)|,(?=\s*+[}\]])",
     re.DOTALL,
 )
@@ -27,7 +27,7 @@ _BETWEEN = re.compile(r"[\s,;]*")
 
 
 class Budget:
-    """How many values may still be taken over, of everything on a page."""
+    """How many more values may be read from a page."""
 
     def __init__(self, values: int = 50_000) -> None:
         self.left = values
@@ -36,7 +36,7 @@ class Budget:
 def read_json(text: str, budget: Budget | None = None) -> list[Any]:
     """Every document in the text, as plain values that can be written as JSON again. Never raises.
 
-    What cannot be read even after repair gives nothing.
+    Text that cannot be read even after repair gives an empty list.
     """
     if len(text) > MAX_SOURCE:
         return []
@@ -49,7 +49,7 @@ def read_json(text: str, budget: Budget | None = None) -> list[Any]:
 
 
 def plain(value: Any, budget: Budget, depth: int = 0) -> Any:
-    """The same within bounds, without what JSON or UTF-8 cannot carry."""
+    """The value within limits, without what JSON or UTF-8 cannot represent."""
     budget.left -= 1
     if budget.left < 0 or depth > MAX_DEPTH:
         return None
@@ -79,7 +79,7 @@ def _number(value: Any) -> Any:
 
 
 def _documents(text: str) -> list[Any] | None:
-    """None when the text breaks off the syntax before a first document ended."""
+    """The documents; None if the syntax breaks before the first one ends."""
     decoder = json.JSONDecoder(strict=False)
     found: list[Any] = []
     at = _gap(text, 0)

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 MAX_FIELD = 2000
 MAX_LINK = 4096
 MAX_ENTRIES = 500
-"""Of each list and table below; pages with more are made to be long."""
+"""Maximum entries of each list and table below; real pages do not have more."""
 _WHOLE = re.compile(r"https?://[a-z0-9.\-]+(?::\d+)?/[!$&-;=?-Z_a-z~%]*[!$&-;=@-Z_a-z~%]")
-"""Links that are absolute and plain, and stay as they are. Joining takes long, and pages have thousands of links."""
+"""Plain absolute links, which need no joining. Joining is slow, and pages have thousands of links."""
 _ORIGIN = re.compile(r"https?://[a-z0-9.\-]+(?::\d+)?(?=/|$)")
 _ROOTED = re.compile(r"/(?!/)(?:[!$&-:=?-Z_a-z~%]*[!$&-:=@-Z_a-z~%])?")
 _CARDS = {"og:": "opengraph", "product:": "opengraph", "article:": "opengraph", "twitter:": "twitter"}
 
 
 def read_meta(tree: "LexborHTMLParser", url: str, headers: Iterable[Iterable[str]] = ()) -> dict[str, Any]:
-    """Everything the head says. A field that is not there is None, a list or table is empty.
+    """All fields of the head. A missing field is None, a missing list or table is empty.
 
     `url` makes links absolute; `headers` (pairs) are the answer's own, for `X-Robots-Tag` and `Link`.
     """
@@ -138,7 +138,7 @@ def _language(tree: "LexborHTMLParser", metas: _Metas) -> str | None:
 
 
 def _robots(metas: _Metas, headers: Iterable[Iterable[str]]) -> dict[str, Any]:
-    """What the page and its headers tell search engines. `index` and `follow` sum it up for all of them."""
+    """Robots rules of the page and its headers. `index` and `follow` summarize them for all crawlers."""
     header = [folded(value)[:MAX_FIELD] for name, value in headers if name.lower() == "x-robots-tag"]
     said = [*metas.all("robots"), *(value for value in header if not _names_an_agent(value))]
     words = {word.strip().lower() for each in said for word in each.split(",")}

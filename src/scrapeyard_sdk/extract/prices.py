@@ -10,7 +10,7 @@ from itertools import pairwise
 from scrapeyard_sdk.extract import currencies
 
 MAX_TEXT = 500
-"""Characters looked at; a price stands at the beginning of what is given."""
+"""Maximum characters read; a price is near the beginning of the text."""
 _MAX_DIGITS = 30
 
 _MARKS = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -36,7 +36,7 @@ _DOLLAR = re.compile(r"(?<![^\W\d_])[A-Z]{2}D(?![^\W\d_])")
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """An amount and its currency; None for what the text does not tell."""
+    """An amount and its currency; each is None if the text does not give it."""
 
     amount: Decimal | None
     sign: str | None
@@ -44,7 +44,7 @@ class Price:
 
     @property
     def currency(self) -> str | None:
-        """The currency's ISO code; None when the sign means several, or none."""
+        """The currency's ISO code; None if the sign is ambiguous or unknown."""
         return currencies.iso_code(self.sign) if self.sign else None
 
 
@@ -64,7 +64,7 @@ def parse_price(text: str | None, hint: str | None = None) -> Price:
 
 
 def parse_number(text: str, sign: str | None = None) -> Decimal | None:
-    """A number with any separators. `sign` is its currency: some are written to the thousandth."""
+    """A number with any separators. `sign` is its currency: some have three decimals."""
     digits = re.sub(r"[\s'’]", "", text)
     lead = digits.lstrip(".,")
     whole = _joined(lead if len(digits) - len(lead) > 1 or len(re.split(r"[.,]", lead)) > 1 else digits, sign)
@@ -127,7 +127,7 @@ def _after(text: str, pattern: re.Pattern[str]) -> str | None:
 
 
 def _before(text: str, pattern: re.Pattern[str]) -> str | None:
-    """The sign in front, unless it belongs to the number before it."""
+    """The currency sign before a number, unless it belongs to the previous number."""
     for match in pattern.finditer(text, max(0, len(text) - 12)):
         if _GAP.fullmatch(text, match.end()):
             return None if _AMOUNT.search(text, 0, match.start()) else match.group()
@@ -146,7 +146,7 @@ def _dollar_in(text: str) -> str | None:
 
 
 def _joined(digits: str, sign: str | None) -> str:
-    """Thousands together, a dot before the decimals."""
+    """The digits without thousands separators and with a dot before the decimals."""
     parts = re.split(r"[.,]", digits)
     separators = re.findall(r"[.,]", digits)
     if not separators:

@@ -51,9 +51,9 @@ MAX_PROPERTIES = 10_000
 MAX_VALUE = 10_000
 _MAX_CLIMB = 200
 _MAX_NODES = 200_000
-"""Looked at for the texts of all properties; of items in items in items, each sees all below it."""
+"""Nodes read for the texts of all properties together; each of several nested items reads everything below it."""
 _LEAST_NODES = 20
-"""What every property may still see then."""
+"""Nodes that each property may still read after that."""
 
 _LINKS = {
     **dict.fromkeys(("a", "area", "link"), "href"),
@@ -102,7 +102,7 @@ class _Scopes:
         return {**item, "@id": clean(name)[:MAX_VALUE]} if name else item
 
     def _lend(self, tree: "LexborHTMLParser", scopes: "list[LexborNode]") -> None:
-        """`itemref` gives an item properties that stand elsewhere, by the ids of their elements."""
+        """Add the properties that `itemref` references elsewhere on the page, by element id."""
         wanted = {
             id_: node.mem_id
             for node in scopes
@@ -140,7 +140,7 @@ class _Scopes:
         return None
 
     def _is_below(self, owner: int, item: int) -> bool:
-        """Whether the owner is the item itself, or in it: `itemref` can be made to go in circles."""
+        """Whether the owner is the item itself or inside it, since `itemref` may form cycles."""
         seen = 0
         at: int | None = owner
         while at is not None and seen <= MAX_SCOPES:

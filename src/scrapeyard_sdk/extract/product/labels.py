@@ -55,7 +55,7 @@ def labelled_in(tree: "LexborHTMLParser", layout: Layout, url: str) -> ProductFi
 
 
 def _properties(tree: "LexborHTMLParser", layout: Layout) -> Iterator[Pair]:
-    """Rows of two cells, pairs of definition lists, `label: value` items of what is named a specification."""
+    """Rows of two cells, pairs of definition lists, and `label: value` items of elements named as a specification."""
     for row in tree.css("tr")[:_MAX_ROWS]:
         yield from _pair_of([cell for cell in row.iter() if cell.tag in ("th", "td")], layout)
     for term in tree.css("dt")[:_MAX_ROWS]:
@@ -115,7 +115,7 @@ def _beside(layout: Layout) -> Iterator[Pair]:
 
 
 def _boxes(layout: Layout) -> Iterator[Pair]:
-    """Codes in elements that are named for them."""
+    """Codes in elements whose names say so."""
     for place in layout.codes[:_MAX_BOXES]:
         text = " ".join(lines(place.node, _MAX_NODES)) if not place.flags & ASIDE else ""
         yield "sku", _LABEL.sub("", text).strip()
@@ -126,7 +126,7 @@ def _named(pairs: list[Pair], label: re.Pattern[str]) -> Iterator[Pair]:
 
 
 def _codes(pairs: list[Pair], label: re.Pattern[str], url: str) -> list[str]:
-    """Codes so labelled; those that stand in the address come before the others."""
+    """Codes with this label; those that appear in the URL come first."""
     found = [code for _, value in _named(pairs, label) if (code := as_code(value))]
     return sorted(dict.fromkeys(found), key=lambda code: not (len(code) > 3 and code in url))
 

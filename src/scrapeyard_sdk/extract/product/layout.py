@@ -1,4 +1,4 @@
-"""Where things stand on a page: the heading that names it, the order of its boxes, breadcrumbs."""
+"""The layout of a page: its main heading, the order of its boxes, breadcrumbs."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _KINDS = (
     (0.5, "h2, [itemprop=name]"),
     (0.3, "h3, h4, [class*=title i], [id*=title i], [class*=name i]"),
 )
-"""Selectors, the likeliest first, with what they weigh before their text is looked at."""
+"""Selectors, the likeliest first, with their initial weight."""
 _MAX_NODES = 200
 _LONGEST = 300
 _SURE = 2.0
@@ -55,8 +55,8 @@ _ASIDE = frozenset({"nav", "footer", "aside"})
 _STRUCK = frozenset({"del", "s", "strike"})
 
 ASIDE, OLD, PRICE, NOW, OTHER, AREA, CODE = 1, 2, 4, 8, 16, 32, 64
-"""Inherited from every box around: beside the product · an old price · a price · the current price · some other amount
-· the product's own area · an article number."""
+"""Flags inherited from enclosing boxes: beside the product · an old price · a price · the current price · some other
+amount · the product's own area · an article number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Layout:
             self._walk(tree.body)
 
     def after_heading(self, most: int) -> Iterator[Position]:
-        """Texts from the heading on (from the top when there is none), but not those beside the product."""
+        """Texts after the heading (from the top if there is none), except those beside the product."""
         start = max(self.heading, 0)
         seen = 0
         for place in self.texts:
@@ -96,7 +96,7 @@ class Layout:
                 yield place
 
     def flags_of(self, node: "LexborNode | None") -> int | None:
-        """What the boxes around an element say; None for what is not seen."""
+        """Flags from the boxes around an element; None if it is not visible."""
         return self._flags.get(node.mem_id, 0) if node is not None else 0
 
     def _walk(self, body: "LexborNode") -> None:
@@ -144,13 +144,13 @@ class Layout:
 
 
 def _names(attributes: dict[str, str | None]) -> str:
-    """What the authors call an element: class, id, and the names by which their tests find it."""
+    """The names of an element: class, id, and its test ids."""
     named = (value for name, value in attributes.items() if value and name.startswith(_NAMING))
     return " ".join(named)[:500]
 
 
 def _around(node: "LexborNode | None") -> set[int]:
-    """The boxes that hold the heading are shown, and no place beside the product, whatever they are called."""
+    """The boxes that contain the heading; they count as visible and as the product's, whatever their names."""
     found: set[int] = set()
     while node is not None and len(found) < 200:
         found.add(node.mem_id)
@@ -159,7 +159,7 @@ def _around(node: "LexborNode | None") -> set[int]:
 
 
 def _named(tag: str, names: str) -> int | None:
-    """None for what is not seen."""
+    """The flags of an element by its names; None if it is not visible."""
     if tag in _UNSEEN or words.UNSEEN_NAME.search(names):
         return None
     flags = (ASIDE if tag in _ASIDE else 0) | (OLD if tag in _STRUCK else 0)

@@ -1,8 +1,8 @@
-"""A product page as data: every source is asked, and to each question the most trusted answer is taken.
+"""A product page as data: reads every source and takes each field from the most trusted one.
 
-Trust goes from what shops publish for machines (JSON-LD, microdata, RDFa, Open Graph) over what their scripts and
-elements carry to what a reader sees and what the address says. An article number that stands on the page under its
-label comes first: it is the one that the shop's customers know.
+In order of trust: data that shops publish for machines (JSON-LD, microdata, RDFa, Open Graph), data in their scripts
+and elements, visible text, the URL. A labelled article number on the page comes first of all, because it is the one
+that the shop's customers know.
 """
 
 import re
@@ -48,9 +48,8 @@ _SKU_TRUST = ("page", "json-ld", "microdata", "rdfa", "opengraph", "attributes",
 def read_product(tree: "LexborHTMLParser", url: str) -> dict[str, Any] | None:
     """The page's product; None for a page that shows none. Fields without an answer are None or empty.
 
-    `sources` says for each field where its answer is from. `availability` is `InStock` or `OutOfStock`: when nothing
-    is said about it, a product with a price is taken to be in stock, and `sources` says `assumed`. The tree is not
-    changed.
+    `sources` gives the source of each field. `availability` is `InStock` or `OutOfStock`; if the page does not say, a
+    product with a price counts as in stock, and `sources` says `assumed`. Does not change the tree.
     """
     return _Reading(tree, url).product()
 
@@ -92,7 +91,7 @@ class _Reading:
         }
 
     def _findings(self) -> list[ProductFinding]:
-        """The most trusted first. What costs more is asked only while something that it may know is not known."""
+        """Findings, most trusted first. Reads expensive sources only while a field that they may provide is missing."""
         found = list(self._published())
         if not _knows(found, "price", "currency", "availability", "sku", "brand"):
             state = state_in(self._tree, self._subject)
@@ -112,7 +111,7 @@ class _Reading:
         yield _from_cards(self._cards)
 
     def _price(self, findings: list[ProductFinding], sources: dict[str, str]) -> dict[str, Any]:
-        """Amount and currency of one source: what is known of another currency must not be mixed in."""
+        """Amount and currency of one source; never mixes an amount with another source's currency."""
         priced = [each for each in findings if each.price]
         best = next(iter(priced), next((each for each in findings if each.price is not None), None))
         if best is None:
@@ -167,7 +166,7 @@ def _taken(findings: Sequence[ProductFinding], name: str, sources: dict[str, str
 
 
 def _sound(name: str, value: str) -> str | None:
-    """Without what a template forgot to fill in, and codes that are addresses."""
+    """The value; None for an unfilled template placeholder or a code that is a URL."""
     if _JUNK.search(value) and name != "description":
         return None
     if name in ("sku", "mpn", "gtin", "brand") and (_IDS.match(value) or len(value) > 100):
@@ -176,7 +175,7 @@ def _sound(name: str, value: str) -> str | None:
 
 
 def _by_sku_trust(findings: list[ProductFinding]) -> list[ProductFinding]:
-    """What is published and also stands on the page comes first, then what stands on the page."""
+    """Codes that are both published and visible come first, then visible ones."""
     shown = {code for each in findings for code in each.codes}
     return sorted(
         findings, key=lambda each: (each.sku not in shown or each.source == "page", _SKU_TRUST.index(each.source))

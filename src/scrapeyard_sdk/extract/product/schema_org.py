@@ -52,14 +52,14 @@ def trail_in(documents: list[Any]) -> list[str]:
 
 
 class _Graph:
-    """Items, and those that others name by `@id`."""
+    """Items, and an index of those referenced by `@id`."""
 
     def __init__(self, documents: list[Any]) -> None:
         self.items = list(items(documents))
         self._named = {item["@id"]: item for item in reversed(self.items) if isinstance(item.get("@id"), str)}
 
     def get(self, item: Item, *names: str) -> Any:
-        """The first property there is; what it names by `@id` alone is looked up, one step far."""
+        """The first property present; a bare `@id` reference is resolved, one level deep."""
         return first(self._seen(item.get(name)) for name in names)
 
     def all(self, item: Item, name: str) -> list[Item]:
@@ -79,7 +79,7 @@ def _kinds(item: Item) -> set[str]:
 
 
 def _fits(graph: _Graph, item: Item, subject: Subject) -> float:
-    """How likely it is the page's own product and not one that it shows beside."""
+    """How likely it is the page's own product and not a related one."""
     alike = max((likeness(text_of(item.get("name")), name) for name in subject.names[:2]), default=0.0)
     own = same_page(text_of(graph.get(item, "url", "@id")), subject.url)
     offered = bool(graph.get(item, "offers", "hasVariant"))
@@ -140,7 +140,7 @@ def _own(variants: list[Item], subject: Subject) -> Item:
 
 
 def _offers(graph: _Graph, item: Item) -> Iterator[Item]:
-    """Offers, and those inside collected ones, the collected first. A product with a price of its own is its offer."""
+    """Each offer, followed by the offers inside it. A product with its own price counts as an offer."""
     for offer in graph.all(item, "offers"):
         yield offer
         yield from graph.all(offer, "offers")
@@ -149,7 +149,7 @@ def _offers(graph: _Graph, item: Item) -> Iterator[Item]:
 
 
 def _best(offers: list[Item]) -> Item:
-    """The first that has a price and can be had; else the first with a price; else the first."""
+    """The first available offer with a price; else the first with a price; else the first."""
     priced = [offer for offer in offers if _has_price(offer)]
     ready = [offer for offer in priced if availability_of(offer.get("availability")) == "InStock"]
     return next(iter((*ready, *priced, *offers)), {})
@@ -175,7 +175,7 @@ def _price(graph: _Graph, finding: ProductFinding, offer: Item) -> None:
 
 
 def _availability(graph: _Graph, item: Item, offers: list[Item]) -> str | None:
-    """One offer that can be had is enough."""
+    """The product's availability; one available offer is enough."""
     said = [word for each in (*offers, item) if (word := availability_of(graph.get(each, "availability")))]
     return "InStock" if "InStock" in said else first(said)
 

@@ -26,7 +26,7 @@ _MAX_SCRIPT = 2_000_000
 _MAX_LITERAL = 200_000
 _MAX_STARTS = 40
 _MAX_CHARACTERS = 4_000_000
-"""Of all literals tried: one that breaks off has cost as much as one that is read."""
+"""Maximum characters of all literals tried, including those that turn out to be broken."""
 _MAX_VALUES = 60_000
 _ALIKE = 0.8
 
@@ -52,7 +52,7 @@ _KEYS = {
 
 
 def state_in(tree: "LexborHTMLParser", subject: Subject) -> ProductFinding | None:
-    """The object whose name is the page's own and that tells most; None when there is none."""
+    """The object that has the page's own name and the most fields; None if there is none."""
     budget = Budget(_MAX_VALUES)
     found = [each for value in _values(tree) for each in _objects(plain(value, budget)) if _fits(each, subject)]
     best = max(found, key=lambda each: sum(name in each for name in _KEYS), default=None)
@@ -114,7 +114,7 @@ def _quoted(string: str) -> str:
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object, by the field that each of its keys stands for."""
+    """Every object, with its keys mapped to product fields."""
     waiting = [value]
     while waiting:
         each = waiting.pop()

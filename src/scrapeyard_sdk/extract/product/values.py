@@ -38,14 +38,14 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def listed(value: Any) -> list[Any]:
-    """A list as it is, None as nothing, anything else alone."""
+    """A list as it is, None as an empty list, anything else as a list of one."""
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
 
 
 def text_of(value: Any) -> str | None:
-    """Text, a number as text, the name of an item; of a list the first. None when nothing is said."""
+    """Text, a number as text, or the name of an item; the first of a list. None if there is no value."""
     for each in listed(value)[:10]:
         found = _text(each)
         if found:
@@ -62,7 +62,7 @@ def _text(value: Any) -> str | None:
 
 
 def amount_of(value: Any) -> Decimal | None:
-    """A price as a number or as people write it; None below zero or beyond belief."""
+    """A price from a number or a text; None if it is negative or implausibly large."""
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):
@@ -70,7 +70,7 @@ def amount_of(value: Any) -> Decimal | None:
     said = text_of(value)
     if said is None:
         return None
-    # What machines write has a dot for the decimals, however many digits follow.
+    # Machine-written prices use a decimal point, whatever the number of digits after it.
     if re.fullmatch(r"\d{1,15}(?:\.\d{1,10})?", said) and not re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", said):
         return _sane(Decimal(said))
     return _sane(parse_price(said).amount or parse_number(said))
@@ -92,7 +92,7 @@ def availability_of(value: Any) -> str | None:
 
 
 def in_or_out(detail: str) -> str:
-    """`InStock` or `OutOfStock`: whether it can be had, now or on order."""
+    """`InStock` if it is available now or to order, otherwise `OutOfStock`."""
     return "OutOfStock" if detail in _GONE else "InStock"
 
 
@@ -116,7 +116,7 @@ def _letters(text: str | None) -> str:
 
 
 def likeness(one: str | None, other: str | None) -> float:
-    """How many of the shorter one's words are in the other: 0 to 1. All, if the whole of it is."""
+    """The share of the shorter text's words that are in the other: 0 to 1; 1 if it contains the whole text."""
     short, long = sorted((_letters(one), _letters(other)), key=len)
     if len(short) > 3 and short in long:
         return 1.0
@@ -136,7 +136,7 @@ def same_page(one: str | None, other: str | None) -> bool:
 
 
 def first(values: Iterable[Any]) -> Any:
-    """The first that is something; None when none is."""
+    """The first non-empty value; None if there is none."""
     return next((value for value in values if value not in (None, "", [], {})), None)
 
 
@@ -151,7 +151,7 @@ def _some(values: Iterable[str | None]) -> Iterator[str]:
 
 @dataclass(kw_only=True)
 class ProductFinding:
-    """One source's answer; None and empty for what it does not tell."""
+    """What one source says; None or empty for what it does not."""
 
     source: str
     name: str | None = None
@@ -178,7 +178,7 @@ class ProductFinding:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What the page itself says it is about; sources are held against it."""
+    """What the page itself says it is about; sources are compared with it."""
 
     url: str
     names: tuple[str, ...]

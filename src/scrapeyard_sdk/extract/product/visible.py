@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MAX_BOXES = 400
 _MAX_PRICE_TEXT = 60
 _NEAR = 600
-"""Nodes after the heading within which the product's own price usually stands."""
+"""The product's own price is usually within this many nodes after the heading."""
 _STOCK_TEXTS = 400
 _MAX_STOCK_TEXT = 100
 _BUTTONS = "button, input[type=submit], input[type=button], input[type=image], a[class], a[id]"
@@ -43,7 +43,7 @@ class _Offer:
 
 
 def seen_in(tree: "LexborHTMLParser", layout: Layout) -> ProductFinding:
-    """What the page shows. Only what stands near the heading and not among other products counts."""
+    """What the page shows; counts only text near the heading and outside lists of other products."""
     finding = ProductFinding(source="page")
     best = _best(list(_offers(layout)))
     if best is not None:
@@ -53,7 +53,7 @@ def seen_in(tree: "LexborHTMLParser", layout: Layout) -> ProductFinding:
 
 
 def _best(offers: list[_Offer]) -> _Offer | None:
-    """The weightiest. A price that comes several times weighs more; a kind of box with many different ones, less."""
+    """The offer with the highest weight. Repeated prices weigh more; a type of box with many different prices, less."""
     offers = [offer for offer in offers if offer.weight > 0]
     times = Counter(offer.amount for offer in offers if offer.name)
     amounts: dict[str, set[Decimal]] = {}
@@ -79,7 +79,7 @@ def _offers(layout: Layout) -> Iterator[_Offer]:
 
 
 def _short_texts(layout: Layout) -> Iterator[Position]:
-    """Texts with a digit that are in no price box. A bare number is given the currency that stands beside it."""
+    """Texts with a digit outside price boxes. A bare number gets the currency next to it."""
     texts = [each for each in layout.texts[:_MAX_TEXTS] if len(each.text) <= _MAX_SHORT and not each.flags & PRICE]
     for place, after in zip_longest(texts, texts[1:]):
         if not _DIGIT.search(place.text):
@@ -145,7 +145,7 @@ def _joined(pieces: list[str]) -> str | None:
 
 
 def _availability(tree: "LexborHTMLParser", layout: Layout) -> str | None:
-    """The first word about stock after the heading; else a button that buys."""
+    """From the first word about stock after the heading, else from a buy button."""
     for place in layout.after_heading(_STOCK_TEXTS):
         if len(place.text) > _MAX_STOCK_TEXT:
             continue

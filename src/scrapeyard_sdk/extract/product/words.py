@@ -10,7 +10,7 @@ _NO_BLANKS = "\u0e00"
 
 
 def _any(words: str) -> re.Pattern[str]:
-    """Any of the words; a blank fits any white space. Where a script puts no blanks, they may stand inside others."""
+    """Any of the words; a blank fits any white space. In scripts without spaces, words also match inside others."""
     each = sorted(set(words.split("|")), key=len, reverse=True)
     apart = "|".join(_fitting(word) for word in each if word < _NO_BLANKS)
     joined = "|".join(_fitting(word) for word in each if word >= _NO_BLANKS)
