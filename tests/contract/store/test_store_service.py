@@ -1,0 +1,305 @@
+"""How a store starts, migrates, is crowded, goes away, and by which plans it reads, on SQLite and on PostgreSQL."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import CheckConstraint, Connection, Engine, event, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from scrapeyard.errors import SettingsInvalid, StoreUnavailable
+from scrapeyard.model import (
+    ExitReason,
+    RunStatus,
+)
+from scrapeyard.store.database.migrate import FOLDER, HEAD
+from scrapeyard.store.ports.runs import RunFilter, Store
+from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.tables.runs import METADATA
+from tests.contract.nouns import NOW, a_run, an_ending, begun
+from tests.leaks import PATIENCE, killed_after
+from tests.services.postgres import PostgresServer
+
+PROJECT = Path(__file__).parents[3]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/folder/scrapeyard.db"
+    return str(request.getfixturevalue("fresh_postgres_url"))
+
+
+class TestStateMachine:
+    async def test_the_database_refuses_what_cannot_be(self, store: Store, migrated_url: str) -> None:
+        run = a_run()
+        await store.add([run])
+        for change in (
+            "status = 'lost'",
+            "status = 'succeeded'",
+            "exit_reason = 'timeout'",
+            "status = 'failed', exit_reason = 'cancelled', finished_at = 1",
+            "status = 'succeeded', exit_reason = 'timeout', finished_at = 1",
+            "status = 'failed', exit_reason = 'timeout'",
+            "status = 'running', worker_id = 'w', started_at = 1",
+            "status = 'running', lease_until = 1",
+            "attempt = 0",
+            "cancel_requested = true",
+            "priority = 'urgent'",
+        ):
+            with pytest.raises(DBAPIError, match=r"(?i)check constraint"):
+                await _execute(migrated_url, f"UPDATE runs SET {change}")
+        assert await store.get(run.id) == run
+
+
+class TestStartAndStop:
+    async def test_may_be_started_and_stopped_twice(self, store_url: str) -> None:
+        store = SqlStore(store_url)
+        for _ in range(2):
+            await store.start()
+            await store.start()
+            assert await store.ping() < PATIENCE * 1000
+            await store.stop()
+            await store.stop()
+        with pytest.raises(StoreUnavailable):
+            await store.ping()
+
+    async def test_many_of_one_process_at_once(self, store_url: str) -> None:
+        stores = [SqlStore(store_url) for _ in range(4)]
+        await asyncio.gather(*(store.start() for store in stores))
+        await stores[0].add([a_run(id="run_1")])
+        assert await stores[3].get("run_1") is not None
+        await asyncio.gather(*(store.stop() for store in stores))
+
+    def test_two_processes_migrate_at_once(self, store_url: str) -> None:
+        program = (
+            "import asyncio, sys; from scrapeyard.store.sql import SqlStore\n"
+            "from tests.contract.unhurried import unhurried\n"
+            "async def main():\n"
+            "    store = SqlStore(sys.argv[1]); print('ready', flush=True); sys.stdin.readline()\n"
+            "    await store.start(); print(await store.counts()); await store.stop()\n"
+            "with unhurried(): asyncio.run(main())"
+        )
+        command = [sys.executable, "-W", "error", "-c", program, store_url]
+        pipe = subprocess.PIPE
+        with ExitStack() as stack:
+            processes = [
+                stack.enter_context(
+                    killed_after(
+                        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=PROJECT)
+                    )
+                )
+                for _ in range(3)
+            ]
+            for process in processes:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n"
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.write("go\n")
+                process.stdin.flush()
+            for process in processes:
+                out, err = process.communicate(timeout=PATIENCE)
+                assert (process.returncode, err) == (0, "")
+                assert "queued" in out
+
+    async def test_migrations_make_the_tables_that_queries_use(self, store: Store, migrated_url: str) -> None:
+        def differences(connection: Connection) -> list[Any]:
+            return list(compare_metadata(MigrationContext.configure(connection), METADATA))
+
+        engine = create_async_engine(_with_driver(migrated_url))
+        async with engine.connect() as connection:
+            assert await connection.run_sync(differences) == []
+        await engine.dispose()
+
+    async def test_migrations_keep_what_is_checked(self, store: Store, migrated_url: str) -> None:
+        names = {str(check.name) for table in METADATA.tables.values() for check in _checks(table)}
+        assert len(names) > 30
+        assert names <= set(await _check_names(migrated_url))
+
+    def test_head_is_the_newest_revision(self) -> None:
+        config = Config()
+        config.set_main_option("script_location", str(FOLDER))
+        config.set_main_option("path_separator", "os")
+        assert ScriptDirectory.from_config(config).get_current_head() == HEAD
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "",
+            "nonsense",
+            "mysql://host/db",
+            "sqlite://",
+            "sqlite:///:memory:",
+            "sqlite:///x?mode=ro",
+            "postgresql://h/d?pool=9",
+        ],
+    )
+    def test_a_url_that_cannot_serve_is_refused(self, url: str) -> None:
+        with pytest.raises(SettingsInvalid, match="database_url"):
+            SqlStore(url)
+
+    async def test_the_short_name_of_postgresql(self, fresh_postgres_url: str) -> None:
+        store = SqlStore(fresh_postgres_url.replace("postgresql://", "postgres://") + "?sslmode=disable")
+        await store.start()
+        await store.stop()
+
+
+class TestCrowd:
+    async def test_callers_that_are_cancelled_leave_nothing_locked(self, store: Store) -> None:
+        for turns in range(40):
+            tasks = [
+                asyncio.create_task(store.finish([an_ending(begun(a_run())) for _ in range(20)])),
+                asyncio.create_task(store.page(RunFilter(), None, 50)),
+            ]
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        assert await store.finish([an_ending(begun(a_run()))]) == [True]
+        assert await store.ping() < PATIENCE * 1000
+
+    async def test_those_who_meet_at_the_same_runs_all_get_through(self, store: Store, migrated_url: str) -> None:
+        other = SqlStore(migrated_url)
+        await other.start()
+        runs = [begun(a_run()) for _ in range(100)]
+        ids = [run.id for run in runs]
+        await store.begin(runs)
+
+        async def upkeep(mine: Store, order: int) -> None:
+            for _ in range(5):
+                await mine.renew("worker-1", ids[::order], NOW + 20)
+                await mine.release(ids[::order][:50], "worker-1", NOW)
+                await mine.requeued(ids[::order], NOW)
+                await mine.begin(runs[::order])
+
+        async def finish(mine: Store, order: int) -> int:
+            return sum(await mine.finish([an_ending(run) for run in runs[::order]]))
+
+        answers = await asyncio.gather(upkeep(store, 1), upkeep(other, -1), finish(store, -1), finish(other, 1))
+        await other.stop()
+        assert (answers[2] or 0) + (answers[3] or 0) == 100
+        assert await store.counts() == {RunStatus.QUEUED: 0, RunStatus.RUNNING: 0}
+
+
+class TestAway:
+    async def test_a_stopped_server_is_told_and_works_again_at_once(self, own_postgres: PostgresServer) -> None:
+        store = SqlStore(own_postgres.url)
+        await store.start()
+        run = begun(a_run())
+        await store.begin([run])
+        await asyncio.gather(*(store.get(run.id) for _ in range(5)))
+        own_postgres.stop()
+        for call in (store.ping(), store.get(run.id), store.finish([an_ending(run)]), store.counts()):
+            with pytest.raises(StoreUnavailable, match="DATABASE_URL"):
+                await call
+        own_postgres.start()
+        await asyncio.gather(*(store.get(run.id) for _ in range(5)))
+        assert await store.finish([an_ending(run)]) == [True]
+        await store.stop()
+
+    async def test_no_server_at_start(self, own_postgres: PostgresServer) -> None:
+        own_postgres.stop()
+        store = SqlStore(own_postgres.url)
+        with pytest.raises(StoreUnavailable):
+            await store.start()
+        own_postgres.start()
+        await store.start()
+        await store.stop()
+
+    async def test_a_wrong_password_or_database_is_told(self, postgres_url: str) -> None:
+        with pytest.raises(StoreUnavailable, match="does not exist"):
+            await SqlStore(postgres_url + "_not_there").start()
+
+    async def test_a_file_that_cannot_be_opened(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(StoreUnavailable):
+            await SqlStore(f"sqlite:///{tmp_path}/file/x.db").start()
+
+
+class TestPlans:
+    """On SQLite, whose planner tells: none of these queries looks at every run."""
+
+    @pytest.fixture
+    async def sqlite_store(self, tmp_path: Path) -> AsyncIterator[SqlStore]:
+        store = SqlStore(f"sqlite:///{tmp_path}/plans.db")
+        await store.start()
+        yield store
+        await store.stop()
+
+    @pytest.fixture
+    def seen(self) -> Iterator[list[tuple[str, Any]]]:
+        statements: list[tuple[str, Any]] = []
+
+        def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+            statements.append((statement, parameters))
+
+        event.listen(Engine, "before_cursor_execute", note)
+        yield statements
+        event.remove(Engine, "before_cursor_execute", note)
+
+    async def test_queries_use_their_index(
+        self, sqlite_store: SqlStore, seen: list[tuple[str, Any]], tmp_path: Path
+    ) -> None:
+        calls = {
+            "runs_waiting": sqlite_store.due(NOW, NOW, 10),
+            "runs_published": sqlite_store.due(NOW, NOW, 10),
+            "runs_leased": sqlite_store.expired(NOW, 10),
+            "runs_by_finished_at": sqlite_store.delete_before(NOW, 10),
+            "runs_by_status": sqlite_store.counts(),
+            "runs_by_scraper": sqlite_store.page(RunFilter(scraper="shop/product"), None, 10),
+            "runs_by_exit_reason": sqlite_store.page(RunFilter(exit_reasons=(ExitReason.TIMEOUT,)), None, 10),
+            "sqlite_autoindex_runs_1": sqlite_store.page(RunFilter(), None, 10),
+        }
+        for index, call in calls.items():
+            seen.clear()
+            await call
+            plan = _plan(tmp_path / "plans.db", seen)
+            assert index in plan
+            assert "USE TEMP B-TREE FOR ORDER BY" not in plan
+
+
+def _plan(path: Path, statements: list[tuple[str, Any]]) -> str:
+    wanted = [(sql, values) for sql, values in statements if sql.startswith(("SELECT", "DELETE", "WITH"))]
+    connection = sqlite3.connect(path)
+    rows = [row[3] for sql, values in wanted for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+    connection.close()
+    return "\n".join(rows)
+
+
+def _with_driver(url: str) -> str:
+    return url.replace("sqlite:", "sqlite+aiosqlite:").replace("postgresql:", "postgresql+asyncpg:")
+
+
+async def _execute(url: str, statement: str) -> list[Any]:
+    engine = create_async_engine(_with_driver(url))
+    try:
+        async with engine.begin() as connection:
+            result = await connection.execute(text(statement))
+            return list(result.all()) if result.returns_rows else []
+    finally:
+        await engine.dispose()
+
+
+def _checks(table: Any) -> list[Any]:
+    return [constraint for constraint in table.constraints if isinstance(constraint, CheckConstraint)]
+
+
+async def _check_names(url: str) -> list[str]:
+    if url.startswith("sqlite"):
+        rows = await _execute(url, "SELECT sql FROM sqlite_master WHERE type = 'table'")
+        return [words.split()[0] for row in rows for words in row[0].split("CONSTRAINT ")[1:]]
+    return [row[0] for row in await _execute(url, "SELECT conname FROM pg_constraint WHERE contype = 'c'")]
