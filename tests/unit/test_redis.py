@@ -9,9 +9,9 @@ from scrapeyard.redis.outage import Outage
 
 def test_keys_of_a_server_in_use_keep_their_names() -> None:
     keys = Keys("yard")
-    assert [keys.lanes, keys.stream("a", Priority.HIGH), keys.channel("b")] == [
+    assert [keys.lanes, keys.waiting("a", Priority.HIGH), keys.channel("b")] == [
         "yard:lanes",
-        "yard:q:a:high",
+        "yard:l:a:high",
         "yard:c:b",
     ]
     assert keys.site("s") == ("yard:site:s", "yard:site:s:seats", "yard:site:s:alive", "yard:sites")

@@ -41,10 +41,8 @@ def encode_delivery(delivery: Delivery) -> bytes:
     return check_size(_encoder.encode(delivery))
 
 
-def decode_delivery(message: bytes | None) -> Delivery:
-    """Raises Unreadable. None stands for an entry without a message in it."""
-    if message is None:
-        raise Unreadable("no message in the entry")
+def decode_delivery(message: bytes) -> Delivery:
+    """Raises Unreadable."""
     if len(message) > MAX_MESSAGE_BYTES:
         raise Unreadable(f"{len(message)} bytes, at most {MAX_MESSAGE_BYTES} are read")
     try:

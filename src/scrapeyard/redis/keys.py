@@ -2,17 +2,9 @@
 cache append to `pages` by themselves, as redis_put.lua describes."""
 
 import re
-from collections.abc import Sequence
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.model import Priority
-
-GROUP = "workers"
-CONSUMER = "taker"
-"""One name for all: an entry is told from another by its id, and names of workers long gone would pile up. take.lua
-spells it too."""
-FIELD = b"d"
-"""The field of a stream's entry that holds the delivery."""
 
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -40,13 +32,9 @@ class Keys:
         self.pages_bytes = f"{self.pages}:bytes"
         self.pages_counts = f"{self.pages}:counts"
 
-    def stream(self, lane: str, priority: Priority) -> str:
-        """The stream of one lane and priority."""
-        return f"{self._prefix}:q:{lane}:{priority}"
-
-    def streams(self, lanes: Sequence[str], priorities: Sequence[Priority]) -> list[str]:
-        """All of them, the first priority first."""
-        return [self.stream(lane, priority) for priority in priorities for lane in lanes]
+    def waiting(self, lane: str, priority: Priority) -> str:
+        """A list: the deliveries of one lane and priority that wait. Earlier versions kept streams under `q`."""
+        return f"{self._prefix}:l:{lane}:{priority}"
 
     def channel(self, name: str) -> str:
         """The pub/sub channel."""

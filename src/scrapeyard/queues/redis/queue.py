@@ -1,53 +1,50 @@
-"""The queue on Redis 7 or Valkey: a stream for each lane and priority, and pub/sub for small messages.
+"""The queue on Redis 7 or Valkey: a list for each lane and priority, and pub/sub for small messages.
 
-A taken entry is removed from its stream at once, so what a stream holds is what waits. One server, or a primary with
-replicas behind one address; Redis Cluster is not supported, as a taker reads several streams in one step.
+Taking is popping, so what a list holds is what waits. One server, or a primary with replicas behind one address; Redis
+Cluster is not supported, as a taker pops from several lists in one command.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from itertools import count as counter
 from time import perf_counter
 from typing import Any
 
-import msgspec
 from redis.exceptions import ResponseError
 
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.messages import LANE, Unreadable, check_lanes, check_size, decode_delivery, encode_delivery
 from scrapeyard.queues.redis.pubsub import RedisSubscriber
-from scrapeyard.queues.redis.take import Entry, Takers, read_entries, removals
+from scrapeyard.queues.redis.take import Takers
 from scrapeyard.redis.connection import Command, CommandLink, Dialer, LinkLost
-from scrapeyard.redis.keys import CONSUMER, FIELD, GROUP, Keys
+from scrapeyard.redis.keys import Keys
 from scrapeyard.redis.outage import Outage
 from scrapeyard.telemetry.events import get_log
 
 BATCH = 500
 BATCH_BYTES = 4 * 1024 * 1024
-_RECOVER_BATCH = 100
-_LEVEL_SECONDS = 0.05
 _ORDER = list(Priority)
+_FRESH_SECONDS = 0.05
+"""A busy publisher asks for the lengths of a lane's lists, and names the lane, no more often than this."""
 
 
 class RedisQueue:
     """Deliveries and messages between processes.
 
-    `patience_seconds` is how long a method tries before it raises QueueUnavailable. A delivery whose taker died between
-    reading and removing it is put back by `recover` when it has lain there for `stranded_seconds`, marked redelivered.
-    A command that was cut off by an outage is sent again within the patience, so a delivery may come twice.
+    `patience_seconds` is how long a method tries before it raises QueueUnavailable. A push that is cut off by an outage
+    is sent again within the patience, so a delivery may come twice. A pop that is cut off may lose what it popped; the
+    dispatcher publishes it again.
     """
 
-    def __init__(
-        self, url: str, *, prefix: str = "scrapeyard", patience_seconds: float = 2.0, stranded_seconds: float = 10.0
-    ) -> None:
+    def __init__(self, url: str, *, prefix: str = "scrapeyard", patience_seconds: float = 2.0) -> None:
         self._keys = Keys(prefix)
         self._patience = patience_seconds
-        self._stranded_ms = int(stranded_seconds * 1000)
         self._log = get_log("queue")
         self._turn = 0
-        self._levels = _Levels()
+        self._known: dict[str | bytes | int, int] = {}
+        self._fresh_until: dict[str, float] = {}
         dial = Dialer(url)
         outage = Outage(
             away=lambda error, seconds: self._log.warning("queue.away", error=error, retry_seconds=seconds),
@@ -59,7 +56,7 @@ class RedisQueue:
         self._takers = Takers(
             new_link=lambda: CommandLink(dial, outage),
             commands=self._commands,
-            put_back=self.publish,
+            put_back=self._put_back,
             patience=patience_seconds,
             log=self._log,
         )
@@ -81,62 +78,54 @@ class RedisQueue:
         await self._commands.stop()
 
     async def publish(self, deliveries: Sequence[Delivery]) -> int:
-        """One round trip for each 500 deliveries. The number returned counts those on their way to a taker too, and
-        what was taken within the last 50 ms may still be in it."""
-        # a waiting taker is woken by the first entry that comes: let that be the most urgent
-        ordered = sorted(deliveries, key=lambda delivery: _ORDER.index(delivery.priority))
-        additions = [self._addition(delivery) for delivery in ordered]
-        lanes = Counter(delivery.lane for delivery in deliveries)
-        if not lanes:
-            return 0
-        stale = self._levels.stale(lanes, self._commands.client_id)
-        if not stale:
-            await self._ask(*additions)
-            return self._levels.raised(lanes)
-        lengths = self._lengths(stale)
-        replies = await self._ask(("SADD", self._keys.lanes, *stale), *additions, *lengths)
-        self._levels.note(stale, _sums(replies[-len(lengths) :], len(_ORDER)))
-        return self._levels.raised({lane: 0 if lane in stale else count for lane, count in lanes.items()})
+        """One round trip for each 500 deliveries. The number returned counts those on their way to a taker too, and of
+        the priorities not published to what waited up to 50 ms ago."""
+        lanes = sorted({delivery.lane for delivery in deliveries})
+        now = perf_counter()
+        stale = [lane for lane in lanes if self._fresh_until.get(lane, 0.0) <= now]
+        sized = [*self._pushes("RPUSH", deliveries), *self._lengths(stale)]
+        named: list[Command] = [("SADD", self._keys.lanes, *stale)] if stale else []
+        for (_, key, *_), length in zip(sized, await self._ask(*sized, *named), strict=False):
+            self._known[key] = length
+        self._fresh_until.update(dict.fromkeys(stale, now + _FRESH_SECONDS))
+        return max((sum(self._known[key] for _, key in self._lengths([lane])) for lane in lanes), default=0)
 
     async def take(
         self, lanes: Sequence[str], count: int, priorities: Sequence[Priority], timeout: float
     ) -> list[Delivery]:
-        """At most 1000 at once. Lanes of equal priority take turns at being asked first."""
+        """At most 1000 at once. Lanes of equal priority take turns at being asked first.
+
+        With a timeout, all deliveries of one take are of the same lane and priority: the first that has any.
+        """
         check_lanes(lanes)
         if not lanes or not priorities or count <= 0:
             return []
         self._turn = (self._turn + 1) % len(lanes)
         turned = [*lanes[self._turn :], *lanes[: self._turn]]
-        return await self._takers.take(self._keys.streams(turned, priorities), count, timeout)
+        lists = [self._keys.waiting(lane, priority) for priority in priorities for lane in turned]
+        return await self._takers.take(lists, count, timeout)
 
     async def depth(self) -> dict[tuple[str, Priority], int]:
-        """Counts what is on its way to a taker, or stranded there, too."""
+        """Exact."""
         lanes = await self._lanes()
         lines = [(lane, priority) for lane in lanes for priority in _ORDER]
         lengths = await self._ask(*self._lengths(lanes))
         return {line: length for line, length in zip(lines, lengths, strict=True) if length}
 
     async def oldest(self, lane: str, priority: Priority) -> float | None:
-        """The `queued_at` of the stream's first entry. One that cannot be read counts from when it was added."""
+        """The `queued_at` of the first in the list that can be read."""
         check_lanes((lane,))
-        stream = self._keys.stream(lane, priority)
-        (found,) = await self._ask(("XRANGE", stream, "-", "+", "COUNT", 1))
-        if not found:
-            return None
-        entry = Entry(stream.encode(), *found[0])
-        try:
-            return decode_delivery(entry.message).queued_at
-        except Unreadable:
-            return int(entry.id.partition(b"-")[0]) / 1000
+        for place in counter():
+            (message,) = await self._ask(("LINDEX", self._keys.waiting(lane, priority), place))
+            if message is None:
+                break
+            with suppress(Unreadable):
+                return decode_delivery(message).queued_at
+        return None
 
     async def recover(self) -> int:
-        """What lay pending for `stranded_seconds` goes to the tail of its stream, marked redelivered."""
-        count = 0
-        for stream in self._keys.streams(await self._lanes(), _ORDER):
-            count += await self._recover(stream)
-        if count:
-            self._log.warning("queue.recovered", count=count)
-        return count
+        """Always 0: a pop leaves nothing pending. The dispatcher finds by `oldest` what was lost."""
+        return 0
 
     async def send(self, channel: str, message: bytes) -> None:
         """Returns when the server has it."""
@@ -169,68 +158,26 @@ class RedisQueue:
             try:
                 await self._commands.ready(until)
                 within = max(0.0, until - loop.time())
-                return await self._commands.ask(*commands, within=within, unheard=self._takers.leavings())
+                return await self._commands.ask(*commands, within=within)
             except LinkLost as error:
                 if loop.time() >= until:
                     raise QueueUnavailable(f"the queue does not answer: {error}") from None
 
-    async def _recover(self, stream: str) -> int:
-        count, cursor = 0, b"0-0"
-        while True:
-            claim: Command = ("XAUTOCLAIM", stream, GROUP, CONSUMER, self._stranded_ms, cursor, "COUNT", _RECOVER_BATCH)
-            (reply,) = await self._ask_until(asyncio.get_running_loop().time() + self._patience, [claim])
-            if isinstance(reply, ResponseError):
-                # NOGROUP: nobody has taken from this lane yet
-                return count
-            cursor, found = reply[0], [Entry(stream.encode(), *entry) for entry in reply[1]]
-            count += await self._put_back(found)
-            if cursor == b"0-0":
-                return count
-
-    async def _put_back(self, entries: Sequence[Entry]) -> int:
-        deliveries = read_entries(entries, self._log)
-        additions = [self._addition(msgspec.structs.replace(delivery, redelivered=True)) for delivery in deliveries]
-        # added before the old ones are removed: dying in between leaves them twice rather than not at all
-        await self._ask(*additions, *removals(entries))
-        return len(deliveries)
+    async def _put_back(self, deliveries: Sequence[Delivery]) -> None:
+        """At the head, in the order in which they were popped."""
+        await self._ask(*self._pushes("LPUSH", deliveries[::-1]))
 
     async def _lanes(self) -> list[str]:
         (names,) = await self._ask(("SMEMBERS", self._keys.lanes))
         return sorted(name for raw in names if LANE.fullmatch(name := raw.decode(errors="replace")))
 
-    def _addition(self, delivery: Delivery) -> Command:
-        return ("XADD", self._keys.stream(delivery.lane, delivery.priority), "*", FIELD, encode_delivery(delivery))
+    def _pushes(self, verb: str, deliveries: Sequence[Delivery]) -> list[Command]:
+        # a waiting taker is woken by the first push: let that be the most urgent
+        ordered = sorted(deliveries, key=lambda delivery: _ORDER.index(delivery.priority))
+        return [(verb, self._keys.waiting(each.lane, each.priority), encode_delivery(each)) for each in ordered]
 
     def _lengths(self, lanes: Sequence[str]) -> list[Command]:
-        return [("XLEN", self._keys.stream(lane, priority)) for lane in lanes for priority in _ORDER]
-
-
-class _Levels:
-    """How many wait in each lane, as last asked and counted on since: a busy publisher need not ask each time."""
-
-    def __init__(self) -> None:
-        self._levels: dict[str, tuple[float, int]] = {}
-        self._connection = 0
-
-    def stale(self, lanes: Iterable[str], connection: int) -> list[str]:
-        """Which of them must be asked for: not asked lately, or not on this connection."""
-        if connection != self._connection:
-            self._levels.clear()
-            self._connection = connection
-        now = perf_counter()
-        return sorted(lane for lane in lanes if self._levels.get(lane, (0.0, 0))[0] <= now)
-
-    def note(self, lanes: Sequence[str], levels: Iterable[int]) -> None:
-        """What the server said."""
-        until = perf_counter() + _LEVEL_SECONDS
-        self._levels.update({lane: (until, level) for lane, level in zip(lanes, levels, strict=True)})
-
-    def raised(self, lanes: Mapping[str, int]) -> int:
-        """Add what was published to these lanes; the fullest of them."""
-        for lane, count in lanes.items():
-            until, level = self._levels[lane]
-            self._levels[lane] = (until, level + count)
-        return max(self._levels[lane][1] for lane in lanes)
+        return [("LLEN", self._keys.waiting(lane, priority)) for lane in lanes for priority in _ORDER]
 
 
 def _batches(commands: Sequence[Command]) -> Iterator[list[Command]]:
@@ -245,8 +192,3 @@ def _batches(commands: Sequence[Command]) -> Iterator[list[Command]]:
             batch, size = [], 0
     if batch:
         yield batch
-
-
-def _sums(numbers: Sequence[int], width: int) -> Iterator[int]:
-    for at in range(0, len(numbers), width):
-        yield sum(numbers[at : at + width])
