@@ -30,7 +30,6 @@ LONG_BODIES = {
 SHARED_NAMES = {
     "Backoff": "the call's model and the struct it is made of; the API document shows the name",
     "Budget": "the call's model, a public name; in the SDK a bound on nodes",
-    "Links": "the answer's model, a public name; in the queue connections",
     "Outcome": "how a run ended; in the SDK the base of what a script raises",
     "Script": "a Lua script; in the SDK a scraper's script",
 }

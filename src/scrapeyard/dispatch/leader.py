@@ -14,7 +14,6 @@ from scrapeyard.dispatch.upkeep.lost_deliveries import (
     ExpiredLeases,
     LostBatches,
     LostDeliveries,
-    TakenDeliveries,
 )
 from scrapeyard.dispatch.upkeep.retention import JobRetention, Retention
 from scrapeyard.errors import ScrapeyardError, StoreUnavailable
@@ -68,7 +67,6 @@ class Dispatcher:
         self._grace = 3 * settings.worker.heartbeat_seconds
         self._finishing = Finishing(store, finish, clock)
         self._duties: Sequence[MaintenanceTask] = (
-            TakenDeliveries(queue),
             ExpiredLeases(store, queue, clock),
             LostDeliveries(store, queue, clock),
             ExpiredBatches(store, clock),

@@ -81,10 +81,6 @@ class MemoryQueue:
         line = self._waiting.get((lane, priority))
         return line[0][1].queued_at if line else None
 
-    async def recover(self) -> int:
-        """Always 0: a taker that dies here takes the queue with it."""
-        return 0
-
     async def send(self, channel: str, message: bytes) -> None:
         """Reaches every listener before it returns."""
         self._listeners.give(channel, check_size(message))

@@ -46,9 +46,6 @@ class Queue(Protocol):
         the queue any more, and the dispatcher must publish it again.
         """
 
-    async def recover(self) -> int:
-        """Put back what a dead worker had taken but not yet removed. Returns how many. Called by the dispatcher."""
-
     async def send(self, channel: str, message: bytes) -> None:
         """Give a message to everyone who listens on `channel` now. Nobody listening is not an error."""
 

@@ -135,22 +135,6 @@ def _again(batch: Batch, job: Job, now: float) -> Delivery:
     return replace(deliver_batch(replace(batch, queued_at=now), job), redelivered=True)
 
 
-class TakenDeliveries:
-    """Asks the queue to put back deliveries that a dead worker had taken."""
-
-    name = "recover"
-    waits_after_outage = False
-
-    def __init__(self, queue: Queue) -> None:
-        self._queue = queue
-
-    async def run_once(self) -> None:
-        """One round."""
-        count = await self._queue.recover()
-        if count:
-            log.warning("queue.recovered", count=count)
-
-
 RUNS = 500
 BATCHES = 100
 """Maximum taken over in one round."""

@@ -55,7 +55,7 @@ class StoredPools:
         self._table = FollowedTable[Sequence[KeptPool]](
             "kept-pools",
             EVERY_SECONDS,
-            read=store.pools,
+            read=lambda: store.pools(),  # noqa: PLW0108  a store may be put in place later
             adopt=self._adopt,
             on_away=lambda error: log.warning("proxies.pools_unknown", error=error.message),
             after_read=self._report if worker_id else None,

@@ -123,10 +123,6 @@ class RedisQueue:
                 return decode_delivery(message).queued_at
         return None
 
-    async def recover(self) -> int:
-        """Always 0: a pop leaves nothing pending. The dispatcher finds by `oldest` what was lost."""
-        return 0
-
     async def send(self, channel: str, message: bytes) -> None:
         """Returns when the server has it."""
         await self._ask(("PUBLISH", self._keys.channel(channel), check_size(message)))

@@ -35,7 +35,7 @@ class ChannelOverrides:
         self._table = FollowedTable[Moves](
             "moved-channels",
             EVERY_SECONDS,
-            read=store.channels,
+            read=lambda: store.channels(),  # noqa: PLW0108  a store may be put in place later
             adopt=self._adopt,
             on_away=lambda error: log.warning("repository.moves_unknown", error=error.message),
         )

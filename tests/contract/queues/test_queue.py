@@ -377,14 +377,6 @@ async def test_stop_ends_a_waiting_take_and_may_be_called_twice(backend: Backend
     await queue.stop()
 
 
-async def test_recover_finds_nothing_where_nothing_is_stranded(queue: Queue) -> None:
-    assert await queue.recover() == 0
-    await queue.publish([delivery(1), delivery(2)])
-    await take(queue, 1)
-    assert await queue.recover() == 0
-    assert numbers(await take(queue)) == [2]
-
-
 async def test_a_large_message_passes_and_a_larger_one_is_refused(queue: Queue) -> None:
     text = b'{"x":"' + b"y" * (MAX_MESSAGE_BYTES - 1000) + b'"}'
     await queue.publish([delivery(1, text=text)])
