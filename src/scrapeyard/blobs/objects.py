@@ -5,7 +5,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -86,7 +86,8 @@ class ObjectBlobs:
         """Write an object atomically: a reader sees all of it or nothing. Replaces an existing one."""
         attributes = self._attributes(content_type, content_encoding)
         with _translated(key, self._remedy):
-            await obstore.put_async(self._store, _checked(key), data, attributes=attributes, use_multipart=False)
+            put = obstore.put_async(self._store, _checked(key), data, attributes=attributes, use_multipart=False)
+            await self._written(put)
 
     async def put_stream(
         self, key: str, pieces: AsyncIterator[bytes], content_type: str, content_encoding: str = ""
@@ -96,9 +97,10 @@ class ObjectBlobs:
         asked = _Asked(pieces)
         try:
             with _translated(key, self._remedy):
-                await obstore.put_async(
+                put = obstore.put_async(
                     self._store, _checked(key), asked, attributes=attributes, max_concurrency=_PARTS_AT_ONCE
                 )
+                await self._written(put, asked.stop)
         finally:
             await asked.stop()
         return asked.size
@@ -157,6 +159,20 @@ class ObjectBlobs:
         with _translated(key, self._remedy):
             await obstore.delete_async(self._store, key)
         return (time.perf_counter() - began) * 1000
+
+    async def _written(self, put: Awaitable[Any], on_cancel: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Await a put. In a folder a thread goes on writing when the caller is cancelled: wait for its end, so that no
+        file appears later. The request to a bucket is given up."""
+        task = asyncio.ensure_future(put)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if on_cancel is not None:
+                await on_cancel()
+            if self._folder is None:
+                task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise
 
     def _attributes(self, content_type: str, content_encoding: str) -> dict[str, str] | None:
         if not self._content_types:

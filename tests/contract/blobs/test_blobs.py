@@ -1,6 +1,7 @@
 """What every blob store promises: a folder, a bucket, and memory as a second store that keeps content types."""
 
 import asyncio
+import shutil
 from array import array
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
@@ -105,6 +106,20 @@ async def test_a_cancelled_writer_leaves_nothing_and_its_pieces_can_be_closed(bl
     assert writer.cancelled()
     await source.aclose()
     assert await blobs.size("a/given-up") is None
+
+
+async def test_no_file_appears_after_a_writer_was_cancelled(tmp_path: Path) -> None:
+    folder = tmp_path / "blobs"
+    blobs, other = ObjectBlobs.in_folder(folder), ObjectBlobs.in_folder(tmp_path / "other")
+    for number in range(20):
+        writer = asyncio.create_task(blobs.put(f"a/{number}", bytes(4_000_000), "text/plain"))
+        await asyncio.sleep(0)
+        writer.cancel()
+        await asyncio.wait([writer])
+        shutil.rmtree(folder)
+        await other.put("b", bytes(4_000_000), "text/plain")
+        assert not folder.exists(), f"it was written after writer {number} had ended"
+        folder.mkdir()
 
 
 async def test_a_bad_key_for_pieces(blobs: Blobs) -> None:

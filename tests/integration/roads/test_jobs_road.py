@@ -90,11 +90,14 @@ def test_a_paused_job_hands_nothing_out_and_goes_on_when_told(jobs: Jobs) -> Non
 
 @pytest.mark.parametrize("isolation", ["run", "job"])
 def test_a_killed_job_leaves_no_child(yard: Yard, jobs: Jobs, isolation: str) -> None:
-    job_id = jobs.create([{"n": n, "seconds": 50} for n in range(300)], "lab/count", policy={"isolation": isolation})
-    at_work = until(lambda: _all_open_slots(jobs), "every slot that is open to jobs is taken")
-    children = until(lambda: _at_least(at_work, _children(yard)), "each has its child")
-    jobs.ask(job_id, "cancel", mode="kill")
-    until(lambda: len(children) - len(living(children)) >= at_work, "the children end")
+    with _web() as web:
+        items = [{"url": f"{web.url}/{n}", "seconds": 250} for n in range(300)]
+        job_id = jobs.create(items, "lab/stay", policy={"isolation": isolation, **RUDE})
+        at_work = until(lambda: _all_open_slots(jobs), "every slot that is open to jobs is taken")
+        until(lambda: len(web.arrivals) >= at_work, "each has a child that runs: others are only kept ready")
+        children = _children(yard)
+        jobs.ask(job_id, "cancel", mode="kill")
+        until(lambda: len(children) - len(living(children)) >= at_work, "the children end")
     job = jobs.ended(job_id)
     assert (job["status"], job["counts"]["cancelled"]) == ("cancelled", 300)
 
@@ -225,10 +228,6 @@ def _all_open_slots(jobs: Jobs) -> int:
 
 def _children(yard: Yard) -> list[Process]:
     return [child for worker in running(yard.workers) for child in worker.children()]
-
-
-def _at_least(count: int, children: list[Process]) -> list[Process] | None:
-    return children if len(children) >= count else None
 
 
 def _rates(arrivals: list[float], count: int) -> Iterator[float]:
