@@ -12,9 +12,10 @@ from scrapeyard.model import Signal
 from scrapeyard.queues.listeners import PAUSE_SECONDS
 from scrapeyard.queues.messages import SIGNALS, decode_signal
 from scrapeyard.queues.port import Queue
-from scrapeyard.telemetry.events import Log
+from scrapeyard.telemetry.events import Log, get_log
 
 S = TypeVar("S", bound=Signal)
+log = get_log("queue")
 
 
 class Signals:
@@ -50,7 +51,8 @@ class Signals:
         return self._task is not None
 
     def subscribe(self, kind: type[S], callback: Callable[[S], Awaitable[None] | None]) -> None:
-        """Pass signals of this kind to `callback`. What it returns is awaited before the next signal is read."""
+        """Pass signals of this kind to `callback`. What it returns is awaited before the next signal is read.
+        An internal error in it is logged, and listening continues."""
         self._callbacks.setdefault(kind, []).append(callback)
 
     async def start(self) -> None:
@@ -91,6 +93,11 @@ class Signals:
                 self._log.warning("queue.dropped_message", channel=SIGNALS, error=str(error))
             return
         for callback in self._callbacks.get(type(signal), ()):
-            done = callback(signal)
-            if done is not None:
-                await done
+            try:
+                done = callback(signal)
+                if done is not None:
+                    await done
+            except ScrapeyardError:
+                raise
+            except Exception as error:  # noqa: BLE001  signals that follow must still be received
+                log.error("queue.signal_failed", kind=type(signal).__name__, error=repr(error), exc_info=error)

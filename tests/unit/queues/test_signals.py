@@ -57,6 +57,23 @@ async def test_each_subscriber_gets_its_kind_one_signal_after_the_other(queue: M
     assert not signals.started
 
 
+async def test_an_internal_error_of_a_subscriber_does_not_end_listening(queue: MemoryQueue) -> None:
+    heard = asyncio.Event()
+
+    def fail(_: Refresh) -> None:
+        raise LookupError("a slip")
+
+    signals = Signals(queue, "test", wait_seconds=PATIENCE)
+    signals.subscribe(Refresh, fail)
+    signals.subscribe(Cancel, lambda _: heard.set())
+    await signals.start()
+    with capture_logs() as logs:
+        await send(queue, Refresh(), Cancel(run_id="b"))
+        await asyncio.wait_for(heard.wait(), PATIENCE)
+    await signals.stop()
+    assert [(entry["event"], entry["kind"]) for entry in logs] == [("queue.signal_failed", "Refresh")]
+
+
 @pytest.mark.parametrize(("reports", "events"), [(True, ["queue.dropped_message"]), (False, [])])
 async def test_what_cannot_be_decoded_is_dropped(queue: MemoryQueue, reports: bool, events: list[str]) -> None:
     last = asyncio.Event()
