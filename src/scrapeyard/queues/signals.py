@@ -99,5 +99,5 @@ class Signals:
                     await done
             except ScrapeyardError:
                 raise
-            except Exception as error:  # noqa: BLE001  signals that follow must still be received
+            except Exception as error:
                 log.error("queue.signal_failed", kind=type(signal).__name__, error=repr(error), exc_info=error)
