@@ -11,6 +11,7 @@ from starlette.types import Scope
 from scrapeyard import __version__
 from scrapeyard.gateway import cache, proxies, sites, webhooks
 from scrapeyard.gateway.http import openapi, problems
+from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HotPath, LastResort
 from scrapeyard.gateway.jobs import routes as jobs
 from scrapeyard.gateway.jobs import stream_routes as job_streams
@@ -100,6 +101,7 @@ def _wrap(app: FastAPI, settings: GatewaySettings) -> None:
             allow_headers=["Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer", "Range", "traceparent"],
             expose_headers=list(EXPOSED),
         )
+    app.add_middleware(Doors, hosts=(settings.host, *settings.hosts), origins=settings.cors_origins)
 
 
 def _upload_limit(settings: GatewaySettings) -> Callable[[Scope], int | None]:

@@ -9,6 +9,7 @@ import uvicorn
 
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.gateway.app import application
+from scrapeyard.gateway.http.protocol import BoundedHttp
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.telemetry.events import get_log
 
@@ -76,7 +77,7 @@ class GatewayServer:
         return uvicorn.Config(
             application(self._gateway),
             loop="none",
-            http="httptools",
+            http=BoundedHttp,
             ws="websockets-sansio",
             ws_max_size=MAX_HEARD,
             lifespan="off",

@@ -25,6 +25,11 @@ class GatewaySettings(Section):
         2000, ge=1, description="Maximum calls that wait for an answer at once; further calls get 429."
     )
     max_streams: int = Field(500, ge=1, description="Maximum jobs watched live at once; further watchers get 429.")
+    hosts: tuple[str, ...] = Field(
+        (),
+        description="Names under which clients call the gateway, e.g. `scrape.example.com`, `*.example.com`; `*` for "
+        "any. IP addresses, `localhost` and names without a dot need not be listed.",
+    )
     cors_origins: tuple[str, ...] = Field((), description="Web origins that may call from a browser; `*` for any.")
 
 

@@ -1,9 +1,9 @@
-"""Around every route: size limits, a shortcut for the hottest call, allowed origins, and the handler of last resort."""
+"""Around every route: size limits, a shortcut for the hottest call, and the handler of last resort."""
 
 from collections.abc import Awaitable, Callable
 
 from pydantic import ValidationError
-from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -115,18 +115,3 @@ class LastResort:
             if begun:
                 raise
             await unexpected()(scope, receive, send)
-
-
-class Origins:
-    """Allowed origins: this gateway's own address and those in the settings."""
-
-    def __init__(self, allowed: tuple[str, ...]) -> None:
-        self._allowed = frozenset(allowed)
-
-    def check(self, request: HTTPConnection) -> None:
-        """Raise Refusal (403) for any other origin. Clients that are not browsers send none."""
-        origin = request.headers.get("origin")
-        if origin is None or "*" in self._allowed or origin in self._allowed:
-            return
-        if origin.lower().partition("://")[2] != request.headers.get("host", "").lower():
-            raise Refusal("origin_refused", 403, f"pages of {origin[:200]} may not call this gateway")

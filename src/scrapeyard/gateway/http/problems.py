@@ -18,6 +18,7 @@ from scrapeyard.model import ExitReason
 
 PROBLEMS: dict[str, tuple[str, str]] = {
     "bad_request": ("The request cannot be taken", "Correct the part that `detail` names."),
+    "bad_host": ("The request does not say whom it is for", "Send one Host header, as every HTTP/1.1 client does."),
     "bad_json": ("The body is not JSON", "Send one JSON object, encoded as UTF-8."),
     "bad_list": ("The list cannot be read", "Correct what `detail` names, and send the list again."),
     "bad_range": ("Nothing lies in that range", "Ask for a range within the file, or for all of it."),
@@ -57,6 +58,15 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "origin_refused": (
         "Pages from there may not call",
         "The operator names the page's origin in gateway.cors_origins.",
+    ),
+    "host_refused": (
+        "This gateway has another name",
+        "The operator adds the name to gateway.hosts; an IP address and localhost always work.",
+    ),
+    "head_too_large": ("The request's head is too large", "Send fewer and shorter headers, and a shorter URL."),
+    "too_many_values": (
+        "The JSON body has too many values",
+        "Send fewer in one call; a list of items can be uploaded as a file.",
     ),
     "not_json": ("The body must be JSON", "Send `Content-Type: application/json`."),
     "unavailable": ("Something we depend on is away", "Try again after the seconds in Retry-After."),

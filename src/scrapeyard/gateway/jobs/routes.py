@@ -21,7 +21,7 @@ from scrapeyard.gateway.jobs.calls import AppendCall, AppendOptions, ChangeCall,
 from scrapeyard.gateway.jobs.create import Created, Key
 from scrapeyard.gateway.jobs.documents import bad_rows, created_document
 from scrapeyard.gateway.jobs.service import JobService
-from scrapeyard.gateway.jobs.uploads import APPEND, CREATE, CREATED, media_type, options_of
+from scrapeyard.gateway.jobs.uploads import APPEND, CREATE, CREATED, media_type, open_upload, options_of
 from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.runs.calls import decode_body, digest_of, idempotency_key, is_json
 from scrapeyard.model.job import Job, JobStatus
@@ -94,7 +94,7 @@ def _making(router: APIRouter, desk: JobService) -> None:
             done = await desk.control.append(job_id, call, source=source)
         else:
             media = media_type(request)
-            upload = await desk.uploads.open(request, media)
+            upload = await open_upload(request, media)
             options = options_of(request.query_params, AppendOptions, media)
             done = await desk.control.append(job_id, options, upload=upload, source=source)
         summary = done.summary
@@ -108,7 +108,7 @@ async def _created(request: Request, desk: JobService) -> Created:
         key = None if given is None else Key(key=given, digest=lambda: "jobs:" + digest_of(body))
         return await desk.creation.create_job(JobCall.model_validate(body), key=key)
     media = media_type(request)
-    upload = await desk.uploads.open(request, media)
+    upload = await open_upload(request, media)
     key = None if given is None else Key(key=given, digest=lambda: "jobs:" + upload.digest())
     options = options_of(request.query_params, JobOptions, media)
     return await desk.creation.create_from_list(options, upload, key=key)

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.gateway.http.middleware import Origins
 from scrapeyard.gateway.jobs.control import JobControl
 from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier
 from scrapeyard.gateway.jobs.documents import JobRates, job_document
 from scrapeyard.gateway.jobs.streams import JobStreams
-from scrapeyard.gateway.jobs.uploads import Uploads
 from scrapeyard.gateway.runs.admission import Lanes
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.inputs.importer import ItemImporter
@@ -64,8 +62,6 @@ class JobService:
             news=self.news,
             clock=clock,
         )
-        self.origins = Origins(settings.gateway.cors_origins)
-        self.uploads = Uploads(self.origins)
         self.streams = JobStreams(store, self.rates, clock, settings.gateway.max_streams)
 
     def document(self, job: Job) -> dict[str, Any]:

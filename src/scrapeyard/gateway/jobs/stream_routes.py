@@ -66,7 +66,6 @@ def routes(gateway: "Gateway") -> APIRouter:
     @router.websocket("/api/jobs/{job_id}/ws")
     async def watch_job(websocket: WebSocket, job_id: str) -> None:
         try:
-            desk.origins.check(websocket)
             events = desk.streams.follow(_checked(job_id), _after(websocket))
             first = await anext(events)
         except ScrapeyardError as error:

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.gateway.http.middleware import Origins
 from scrapeyard.gateway.http.openapi import Responses, parameter
 from scrapeyard.gateway.http.patterns import KEY_PATTERN
 from scrapeyard.gateway.http.problems import Refusal
@@ -149,24 +148,17 @@ def options_of(query: QueryParams, kind: type[Options], media: str) -> Options:
     return kind.model_validate(given)
 
 
-class Uploads:
-    """Opens uploads."""
-
-    def __init__(self, origins: Origins) -> None:
-        self._origins = origins
-
-    async def open(self, request: Request, media: str) -> Upload:
-        """The list of a request whose body has not been read. Raises BadRequest, or Refusal for another origin."""
-        if media not in FORMATS:
-            raise Refusal("not_a_list", 415, f"{media[:100] or 'no Content-Type'} is neither JSON nor a list")
-        self._origins.check(request)
-        digest = hashlib.sha256(media.encode() + b"\n" + _canonical(request.query_params))
-        chunks, name = _noted(request.stream(), digest), ""
-        if media == "multipart/form-data":
-            form = FormFile(request.stream(), boundary_of(request.headers["content-type"]))
-            await form.open()
-            chunks, name = _noted(form.chunks(), digest), form.name
-        return Upload(chunks=chunks, digest=digest.hexdigest, name=name, limit=MAX_LIST)
+async def open_upload(request: Request, media: str) -> Upload:
+    """The list of a request whose body has not been read. Raises BadRequest, or Refusal (415)."""
+    if media not in FORMATS:
+        raise Refusal("not_a_list", 415, f"{media[:100] or 'no Content-Type'} is neither JSON nor a list")
+    digest = hashlib.sha256(media.encode() + b"\n" + _canonical(request.query_params))
+    chunks, name = _noted(request.stream(), digest), ""
+    if media == "multipart/form-data":
+        form = FormFile(request.stream(), boundary_of(request.headers["content-type"]))
+        await form.open()
+        chunks, name = _noted(form.chunks(), digest), form.name
+    return Upload(chunks=chunks, digest=digest.hexdigest, name=name, limit=MAX_LIST)
 
 
 def _media(content_type: str) -> str:

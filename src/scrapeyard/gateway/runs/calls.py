@@ -26,6 +26,8 @@ def traceparent(given: str | None) -> str:
     return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
 
 
+MAX_VALUES = 500_000
+"""Maximum commas, colons and brackets in a JSON body."""
 _KEY = re.compile(KEY_PATTERN)
 _JSON = re.compile(r"^application/(?:[a-z0-9.+-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
 _PREFER_WAIT = re.compile(r"^wait\s*=\s*\"?(\d{1,9})\"?$", re.IGNORECASE)
@@ -78,7 +80,9 @@ def is_json(content_type: str) -> bool:
 
 
 def decode_body(body: bytes) -> Any:
-    """Decode a JSON body. Raises Refusal (400)."""
+    """Decode a JSON body. Raises Refusal (400, or 413 for so many values that decoding would stall other calls)."""
+    if len(body) > MAX_VALUES and sum(body.count(mark) for mark in (b",", b":", b"[", b"{")) > MAX_VALUES:
+        raise Refusal("too_many_values", 413, f"the body has more than about {MAX_VALUES:,} values")
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
