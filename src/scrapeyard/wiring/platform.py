@@ -239,6 +239,7 @@ class Platform:
             executor=executor,
             batches=Batches(parts, base.worker_id, settings.worker.lease_seconds),
             foresight=EnvironmentPrebuilder(base.catalogue, environments),
+            engines=("http", "solver") if settings.escalation.solver_url else ("http",),
             traces=self._start_traces(),
         )
         await self._up(self.worker.start, self.worker.stop)

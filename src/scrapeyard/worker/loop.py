@@ -64,6 +64,7 @@ class Worker:
         executor: Executor,
         batches: Batches,
         foresight: EnvironmentPrebuilder,
+        engines: tuple[str, ...] = ("http",),
         traces: TraceExporter | None = None,
     ) -> None:
         self.id = worker_id
@@ -78,6 +79,7 @@ class Worker:
         self._executor = executor
         self._batches = batches
         self._foresight = foresight
+        self._engines = engines
         self._looks = CoalescedRefresh(self._poll, self._looked)
         self._signals = Signals(queue, "worker-signals", log=log)
         self._signals.subscribe(Cancel, lambda signal: self._cancel_run(signal.run_id))
@@ -146,7 +148,7 @@ class Worker:
             pid=os.getpid(),
             version=__version__,
             lanes=self._settings.lanes,
-            engines=("http",),
+            engines=self._engines,
             walls=tuple(wall.name for wall in self._sandbox.walls() if wall.up),
             slots=self._slots,
             busy=sum(share.held for share in self._shares),
