@@ -39,10 +39,11 @@ from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.worker.attempts.attempt import AttemptParts
+from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.loop import Worker
-from scrapeyard.worker.runs.environments import EnvironmentPrebuilder, Preparer
-from scrapeyard.worker.runs.execute import Executor
+from scrapeyard.worker.runs import Executor
 from tests.integration.mortal import Door, Hatch, Life, first_of, outlived
 from tests.services.job_yard import Clock
 from tests.services.sqlite import migrated
@@ -199,22 +200,18 @@ class Hand:
         self.hatch = Hatch(self.life, queue)
         doors: list[Any] = [Door(self.life, store), self.hatch, Door(self.life, blobs)]
         builtins = {ECHO: BUILTINS[ECHO], MOODY: Builtin(scraper=SCRAPER, run=self.moody)}
-        shared: dict[str, Any] = {
-            "sandbox": ground.sandbox, "engine": ground.engine, "blobs": doors[2], "builtins": builtins,
-            "checker": InputChecker(),
-        }  # fmt: skip
-        executor = Executor(
-            catalogue=ground.catalogue, preparer=Preparer(ground.environments, Secrets(None)), queue=doors[1],
-            worker_id=self.id, **shared,
+        attempts = AttemptParts(
+            catalogue=ground.catalogue, preparer=Preparer(ground.environments, Secrets(None)), sandbox=ground.sandbox,
+            engine=ground.engine, blobs=doors[2], builtins=builtins, checker=InputChecker(),
         )  # fmt: skip
-        self._batches = Batches(
-            BatchParts(store=doors[0], executor=executor, sites=Sites(()), **shared), self.id, LEASE_SECONDS
-        )
+        parts = BatchParts(store=doors[0], attempts=attempts, sites=Sites(()))
+        self._batches = Batches(parts, self.id, LEASE_SECONDS)
         self._clock = ground.clock
         self._worker = Worker(
             worker_id=self.id, settings=ground.settings.worker, slots=1, queue=doors[1], store=doors[0],
-            recorder=Recorder(doors[0]), catalogue=ground.catalogue, sandbox=ground.sandbox, executor=executor,
-            batches=self._batches, foresight=EnvironmentPrebuilder(ground.catalogue, ground.environments),
+            recorder=Recorder(doors[0]), catalogue=ground.catalogue, sandbox=ground.sandbox,
+            executor=Executor(attempts, doors[1], self.id), batches=self._batches,
+            foresight=EnvironmentPrebuilder(ground.catalogue, ground.environments),
         )  # fmt: skip
 
     @property

@@ -40,10 +40,11 @@ from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.duties import start_schedules, start_webhooks
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.pipeline import Engine
+from scrapeyard.worker.attempts.attempt import AttemptParts
+from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.loop import Worker
-from scrapeyard.worker.runs.environments import EnvironmentPrebuilder, Preparer
-from scrapeyard.worker.runs.execute import Executor
+from scrapeyard.worker.runs import Executor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -205,28 +206,16 @@ class Platform:
         await self._up(environments.start, environments.stop)
         secrets = Secrets(settings.repository.secrets_file)
         secrets.check()
-        builtins, checker = make_builtins(extractor), InputChecker()
-        executor = Executor(
+        attempts = AttemptParts(
             catalogue=base.catalogue,
             preparer=Preparer(environments, secrets),
             sandbox=sandbox,
             engine=base.engine,
             blobs=base.blobs,
-            queue=base.queue,
-            builtins=builtins,
-            checker=checker,
-            worker_id=base.worker_id,
+            builtins=make_builtins(extractor),
+            checker=InputChecker(),
         )
-        parts = BatchParts(
-            store=base.store,
-            executor=executor,
-            sandbox=sandbox,
-            engine=base.engine,
-            blobs=base.blobs,
-            builtins=builtins,
-            checker=checker,
-            sites=Sites(settings.sites.whole_hosts),
-        )
+        parts = BatchParts(store=base.store, attempts=attempts, sites=Sites(settings.sites.whole_hosts))
         self.worker = Worker(
             worker_id=base.worker_id,
             settings=settings.worker,
@@ -236,7 +225,7 @@ class Platform:
             recorder=base.recorder,
             catalogue=base.catalogue,
             sandbox=sandbox,
-            executor=executor,
+            executor=Executor(attempts, base.queue, base.worker_id),
             batches=Batches(parts, base.worker_id, settings.worker.lease_seconds),
             foresight=EnvironmentPrebuilder(base.catalogue, environments),
             engines=("http", "solver") if settings.escalation.solver_url else ("http",),

@@ -35,11 +35,11 @@ from scrapeyard.store.ports.runs import Ending, Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
+from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder
+from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, Slots, share_out
 from scrapeyard.worker.batches.batches import Batches
 from scrapeyard.worker.heartbeat import Heartbeat, load_per_core, own_memory_mb
-from scrapeyard.worker.runs.environments import EnvironmentPrebuilder
-from scrapeyard.worker.runs.execute import Executor
-from scrapeyard.worker.runs.slots import ParkedRuns, SlotLease, Slots, share_out
+from scrapeyard.worker.runs import Executor
 
 log = get_log("worker")
 _TAKE_SECONDS = 5.0

@@ -59,7 +59,8 @@ def run(ctx, case, n=0, url=''):
     if case == 'wait': time.sleep(600)
     return n
 """
-SCRIPTS = {"test/cases": CASES, "test/broken": "raise ValueError('at import')\n"}
+YIELDS = "def run(ctx, count):\n    for n in range(count): yield n\n"
+SCRIPTS = {"test/cases": CASES, "test/yields": YIELDS, "test/broken": "raise ValueError('at import')\n"}
 CASE = "test/cases@1.0.0"
 
 
@@ -157,6 +158,11 @@ async def test_items_of_a_scraper_that_cannot_run_end_with_the_reason(
 ) -> None:
     items = await yard.run(pinned, [{"case": ""}] * 3, isolation="job", breaker=NO_BREAKER)
     assert {item.exit_reason for item in items} == {reason}
+
+
+async def test_the_size_of_a_result_is_its_length_also_where_a_script_yields_it(yard: BatchYard) -> None:
+    items = await yard.run("test/yields@1.0.0", [{"count": count} for count in (0, 1, 3)])
+    assert [(value(item), item.result_bytes) for item in items] == [([], 2), ([0], 3), ([0, 1, 2], 7)]
 
 
 async def test_large_results_and_artifacts_are_objects(yard: BatchYard) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
-from scrapeyard.worker.runs import waiting
-from scrapeyard.worker.runs.slots import ParkedRuns, SlotLease, Slots, share_out
-from scrapeyard.worker.runs.waiting import SiteWait
+from scrapeyard.worker.attempts import waiting
+from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, Slots, share_out
+from scrapeyard.worker.attempts.waiting import SiteWait
 
 
 class Sleepers:
@@ -50,7 +50,7 @@ def share() -> Slots:
 
 
 def pausing_of(share: Slots, most: int = 10) -> SiteWait:
-    return SiteWait(SlotLease("run", share, ParkedRuns(most)), 100.0)
+    return SiteWait(SlotLease("run", share, ParkedRuns(most)))
 
 
 async def fetch(run: SiteWait, seconds: float) -> None:
@@ -117,7 +117,7 @@ async def test_several_that_wait_wake_one_after_another(sleepers: Sleepers, shar
 
 async def test_a_run_that_ends_while_it_waits_is_not_waited_for(sleepers: Sleepers, share: Slots) -> None:
     outside = ParkedRuns(10)
-    run = SiteWait(SlotLease("run", share, outside), 100.0)
+    run = SiteWait(SlotLease("run", share, outside))
     task = asyncio.create_task(fetch(run, 5))
     await sleepers.until(1)
     assert len(outside) == 1
@@ -126,14 +126,6 @@ async def test_a_run_that_ends_while_it_waits_is_not_waited_for(sleepers: Sleepe
     await run.close()
     await run.close()
     assert len(outside) == 0
-
-
-async def test_a_wait_beyond_the_runs_time_is_not_begun(sleepers: Sleepers, share: Slots) -> None:
-    with pytest.raises(FetchFailed) as failure:
-        await fetch(pausing_of(share), 101)
-    assert failure.value.reason is ExitReason.FETCH_RATE_LIMITED
-    assert failure.value.details["retry_after"] == 101
-    assert (sleepers.asleep, share.held) == ([], 1)
 
 
 async def test_too_many_that_wait_are_put_back(sleepers: Sleepers, share: Slots) -> None:
@@ -148,7 +140,7 @@ async def test_a_short_wait_and_a_run_without_a_seat_wait_in_place(sleepers: Sle
     assert share.held == 1
     sleepers.wake(0)
     await short
-    seatless = asyncio.create_task(fetch(SiteWait(None, 100.0), 5))
+    seatless = asyncio.create_task(fetch(SiteWait(None), 5))
     await sleepers.until(2)
     sleepers.wake(1)
     await seatless

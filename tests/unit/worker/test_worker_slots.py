@@ -6,7 +6,7 @@ import pytest
 
 from scrapeyard.errors import Overloaded
 from scrapeyard.model import Priority
-from scrapeyard.worker.runs.slots import ParkedRuns, SlotLease, share_out
+from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, share_out
 from tests.leaks import PATIENCE
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
+from scrapeyard.worker.attempts.steps import within
 from scrapeyard.worker.batches.items import host_of
-from scrapeyard.worker.runs.steps import within
 
 
 async def test_what_waits_for_nothing_sets_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,9 @@ from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.settings import Settings
-from scrapeyard.worker.runs.environments import Preparer
-from scrapeyard.worker.runs.execute import Executor
+from scrapeyard.worker.attempts.attempt import AttemptParts
+from scrapeyard.worker.attempts.environments import Preparer
+from scrapeyard.worker.runs import Executor
 
 Hear = Callable[[LogLine], None]
 
@@ -126,17 +127,16 @@ class LocalYard:
         return self._sandbox.walls()
 
     def _executor(self, scraper: Scraper, hear: Hear | None, engine: HttpEngine) -> Executor:
-        return Executor(
+        parts = AttemptParts(
             catalogue=_OneScraper(scraper),
             preparer=Preparer(self._environments, self._secrets),
             sandbox=_Heard(self._sandbox, hear) if hear else self._sandbox,
             engine=engine,
             blobs=self.blobs,
-            queue=MemoryQueue(),
             builtins=BUILTINS,
             checker=self._checker,
-            worker_id=new_id("worker"),
         )
+        return Executor(parts, MemoryQueue(), new_id("worker"))
 
 
 @contextlib.asynccontextmanager

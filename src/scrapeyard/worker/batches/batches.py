@@ -1,31 +1,26 @@
 """The batches of one worker: taking, running item by item, recording in parts, renewing leases, draining, killing."""
 
 import asyncio
-import math
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from scrapeyard.blobs.port import Blobs
-from scrapeyard.builtin import Builtin
 from scrapeyard.engines.http.site import Sites
-from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import Unavailable
-from scrapeyard.model import Delivery
+from scrapeyard.model import Backoff, Delivery, Scraper
 from scrapeyard.model.job import Batch, BatchItem, Job
-from scrapeyard.repository.manifest.json_schemas import InputChecker
-from scrapeyard.sandbox.port import Sandbox, Verdict
+from scrapeyard.sandbox.port import Verdict
 from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.batches.item_services import BatchContext
-from scrapeyard.worker.batches.items import Items, refused_outcome
+from scrapeyard.worker.attempts.attempt import AttemptParts, Plan
+from scrapeyard.worker.attempts.retrying import RetryRules
+from scrapeyard.worker.attempts.slots import SlotLease, Slots
+from scrapeyard.worker.attempts.steps import limits_of, refused
+from scrapeyard.worker.attempts.waiting import SiteWait
+from scrapeyard.worker.batches.items import ItemAttempt, refused_outcome
 from scrapeyard.worker.batches.records import BatchRecords
-from scrapeyard.worker.runs.execute import Executor
-from scrapeyard.worker.runs.slots import SlotLease, Slots
-from scrapeyard.worker.runs.steps import limits_of, refused
-from scrapeyard.worker.runs.waiting import SiteWait
 
 SLICE_SECONDS = 0.001
 
@@ -67,12 +62,7 @@ class BatchParts(Struct, frozen=True, kw_only=True):
     """The services that batches run with."""
 
     store: BatchStore
-    executor: Executor
-    sandbox: Sandbox
-    engine: HttpEngine
-    blobs: Blobs
-    builtins: dict[str, Builtin]
-    checker: InputChecker
+    attempts: AttemptParts
     sites: Sites
 
 
@@ -235,46 +225,40 @@ class _Held:
             log.warning("batch.not_given_back", batch=self._batch.id, left=self.records.left, error=error.message)
 
     async def _run_items(self, seat: SlotLease) -> None:
-        pausing = SiteWait(seat, math.inf)
         try:
-            items = await self._prepare(seat, pausing)
+            plan = await self._prepare(seat)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the items, never the worker
             await self._refuse(refused(self._batch.id, error))
             return
         try:
             upcoming = self._upcoming()
             async with asyncio.TaskGroup() as lanes:
-                for _ in range(self._at_once(items)):
-                    lanes.create_task(self._run_lane(items, upcoming))
+                for _ in range(self._at_once(plan.prepared.scraper)):
+                    lanes.create_task(self._run_lane(plan, upcoming))
         finally:
-            items.close()
-            await pausing.close()
+            if plan.series is not None:
+                plan.series.close()
+            await plan.site_wait.close()
 
-    async def _prepare(self, seat: SlotLease, pausing: SiteWait) -> Items:
-        job, parts = self.job, self._parts
-        prepared = await parts.executor.prepare(job.pinned, seat)
-        limits = limits_of(prepared.scraper, job.policy.timeout_seconds)
-        around = BatchContext(
-            job=job,
-            prepared=prepared,
-            policy=job.policy.fetching.over(prepared.scraper.policy.fetching),
-            wall_seconds=limits.wall_seconds,
-            engine=parts.engine,
-            blobs=parts.blobs,
-            pausing=pausing,
-        )
-        return Items(
-            around,
-            limits=limits,
-            sandbox=parts.sandbox,
-            builtins=parts.builtins,
-            checker=parts.checker,
-            sites=parts.sites,
+    async def _prepare(self, seat: SlotLease) -> Plan:
+        job, policy, parts = self.job, self.job.policy, self._parts.attempts
+        scraper = await parts.find(job.pinned, seat)
+        fetching = policy.fetching.over(scraper.policy.fetching)
+        shares_child = policy.isolation == "job" and not scraper.is_builtin
+        return Plan(
+            prepared=await parts.preparer.prepare(scraper, seat),
+            limits=limits_of(scraper, policy.timeout_seconds),
+            fetching=fetching,
+            retries=_retries(job, policy.backoff.over(fetching.backoff)),
+            site_wait=SiteWait(seat),
+            series=parts.sandbox.series(scraper) if shares_child else None,
+            job_id=job.id,
+            job_budget=policy.budget,
         )
 
-    def _at_once(self, items: Items) -> int:
+    def _at_once(self, scraper: Scraper) -> int:
         """How many items run concurrently; scripts run one after another, because a batch has one slot."""
-        if not items.is_builtin:
+        if not scraper.is_builtin:
             return 1
         return max(1, min(self.job.policy.abreast, len(self._items)))
 
@@ -282,14 +266,20 @@ class _Held:
         while self._items and not self.draining:
             yield self._items.popleft()
 
-    async def _run_lane(self, items: Items, upcoming: Iterator[BatchItem]) -> None:
+    async def _run_lane(self, plan: Plan, upcoming: Iterator[BatchItem]) -> None:
+        parts = self._parts
         for item in upcoming:
             await self._turns.maybe_yield()
-            await self.records.add(await items.run(item))
+            await self.records.add(await ItemAttempt(parts.attempts, plan, parts.sites, self.job, item).run())
             self.done += 1
 
     async def _refuse(self, verdict: Verdict) -> None:
+        retries = _retries(self.job, self.job.policy.backoff)
         for item in self._upcoming():
             await self._turns.maybe_yield()
-            await self.records.add(refused_outcome(self.job, verdict, item, time.time()))
+            await self.records.add(refused_outcome(verdict, retries, item))
             self.done += 1
+
+
+def _retries(job: Job, backoff: Backoff) -> RetryRules:
+    return RetryRules(max_attempts=job.policy.max_attempts, backoff=backoff, awaited=False)

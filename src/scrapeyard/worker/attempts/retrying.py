@@ -13,9 +13,10 @@ The run waits in the store meanwhile, not in a slot.
 import random
 from collections.abc import Callable
 
-from msgspec.structs import replace
+from msgspec import Struct
 
-from scrapeyard.model import Backoff, Delivery, ExitReason, Outcome, may_help_later
+from scrapeyard.model import Backoff, ExitReason, may_help_later
+from scrapeyard.sandbox.port import Verdict
 
 OURS_SECONDS = 0.5
 MOST_SECONDS = 3600.0
@@ -23,19 +24,6 @@ MOST_SECONDS = 3600.0
 LEAST_SECONDS = 1.0
 JITTER = 0.2
 """Back-offs grow by up to this fraction, so that runs which failed together do not retry together."""
-
-
-def with_retry(
-    outcome: Outcome, delivery: Delivery, after: float | None, *, jitter: Callable[[], float] = random.random
-) -> Outcome:
-    """The outcome with another attempt scheduled, if one remains. `after` is the delay that the script, the site or the
-    unavailable part asked for; None if none did."""
-    if delivery.attempt >= delivery.max_attempts:
-        return outcome
-    site_status = outcome.error.site_status if outcome.error else None
-    backoff = delivery.fetching.backoff
-    seconds = retry_seconds(outcome.exit_reason, site_status, backoff, delivery.attempt, after, jitter=jitter)
-    return outcome if seconds is None else replace(outcome, retry_after=seconds)
 
 
 def retry_seconds(
@@ -63,12 +51,47 @@ def retry_seconds(
             return None
 
 
-def postponed(outcome: Outcome, delivery: Delivery, after: float | None, now: float) -> Outcome | None:
-    """The same attempt again, `after` seconds later; None if the run did not end because its turn came too late, or if
-    it has waited long enough."""
-    if outcome.exit_reason is not ExitReason.FETCH_RATE_LIMITED or after is None:
+class Retry(Struct, frozen=True, kw_only=True):
+    """That an attempt is not the last."""
+
+    seconds: float
+    """Until the next one."""
+    postponed: bool = False
+    """The next one counts as this one: it only waited for its turn."""
+
+
+class RetryRules(Struct, frozen=True, kw_only=True):
+    """How often a run, or an item of a job, is tried."""
+
+    max_attempts: int
+    backoff: Backoff
+    awaited: bool = True
+
+    def after(self, verdict: Verdict, attempt: int, *, jitter: Callable[[], float] = random.random) -> Retry | None:
+        """What follows this attempt; None if it was the last. `verdict.retry_after` is the delay that the script, the
+        site or the unavailable part asked for."""
+        if attempt >= self.max_attempts:
+            return None
+        seconds = retry_seconds(
+            verdict.exit_reason,
+            _site_status(verdict),
+            self.backoff,
+            attempt,
+            verdict.retry_after,
+            awaited=self.awaited,
+            jitter=jitter,
+        )
+        return None if seconds is None else Retry(seconds=seconds)
+
+
+def postponement(verdict: Verdict, turn_in: float | None, most_seconds: float) -> Retry | None:
+    """The same attempt again, in `turn_in` seconds; None if it did not end because its turn came too late, or if that
+    is longer than `most_seconds`."""
+    if verdict.exit_reason is not ExitReason.FETCH_RATE_LIMITED or turn_in is None or _site_status(verdict) is not None:
         return None
-    seconds = max(after, LEAST_SECONDS)
-    if now + seconds > delivery.created_at + MOST_SECONDS:
-        return None
-    return replace(outcome, retry_after=seconds, postponed=True)
+    seconds = max(turn_in, LEAST_SECONDS)
+    return None if seconds > most_seconds else Retry(seconds=seconds, postponed=True)
+
+
+def _site_status(verdict: Verdict) -> int | None:
+    return verdict.error.site_status if verdict.error else None

@@ -5,25 +5,23 @@ them continues. What the script does meanwhile runs without a slot, but that is 
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from scrapeyard.errors import FetchFailed, Overloaded
 from scrapeyard.model import ExitReason
-from scrapeyard.worker.runs.slots import SlotLease
+from scrapeyard.worker.attempts.slots import SlotLease
 
 IN_PLACE = 0.02
 """Maximum seconds to wait without releasing the slot. Small, because runs that wait for a busy site fill the slots."""
 
 
 class SiteWait:
-    """The pauses of one run."""
+    """The pauses of one run, or of all items of a batch."""
 
-    def __init__(self, seat: SlotLease | None, seconds: float) -> None:
-        """`seconds` is the time that the run has left. Without a seat the run sleeps in place."""
+    def __init__(self, seat: SlotLease | None) -> None:
+        """Without a seat the run sleeps in place."""
         self._seat = seat
-        self._ends = time.monotonic() + seconds
         self._fetching = 0
         self._waiting = 0
         self._left: AbstractAsyncContextManager[None] | None = None
@@ -43,10 +41,8 @@ class SiteWait:
                 await self._settle()
 
     async def pause(self, seconds: float) -> None:
-        """Wait. Raises FetchFailed (fetch_rate_limited) at once if the run would time out before that, or if too many
-        runs wait already; `details["retry_after"]` says when to retry."""
-        if seconds >= self._ends - time.monotonic():
-            raise too_long(seconds, "the site's turn comes after the run's time is over")
+        """Wait. Raises FetchFailed (fetch_rate_limited) at once if too many runs wait already; `details["retry_after"]`
+        says when to retry."""
         if self._seat is None or seconds <= IN_PLACE:
             await asyncio.sleep(seconds)
             return

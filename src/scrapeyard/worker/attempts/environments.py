@@ -14,7 +14,7 @@ from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.runs.slots import SlotLease
+from scrapeyard.worker.attempts.slots import SlotLease
 
 
 class Prepared(Struct, frozen=True, kw_only=True):

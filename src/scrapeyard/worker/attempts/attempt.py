@@ -1,0 +1,275 @@
+"""One attempt at a run, or at an item of a job: run the script, serve its fetches, judge its end, save what it leaves.
+
+Both take this path. `RunAttempt` and `ItemAttempt` say where results, logs and artifacts go and how the end is told.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from typing import Generic, TypeVar
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from scrapeyard.blobs.port import Blobs
+from scrapeyard.builtin import Builtin
+from scrapeyard.engines.ledger import Ledger
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
+from scrapeyard.errors import FetchFailed, ScraperNotFound, Unavailable
+from scrapeyard.model import Artifact, BudgetLimits, ExitReason, FetchPolicy, Limits, LogLine, RunError, Scraper, Usage
+from scrapeyard.repository.manifest.json_schemas import InputChecker
+from scrapeyard.repository.port import Catalogue
+from scrapeyard.repository.trust.secrets import redact
+from scrapeyard.sandbox.port import Sandbox, Series, Verdict, Work
+from scrapeyard.worker.attempts.environments import Prepared, Preparer
+from scrapeyard.worker.attempts.retrying import Retry, RetryRules, postponement
+from scrapeyard.worker.attempts.slots import SlotLease
+from scrapeyard.worker.attempts.steps import checked, refused, run_builtin, without_secrets
+from scrapeyard.worker.attempts.waiting import SiteWait, too_long
+
+OutcomeT = TypeVar("OutcomeT")
+GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
+_NO_LEDGER = Ledger()
+
+
+class AttemptParts(Struct, frozen=True, kw_only=True):
+    """The services of a worker that every attempt uses."""
+
+    catalogue: Catalogue
+    preparer: Preparer
+    sandbox: Sandbox
+    engine: HttpEngine
+    blobs: Blobs
+    builtins: dict[str, Builtin]
+    checker: InputChecker
+
+    async def find(self, wanted: str, seat: SlotLease | None) -> Scraper:
+        """The scraper, from memory. Obtains a version that is not known yet, without holding the slot.
+
+        Raises the errors that `steps.refused` explains.
+        """
+        try:
+            return self.catalogue.resolve(wanted)
+        except (ScraperNotFound, Unavailable):
+            if seat is None:
+                return await self.catalogue.obtain(wanted)
+        async with seat.released():
+            return await self.catalogue.obtain(wanted)
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What a run, or all items of a batch, are run with."""
+
+    prepared: Prepared
+    limits: Limits
+    fetching: FetchPolicy
+    retries: RetryRules
+    site_wait: SiteWait
+    """Of the run, or of the whole batch: gives up the slot while every fetch waits."""
+    series: Series | None = None
+    """The child that serves the items of a batch one after another; None: each attempt has a child of its own."""
+    job_id: str = ""
+    job_budget: BudgetLimits = BudgetLimits()
+
+
+class Attempt(ABC, Generic[OutcomeT]):
+    """One attempt. Serves its child, or its built-in, while it runs. Most parts are created on first use, because most
+    items of a large job need hardly any."""
+
+    def __init__(self, parts: AttemptParts, plan: Plan, name: str, number: int, given: Raw) -> None:
+        self.parts = parts
+        self.plan = plan
+        self.name = name
+        self.number = number
+        self.given = given
+        self.started_at = time.time()
+        self.finished_at = 0.0
+        self.fetches = 0
+        self.bytes_received = 0
+        self.logs: list[LogLine] = []
+        self.artifacts: dict[str, Artifact] = {}
+        self.result_key = ""
+        """Where the result was saved; empty if the outcome carries it."""
+        self.began = time.perf_counter()
+        self._caller: Caller | None = None
+        self._turn_in: float | None = None
+        """Seconds until the last site that was too busy has a turn; None if every site had one in time."""
+
+    async def run(self) -> OutcomeT:
+        """Run to the outcome. Raises only CancelledError; the child is gone by then."""
+        verdict = await self._verdict()
+        self.finished_at = time.time()
+        retry = self._retry(verdict)
+        if retry is None:
+            try:
+                await self._save(verdict)
+            except Unavailable as error:
+                verdict = _unsaved(verdict, error)
+                retry = self._retry(verdict)
+        return self._outcome(verdict, retry)
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        """Through the engine. Raises FetchFailed."""
+        started = time.perf_counter()
+        self.fetches += 1
+        try:
+            async with self.plan.site_wait.fetching():
+                response = await self.parts.engine.fetch(request, self._caller or self._make_caller())
+        except FetchFailed as error:
+            if error.reason is ExitReason.FETCH_RATE_LIMITED and error.site_status is None:
+                self._turn_in = error.details.get("retry_after")
+            self._on_fetched(request, started, error)
+            raise
+        self.bytes_received += response.bytes_received
+        self._on_fetched(request, started, response)
+        return response
+
+    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
+        """As `fetch`, but streams the page into an artifact. Raises FetchFailed or BlobsUnavailable."""
+
+        async def keep(pieces: AsyncIterator[bytes], content_type: str) -> int:
+            kind = content_type[:200] or "application/octet-stream"
+            self.artifacts[name] = await self._put_stream(name, kind, pieces)
+            return self.artifacts[name].size
+
+        page = await self.fetch(replace(request, keep=keep))
+        if page.kept is not None or not 200 <= page.status < 300:
+            return page
+        kept = await keep(_whole(page.body), dict(page.headers).get("content-type", ""))  # from a replay engine
+        return replace(page, body=b"", kept=kept)
+
+    async def artifact(self, name: str, content_type: str, data: bytes) -> None:
+        """Save an artifact. Raises BlobsUnavailable."""
+        self.artifacts[name] = await self._put(name, content_type, data)
+
+    def log(self, line: LogLine) -> None:
+        """Add a line of the script, without secret values."""
+        hidden = self.plan.prepared.hidden
+        if hidden:
+            line = replace(line, text=redact(line.text, hidden), fields=redact(line.fields, hidden))
+        self._add_line(line)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait for a site's turn. Raises FetchFailed at once if the attempt would time out before that."""
+        if seconds >= self.began + self.plan.limits.wall_seconds - time.perf_counter():
+            raise too_long(seconds, "the site's turn comes after the run's time is over")
+        await self.plan.site_wait.pause(seconds)
+
+    def usage(self, verdict: Verdict) -> Usage:
+        """What it used."""
+        ledger = _NO_LEDGER if self._caller is None else self._caller.ledger
+        return Usage(
+            wall_ms=round(verdict.wall_ms, 3),
+            cpu_ms=round(verdict.cpu_ms, 2),
+            memory_mb=round(verdict.memory_mb, 1),
+            fetches=self.fetches,
+            requests=ledger.spent.requests,
+            # An engine that replays recorded pages keeps no books.
+            bytes_received=max(ledger.spent.bytes, self.bytes_received),
+            bytes_by_class=ledger.bytes_by_class.copy(),
+            output_bytes=verdict.output_bytes,
+            log_bytes=verdict.log_bytes,
+            records=verdict.records,
+        )
+
+    async def _verdict(self) -> Verdict:
+        try:
+            verdict = self._check_input() or await self._perform()
+        except Exception as error:  # noqa: BLE001 - a fault of ours must end the attempt, never the worker
+            verdict = replace(refused(self.name, error), exit_reason=ExitReason.INTERNAL_ERROR)
+        hidden = self.plan.prepared.hidden
+        if hidden and verdict.error is not None:
+            verdict = replace(verdict, error=without_secrets(verdict.error, hidden))
+        return verdict
+
+    async def _perform(self) -> Verdict:
+        parts, plan, prepared = self.parts, self.plan, self.plan.prepared
+        scraper = prepared.scraper
+        if scraper.is_builtin:
+            return await run_builtin(parts.builtins[scraper.ref.id], self.fetch, self.given, plan.limits)
+        work = Work(
+            run_id=self.name,
+            attempt=self.number,
+            input=self.given,
+            limits=plan.limits,
+            config=prepared.config,
+            environment=prepared.environment,
+        )
+        if plan.series is None:
+            verdict = await parts.sandbox.run(scraper, work, self)
+        else:
+            verdict = await plan.series.run(work, self)
+        return checked(parts.checker, scraper, verdict)
+
+    def _retry(self, verdict: Verdict) -> Retry | None:
+        if verdict.exit_reason in GOOD:
+            return None
+        later = postponement(verdict, self._turn_in, self._latest_turn() - self.finished_at)
+        return later or self.plan.retries.after(verdict, self.number)
+
+    def _make_caller(self) -> Caller:
+        plan = self.plan
+        self._caller = Caller(
+            scraper=plan.prepared.scraper,
+            run_id=self.name,
+            job_id=plan.job_id,
+            policy=plan.fetching,
+            job_budget=plan.job_budget,
+            ledger=Ledger(self._warn),
+            pause=self.pause,
+        )
+        return self._caller
+
+    def _warn(self, words: str) -> None:
+        """Add a line of the platform to the script's log."""
+        at_ms = round((time.perf_counter() - self.began) * 1000, 2)
+        self.log(LogLine(at_ms=at_ms, stream="log", text=words, level="warning", fields={"from": "budget"}))
+
+    def _check_input(self) -> Verdict | None:
+        """The verdict on an invalid input; None if it is valid, or was checked before."""
+        return None
+
+    @abstractmethod
+    def _latest_turn(self) -> float:
+        """The Unix time until which it may be put back for a busy site, at the same attempt."""
+
+    @abstractmethod
+    def _on_fetched(self, request: FetchRequest, started: float, answer: FetchResponse | FetchFailed) -> None:
+        """Note how a fetch went, that began at `started` by the performance counter."""
+
+    @abstractmethod
+    def _add_line(self, line: LogLine) -> None:
+        """Add a line to `logs`."""
+
+    @abstractmethod
+    async def _put(self, name: str, content_type: str, data: bytes) -> Artifact:
+        """Store an artifact of the script. Raises BlobsUnavailable."""
+
+    @abstractmethod
+    async def _put_stream(self, name: str, content_type: str, pieces: AsyncIterator[bytes]) -> Artifact:
+        """As `_put`, for one that arrives in pieces."""
+
+    @abstractmethod
+    async def _save(self, verdict: Verdict) -> None:
+        """Store what the outcome does not carry; sets `result_key` if that is the result. Called only if no attempt
+        follows. Raises Unavailable; nothing is set then."""
+
+    @abstractmethod
+    def _outcome(self, verdict: Verdict, retry: Retry | None) -> OutcomeT:
+        """How it ended."""
+
+
+def result_bytes(verdict: Verdict) -> int:
+    """The length of the result; 0 if there is none."""
+    return 0 if verdict.result is None else len(bytes(verdict.result))
+
+
+def _unsaved(verdict: Verdict, error: Unavailable) -> Verdict:
+    failed = RunError(message=f"the result could not be kept: {error.message}")
+    return replace(
+        verdict, exit_reason=ExitReason.INTERNAL_ERROR, result=None, error=failed, retry_after=error.retry_after
+    )
+
+
+async def _whole(body: bytes) -> AsyncIterator[bytes]:
+    yield body

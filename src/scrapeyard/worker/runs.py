@@ -1,0 +1,248 @@
+"""A run: find its scraper, prepare it, make one attempt. Its log and its fetches are published live and all saved."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from scrapeyard.blobs import keys
+from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.errors import FetchFailed, Unavailable
+from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine, Outcome, Timing
+from scrapeyard.queues import messages
+from scrapeyard.queues.port import Queue
+from scrapeyard.repository.trust.secrets import redact
+from scrapeyard.sandbox.port import Verdict
+from scrapeyard.telemetry.events import get_log
+from scrapeyard.worker.attempts.attempt import Attempt, AttemptParts, Plan, result_bytes
+from scrapeyard.worker.attempts.retrying import MOST_SECONDS, Retry, RetryRules
+from scrapeyard.worker.attempts.slots import SlotLease
+from scrapeyard.worker.attempts.steps import limits_of, refused, since
+from scrapeyard.worker.attempts.waiting import SiteWait
+
+log = get_log("worker")
+INLINE_RESULT = 64 * 1024
+"""A larger result goes to the blob store and streams back from there."""
+MAX_TRACES = 200
+"""Maximum fetches listed in `explain`; the totals count all of them."""
+MAX_TRIED = 20
+LIVE_AFTER = 0.1
+"""Shorter runs publish no live events: nobody could have subscribed in time."""
+
+
+class Executor:
+    """Runs deliveries. Holds no state between them."""
+
+    def __init__(self, parts: AttemptParts, queue: Queue, worker_id: str) -> None:
+        self._parts = parts
+        self._queue = queue
+        self._worker_id = worker_id
+
+    async def execute(self, delivery: Delivery, seat: SlotLease | None = None) -> Outcome:
+        """Run a delivery to its outcome. Raises only CancelledError; the child is gone by then.
+
+        With a `seat`, the run releases its slot while its packages are installed.
+        """
+        outcome = self._begun(delivery)
+        retries = RetryRules(max_attempts=delivery.max_attempts, backoff=delivery.fetching.backoff)
+        began = time.perf_counter()
+        try:
+            scraper = await self._parts.find(delivery.scraper, seat)
+            timing = replace(outcome.timing, resolve_ms=round(since(began), 3))
+            outcome = replace(outcome, scraper=scraper.ref, timing=timing)
+            prepared = await self._parts.preparer.prepare(scraper, seat)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must end the run, never the worker
+            return _ended(outcome, verdict := refused(delivery.run_id, error), retries.after(verdict, delivery.attempt))
+        plan = Plan(
+            prepared=prepared,
+            limits=limits_of(scraper, delivery.timeout_seconds),
+            fetching=delivery.fetching,
+            retries=retries,
+            site_wait=SiteWait(seat),
+        )
+        live = LiveEvents(self._queue, delivery.run_id)
+        latest_turn = delivery.created_at + MOST_SECONDS if seat else 0.0
+        try:
+            return await RunAttempt(self._parts, plan, delivery, outcome, live, latest_turn).run()
+        finally:
+            await plan.site_wait.close()
+            await live.stop()
+
+    def _begun(self, delivery: Delivery) -> Outcome:
+        now = time.time()
+        return Outcome(
+            run_id=delivery.run_id,
+            attempt=delivery.attempt,
+            exit_reason=ExitReason.INTERNAL_ERROR,
+            worker_id=self._worker_id,
+            started_at=now,
+            timing=Timing(queue_ms=round(max(0.0, now - delivery.queued_at) * 1000, 2)),
+        )
+
+
+class RunAttempt(Attempt[Outcome]):
+    """One attempt at a run."""
+
+    def __init__(  # noqa: PLR0917 - in the order in which they come about
+        self,
+        parts: AttemptParts,
+        plan: Plan,
+        delivery: Delivery,
+        begun: Outcome,
+        live: "LiveEvents",
+        latest_turn: float,
+    ) -> None:
+        super().__init__(parts, plan, delivery.run_id, delivery.attempt, delivery.input)
+        self._begun = begun
+        self._live = live
+        self._latest = latest_turn
+        self._traces: list[FetchTrace] = []
+        self._fetch_ms = 0.0
+        self._record_ms = 0.0
+
+    def _latest_turn(self) -> float:
+        return self._latest
+
+    def _add_line(self, line: LogLine) -> None:
+        self.logs.append(line)
+        self._live.add({"type": "log", **asdict(line)})
+
+    def _on_fetched(self, request: FetchRequest, started: float, answer: FetchResponse | FetchFailed) -> None:
+        ms = since(started)
+        self._fetch_ms += ms
+        hidden = self.plan.prepared.hidden
+        trace = FetchTrace(
+            url=redact(request.url, hidden)[:2000],
+            method=request.method,
+            ms=round(ms, 2),
+            started_ms=round((started - self.began) * 1000, 2),
+        )
+        if isinstance(answer, FetchFailed):
+            error = redact(f"{answer.reason}: {answer.message}", hidden)[:1000]
+            tried = _bounded(answer.details.get("tried", ()), hidden)
+            trace = replace(trace, status=answer.site_status, error=error, tried=tried)
+        else:
+            trace = replace(
+                trace,
+                status=answer.status,
+                final_url=redact(answer.url, hidden)[:2000] if answer.url != request.url else "",
+                bytes=answer.bytes_received,
+                way=answer.way[:200],
+                age_seconds=None if answer.age_seconds is None else round(answer.age_seconds, 1),
+                tried=_bounded(answer.tried, hidden),
+            )
+        if len(self._traces) < MAX_TRACES:
+            self._traces.append(trace)
+        self._live.add({"type": "fetch", **asdict(trace)})
+
+    async def _put(self, name: str, content_type: str, data: bytes) -> Artifact:
+        key = keys.artifact(self.name, self.number, name)
+        await self.parts.blobs.put(key, data, content_type)
+        return Artifact(name=name, content_type=content_type, size=len(data), key=key)
+
+    async def _put_stream(self, name: str, content_type: str, pieces: AsyncIterator[bytes]) -> Artifact:
+        key = keys.artifact(self.name, self.number, name)
+        size = await self.parts.blobs.put_stream(key, pieces, content_type)
+        return Artifact(name=name, content_type=content_type, size=size, key=key)
+
+    async def _save(self, verdict: Verdict) -> None:
+        if verdict.result is None or result_bytes(verdict) <= INLINE_RESULT:
+            return
+        began = time.perf_counter()
+        key = keys.result(self.name, self.number)
+        await self.parts.blobs.put(key, bytes(verdict.result), "application/json")
+        self.result_key = key
+        self._record_ms = since(began)
+
+    def _outcome(self, verdict: Verdict, retry: Retry | None) -> Outcome:
+        timing = replace(
+            self._begun.timing,
+            environment_ms=round(self.plan.prepared.environment_ms, 3),
+            child_start_ms=round(verdict.child_start_ms, 3),
+            forked_ahead=verdict.forked_ahead,
+            script_ms=round(verdict.wall_ms, 2),
+            fetch_ms=round(self._fetch_ms, 2),
+            record_ms=round(self._record_ms, 2),
+        )
+        outcome = replace(
+            self._begun,
+            result=None if self.result_key else verdict.result,
+            result_key=self.result_key,
+            result_bytes=result_bytes(verdict),
+            usage=self.usage(verdict),
+            timing=timing,
+            fetches=tuple(self._traces),
+            logs=tuple(self.logs),
+            logs_cut=verdict.logs_cut,
+            artifacts=tuple(self.artifacts.values()),
+        )
+        return _ended(outcome, verdict, retry)
+
+
+def _ended(outcome: Outcome, verdict: Verdict, retry: Retry | None) -> Outcome:
+    return replace(
+        outcome,
+        exit_reason=verdict.exit_reason,
+        error=verdict.error,
+        finished_at=time.time(),
+        retry_after=retry.seconds if retry else None,
+        postponed=retry is not None and retry.postponed,
+    )
+
+
+def _bounded(tried: Sequence[dict[str, Any]], hidden: tuple[str, ...]) -> tuple[dict[str, Any], ...]:
+    told = (redact(each, hidden) for each in tried[:MAX_TRIED])
+    return tuple({name: v[:500] if isinstance(v, str) else v for name, v in each.items()} for each in told)
+
+
+class LiveEvents:
+    """Publishes a run's events to subscribers a little later, without slowing the run. Bounded: a burst loses its
+    middle."""
+
+    def __init__(self, queue: Queue, run_id: str) -> None:
+        self._queue = queue
+        self._run_id = run_id
+        self._waiting: list[dict[str, Any]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(LIVE_AFTER, self._begin)
+        self._wake = asyncio.Event()
+
+    def add(self, message: dict[str, Any]) -> None:
+        """Queue an event; drops it if too many are queued."""
+        if len(self._waiting) < 1000:
+            self._waiting.append(message)
+            self._wake.set()
+
+    async def stop(self) -> None:
+        """Publish what is queued, if the run was long enough, and stop."""
+        self._timer.cancel()
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+        for message in self._waiting:
+            await self._publish(message)
+
+    def _begin(self) -> None:
+        self._waiting.insert(0, {"type": "status", "status": "running"})
+        self._wake.set()
+        self._task = self._loop.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            waiting, self._waiting = self._waiting, []
+            for message in waiting:
+                await self._publish(message)
+
+    async def _publish(self, message: dict[str, Any]) -> None:
+        """Best effort: if the queue is away the event is lost, and `/logs` has it later."""
+        try:
+            await self._queue.send(messages.events(self._run_id), msgspec.json.encode(message))
+        except Unavailable as error:
+            log.debug("worker.event_lost", run=self._run_id, error=error.message)

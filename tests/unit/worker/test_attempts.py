@@ -1,0 +1,167 @@
+"""Runs and items take one path: what holds for an attempt at a run holds for one at an item."""
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from scrapeyard.blobs.objects import ObjectBlobs
+from scrapeyard.builtin import Builtin
+from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.errors import BlobsUnavailable, FetchFailed
+from scrapeyard.model import Delivery, ExitReason, Outcome, Scraper, ScraperRef
+from scrapeyard.model.job import BatchItem, ItemOutcome, Job, JobPolicy, JobStatus
+from scrapeyard.queues.memory import MemoryQueue
+from scrapeyard.repository.manifest.json_schemas import InputChecker
+from scrapeyard.worker.attempts.attempt import AttemptParts, Plan
+from scrapeyard.worker.attempts.environments import Prepared
+from scrapeyard.worker.attempts.retrying import RetryRules
+from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, share_out
+from scrapeyard.worker.attempts.waiting import SiteWait
+from scrapeyard.worker.batches.items import ItemAttempt
+from scrapeyard.worker.runs import Executor
+
+SCRAPER = Scraper(ref=ScraperRef(id="builtin/test", version="1.0.0"), folder=None)
+PREPARED = Prepared(scraper=SCRAPER, config={}, hidden=(), environment=None, environment_ms=0.0)
+NOW = 1_800_000_000.0
+Fetching = Callable[[Caller], Awaitable[FetchResponse]]
+
+
+class Engine:
+    """Does with each fetch what the test says."""
+
+    def __init__(self, fetching: Fetching) -> None:
+        self._fetching = fetching
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def fetch(self, _: FetchRequest, caller: Caller) -> FetchResponse:
+        return await self._fetching(caller)
+
+
+class FullBlobs(ObjectBlobs):
+    """Stores nothing."""
+
+    async def put(self, *_: Any, **__: Any) -> None:
+        raise BlobsUnavailable("the disk is full", retry_after=7)
+
+
+async def found(*_: Any) -> Prepared:
+    return PREPARED
+
+
+async def one_page(fetch: Any, given: dict[str, Any]) -> dict[str, Any]:
+    if "url" in given:
+        await fetch(FetchRequest(url=given["url"]))
+    return {"text": "x" * given.get("size", 0)}
+
+
+def parts_of(fetching: Fetching | None = None, blobs: ObjectBlobs | None = None) -> AttemptParts:
+    unused: Any = None
+    catalogue: Any = SimpleNamespace(resolve=lambda _: SCRAPER)
+    preparer: Any = SimpleNamespace(prepare=found)
+    return AttemptParts(
+        catalogue=catalogue,
+        preparer=preparer,
+        sandbox=unused,
+        engine=Engine(fetching) if fetching else unused,
+        blobs=blobs or unused,
+        builtins={SCRAPER.ref.id: Builtin(scraper=SCRAPER, run=one_page)},
+        checker=InputChecker(),
+    )
+
+
+def seat() -> SlotLease:
+    (share,) = share_out(1, 0)
+    share.hold("run")
+    return SlotLease("run", share, ParkedRuns())
+
+
+async def run(parts: AttemptParts, given: bytes, attempt: int = 1) -> Outcome:
+    now = time.time()
+    delivery = Delivery(
+        run_id="run_1", scraper="builtin/test", input=Raw(given), attempt=attempt, created_at=now, queued_at=now,
+        timeout_seconds=100,
+    )  # fmt: skip
+    return await Executor(parts, MemoryQueue(), "worker_1").execute(delivery, seat())
+
+
+async def item(parts: AttemptParts, given: bytes, attempt: int = 1) -> ItemOutcome:
+    job = Job(
+        id="job_1", status=JobStatus.RUNNING, scraper="builtin/test", pinned="builtin/test@1.0.0",
+        policy=JobPolicy(max_attempts=2), created_at=NOW,
+    )  # fmt: skip
+    plan = Plan(
+        prepared=PREPARED,
+        limits=replace(SCRAPER.limits, wall_seconds=100),
+        fetching=job.policy.fetching,
+        retries=RetryRules(max_attempts=2, backoff=job.policy.backoff, awaited=False),
+        site_wait=SiteWait(seat()),
+        job_id=job.id,
+    )
+    one = BatchItem(seq=0, key="k0", input=Raw(given), attempt=attempt)
+    return await ItemAttempt(parts, plan, Sites(()), job, one).run()
+
+
+def retry_seconds(outcome: Outcome | ItemOutcome) -> float | None:
+    """Until the next attempt; None if there is none."""
+    if isinstance(outcome, Outcome):
+        return outcome.retry_after
+    return None if outcome.not_before is None else round(outcome.not_before - outcome.finished_at, 3)
+
+
+both = pytest.mark.parametrize("attempting", [run, item])
+
+
+@both
+async def test_a_wait_beyond_its_time_is_not_begun_and_it_is_put_back(attempting: Any) -> None:
+    seen = []
+
+    async def late(caller: Caller) -> FetchResponse:
+        try:
+            await caller.pause(101)
+        except FetchFailed as error:
+            seen.append((error.reason, error.details["retry_after"]))
+            raise
+        raise AssertionError("it waited")
+
+    outcome = await attempting(parts_of(late), b'{"url": "http://a.test/"}', 2)
+    assert seen == [(ExitReason.FETCH_RATE_LIMITED, 101)]
+    assert (outcome.exit_reason, outcome.postponed) == (ExitReason.FETCH_RATE_LIMITED, True)
+    assert (outcome.attempt, retry_seconds(outcome)) == (2, 101)
+
+
+@both
+async def test_a_site_that_answers_429_costs_an_attempt(attempting: Any) -> None:
+    async def refuse(_: Caller) -> FetchResponse:
+        raise FetchFailed(ExitReason.FETCH_RATE_LIMITED, "slower", site_status=429, retry_after=30)
+
+    first = await attempting(parts_of(refuse), b'{"url": "http://a.test/"}')
+    assert (first.postponed, retry_seconds(first)) == (False, 30)
+    last = await attempting(parts_of(refuse), b'{"url": "http://a.test/"}', 2)
+    assert (last.postponed, retry_seconds(last)) == (False, None)
+
+
+@both
+async def test_a_result_that_cannot_be_saved_is_tried_again_later(attempting: Any, tmp_path: Path) -> None:
+    parts = parts_of(blobs=FullBlobs.in_folder(tmp_path))
+    outcome = await attempting(parts, b'{"size": 100000}')
+    assert (outcome.exit_reason, outcome.result, outcome.result_bytes) == (ExitReason.INTERNAL_ERROR, None, 0)
+    assert "the disk is full" in outcome.error.message
+    assert retry_seconds(outcome) == 7
+    assert retry_seconds(await attempting(parts, b'{"size": 100000}', 2)) is None
+
+
+@both
+async def test_a_large_result_is_saved_beside_the_outcome(attempting: Any, tmp_path: Path) -> None:
+    outcome = await attempting(parts_of(blobs=ObjectBlobs.in_folder(tmp_path)), b'{"size": 100000}')
+    assert (outcome.exit_reason, outcome.result) == (ExitReason.SUCCEEDED, None)
+    assert (bool(outcome.result_key), outcome.result_bytes) == (True, 100_011)
