@@ -204,7 +204,7 @@ class Hand:
             catalogue=ground.catalogue, preparer=Preparer(ground.environments, Secrets(None)), sandbox=ground.sandbox,
             engine=ground.engine, blobs=doors[2], builtins=builtins, checker=InputChecker(),
         )  # fmt: skip
-        parts = BatchParts(store=doors[0], attempts=attempts, sites=Sites(()))
+        parts = BatchParts(store=doors[0], jobs=doors[0], attempts=attempts, sites=Sites(()))
         self._batches = Batches(parts, self.id, LEASE_SECONDS)
         self._clock = ground.clock
         self._worker = Worker(

@@ -21,7 +21,7 @@ from scrapeyard.authoring.cassette import (
 from scrapeyard.authoring.redaction import Veil, clean_url, kept_headers
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import BadRequest, FetchFailed
-from scrapeyard.model import ExitReason, Outcome
+from scrapeyard.model import Outcome
 
 
 class RecordingEngine:
@@ -106,7 +106,6 @@ def _failed(asked: RecordedRequest, failure: FetchFailed, veil: Veil) -> Cassett
     )
 
 
-GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
 """Exit reasons that are recorded without an explicit `ends`."""
 
 
@@ -127,7 +126,7 @@ def case_folder(scraper: Path, name: str | None, given: dict[str, Any], *, force
 def check_end(outcome: Outcome, ends: str | None) -> None:
     """Raises BadRequest unless the run ended well, or as `ends` says that it should."""
     reason = outcome.exit_reason
-    wanted = reason in GOOD if ends is None else reason.value == ends
+    wanted = reason.is_good if ends is None else reason.value == ends
     if wanted and reason in REPLAYABLE:
         return
     message = f"the run ended as {reason}, and nothing was recorded"

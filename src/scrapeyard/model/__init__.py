@@ -1,7 +1,7 @@
 """The nouns and their state machines. Imports nothing of ours."""
 
 from scrapeyard.model.environment import Environment, EnvironmentState, EnvironmentStatus
-from scrapeyard.model.exit_reasons import ExitReason, may_help_later
+from scrapeyard.model.exit_reasons import GONE_STATUSES, ExitReason, may_help_later, may_pass
 from scrapeyard.model.fetching import Backoff, BudgetLimits, FetchPolicy
 from scrapeyard.model.run import (
     FINAL,
@@ -30,6 +30,7 @@ from scrapeyard.model.scraper import SCRAPER_ID, Defaults, Limits, Scraper, Scra
 
 __all__ = [
     "FINAL",
+    "GONE_STATUSES",
     "SCRAPER_ID",
     "Artifact",
     "Backoff",
@@ -61,6 +62,7 @@ __all__ = [
     "Usage",
     "WorkerInfo",
     "may_help_later",
+    "may_pass",
     "new_id",
     "status_of",
 ]

@@ -18,14 +18,13 @@ from msgspec.structs import replace
 from scrapeyard.model.exit_reasons import ExitReason
 from scrapeyard.model.job import BreakerPolicy, BreakerState, ItemOutcome
 
-_GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
 _SILENT = frozenset({ExitReason.CANCELLED, ExitReason.FETCH_BUDGET, ExitReason.LOST_WORKER})
 
 
 def letters(outcomes: Iterable[ItemOutcome]) -> str:
     """The outcomes that the breaker counts, as `s` and `e`, in order."""
     return "".join(
-        "s" if outcome.exit_reason in _GOOD else "e"
+        "s" if outcome.exit_reason.is_good else "e"
         for outcome in outcomes
         if not outcome.postponed and outcome.exit_reason not in _SILENT
     )

@@ -11,6 +11,7 @@ class ExitReason(StrEnum):
     """Why a run ended. Stable names: clients, metrics and retries depend on them."""
 
     SUCCEEDED = "succeeded"
+    GONE = "gone"  # an item of a job: the site says that there is no such page, 404 or 410; the answer is its result
     # what the script did
     SCRIPT_ERROR = "script_error"  # an exception left the script
     FAILED = "failed"  # the script raised Fail
@@ -62,6 +63,11 @@ class ExitReason(StrEnum):
         return self in _RETRYABLE
 
     @property
+    def is_good(self) -> bool:
+        """Whether the run did what it should: an item that ends so counts as a success."""
+        return self in _GOOD
+
+    @property
     def is_fetch(self) -> bool:
         """Whether the web ended the run, rather than the script or the platform."""
         return self.value.startswith("fetch_")
@@ -75,8 +81,18 @@ class ExitReason(StrEnum):
 def may_help_later(reason: ExitReason, site_status: int | None) -> bool:
     """As `retryable`; if the site's own status ended the run, that decides: 408, 425, 429 and 500 or above may pass."""
     if reason is ExitReason.FETCH_STATUS:
-        return site_status is not None and (site_status in (408, 425, 429) or site_status >= 500)
+        return site_status is not None and may_pass(site_status)
     return reason.retryable
+
+
+def may_pass(site_status: int) -> bool:
+    """Whether a site that answers so may answer otherwise later: 408, 425, 429 and 500 or above."""
+    return site_status in (408, 425, 429) or site_status >= 500
+
+
+GONE_STATUSES = frozenset({404, 410})
+"""A site that answers so has no such page."""
+_GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.GONE, ExitReason.SKIPPED})
 
 
 _RETRYABLE = frozenset(

@@ -23,6 +23,8 @@ ITEM_KEY = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$"
 """Pattern of item keys: they become parts of blob keys and URLs."""
 ABREAST = 16
 """Maximum items of one batch that run concurrently; fewer if the job's concurrency is lower."""
+BY_BUDGET = "budget"
+"""Value of `pause_reason` for a job whose budget is used up."""
 MAX_ITEM_INPUT = 64 * 1024
 """Maximum bytes of one item's input as JSON."""
 
@@ -133,6 +135,8 @@ class JobPolicy(Struct, frozen=True, kw_only=True):
     results: Literal["rows", "objects"] = "rows"
     """Where an item's data is stored: small data in its row, or always as an object."""
     keep_html: bool = False
+    accept_status: tuple[int, ...] = ()
+    """Error statuses of a site that are a result for built-in scrapers, like 200."""
     snapshots: SnapshotPolicy | None = None
     """None if snapshots are stored only when a diff export is requested."""
     fetching: FetchPolicy = FetchPolicy()

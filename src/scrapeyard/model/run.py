@@ -78,7 +78,7 @@ FINAL = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 def status_of(reason: ExitReason) -> RunStatus:
     """The final status for an exit reason. A skip is a success without data."""
-    if reason in (ExitReason.SUCCEEDED, ExitReason.SKIPPED):
+    if reason.is_good:
         return RunStatus.SUCCEEDED
     if reason is ExitReason.CANCELLED:
         return RunStatus.CANCELLED
@@ -200,6 +200,8 @@ class Delivery(Struct, frozen=True, kw_only=True):
     """Shortens the scraper's own wall clock, never lengthens it."""
     reply_to: str = ""
     """The gateway that waits for the outcome; empty if none does."""
+    answer_by: float | None = None
+    """Unix seconds until which the caller waits; None if nobody does, or no longer."""
     traceparent: str = ""
     fetching: FetchPolicy = FetchPolicy()
     job_id: str = ""

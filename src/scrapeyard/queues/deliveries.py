@@ -11,7 +11,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.telemetry.events import get_log
 
 
-def deliver(run: Run, redelivered: bool = False) -> Delivery:
+def deliver(run: Run, redelivered: bool = False, answer_by: float | None = None) -> Delivery:
     """What a worker needs to run `run` at the attempt it stands at.
 
     `redelivered` makes the worker claim the run in the store first: set it whenever the run may already be somewhere.
@@ -28,6 +28,7 @@ def deliver(run: Run, redelivered: bool = False) -> Delivery:
         queued_at=run.queued_at,
         timeout_seconds=run.timeout_seconds,
         reply_to=run.reply_to,
+        answer_by=answer_by,
         traceparent=run.traceparent,
         fetching=run.fetching,
         redelivered=redelivered,

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from scrapeyard.model import ExitReason, FetchTrace, Outcome
+from scrapeyard.model import FetchTrace, Outcome
 
 MAX_FETCHES = 256
 """Maximum fetch spans per run; further fetches are counted on the run's span."""
@@ -23,7 +23,6 @@ MAX_FETCHES = 256
 _INTERNAL, _SERVER, _CLIENT = 1, 2, 3
 _OK, _ERROR = 1, 2
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[\x21-\x7e]{0,400})?")
-_GOOD = (ExitReason.SUCCEEDED, ExitReason.SKIPPED)
 
 Attributes = Mapping[str, str | int | float | bool | None]
 
@@ -119,7 +118,7 @@ def _end_of(outcome: Outcome) -> dict[str, Any]:
         "fetches": outcome.usage.fetches,
         "fetches.not_shown": max(0, len(outcome.fetches) - MAX_FETCHES),
     }
-    good = outcome.exit_reason in _GOOD
+    good = outcome.exit_reason.is_good
     message = outcome.error.message[:500] if outcome.error else ""
     return {"attributes": attributes, "error": None if good else message or outcome.exit_reason.value}
 

@@ -9,9 +9,11 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from scrapeyard.blobs import keys
+from scrapeyard.builtin.fetching import header
+from scrapeyard.engines.politeness.verdicts import retry_after
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed, Unavailable
-from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine, Outcome, Timing
+from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine, Outcome, RunError, Timing, may_pass
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.trust.secrets import redact
@@ -99,9 +101,36 @@ class RunAttempt(Attempt[Outcome]):
         self._begun = begun
         self._live = live
         self._latest = latest_turn
+        self._answer_by = delivery.answer_by
         self._traces: list[FetchTrace] = []
         self._fetch_ms = 0.0
         self._record_ms = 0.0
+
+    async def _fetch_page(self, request: FetchRequest) -> FetchResponse:
+        """Any status is data here. One that may pass is asked for again, as often as the policy says and as long as
+        the caller waits."""
+        tries = 1
+        response = await self.fetch(request)
+        while may_pass(response.status) and (seconds := self._until_retry(response, tries)) is not None:
+            await self.pause(seconds)
+            response = await self.fetch(request)
+            tries += 1
+        return response
+
+    def _until_retry(self, response: FetchResponse, tries: int) -> float | None:
+        """Seconds until the page is asked for again; None if the caller would not wait so long."""
+        error = RunError(message="", site_status=response.status)
+        after = retry_after(header(response, "retry-after") or "") or None
+        retry = self.plan.retries.after(
+            Verdict(exit_reason=ExitReason.FETCH_STATUS, error=error, retry_after=after), tries
+        )
+        if retry is None:
+            return None
+        took = response.elapsed_ms / 1000
+        left = self.plan.limits.wall_seconds - since(self.began) / 1000
+        if self._answer_by is not None:
+            left = min(left, self._answer_by - time.time())
+        return retry.seconds if retry.seconds + 2 * took < left else None
 
     def _latest_turn(self) -> float:
         return self._latest

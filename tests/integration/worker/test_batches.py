@@ -3,7 +3,6 @@
 import asyncio
 import os
 import time
-from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -197,8 +196,12 @@ async def test_a_job_may_keep_each_item_as_objects_with_its_page(yard: BatchYard
 
 async def test_what_a_job_may_fetch_is_counted_over_its_items(yard: BatchYard, site: Site) -> None:
     inputs = [{"case": "page", "url": site.url()}] * 6
-    items = await yard.run(CASE, inputs, budget=BudgetLimits(requests=4), max_attempts=1, breaker=NO_BREAKER)
-    assert Counter(item.exit_reason for item in items) == {ExitReason.SUCCEEDED: 4, ExitReason.FETCH_BUDGET: 2}
+    job_id = await yard.job(CASE, inputs, budget=BudgetLimits(requests=4), max_attempts=1, breaker=NO_BREAKER)
+    job = await soon(
+        lambda: yard.store.job(job_id), lambda job: job.status is JobStatus.PAUSED and job.counts.pending == 2
+    )
+    assert (job.counts.success, job.counts.error, job.pause_reason) == (4, 0, "budget")
+    await yard.store.cancel_job(job_id, True, time.time())
 
 
 async def test_a_killed_job_leaves_no_child_and_loses_no_item(yard: BatchYard) -> None:

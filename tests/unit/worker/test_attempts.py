@@ -85,11 +85,12 @@ def seat() -> SlotLease:
     return SlotLease("run", share, ParkedRuns())
 
 
-async def run(parts: AttemptParts, given: bytes, attempt: int = 1) -> Outcome:
+async def run(parts: AttemptParts, given: bytes, attempt: int = 1, answer_in: float | None = None) -> Outcome:
     now = time.time()
+    answer_by = None if answer_in is None else now + answer_in
     delivery = Delivery(
         run_id="run_1", scraper="builtin/test", input=Raw(given), attempt=attempt, created_at=now, queued_at=now,
-        timeout_seconds=100,
+        timeout_seconds=100, answer_by=answer_by,
     )  # fmt: skip
     return await Executor(parts, MemoryQueue(), "worker_1").execute(delivery, seat())
 
@@ -165,3 +166,67 @@ async def test_a_large_result_is_saved_beside_the_outcome(attempting: Any, tmp_p
     outcome = await attempting(parts_of(blobs=ObjectBlobs.in_folder(tmp_path)), b'{"size": 100000}')
     assert (outcome.exit_reason, outcome.result) == (ExitReason.SUCCEEDED, None)
     assert (bool(outcome.result_key), outcome.result_bytes) == (True, 100_011)
+
+
+@pytest.mark.parametrize(
+    ("reason", "details", "seconds"),
+    [
+        (ExitReason.FETCH_SITE_DOWN, {"retry_after": 120.0}, 120),
+        (ExitReason.FETCH_BUDGET, {"whose": "job", "budget": "requests", "used": 9, "allowed": 9}, 10),
+        (ExitReason.FETCH_BUDGET, {"whose": "run", "budget": "requests", "used": 9, "allowed": 9}, None),
+    ],
+    ids=["site-down", "job-budget", "own-budget"],
+)
+async def test_an_item_that_asked_the_site_for_nothing_is_put_back(
+    reason: ExitReason, details: dict[str, Any], seconds: float | None
+) -> None:
+    async def refuse(_: Caller) -> FetchResponse:
+        raise FetchFailed(reason, "not now", **details)
+
+    outcome = await item(parts_of(refuse), b'{"url": "http://a.test/"}', 2)
+    assert (outcome.attempt, retry_seconds(outcome), outcome.postponed) == (2, seconds, seconds is not None)
+
+
+def answering(*statuses: int, **headers: str) -> tuple[Fetching, list[int]]:
+    left, given = list(statuses), []
+
+    async def answer(_: Caller) -> FetchResponse:
+        given.append(left.pop(0) if len(left) > 1 else left[0])
+        named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+        return FetchResponse(
+            url="http://a.test/", status=given[-1], headers=named, body=b"", encoding="utf-8", elapsed_ms=1.0
+        )
+
+    return answer, given
+
+
+async def test_a_call_asks_again_for_a_page_that_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def pause(_: SiteWait, seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr(SiteWait, "pause", pause)
+    fetching, given = answering(503, 200, retry_after="3")
+    outcome = await run(parts_of(fetching), b'{"url": "http://a.test/"}')
+    assert (outcome.exit_reason, outcome.attempt, given, waited) == (ExitReason.SUCCEEDED, 1, [503, 200], [3.0])
+
+
+@pytest.mark.parametrize(("answer_in", "asked"), [(2.0, 1), (30.0, 2), (None, 2)], ids=["short", "long", "nobody"])
+async def test_a_call_gets_the_error_page_when_its_wait_allows_no_more(
+    monkeypatch: pytest.MonkeyPatch, answer_in: float | None, asked: int
+) -> None:
+    async def pause(_: SiteWait, __: float) -> None:
+        return None
+
+    monkeypatch.setattr(SiteWait, "pause", pause)
+    fetching, given = answering(500, retry_after="3")
+    outcome = await run(parts_of(fetching), b'{"url": "http://a.test/"}', answer_in=answer_in)
+    assert (outcome.exit_reason, len(given)) == (ExitReason.SUCCEEDED, asked)
+
+
+async def test_a_call_takes_other_error_pages_at_once() -> None:
+    for status in (400, 403, 404, 410):
+        fetching, given = answering(status)
+        outcome = await run(parts_of(fetching), b'{"url": "http://a.test/"}')
+        assert (outcome.exit_reason, given) == (ExitReason.SUCCEEDED, [status])

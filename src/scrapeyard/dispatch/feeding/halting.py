@@ -8,14 +8,13 @@ from msgspec import Raw
 
 from scrapeyard.model import BudgetLimits, Usage
 from scrapeyard.model.breaker import closed, half_opened
-from scrapeyard.model.job import BreakerState, Job, JobStatus
+from scrapeyard.model.job import BY_BUDGET, BreakerState, Job, JobStatus
 from scrapeyard.store.ports.jobs import BatchStore, ItemStore, JobStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
 BY_BREAKER = "breaker"
-BY_BUDGET = "budget"
-"""Values of `pause_reason` for jobs halted here."""
+"""Value of `pause_reason` for jobs halted by their breaker."""
 _NO_LIMIT = 2**62
 
 

@@ -96,6 +96,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
 
 EXITS: dict[ExitReason, str] = {
     ExitReason.SUCCEEDED: "Nothing to do.",
+    ExitReason.GONE: "Nothing to do: the site has no such page.",
     ExitReason.SCRIPT_ERROR: "Read `error.traceback` and the run's logs, and correct the script.",
     ExitReason.FAILED: "The script gave up on purpose; `error.message` is its reason.",
     ExitReason.SKIPPED: "Nothing to do: the script found nothing to get here.",

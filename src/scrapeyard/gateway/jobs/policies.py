@@ -65,6 +65,12 @@ class JobPolicyCall(Policy):
         "rows", description="`objects`: every item's data is an object of its own, by the key layout."
     )
     keep_html: bool = Field(False, description="Whether the page that an item fetched last is kept.")
+    accept_status: list[Annotated[int, Field(ge=400, le=599)]] = Field(
+        default_factory=list,
+        max_length=200,
+        description="Error statuses that are a result for `builtin/page` and `builtin/product`. Otherwise 404 and 410 "
+        "end as `gone`, the rest as `fetch_status`; 408, 425, 429 and 5xx are tried again.",
+    )
     snapshots: Snapshots | None = Field(None, description="Null: pages are remembered if a diff export is wished for.")
 
 
@@ -103,6 +109,7 @@ def _stated(call: JobPolicyCall) -> JobPolicy:
         isolation=call.isolation,
         results=call.results,
         keep_html=call.keep_html,
+        accept_status=tuple(call.accept_status),
         snapshots=None if snapshots is None else msgspec.convert(snapshots.model_dump(), SnapshotPolicy),
         fetching=replace(fetching, budget=msgspec.convert(_given(call.item_budget), BudgetLimits), backoff=Backoff()),
     )

@@ -89,7 +89,7 @@ class Scraping:
 
     async def _waited(self, asked: ScrapeRequest, runs: Sequence[Run], receive: Receive) -> Response:
         with self._waiters.join(runs) as call:
-            await self._publish(runs)
+            await self._publish(runs, asked.wait)
             await self._record(runs)
             return await self._conclude(asked, call, await call.wait(asked.wait, receive))
 
@@ -109,7 +109,7 @@ class Scraping:
         with self._waiters.join(runs if asked.wait else ()) as call:
             held = await self._store.remember(ours, runs)
             if held.run_ids == ours.run_ids:
-                await self._publish_durable(runs)
+                await self._publish_durable(runs, asked.wait)
                 if not asked.wait:
                     return self._accepted(asked, runs)
                 return await self._conclude(asked, call, await call.wait(asked.wait, receive))
@@ -124,13 +124,14 @@ class Scraping:
         with self._waiters.join(runs) as call:
             return await self._conclude(asked, call, await call.wait(asked.wait, receive), replayed=True)
 
-    async def _publish(self, runs: Sequence[Run]) -> None:
-        waiting = await self._queue.publish([deliver(run) for run in runs])
+    async def _publish(self, runs: Sequence[Run], wait: float = 0) -> None:
+        answer_by = self._clock() + wait if wait else None
+        waiting = await self._queue.publish([deliver(run, answer_by=answer_by) for run in runs])
         self._backlog.note(runs[0].lane, waiting)
 
-    async def _publish_durable(self, runs: Sequence[Run]) -> None:
+    async def _publish_durable(self, runs: Sequence[Run], wait: float = 0) -> None:
         try:
-            await self._publish(runs)
+            await self._publish(runs, wait)
         except QueueUnavailable as error:
             self._backlog.defer(runs[0].lane, len(runs))
             log.warning("gateway.publish_deferred", count=len(runs), error=error.message)

@@ -218,6 +218,7 @@ def _brackets(raw: bytes) -> bytes:
 
 CLAIMABLE = frozenset(ExitReason) - {
     ExitReason.SUCCEEDED,
+    ExitReason.GONE,
     ExitReason.TIMEOUT,
     ExitReason.CPU_LIMIT,
     ExitReason.CANCELLED,

@@ -14,7 +14,6 @@ from scrapeyard.store.jobs.locks import Held, change_job, locked_number, moved
 from scrapeyard.store.jobs.rows import Fields, pack_usage, to_breaker, to_policy, to_use
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOB_EVENTS, OUTCOMES, WAITING
 
-GOOD: Final = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
 _encode: Final = json.Encoder().encode
 
 
@@ -29,7 +28,7 @@ def outcome_row(job: int, outcome: ItemOutcome) -> tuple[Any, ...]:
         job,
         outcome.seq,
         outcome.attempt,
-        outcome.exit_reason in GOOD,
+        outcome.exit_reason.is_good,
         outcome.exit_reason.value,
         outcome.site,
         outcome.started_at,
@@ -93,7 +92,7 @@ def account(
 ) -> Script[Counts]:
     """Update the row of a locked job for items that were in progress. `told` are outcomes that a worker reported; lost
     items have none."""
-    bad = [outcome for outcome in ends if outcome.exit_reason not in GOOD]
+    bad = [outcome for outcome in ends if not outcome.exit_reason.is_good]
     good = len(ends) - len(bad)
     counts = moved(job, in_progress=-len(ends) - waits, success=good, error=len(bad), pending=waits)
     values: dict[str, Any] = structs.asdict(counts)

@@ -13,7 +13,6 @@ from scrapeyard.model import Artifact, ExitReason, LogLine, RunError
 from scrapeyard.model.job import ITEM_KEY, Item, ItemStatus
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.jobs import locks
-from scrapeyard.store.jobs.counters import GOOD
 from scrapeyard.store.jobs.locks import STOPPED, Held
 from scrapeyard.store.jobs.rows import Fields, unpack_usage
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter
@@ -82,7 +81,7 @@ _ERROR: Final = json.Decoder(RunError).decode
 _ARTIFACTS: Final = json.Decoder(tuple[Artifact, ...]).decode
 _LOGS: Final = json.Decoder(tuple[LogLine, ...]).decode
 _REASONS: Final = {reason.value: reason for reason in ExitReason}
-_STATUSES: Final = {reason.value: ItemStatus.SUCCESS if reason in GOOD else ItemStatus.ERROR for reason in ExitReason}
+_STATUSES: Final = {reason.value: ItemStatus.SUCCESS if reason.is_good else ItemStatus.ERROR for reason in ExitReason}
 _NO_INPUT: Final = Raw(b"{}")
 
 

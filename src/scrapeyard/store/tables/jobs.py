@@ -194,7 +194,7 @@ OUTCOMES = Table(
     Column("artifacts", LargeBinary),
     Column("logs", LargeBinary),
     CheckConstraint("attempt >= 1", name="outcomes_attempt"),
-    CheckConstraint("ok = (exit_reason IN ('succeeded', 'skipped'))", name="outcomes_ok"),
+    CheckConstraint("ok = (exit_reason IN ('succeeded', 'gone', 'skipped'))", name="outcomes_ok"),
     CheckConstraint("exit_reason <> 'cancelled'", name="outcomes_cancelled"),
     Index("outcomes_failed", "job", "seq", sqlite_where=text("ok = false"), postgresql_where=text("ok = false")),
     Index(

@@ -28,7 +28,6 @@ from scrapeyard.worker.attempts.steps import checked, refused, run_builtin, with
 from scrapeyard.worker.attempts.waiting import SiteWait, too_long
 
 OutcomeT = TypeVar("OutcomeT")
-GOOD = frozenset({ExitReason.SUCCEEDED, ExitReason.SKIPPED})
 _NO_LEDGER = Ledger()
 
 
@@ -116,8 +115,7 @@ class Attempt(ABC, Generic[OutcomeT]):
             async with self.plan.site_wait.fetching():
                 response = await self.parts.engine.fetch(request, self._caller or self._make_caller())
         except FetchFailed as error:
-            if error.reason is ExitReason.FETCH_RATE_LIMITED and error.site_status is None:
-                self._turn_in = error.details.get("retry_after")
+            self._turn_in = self._turn_after(error)
             self._on_fetched(request, started, error)
             raise
         self.bytes_received += response.bytes_received
@@ -186,7 +184,7 @@ class Attempt(ABC, Generic[OutcomeT]):
         parts, plan, prepared = self.parts, self.plan, self.plan.prepared
         scraper = prepared.scraper
         if scraper.is_builtin:
-            return await run_builtin(parts.builtins[scraper.ref.id], self.fetch, self.given, plan.limits)
+            return await run_builtin(parts.builtins[scraper.ref.id], self._fetch_page, self.given, plan.limits)
         work = Work(
             run_id=self.name,
             attempt=self.number,
@@ -202,7 +200,7 @@ class Attempt(ABC, Generic[OutcomeT]):
         return checked(parts.checker, scraper, verdict)
 
     def _retry(self, verdict: Verdict) -> Retry | None:
-        if verdict.exit_reason in GOOD:
+        if verdict.exit_reason.is_good:
             return None
         later = postponement(verdict, self._turn_in, self._latest_turn() - self.finished_at)
         return later or self.plan.retries.after(verdict, self.number)
@@ -228,6 +226,16 @@ class Attempt(ABC, Generic[OutcomeT]):
     def _check_input(self) -> Verdict | None:
         """The verdict on an invalid input; None if it is valid, or was checked before."""
         return None
+
+    def _turn_after(self, error: FetchFailed) -> float | None:
+        """Seconds after which the same attempt may begin anew, if it failed only because it was not its turn."""
+        if error.reason is ExitReason.FETCH_RATE_LIMITED and error.site_status is None:
+            return error.details.get("retry_after")
+        return None
+
+    @abstractmethod
+    async def _fetch_page(self, request: FetchRequest) -> FetchResponse:
+        """For built-in scrapers, which take any page for data: `fetch`, but an error status may fail or be retried."""
 
     @abstractmethod
     def _latest_turn(self) -> float:

@@ -6,6 +6,8 @@
     an item of a job was blocked, crashed or    the same, because nobody waits for it; the caller of a single run is
     timed out                                   told at once and may call again
     the site's turn comes too late              the same attempt again, when its turn comes
+    the site is left alone, or the job's        the same for an item of a job: it asked the site for nothing
+    budget is used up
 
 The run waits in the store meanwhile, not in a slot.
 """
@@ -51,6 +53,10 @@ def retry_seconds(
             return None
 
 
+_NO_TURN = frozenset({ExitReason.FETCH_RATE_LIMITED, ExitReason.FETCH_SITE_DOWN, ExitReason.FETCH_BUDGET})
+"""Ends of an attempt that asked the site for nothing."""
+
+
 class Retry(Struct, frozen=True, kw_only=True):
     """That an attempt is not the last."""
 
@@ -87,7 +93,7 @@ class RetryRules(Struct, frozen=True, kw_only=True):
 def postponement(verdict: Verdict, turn_in: float | None, most_seconds: float) -> Retry | None:
     """The same attempt again, in `turn_in` seconds; None if it did not end because its turn came too late, or if that
     is longer than `most_seconds`."""
-    if verdict.exit_reason is not ExitReason.FETCH_RATE_LIMITED or turn_in is None or _site_status(verdict) is not None:
+    if verdict.exit_reason not in _NO_TURN or turn_in is None or _site_status(verdict) is not None:
         return None
     seconds = max(turn_in, LEAST_SECONDS)
     return None if seconds > most_seconds else Retry(seconds=seconds, postponed=True)

@@ -4,15 +4,17 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import Backoff, Delivery, Scraper
-from scrapeyard.model.job import Batch, BatchItem, Job
+from scrapeyard.model.job import BY_BUDGET, Batch, BatchItem, Job, JobStatus
 from scrapeyard.sandbox.port import Verdict
-from scrapeyard.store.ports.jobs import BatchStore
+from scrapeyard.store.ports.jobs import BatchStore, ItemStore, JobStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.attempts.attempt import AttemptParts, Plan
 from scrapeyard.worker.attempts.retrying import RetryRules
@@ -58,10 +60,15 @@ class LoopFairness:
 log = get_log("worker")
 
 
+class PausableJobs(JobStore, ItemStore, Protocol):
+    """The store ports needed to pause a job."""
+
+
 class BatchParts(Struct, frozen=True, kw_only=True):
     """The services that batches run with."""
 
     store: BatchStore
+    jobs: PausableJobs
     attempts: AttemptParts
     sites: Sites
 
@@ -270,8 +277,25 @@ class _Held:
         parts = self._parts
         for item in upcoming:
             await self._turns.maybe_yield()
-            await self.records.add(await ItemAttempt(parts.attempts, plan, parts.sites, self.job, item).run())
+            attempt = ItemAttempt(parts.attempts, plan, parts.sites, self.job, item)
+            await self.records.add(await attempt.run())
             self.done += 1
+            if attempt.spent is not None and not self.draining:
+                self.draining = True
+                await self._pause_job(attempt.spent)
+
+    async def _pause_job(self, spent: dict[str, Any]) -> None:
+        """The job's budget is used up: hand nothing out until somebody raises it and resumes the job. The dispatcher
+        would see it later, in what recorded items used, and not if a worker that spent some was lost."""
+        jobs = self._parts.jobs
+        try:
+            job = await jobs.job(self.job.id)
+            if job is None or job.status not in (JobStatus.CREATING, JobStatus.RUNNING):
+                return
+            await jobs.set_paused(job.id, True, BY_BUDGET, time.time())
+            await jobs.add_event(job.id, "budget", Raw(msgspec.json.encode(spent)), time.time())
+        except Unavailable as error:
+            log.warning("batch.not_paused", job=self.job.id, error=error.message)
 
     async def _refuse(self, verdict: Verdict) -> None:
         retries = _retries(self.job, self.job.policy.backoff)

@@ -4,6 +4,7 @@ rest."""
 import re
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,14 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
+from scrapeyard.builtin.fetching import header
 from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.politeness.verdicts import retry_after
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import Artifact, ExitReason, LogLine, RunError, Usage
+from scrapeyard.model import GONE_STATUSES, Artifact, ExitReason, LogLine, RunError, Usage
 from scrapeyard.model.job import BatchItem, ItemOutcome, Job
 from scrapeyard.results import artifacts
 from scrapeyard.sandbox.port import Verdict
-from scrapeyard.worker.attempts.attempt import GOOD, Attempt, AttemptParts, Plan, result_bytes
+from scrapeyard.worker.attempts.attempt import Attempt, AttemptParts, Plan, result_bytes
 from scrapeyard.worker.attempts.retrying import MOST_SECONDS, Retry, RetryRules
 
 INLINE_RESULT = 16 * 1024
@@ -27,6 +30,8 @@ MAX_WORDS = 4096
 """Maximum characters stored of an error's message, and of its traceback."""
 MAX_LOG = 4096
 """Maximum bytes saved of a failed item's log: the last ones."""
+BUDGET_SECONDS = 10.0
+"""When an item begins anew at the earliest that met the end of its job's budget. The job is paused meanwhile."""
 _LINE_COST = 32
 _PLAIN = re.compile(r"https?://([A-Za-z0-9.-]+)(?::[0-9]+)?(?:[/?#]|$)")
 """A plain URL: no user, no brackets, only ASCII before the path."""
@@ -59,6 +64,9 @@ class ItemAttempt(Attempt[ItemOutcome]):
         self._job = job
         self._item = item
         self._site = ""
+        self._is_gone = False
+        self.spent: dict[str, Any] | None = None
+        """The job's budget that is used up, as its event tells it; None if none is. Other items would fare alike."""
         self._page: FetchResponse | None = None
         """The last text page fetched, if pages are to be saved."""
         self._saved: tuple[Artifact, ...] = ()
@@ -81,6 +89,33 @@ class ItemAttempt(Attempt[ItemOutcome]):
             return ""
         host = host_of(url)
         return self._sites.of(host)[:253] if host else ""
+
+    async def _perform(self) -> Verdict:
+        verdict = await super()._perform()
+        if self._is_gone and verdict.exit_reason is ExitReason.SUCCEEDED:
+            return replace(verdict, exit_reason=ExitReason.GONE)
+        return verdict
+
+    async def _fetch_page(self, request: FetchRequest) -> FetchResponse:
+        """An error page is not what a job wants for data, unless its policy accepts the status."""
+        response = await self.fetch(request)
+        status = response.status
+        if status < 400 or status in self._job.policy.accept_status:
+            return response
+        if status in GONE_STATUSES:
+            self._is_gone = True
+            return response
+        after = retry_after(header(response, "retry-after") or "") or None
+        message = f"the site answered {status}; policy.accept_status can make that a result"
+        raise FetchFailed(ExitReason.FETCH_STATUS, message, site_status=status, retry_after=after)
+
+    def _turn_after(self, error: FetchFailed) -> float | None:
+        if error.reason is ExitReason.FETCH_SITE_DOWN:
+            return error.details.get("retry_after")
+        if error.reason is ExitReason.FETCH_BUDGET and error.details.get("whose") == "job":
+            self.spent = {"state": "used_up", **{name: error.details[name] for name in ("budget", "used", "allowed")}}
+            return BUDGET_SECONDS
+        return super()._turn_after(error)
 
     def _latest_turn(self) -> float:
         return self.finished_at + MOST_SECONDS
@@ -156,7 +191,7 @@ class ItemAttempt(Attempt[ItemOutcome]):
             error=_short(verdict.error),
             site=self._site,
             usage=self.usage(verdict),
-            logs=() if verdict.exit_reason in GOOD else tuple(self.logs),
+            logs=() if verdict.exit_reason.is_good else tuple(self.logs),
             artifacts=(*self.artifacts.values(), *self._saved),
             started_at=self.started_at,
             finished_at=self.finished_at,
