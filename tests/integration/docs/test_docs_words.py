@@ -95,7 +95,7 @@ def test_api_pages_name_every_end_and_problem() -> None:
     page, ends = ((ROOT / "docs" / name).read_text("utf-8") for name in ("api.md", "exit-reasons.md"))
     rows = {row[0]: row[1:] for row in table_rows(ends)}
     for reason in ExitReason:
-        status = "504" if reason.is_time_limit else "200" if reason in ("succeeded", "skipped") else "502"
+        status = "504" if reason.is_time_limit else "200" if reason.is_good else "502"
         assert rows[f"`{reason}`"][:2] == ["yes" if reason.retryable else "no", status], reason
     for code in {*PROBLEMS, *http_codes(errors.ScrapeyardError)}:
         assert f"`{code}`" in page, f"docs/api.md does not name the problem {code}"
@@ -146,7 +146,7 @@ def test_scrapers_page_names_every_public_name() -> None:
 
 def test_troubleshooting_page_names_every_bad_end_and_problem() -> None:
     page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
-    for name in {*(reason.value for reason in EXITS), *PROBLEMS} - {"succeeded", "skipped"}:
+    for name in {*(reason.value for reason in EXITS), *PROBLEMS} - {reason.value for reason in ExitReason if reason.is_good}:
         assert f"`{name}`" in page, f"docs/troubleshooting.md does not tell of {name}"
 
 
