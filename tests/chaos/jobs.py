@@ -144,7 +144,7 @@ async def _recount(cluster: Cluster, job_id: str, account: Account) -> None:
     store = SqlStore(cluster.postgres.url)
     await store.start()
     try:
-        job, rows = await store.job(job_id), await store.recount(job_id)
+        job, rows = await store.jobs.get(job_id), await store.items.recount(job_id)
         if job is None or job.counts != rows:
             account.faults.append(f"counted {job and job.counts}, rows say {rows}")
     finally:

@@ -10,7 +10,7 @@ from sqlalchemy.engine import make_url
 from scrapeyard.store.database.migrate import migrate
 from scrapeyard.store.database.postgres import Postgres
 from scrapeyard.store.database.sqlite import Sqlite
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.unhurried import unhurried
 from tests.services.postgres import PostgresServer

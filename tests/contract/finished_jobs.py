@@ -55,17 +55,17 @@ async def finished_job(
         exports=tuple(exports),
         policy=policy,
     )
-    assert await store.create_job(job)
+    assert await store.jobs.create(job)
     for block in range(0, len(items), 1000):
         new = [
             NewItem(key=item.key, input=Raw(msgspec.json.encode({"url": item.url})))
             for item in items[block : block + 1000]
         ]
-        assert await store.add_items(job_id, new, block // 1000, at) == len(new)
-    await store.end_reading(job_id, 0, "", at)
+        assert await store.items.add(job_id, new, block // 1000, at) == len(new)
+    await store.jobs.end_reading(job_id, 0, "", at)
     await _run(store, job_id, {item.key: item for item in items}, at)
-    assert await store.move_job(job_id, JobStatus.RUNNING, JobStatus.FINISHING, at + 10)
-    found = await store.job(job_id)
+    assert await store.jobs.move(job_id, JobStatus.RUNNING, JobStatus.FINISHING, at + 10)
+    found = await store.jobs.get(job_id)
     assert found is not None
     return found
 
@@ -73,12 +73,12 @@ async def finished_job(
 async def _run(store: SqlStore, job_id: str, ends: dict[str, Ended], at: float) -> None:
     for number in range(len(ends)):
         batch = Batch(id=f"batch_{job_id}_{number}", job_id=job_id, left=500, queued_at=at)
-        if await store.cut(batch, at) is None:
+        if await store.batches.cut(batch, at) is None:
             return
-        taken = await store.take_batch(batch.id, "worker", at + 1, at + 100)
+        taken = await store.batches.take(batch.id, "worker", at + 1, at + 100)
         assert taken is not None
         outcomes = [_outcome(item.seq, ends[item.key], at) for item in taken[2]]
-        assert await store.record(batch.id, "worker", 0, outcomes, at + 2) is not None
+        assert await store.batches.record(batch.id, "worker", 0, outcomes, at + 2) is not None
 
 
 def _outcome(seq: int, end: Ended, at: float) -> ItemOutcome:

@@ -5,7 +5,8 @@ from typing import Any
 from msgspec import Raw
 
 from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunStatus, ScraperRef, WorkerInfo, new_id
-from scrapeyard.store.ports.runs import Ending, Store
+from scrapeyard.store.ports.runs import Ending
+from scrapeyard.store.ports.store import Store
 
 NOW = 1_800_000_000.0
 
@@ -72,6 +73,6 @@ def a_worker(**given: Any) -> WorkerInfo:
 
 async def fetched(store: Store, run_id: str) -> Run:
     """A run that must be there."""
-    run = await store.get(run_id)
+    run = await store.runs.get(run_id)
     assert run is not None
     return run

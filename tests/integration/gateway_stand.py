@@ -85,7 +85,7 @@ class Stand:
     async def finish(self, delivery: Delivery, reason: ExitReason = ExitReason.SUCCEEDED, **more: Any) -> Outcome:
         """End a delivery as a worker does: record the outcome, then tell the gateway that waits."""
         outcome = outcome_of(delivery, reason, **more)
-        await self.store.finish([Ending(run=run_of(delivery), outcome=outcome)])
+        await self.store.runs.finish([Ending(run=run_of(delivery), outcome=outcome)])
         await self.reply(delivery, outcome)
         return outcome
 
@@ -175,7 +175,7 @@ async def open_services(
         Upkeep(refresh_seconds=3600, start_seconds=PATIENCE),
     )
     store, queue = SqlStore(database), queue or MemoryQueue()
-    blobs, engine = ObjectBlobs.in_folder(folder / "blobs"), WreqEngine(settings.http, sessions=store)
+    blobs, engine = ObjectBlobs.in_folder(folder / "blobs"), WreqEngine(settings.http, sessions=store.sessions)
     intake = ItemImporter(
         store=store, blobs=blobs, engine=engine, catalogue=catalogue, checker=InputChecker(), holder=gateway_id
     )
@@ -183,7 +183,7 @@ async def open_services(
         for part in (store, queue, catalogue, engine):
             await part.start()
             stack.push_async_callback(part.stop)
-        recorder = await stack.enter_async_context(Recorder(store))
+        recorder = await stack.enter_async_context(Recorder(store.runs))
         yield GatewayServices(
             settings=settings,
             queue=queue,

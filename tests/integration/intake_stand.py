@@ -73,7 +73,7 @@ class Stand:
         )
 
     def reading(self, intake: ItemImporter | None = None) -> ReadSources:
-        return ReadSources(self.store, intake or self.intake(), self.clock)
+        return ReadSources(self.store.jobs, intake or self.intake(), self.clock)
 
     def following(self, store: Any = None) -> Following:
         return Following(
@@ -96,32 +96,34 @@ class Stand:
             "created_at": self.clock(),
         }
         job = Job(**{**fields, **more})
-        assert await self.store.create_job(job)
+        assert await self.store.jobs.create(job)
         return job
 
     async def job(self, job: Job) -> Job:
-        found = await self.store.job(job.id)
+        found = await self.store.jobs.get(job.id)
         assert found is not None
         return found
 
     async def items(self, job: Job) -> list[Item]:
-        return [item async for block in self.store.stream_items(job.id, ItemFilter()) for item in block]
+        return [item async for block in self.store.items.stream(job.id, ItemFilter()) for item in block]
 
     async def urls(self, job: Job) -> list[str]:
         return [msgspec.json.decode(item.input)["url"] for item in await self.items(job)]
 
     async def events(self, job: Job, kind: str) -> list[Any]:
         return [
-            msgspec.json.decode(event.data) for event in await self.store.events(job.id, 0, 100) if event.kind == kind
+            msgspec.json.decode(event.data)
+            for event in await self.store.events.after(job.id, 0, 100)
+            if event.kind == kind
         ]
 
     async def run(self, job: Job, result: Callable[[str], Any], limit: int = 1000) -> int:
         """Play a worker that ends up to so many items; how many there were. None for a result: it failed."""
         now = self.clock()
         batch = Batch(id=new_id("batch"), job_id=job.id, left=limit, queued_at=now)
-        if await self.store.cut(batch, now) is None:
+        if await self.store.batches.cut(batch, now) is None:
             return 0
-        taken = await self.store.take_batch(batch.id, "worker_1", now, now + 60)
+        taken = await self.store.batches.take(batch.id, "worker_1", now, now + 60)
         assert taken is not None
         outcomes = [
             ItemOutcome(
@@ -135,7 +137,7 @@ class Stand:
             for item in taken[2]
             for found in [result(msgspec.json.decode(item.input)["url"])]
         ]
-        assert await self.store.record(batch.id, "worker_1", 0, outcomes, now) is not None
+        assert await self.store.batches.record(batch.id, "worker_1", 0, outcomes, now) is not None
         return len(outcomes)
 
     async def _pause(self, seconds: float) -> None:

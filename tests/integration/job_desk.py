@@ -38,10 +38,10 @@ def urls(count: int, first: int = 1) -> list[str]:
 
 async def read(store: SqlStore, intake: ItemImporter, job_id: str) -> Job:
     """Do what the dispatcher does with a job whose source is not read."""
-    job = await store.job(job_id)
+    job = await store.jobs.get(job_id)
     assert job is not None
     await intake.fill(job)
-    job = await store.job(job_id)
+    job = await store.jobs.get(job_id)
     assert job is not None
     return job
 
@@ -54,12 +54,12 @@ async def work(
     while True:
         now = time.time()
         batch = Batch(id=new_id("batch"), job_id=job_id, left=1000, queued_at=now)
-        if await store.cut(batch, now) is None:
+        if await store.batches.cut(batch, now) is None:
             return done
-        taken = await store.take_batch(batch.id, "w1", now, now + 60)
+        taken = await store.batches.take(batch.id, "w1", now, now + 60)
         assert taken is not None
         outcomes = [outcome_of(item, ends(item)) for item in taken[2]]
-        assert await store.record(batch.id, "w1", 0, outcomes, now) is not None
+        assert await store.batches.record(batch.id, "w1", 0, outcomes, now) is not None
         done += len(outcomes)
 
 

@@ -44,7 +44,7 @@ from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder, Prepa
 from scrapeyard.worker.batches.batches import Batches, BatchParts
 from scrapeyard.worker.loop import Worker
 from scrapeyard.worker.runs import Executor
-from tests.integration.mortal import Door, Hatch, Life, first_of, outlived
+from tests.integration.mortal import Door, Hatch, Life, StoreDoor, first_of, outlived
 from tests.services.job_yard import Clock
 from tests.services.sqlite import migrated
 
@@ -116,8 +116,8 @@ class Ground:
         self.sandbox = ForkSandbox(self.settings.sandbox, self.settings.worker, 1)
         self.environments = Environments(self.settings.environments, folder / "environments")
         self.life = Life()
-        self.store, self.queue, self.blobs = (Door(self.life, None) for _ in range(3))
-        self.engine = WreqEngine(self.settings.http, sessions=self.store)
+        self.store, self.queue, self.blobs = StoreDoor(self.life, None), Door(self.life, None), Door(self.life, None)
+        self.engine = WreqEngine(self.settings.http, sessions=self.store.sessions)
 
     def intake(self, store: Any, blobs: Any) -> ItemImporter:
         """Of one process."""
@@ -132,7 +132,7 @@ class Ground:
         return Gateway(
             GatewayServices(
                 settings=self.settings,
-                recorder=Recorder(doors["store"]),
+                recorder=Recorder(doors["store"].runs),
                 catalogue=self.catalogue,
                 intake=self.intake(self.store, self.blobs),
                 gateway_id="gw1",
@@ -162,9 +162,9 @@ class Duties:
     def __init__(self, ground: Ground, store: SqlStore, queue: MemoryQueue, blobs: ObjectBlobs) -> None:
         self.life = Life()
         clock = ground.clock
-        doors: tuple[Any, Any, Any] = (Door(self.life, store), Door(self.life, queue), Door(self.life, blobs))
+        doors: tuple[Any, Any, Any] = (StoreDoor(self.life, store), Door(self.life, queue), Door(self.life, blobs))
         self._exporter = Exporter(doors[0], doors[2], clock)
-        self._reading = ReadSources(doors[0], ground.intake(doors[0], doors[2]), clock)
+        self._reading = ReadSources(doors[0].jobs, ground.intake(doors[0], doors[2]), clock)
         finisher = Finisher(doors[0], doors[2], self._exporter, clock)
         self._dispatcher = Dispatcher(
             ground.settings, *doors, clock, finish=finisher.finish, more=(self._reading, self._exporter)
@@ -198,18 +198,18 @@ class Hand:
         self.life = Life()
         self.moody = Moody(runs)
         self.hatch = Hatch(self.life, queue)
-        doors: list[Any] = [Door(self.life, store), self.hatch, Door(self.life, blobs)]
+        doors: list[Any] = [StoreDoor(self.life, store), self.hatch, Door(self.life, blobs)]
         builtins = {ECHO: BUILTINS[ECHO], MOODY: Builtin(scraper=SCRAPER, run=self.moody)}
         attempts = AttemptParts(
             catalogue=ground.catalogue, preparer=Preparer(ground.environments, Secrets(None)), sandbox=ground.sandbox,
             engine=ground.engine, blobs=doors[2], builtins=builtins, checker=InputChecker(),
         )  # fmt: skip
-        parts = BatchParts(store=doors[0], jobs=doors[0], attempts=attempts, sites=Sites(()))
+        parts = BatchParts(store=doors[0], attempts=attempts, sites=Sites(()))
         self._batches = Batches(parts, self.id, LEASE_SECONDS)
         self._clock = ground.clock
         self._worker = Worker(
             worker_id=self.id, settings=ground.settings.worker, slots=1, queue=doors[1], store=doors[0],
-            recorder=Recorder(doors[0]), catalogue=ground.catalogue, sandbox=ground.sandbox,
+            recorder=Recorder(doors[0].runs), catalogue=ground.catalogue, sandbox=ground.sandbox,
             executor=Executor(attempts, doors[1], self.id), batches=self._batches,
             foresight=EnvironmentPrebuilder(ground.catalogue, ground.environments),
         )  # fmt: skip

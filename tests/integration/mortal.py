@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.port import Queue
+from scrapeyard.store.ports.store import Store
 from tests.leaks import PATIENCE
 
 Answer = TypeVar("Answer")
@@ -87,6 +88,22 @@ class Door:
         async with aclosing(found(*given, **named)) as blocks:  # type: ignore[type-var]
             while (block := await self.life.ask(lambda: anext(blocks, None))) is not None:
                 yield block
+
+
+class StoreDoor(Door):
+    """A store: a door for each of its nouns."""
+
+    def __init__(self, life: Life, store: Store | None) -> None:
+        super().__init__(life, store)
+        self._nouns = {noun: Door(life, None) for noun in Store.__annotations__}
+        vars(self).update(self._nouns)
+        self.lead_to(store)
+
+    def lead_to(self, target: Any) -> None:
+        """Another one from now on."""
+        super().lead_to(target)
+        for noun, door in self._nouns.items():
+            door.lead_to(getattr(target, noun, None))
 
 
 class Hatch(Door):

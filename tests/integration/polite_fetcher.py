@@ -67,7 +67,7 @@ async def main() -> None:
     wanted = json.loads(sys.argv[1])
     store, queue = SqlStore(wanted["database"]), RedisQueue(wanted["redis"], patience_seconds=60)
     gate = RedisGate(wanted["redis"], patience_seconds=60)  # a busy machine is no outage
-    policies = SitePolicies(SiteSettings(), store, queue)
+    policies = SitePolicies(SiteSettings(), store.sites, queue)
     engine = WreqEngine(HttpSettings(allow_private=True, profile="none"))
     async with AsyncExitStack() as stack:
         for part in (store, queue, policies, gate, engine):

@@ -42,18 +42,18 @@ class BatchYard:
             created_at=time.time(),
             pause_reason="its items are put in",
         )
-        assert await self.store.create_job(job)
+        assert await self.store.jobs.create(job)
         items = [NewItem(key=f"k{n}", input=Raw(msgspec.json.encode(given))) for n, given in enumerate(inputs)]
         for block in range(0, len(items), 1000):
-            await self.store.add_items(job.id, items[block : block + 1000], block // 1000, time.time())
-        await self.store.set_paused(job.id, False, "", time.time())
+            await self.store.items.add(job.id, items[block : block + 1000], block // 1000, time.time())
+        await self.store.jobs.set_paused(job.id, False, "", time.time())
         return job.id
 
     async def ended(self, job_id: str, seconds: float = PATIENCE) -> Job:
         """The job, when each of its items has ended."""
 
         async def look() -> Job:
-            job = await self.store.job(job_id)
+            job = await self.store.jobs.get(job_id)
             assert job is not None
             return job
 
@@ -63,7 +63,7 @@ class BatchYard:
     async def items(self, job_id: str) -> list[Item]:
         """All of them, in order."""
         found: list[Item] = []
-        async for block in self.store.stream_items(job_id, ItemFilter()):
+        async for block in self.store.items.stream(job_id, ItemFilter()):
             found += block
         return found
 

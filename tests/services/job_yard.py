@@ -83,17 +83,17 @@ class JobYard:
             id=job_id, status=JobStatus.CREATING, scraper="shop/product", pinned="shop/product@1.0.0", owner=owner,
             priority=priority, lane=lane, created_at=self.clock(), policy=JobPolicy(**policy),
         )  # fmt: skip
-        assert await self.store.create_job(job)
+        assert await self.store.jobs.create(job)
         for block, first in enumerate(range(0, items, 1000)):
             seqs = range(first, min(items, first + 1000))
             new = [NewItem(key=f"k{seq}", input=Raw(b'{"n":%d}' % seq)) for seq in seqs]
-            assert await self.store.add_items(job_id, new, block, self.clock()) == len(seqs)
-        await self.store.end_reading(job_id, 0, "", self.clock())
+            assert await self.store.items.add(job_id, new, block, self.clock()) == len(seqs)
+        await self.store.jobs.end_reading(job_id, 0, "", self.clock())
         return job_id
 
     async def got(self, job_id: str) -> Job:
         """As it stands."""
-        job = await self.store.job(job_id)
+        job = await self.store.jobs.get(job_id)
         assert job is not None
         return job
 
@@ -104,12 +104,12 @@ class JobYard:
 
     async def told(self, job_id: str, kind: str) -> list[dict[str, Any]]:
         """Its events of one kind."""
-        events = await self.store.events(job_id, 0, 5000)
+        events = await self.store.events.after(job_id, 0, 5000)
         return [msgspec.json.decode(event.data) for event in events if event.kind == kind]
 
     async def beat(self, slots: int = 8, **more: Any) -> None:
         """A worker is there."""
-        await self.store.beat(worker(slots=slots, seen_at=self.clock(), **more))
+        await self.store.workers.beat(worker(slots=slots, seen_at=self.clock(), **more))
 
     async def take(self, count: int = 1000, worker_id: str = "w1", lane: str = "default") -> list[Batch]:
         """Take batches that wait, and leave them running."""
@@ -117,7 +117,7 @@ class JobYard:
         batches = []
         for delivery in found:
             assert (delivery.priority, delivery.scraper) == (Priority.LOW, "shop/product@1.0.0")
-            taken = await self.store.take_batch(delivery.run_id, worker_id, self.clock(), self.clock() + 15)
+            taken = await self.store.batches.take(delivery.run_id, worker_id, self.clock(), self.clock() + 15)
             if taken is not None:
                 assert delivery.job_id == taken[0].job_id
                 batches.append(taken[0])
@@ -137,13 +137,13 @@ class JobYard:
         done = 0
         for delivery in await self.queue.take([lane], count, list(Priority), 0):
             now = self.clock()
-            taken = await self.store.take_batch(delivery.run_id, "w1", now, now + 15)
+            taken = await self.store.batches.take(delivery.run_id, "w1", now, now + 15)
             if taken is None:
                 continue
             batch, _, items = taken
             self.taken.append(batch)
             outcomes = [outcome_of(item, ends(item), seconds, now, usage) for item in items]
-            assert await self.store.record(batch.id, "w1", 0, outcomes, now) is not None
+            assert await self.store.batches.record(batch.id, "w1", 0, outcomes, now) is not None
             done += len(items)
         return done
 

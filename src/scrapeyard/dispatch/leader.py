@@ -20,7 +20,7 @@ from scrapeyard.errors import ScrapeyardError, StoreUnavailable
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("dispatch")
@@ -67,13 +67,13 @@ class Dispatcher:
         self._grace = 3 * settings.worker.heartbeat_seconds
         self._finishing = Finishing(store, finish, clock)
         self._duties: Sequence[MaintenanceTask] = (
-            ExpiredLeases(store, queue, clock),
-            LostDeliveries(store, queue, clock),
-            ExpiredBatches(store, clock),
+            ExpiredLeases(store.runs, queue, clock),
+            LostDeliveries(store.runs, queue, clock),
+            ExpiredBatches(store.batches, clock),
             LostBatches(store, queue, clock),
             self._finishing,
             Retention(settings, store, blobs, clock),
-            JobRetention(settings, store, blobs, clock),
+            JobRetention(settings, store.jobs, blobs, clock),
             *more,
         )
         self._feeding = FeedLoop(self.feeder, queue, settings.jobs.tick_seconds, self._surely_leads)
@@ -168,7 +168,7 @@ class Dispatcher:
     async def _lead(self) -> bool:
         now = self._clock()
         try:
-            leads = await self._store.lead(ROLE, self.id, now, now + LEAD_SECONDS)
+            leads = await self._store.leaders.claim(ROLE, self.id, now, now + LEAD_SECONDS)
         except ScrapeyardError as error:
             self._failed("lead", error)
             return False
@@ -197,7 +197,7 @@ class Dispatcher:
     async def _resign(self) -> None:
         self._leads = False
         try:
-            await self._store.resign(ROLE, self.id)
+            await self._store.leaders.resign(ROLE, self.id)
         except ScrapeyardError as error:
             self._failed("resign", error)
 

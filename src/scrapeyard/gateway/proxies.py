@@ -17,7 +17,9 @@ from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.scrapers.documents import answer
 from scrapeyard.model.fetching import POOL, read_proxy_url
 from scrapeyard.settings import ProxyPool
-from scrapeyard.store.ports.runs import PoolStanding, Store, Use
+from scrapeyard.store.ports.operations import MeterStore, Use
+from scrapeyard.store.ports.overrides import PoolStanding
+from scrapeyard.store.ports.store import Store
 
 if TYPE_CHECKING:
     from scrapeyard.gateway.services import Gateway
@@ -140,10 +142,10 @@ _NONE = {"requests": 0, "failures": 0, "bytes": 0}
 async def all_pools(kept: StoredPools, store: Store, now: float) -> dict[str, Any]:
     """Every pool, the cheapest first, and the traffic of each class."""
     since = day_of(now - DAYS * _DAY)
-    today = {use.pool: _use(use) for use in await store.use(["pool"], day_of(now))}
-    month = {use.pool: _use(use) for use in await store.use(["pool"], since)}
-    told = await store.standings(now - FRESH_SECONDS)
-    classes = await store.use(["proxy_class"], since)
+    today = {use.pool: _use(use) for use in await store.meters.use(["pool"], day_of(now))}
+    month = {use.pool: _use(use) for use in await store.meters.use(["pool"], since)}
+    told = await store.proxies.standings(now - FRESH_SECONDS)
+    classes = await store.meters.use(["proxy_class"], since)
     pools = [
         {
             **_pool(pool, tier, kept),
@@ -159,15 +161,15 @@ async def all_pools(kept: StoredPools, store: Store, now: float) -> dict[str, An
 class UseOfSites:
     """Traffic of sites for `/api/sites`: under `received`, by proxy class, over the last 30 days."""
 
-    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
-        self._store = store
+    def __init__(self, meters: MeterStore, clock: Callable[[], float]) -> None:
+        self._meters = meters
         self._clock = clock
 
     async def __call__(self, sites: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
         """Traffic of those sites from which anything was received."""
         since = day_of(self._clock() - DAYS * _DAY)
         found: dict[str, dict[str, Any]] = {}
-        for use in await self._store.use(["site", "proxy_class"], since, sites=sites, limit=4 * len(sites)):
+        for use in await self._meters.use(["site", "proxy_class"], since, sites=sites, limit=4 * len(sites)):
             by_class = found.setdefault(use.site, {"received": {}})["received"]
             by_class[use.proxy_class or DIRECT] = _use(use)
         return found

@@ -13,7 +13,7 @@ from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
 from scrapeyard.gateway.cache import Caching
-from scrapeyard.gateway.jobs.service import DeskStore, JobService
+from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.operations.health import Health
 from scrapeyard.gateway.proxies import UseOfSites
 from scrapeyard.gateway.runs.admission import Lanes, RunBuilder
@@ -29,6 +29,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.metrics import GatewayMetrics, SourceReading
 
@@ -39,7 +40,7 @@ class GatewayServices:
 
     settings: Settings
     queue: Queue
-    store: DeskStore
+    store: Store
     recorder: Recorder
     blobs: Blobs
     catalogue: Catalogue
@@ -63,19 +64,19 @@ class Gateway:
         self.metrics = GatewayMetrics(self._read_sources, lambda: self.waiters.count)
         self.waiters = Waiters(
             services.queue,
-            services.store,
+            services.store.runs,
             services.gateway_id,
             settings.gateway.max_waiting,
             on_end=self.metrics.ended,
         )
         self.channels = ChannelOverrides(
-            services.store, services.queue, services.catalogue, services.gateway_id, services.clock
+            services.store.channels, services.queue, services.catalogue, services.gateway_id, services.clock
         )
         self.refreshing = Refreshing(
             services.catalogue, services.queue, self.channels, self.metrics, services.gateway_id
         )
-        self.lookup = Lookup(services.store, services.recorder, self.waiters)
-        self.cancelling = Cancelling(services.store, services.queue, services.recorder)
+        self.lookup = Lookup(services.store.runs, services.recorder, self.waiters)
+        self.cancelling = Cancelling(services.store.runs, services.queue, services.recorder)
         self.health = Health(services.queue, services.store, services.blobs, services.recorder, settings)
         self.scraping = Scraping(
             settings=settings,
@@ -91,7 +92,7 @@ class Gateway:
             cancelling=self.cancelling,
         )
         self.proxies = StoredPools(
-            services.store, settings.proxies.pools, ProxyPools(settings.proxies.pools), clock=services.clock
+            services.store.proxies, settings.proxies.pools, ProxyPools(settings.proxies.pools), clock=services.clock
         )
         self.jobs = JobService(
             settings=settings,
@@ -107,19 +108,19 @@ class Gateway:
             creation=self.jobs.creation,
             orders=RunBuilder(
                 services.catalogue,
-                Lanes(services.store, 10 * settings.worker.lease_seconds),
+                Lanes(services.store.workers, 10 * settings.worker.lease_seconds),
                 settings.repository.default,
             ),
             receivers=WebhookValidator(settings.webhooks),
             clock=services.clock,
         )
         self.caching = Caching(settings, services.queue, services.pages, self.scraping)
-        self._site_policies = SitePolicies(settings.sites, services.store, services.queue, services.clock)
+        self._site_policies = SitePolicies(settings.sites, services.store.sites, services.queue, services.clock)
         self.sites = SiteService(
             self._site_policies,
             services.gate,
             Sites(settings.sites.whole_hosts),
-            (UseOfSites(services.store, services.clock), *services.more_of_sites),
+            (UseOfSites(services.store.meters, services.clock), *services.more_of_sites),
         )
         self._serving = False
 

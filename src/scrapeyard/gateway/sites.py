@@ -19,7 +19,7 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.scrapers.documents import answer
 from scrapeyard.model.fetching import RobotsMode
-from scrapeyard.store.ports.runs import SiteRules
+from scrapeyard.store.ports.overrides import SiteRules
 
 if TYPE_CHECKING:
     from scrapeyard.gateway.services import Gateway

@@ -88,7 +88,7 @@ def routes(gateway: "Gateway") -> APIRouter:
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Response:
-        page = await store.deliveries(DeliveryFilter(subject=subject, state=state), cursor, limit)
+        page = await store.deliveries.page(DeliveryFilter(subject=subject, state=state), cursor, limit)
         return answer({"deliveries": [_document(one) for one in page.deliveries], "next_cursor": page.next_cursor})
 
     @router.get(
@@ -100,7 +100,7 @@ def routes(gateway: "Gateway") -> APIRouter:
         responses=refusals(404, 422, 503),
     )
     async def get_delivery(delivery_id: _Id) -> Response:
-        return _whole(await store.delivery(delivery_id), delivery_id)
+        return _whole(await store.deliveries.get(delivery_id), delivery_id)
 
     @router.post(
         _HERE + "/replay",
@@ -114,7 +114,7 @@ def routes(gateway: "Gateway") -> APIRouter:
     )
     async def replay_delivery(delivery_id: _Id) -> Response:
         now = clock()
-        return _whole(await store.replay_delivery(delivery_id, now, now + give_up), delivery_id, 202)
+        return _whole(await store.deliveries.replay(delivery_id, now, now + give_up), delivery_id, 202)
 
     return router
 

@@ -5,7 +5,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -23,7 +23,8 @@ from scrapeyard.inputs.source import FOLLOWED, READ_IN, FollowSource, Progress, 
 from scrapeyard.model.job import Item, ItemStatus, Job, NewItem
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemStore, JobFilter, JobStore
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, JobFilter
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 MAX_LINKS = 10_000
@@ -124,10 +125,6 @@ JOBS = 200
 _FINAL = frozenset({ItemStatus.SUCCESS, ItemStatus.ERROR})
 
 
-class FollowStore(JobStore, ItemStore, Protocol):
-    """The store ports needed here."""
-
-
 class Following:
     """A MaintenanceTask. `clock` gives Unix seconds."""
 
@@ -137,7 +134,7 @@ class Following:
     def __init__(
         self,
         *,
-        store: FollowStore,
+        store: Store,
         blobs: Blobs,
         catalogue: Catalogue,
         checker: InputChecker,
@@ -168,11 +165,11 @@ class Following:
     async def _fail(self, job: Job, refused: ListRefused) -> None:
         log.warning("intake.failed", job=job.id, error=refused.message)
         told = Raw(msgspec.json.encode({"count": refused.details["count"], "first": refused.details["rows"]}))
-        await self._store.add_event(job.id, "rows_refused", told, self._clock())
-        await self._store.end_reading(job.id, 0, refused.message, self._clock())
+        await self._store.events.add(job.id, "rows_refused", told, self._clock())
+        await self._store.jobs.end_reading(job.id, 0, refused.message, self._clock())
 
     async def _followed(self) -> list[Job]:
-        page = await self._store.jobs(JobFilter(statuses=READ_IN, reading=True), None, JOBS)
+        page = await self._store.jobs.page(JobFilter(statuses=READ_IN, reading=True), None, JOBS)
         return [job for job in page.jobs if job.reading and job.source.get("kind") == FOLLOWED]
 
     async def _follow(self, job: Job) -> None:
@@ -189,7 +186,7 @@ class Following:
                 break
             progress = step
         if progress is None:
-            await self._store.end_reading(job.id, 0, "", self._clock())
+            await self._store.jobs.end_reading(job.id, 0, "", self._clock())
         elif progress != source.progress:
             await self._note(job, source, progress)
 
@@ -226,14 +223,14 @@ class Following:
 
     async def _window(self, job: Job, progress: Progress) -> list[Item]:
         """The next items of this depth, without their data."""
-        async with aclosing(self._store.stream_items(job.id, ItemFilter(first=progress.at), data=False)) as blocks:
+        async with aclosing(self._store.items.stream(job.id, ItemFilter(first=progress.at), data=False)) as blocks:
             async for block in blocks:
                 return [item for item in block if item.seq < progress.end]
         return []
 
     async def _read(self, job: Job, source: FollowSource, links: PageLinks, pages: Sequence[Item]) -> None:
         where = ItemFilter(keys=tuple(page.key for page in pages))
-        found = await self._store.items(job.id, where, None, len(pages))
+        found = await self._store.items.page(job.id, where, None, len(pages))
         results = [await self._result(item) for item in found.items]
         await self._add(job, links.follow(results), limit=source.limit)
 
@@ -254,14 +251,14 @@ class Following:
         while items and room > 0:
             size = min(room, ITEM_BLOCK)
             block, items = items[:size], items[size:]
-            new = await self._store.add_items(job.id, block, secrets.randbits(62), self._clock(), source=BLOCKS)
+            new = await self._store.items.add(job.id, block, secrets.randbits(62), self._clock(), source=BLOCKS)
             if new is None:
                 return
             room -= new
 
     async def _total(self, job: Job) -> int:
-        now = await self._store.job(job.id)
+        now = await self._store.jobs.get(job.id)
         return now.counts.total if now is not None else 0
 
     async def _note(self, job: Job, source: FollowSource, progress: Progress) -> None:
-        await self._store.set_source(job.id, as_table(replace(source, progress=progress)))
+        await self._store.jobs.set_source(job.id, as_table(replace(source, progress=progress)))

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -24,8 +24,8 @@ from scrapeyard.model import FetchPolicy, Scraper, may_help_later
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.ports.jobs import ItemStore, JobStore
-from scrapeyard.store.ports.runs import LeaderStore
+from scrapeyard.store.ports.operations import LeaderStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("intake")
@@ -47,8 +47,8 @@ class Leases:
     each block is added once, whoever adds it.
     """
 
-    def __init__(self, store: LeaderStore, holder: str, clock: Callable[[], float]) -> None:
-        self._store = store
+    def __init__(self, leaders: LeaderStore, holder: str, clock: Callable[[], float]) -> None:
+        self._leaders = leaders
         self._holder = holder
         self._clock = clock
         self._roles: set[str] = set()
@@ -83,7 +83,7 @@ class Leases:
 
     async def _lead(self, role: str) -> bool:
         now = self._clock()
-        return await self._store.lead(role, self._holder, now, now + LEASE_SECONDS)
+        return await self._leaders.claim(role, self._holder, now, now + LEASE_SECONDS)
 
     async def _renew(self, role: str, lease: Lease) -> None:
         while lease.held:
@@ -96,7 +96,7 @@ class Leases:
 
     async def _resign(self, role: str) -> None:
         try:
-            await self._store.resign(role, self._holder)
+            await self._leaders.resign(role, self._holder)
         except StoreUnavailable as error:
             log.warning("intake.lease_kept", job=role.removeprefix("reading "), error=error.message)
 
@@ -110,17 +110,13 @@ _PIECE = 500
 """Values of a call checked before yielding to other tasks."""
 
 
-class IntakeStore(JobStore, ItemStore, LeaderStore, Protocol):
-    """The store ports needed here."""
-
-
 class ItemImporter:
     """Reads sources. `holder` names the process; `pause` waits between attempts; `clock` gives Unix seconds."""
 
     def __init__(
         self,
         *,
-        store: IntakeStore,
+        store: Store,
         blobs: Blobs,
         engine: HttpEngine,
         catalogue: Catalogue,
@@ -135,7 +131,7 @@ class ItemImporter:
         self._engine = engine
         self._catalogue = catalogue
         self._checker = checker
-        self._leases = Leases(store, holder, clock)
+        self._leases = Leases(store.leaders, holder, clock)
         self._clock = clock
         self._pause = pause
         self._bounds = bounds
@@ -165,7 +161,7 @@ class ItemImporter:
         if not _is_read(job):
             return False
         async with self._leases.hold(job.id) as lease:
-            now = await self._store.job(job.id) if lease.held else None
+            now = await self._store.jobs.get(job.id) if lease.held else None
             if now is None or not _is_read(now):  # the previous lease holder has read it
                 return False
             await self._fill(now, lease)
@@ -257,7 +253,7 @@ class ItemImporter:
             async for some in found:
                 if isinstance(some, ListSummary):
                     return msgspec.structs.replace(some, doubles=some.rows - added)
-                new = await self._store.add_items(job.id, some, block, self._clock()) if lease.held else None
+                new = await self._store.items.add(job.id, some, block, self._clock()) if lease.held else None
                 if new is None:
                     return None
                 block, added = block + 1, added + new
@@ -267,15 +263,15 @@ class ItemImporter:
         now = self._clock()
         if summary.bad:
             rows = Raw(msgspec.json.encode({"count": summary.bad, "first": summary.first}))
-            await self._store.add_event(job.id, "rows_skipped", rows, now)
-        await self._store.end_reading(job.id, summary.bad + summary.doubles, "", now)
+            await self._store.events.add(job.id, "rows_skipped", rows, now)
+        await self._store.jobs.end_reading(job.id, summary.bad + summary.doubles, "", now)
         log.info(
             "intake.read", job=job.id, items=summary.rows - summary.doubles, bad=summary.bad, twice=summary.doubles
         )
 
     async def _tidy(self, job: Job) -> None:
         """Delete the spool file, not needed once the job is read. If that fails, it is deleted with the job."""
-        now = await self._store.job(job.id)
+        now = await self._store.jobs.get(job.id)
         if now is not None and _is_read(now):
             return
         try:
@@ -287,11 +283,11 @@ class ItemImporter:
         log.warning("intake.failed", job=job.id, error=error.message)
         if rows := error.details.get("rows"):
             told = Raw(msgspec.json.encode({"count": error.details.get("count", len(rows)), "first": rows}))
-            await self._store.add_event(job.id, "rows_refused", told, self._clock())
+            await self._store.events.add(job.id, "rows_refused", told, self._clock())
         if job.status is not JobStatus.CREATING:  # created paused: only CREATING can fail
-            await self._store.set_source(job.id, {**job.source, "problem": error.message})
-            await self._store.cancel_job(job.id, True, self._clock())
-        await self._store.end_reading(job.id, 0, error.message, self._clock())
+            await self._store.jobs.set_source(job.id, {**job.source, "problem": error.message})
+            await self._store.jobs.cancel(job.id, True, self._clock())
+        await self._store.jobs.end_reading(job.id, 0, error.message, self._clock())
 
 
 def _is_read(job: Job) -> bool:

@@ -38,8 +38,8 @@ class ReadSources:
     name = "reading"
     waits_after_outage = False
 
-    def __init__(self, store: JobStore, intake: ItemImporter, clock: Callable[[], float]) -> None:
-        self._store = store
+    def __init__(self, jobs: JobStore, intake: ItemImporter, clock: Callable[[], float]) -> None:
+        self._jobs = jobs
         self._intake = intake
         self._clock = clock
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -75,7 +75,7 @@ class ReadSources:
         found: list[Job] = []
         cursor: str | None = None
         for _ in range(PAGES):
-            page = await self._store.jobs(JobFilter(statuses=READ_IN, reading=True), cursor, PAGE)
+            page = await self._jobs.page(JobFilter(statuses=READ_IN, reading=True), cursor, PAGE)
             found += [job for job in page.jobs if job.source.get("kind") != FOLLOWED]
             cursor = page.next_cursor
             if cursor is None:
@@ -111,6 +111,6 @@ class ReadSources:
         if faults >= FAULTS:
             message = "reading its source met a fault of ours again and again; the log has it"
             try:
-                await self._store.end_reading(job.id, 0, message, self._clock())
+                await self._jobs.end_reading(job.id, 0, message, self._clock())
             except ScrapeyardError as error:
                 log.warning("intake.later", job=job.id, error=error.message)

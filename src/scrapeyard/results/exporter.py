@@ -7,7 +7,7 @@ bytes under the same key.
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -21,8 +21,7 @@ from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.process import file_process
 from scrapeyard.results.exports.protocol import ExportProgress, Written
 from scrapeyard.results.feeding import Counted, ItemReader, change_frames, counted_frames, item_blocks, item_frames
-from scrapeyard.store.ports.exports import ExportStore
-from scrapeyard.store.ports.jobs import ItemStore, JobStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("results")
@@ -43,10 +42,6 @@ CONTENT_TYPES: Final = {
 }
 
 
-class ResultStore(ExportStore, ItemStore, JobStore, Protocol):
-    """The store ports needed here."""
-
-
 class Exporter:
     """A MaintenanceTask. Exports are written in the background, one at a time. `stop` returns the one under way to the
     queue."""
@@ -54,7 +49,7 @@ class Exporter:
     name = "exports"
     waits_after_outage = False
 
-    def __init__(self, store: ResultStore, blobs: Blobs, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, blobs: Blobs, clock: Callable[[], float]) -> None:
         self._store = store
         self._blobs = blobs
         self._clock = clock
@@ -89,7 +84,7 @@ class Exporter:
 
         `items` is a shared reader of the job's items; it is closed here as soon as it is not needed.
         """
-        while (export := await self._store.export(export_id)) is not None and not export.state.is_final:
+        while (export := await self._store.exports.get(export_id)) is not None and not export.state.is_final:
             claimed = await self._claim(export_id)
             if claimed is None:
                 if items is not None:
@@ -102,7 +97,7 @@ class Exporter:
 
     async def _claim(self, export_id: str | None) -> Export | None:
         now = self._clock()
-        return await self._store.claim_export(export_id, self._holder, now, now + LEASE_SECONDS)
+        return await self._store.exports.claim(export_id, self._holder, now, now + LEASE_SECONDS)
 
     def _begin(self, export: Export) -> None:
         task = asyncio.create_task(self._run(export), name=f"export {export.id}")
@@ -119,7 +114,7 @@ class Exporter:
         try:
             ended = await self._made(export, items)
         except asyncio.CancelledError:
-            await asyncio.shield(self._store.end_export(_given_back(export)))
+            await asyncio.shield(self._store.exports.end(_given_back(export)))
             raise
         except Unavailable as error:
             log.warning("results.export_waits", export=export.id, job=export.job_id, error=error.message)
@@ -133,7 +128,7 @@ class Exporter:
         finally:
             if items is not None:
                 items.close()
-        if await self._store.end_export(ended) and ended.state.is_final:
+        if await self._store.exports.end(ended) and ended.state.is_final:
             await self._told(ended)
         return ended
 
@@ -142,7 +137,7 @@ class Exporter:
             raise ExportFailed(
                 f"it was begun {MOST_ATTEMPTS} times and never ended; look at the logs, then ask for it anew"
             )
-        job = await self._store.job(export.job_id)
+        job = await self._store.jobs.get(export.job_id)
         if job is None:
             raise ExportFailed("its job is gone")
         watch = _Watch(export.wish, job.counts.total)
@@ -165,7 +160,7 @@ class Exporter:
         elif items is not None and items.open:
             frames = item_frames(items, watch.fed)
         else:
-            blocks = item_blocks(self._store, export.job_id)
+            blocks = item_blocks(self._store.items, export.job_id)
             frames = item_frames(counted_frames(blocks, self._blobs), watch.fed)
         async with file_process(watch.told) as file:
             pieces = file.pieces(export.wish, frames)
@@ -185,7 +180,7 @@ class Exporter:
                 await asyncio.sleep(RENEW_SECONDS)
                 try:
                     now = self._clock()
-                    held = await self._store.renew_export(watch.shown(export, now + LEASE_SECONDS))
+                    held = await self._store.exports.renew(watch.shown(export, now + LEASE_SECONDS))
                     until = now + LEASE_SECONDS
                 except Unavailable:
                     held = self._clock() < until
@@ -218,7 +213,7 @@ class Exporter:
             )
         else:
             log.warning("results.export_failed", **facts, error=export.error)
-        await self._store.add_event(export.job_id, "export", msgspec.Raw(_event(export)), self._clock())
+        await self._store.events.add(export.job_id, "export", msgspec.Raw(_event(export)), self._clock())
 
 
 class _Watch:

@@ -31,9 +31,9 @@ Counted = tuple[bytes, int]
 """A frame, and how many items it holds."""
 
 
-def item_blocks(store: ItemStore, job_id: str) -> AsyncGenerator[Block, None]:
+def item_blocks(items: ItemStore, job_id: str) -> AsyncGenerator[Block, None]:
     """All items of a job, in order."""
-    return store.stream_items(job_id, _ALL)
+    return items.stream(job_id, _ALL)
 
 
 async def counted_frames(blocks: AsyncIterator[Block], blobs: Blobs) -> AsyncGenerator[Counted, None]:

@@ -3,17 +3,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
-from typing import Final, Protocol
+from typing import Final
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.model.export import Export
 from scrapeyard.model.job import ExportWish, Job
-from scrapeyard.results.exporter import Exporter, ResultStore
+from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.feeding import Block, Counted, ItemReader, counted_frames, item_blocks, shared
 from scrapeyard.results.manifests import write_manifests
 from scrapeyard.results.snapshots import SnapshotComparer
-from scrapeyard.store.ports.exports import SnapshotStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("results")
@@ -21,14 +21,10 @@ AT_ONCE: Final = 3
 """Files of one job written concurrently, each by its own process."""
 
 
-class FinishStore(ResultStore, SnapshotStore, Protocol):
-    """The store ports needed here."""
-
-
 class Finisher:
     """Finishes jobs. Everything may be repeated after an interruption, with the same result."""
 
-    def __init__(self, store: FinishStore, blobs: Blobs, exporter: Exporter, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, blobs: Blobs, exporter: Exporter, clock: Callable[[], float]) -> None:
         self._store = store
         self._blobs = blobs
         self._exporter = exporter
@@ -49,10 +45,10 @@ class Finisher:
     async def _write(self, job: Job) -> None:
         of_items = [wish for wish in job.exports if wish.type != "diff"]
         await self._wish(job, of_items)
-        async with shared(item_blocks(self._store, job.id), 2) as (blocks, for_files):
+        async with shared(item_blocks(self._store.items, job.id), 2) as (blocks, for_files):
             await _all_of(self._manifests(job, blocks), self._files(job, of_items[:AT_ONCE], for_files))
         for first in range(AT_ONCE, len(of_items), AT_ONCE):
-            async with shared(item_blocks(self._store, job.id), 1) as (blocks,):
+            async with shared(item_blocks(self._store.items, job.id), 1) as (blocks,):
                 await self._files(job, of_items[first : first + AT_ONCE], blocks)
         await self._snapshots.update(job)
         of_changes = [wish for wish in job.exports if wish.type == "diff"]
@@ -64,11 +60,11 @@ class Finisher:
         """Queue the exports; from now on any dispatcher may write them."""
         for wish in wishes:
             export = Export(id=wished_id(job.id, wish), job_id=job.id, wish=wish, created_at=self._clock())
-            await self._store.add_export(export)
+            await self._store.exports.add(export)
 
     async def _leave_nothing_of_a_deleted(self, job_id: str) -> None:
         """A job is marked before its objects are deleted, so anything written since must be removed here."""
-        job = await self._store.job(job_id)
+        job = await self._store.jobs.get(job_id)
         if job is None or job.deleting:
             await self._blobs.delete_prefix([keys.job_prefix(job_id)])
 

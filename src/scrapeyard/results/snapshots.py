@@ -7,7 +7,7 @@ a crash gives the same result again, since each snapshot includes the state befo
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from itertools import count
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -20,18 +20,15 @@ from scrapeyard.results.changes import ChangesMetadata, Sight, compare, miss, se
 from scrapeyard.results.exports.columns import DIFF, Row
 from scrapeyard.results.exports.protocol import line_of
 from scrapeyard.results.feeding import results_of
-from scrapeyard.store.ports.exports import Snapshot, SnapshotStore
-from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
+from scrapeyard.store.ports.exports import Snapshot
+from scrapeyard.store.ports.jobs import ItemFilter
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("results")
 PART_ROWS: Final = 1000
 _BLOCK: Final = 500
 _TYPE: Final = [column.name for column in DIFF].index("change_type")
-
-
-class ComparedItems(ItemStore, SnapshotStore, Protocol):
-    """The store ports needed here."""
 
 
 def policy_of(job: Job) -> SnapshotPolicy | None:
@@ -49,7 +46,7 @@ def scope_of(job: Job, policy: SnapshotPolicy) -> str:
 class SnapshotComparer:
     """Compares and remembers."""
 
-    def __init__(self, store: ComparedItems, blobs: Blobs) -> None:
+    def __init__(self, store: Store, blobs: Blobs) -> None:
         self._store = store
         self._blobs = blobs
 
@@ -75,31 +72,31 @@ class SnapshotComparer:
         return metadata
 
     async def _items(self, job_id: str) -> AsyncIterator[Sequence[Item]]:
-        async for block in self._store.stream_items(job_id, ItemFilter()):
+        async for block in self._store.items.stream(job_id, ItemFilter()):
             for start in range(0, len(block), _BLOCK):
                 yield block[start : start + _BLOCK]
 
     async def _compare(self, scope: str, job_id: str, items: Sequence[Item], policy: SnapshotPolicy) -> list[Row]:
         results = await results_of(self._blobs, items)
         sights = await asyncio.to_thread(_sights, items, results, policy)
-        known = await self._store.snapshots(scope, [sight.page for sight in sights])
+        known = await self._store.snapshots.get(scope, [sight.page for sight in sights])
         changed, rows = await asyncio.to_thread(_judged, known, sights, job_id, policy)
         if changed:
-            await self._store.put_snapshots(scope, changed)
+            await self._store.snapshots.put(scope, changed)
         return rows
 
     async def _missing(self, scope: str, job_id: str, at: float, policy: SnapshotPolicy) -> AsyncIterator[list[Row]]:
         """Changes of pages missing from the list, including those this job found missing before a crash."""
         after = ""
-        while found := await self._store.missing_snapshots(scope, job_id, after, _BLOCK):
+        while found := await self._store.snapshots.missing(scope, job_id, after, _BLOCK):
             after = found[-1].page
             judged = [(page, *miss(page, job_id, at, policy)) for page in found]
             kept = [new for page, new, _ in judged if new is not None and page.job_id != job_id]
             gone = [page.page for page, new, _ in judged if new is None]
             if kept:
-                await self._store.put_snapshots(scope, kept)
+                await self._store.snapshots.put(scope, kept)
             if gone:
-                await self._store.drop_snapshots(scope, gone)
+                await self._store.snapshots.drop(scope, gone)
             yield [row for _, _, row in judged if row is not None]
 
 

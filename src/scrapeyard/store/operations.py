@@ -22,18 +22,17 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import Run, WorkerInfo
-from scrapeyard.store.database.database import Database
-from scrapeyard.store.ports.runs import KeyedAnswer, Meter, SessionChange, Use, UseBy
-from scrapeyard.store.runs.rows import RunStatements, queued_row
+from scrapeyard.store.database.database import SqlPart
+from scrapeyard.store.ports.operations import Meter, SessionChange, Use, UseBy
+from scrapeyard.store.ports.runs import KeyedAnswer
+from scrapeyard.store.runs.rows import queued_row, run_statements
 from scrapeyard.store.tables.runs import FETCH_METERS, ID, KEYS, LEADERS, METADATA, WORKERS
 
 _INFO: Final = json.Decoder(WorkerInfo)
 
 
-class SqlWorkers:
+class SqlWorkers(SqlPart):
     """The WorkerStore."""
-
-    _database: Database
 
     async def beat(self, worker: WorkerInfo) -> None:
         """Write a worker's heartbeat."""
@@ -42,7 +41,7 @@ class SqlWorkers:
         told = {"seen_at": insert.excluded.seen_at, "info": insert.excluded.info}
         await self._database.change(insert.on_conflict_do_update(index_elements=["id"], set_=told))
 
-    async def workers(self, seen_after: float) -> tuple[WorkerInfo, ...]:
+    async def alive(self, seen_after: float) -> tuple[WorkerInfo, ...]:
         """Workers seen since `seen_after`, by id."""
         query = select(WORKERS.c.info).where(WORKERS.c.seen_at >= seen_after).order_by(WORKERS.c.id)
         return tuple(_INFO.decode(row["info"]) for row in await self._database.fetch(query))
@@ -56,12 +55,10 @@ class SqlWorkers:
         await self._database.change(delete(WORKERS).where(WORKERS.c.seen_at < seen_before))
 
 
-class SqlLeaders:
+class SqlLeaders(SqlPart):
     """The LeaderStore."""
 
-    _database: Database
-
-    async def lead(self, role: str, holder: str, now: float, until: float) -> bool:
+    async def claim(self, role: str, holder: str, now: float, until: float) -> bool:
         """Become or stay leader until then. True if `holder` leads now."""
         insert = self._database.insert(LEADERS).values(role=role, holder=holder, until=until)
         statement = insert.on_conflict_do_update(
@@ -79,11 +76,8 @@ class SqlLeaders:
 _RUN_IDS: Final = json.Decoder(tuple[str, ...])
 
 
-class SqlKeys:
-    """The IdempotencyStore."""
-
-    _database: Database
-    _statements: RunStatements
+class SqlKeys(SqlPart):
+    """The KeyStore."""
 
     async def remember(self, answer: KeyedAnswer, runs: Sequence[Run]) -> KeyedAnswer:
         """Claim the key and add its runs in one transaction. Returns the answer that holds the key: the given one if
@@ -102,7 +96,7 @@ class SqlKeys:
             continue
         return holds
 
-    async def forget_keys_before(self, created_before: float) -> None:
+    async def forget_before(self, created_before: float) -> None:
         """Drop older keys."""
         await self._database.change(delete(KEYS).where(KEYS.c.created_at < created_before))
 
@@ -118,7 +112,9 @@ class SqlKeys:
 
     async def _add_runs(self, connection: AsyncConnection, runs: Sequence[Run]) -> None:
         if runs:
-            await connection.execute(self._statements.add, [queued_row(run) for run in runs])
+            await connection.execute(
+                run_statements(self._database.backend.insert).add, [queued_row(run) for run in runs]
+            )
 
 
 def _answer(row: RowMapping) -> KeyedAnswer:
@@ -144,18 +140,16 @@ SESSIONS = Table(
 )
 
 
-class SqlSessions:
-    """The engines' SessionStore."""
+class SqlSessions(SqlPart):
+    """The SessionStore."""
 
-    _database: Database
-
-    async def read_session(self, scraper_id: str, name: str, saved_after: float) -> bytes:
+    async def read(self, scraper_id: str, name: str, saved_after: float) -> bytes:
         """What was stored since then; empty if nothing."""
         query = select(SESSIONS.c.cookies).where(_at(scraper_id, name), SESSIONS.c.saved_at > saved_after)
         rows = await self._database.fetch(query)
         return bytes(rows[0]["cookies"]) if rows else b""
 
-    async def change_session(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
+    async def change(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
         """Replace what is stored. Of two concurrent changes, the second receives what the first stored."""
         place = _at(scraper_id, name)
         blank = {"scraper_id": scraper_id, "name": name, "cookies": b"", "saved_at": now}
@@ -172,7 +166,7 @@ class SqlSessions:
 
         await self._database.write(work)
 
-    async def forget_sessions_before(self, saved_before: float) -> None:
+    async def forget_before(self, saved_before: float) -> None:
         """Drop sessions that were not changed since then."""
         await self._database.change(delete(SESSIONS).where(SESSIONS.c.saved_at < saved_before))
 
@@ -196,12 +190,10 @@ _KEY: Final = ("day", "writer", "job_id", "site", "pool", "proxy_class")
 _SITES: Final = 1000
 
 
-class SqlMeters:
+class SqlMeters(SqlPart):
     """The MeterStore."""
 
-    _database: Database
-
-    async def put_meters(self, meters: Sequence[Meter]) -> None:
+    async def put(self, meters: Sequence[Meter]) -> None:
         """Write totals, replacing what the same writer wrote for the same key."""
         insert = self._database.insert(FETCH_METERS)
         changes = {name: insert.excluded[name] for name in _COUNTED}
@@ -223,7 +215,7 @@ class SqlMeters:
         rows = await self._database.fetch(query.group_by(*columns).order_by(size.desc(), *columns).limit(limit))
         return tuple(_use(row) for row in rows)
 
-    async def forget_meters_before(self, day: str) -> None:
+    async def forget_before(self, day: str) -> None:
         """Drop earlier days."""
         await self._database.change(delete(FETCH_METERS).where(FETCH_METERS.c.day < day))
 

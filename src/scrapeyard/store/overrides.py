@@ -7,17 +7,15 @@ from sqlalchemy import delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import new_id
-from scrapeyard.store.database.database import Database
-from scrapeyard.store.ports.runs import ChannelMove, KeptPool, PoolStanding, SiteRules
+from scrapeyard.store.database.database import SqlPart
+from scrapeyard.store.ports.overrides import ChannelMove, KeptPool, PoolStanding, SiteRules
 from scrapeyard.store.tables.runs import CHANNEL_MOVES, CHANNELS, PROXY_POOLS, PROXY_STANDINGS, SITES
 
 
-class SqlChannels:
+class SqlChannels(SqlPart):
     """The ChannelStore."""
 
-    _database: Database
-
-    async def channels(self) -> dict[str, dict[str, str]]:
+    async def current(self) -> dict[str, dict[str, str]]:
         """By scraper id: channel → version. Only channels that are currently moved."""
         moved: dict[str, dict[str, str]] = {}
         query = select(CHANNELS.c.scraper_id, CHANNELS.c.channel, CHANNELS.c.version)
@@ -25,7 +23,7 @@ class SqlChannels:
             moved.setdefault(row["scraper_id"], {})[row["channel"]] = row["version"]
         return moved
 
-    async def move_channel(self, scraper_id: str, channel: str, version: str, now: float) -> ChannelMove | None:
+    async def move(self, scraper_id: str, channel: str, version: str, now: float) -> ChannelMove | None:
         """Point a channel to a version. None if it already points there; no move is then recorded."""
         place = (CHANNELS.c.scraper_id == scraper_id) & (CHANNELS.c.channel == channel)
         blank = {"scraper_id": scraper_id, "channel": channel, "version": "", "moved_at": now}
@@ -42,7 +40,7 @@ class SqlChannels:
 
         return await self._database.write(work)
 
-    async def clear_channel(self, scraper_id: str, channel: str, now: float) -> ChannelMove | None:
+    async def clear(self, scraper_id: str, channel: str, now: float) -> ChannelMove | None:
         """Undo a move, so that the source decides again. None if the channel was not moved."""
         place = (CHANNELS.c.scraper_id == scraper_id) & (CHANNELS.c.channel == channel)
 
@@ -55,7 +53,7 @@ class SqlChannels:
 
         return await self._database.write(work)
 
-    async def channel_moves(self, scraper_id: str, limit: int) -> tuple[ChannelMove, ...]:
+    async def moves(self, scraper_id: str, limit: int) -> tuple[ChannelMove, ...]:
         """The moves of one scraper's channels, newest first."""
         newest = (CHANNEL_MOVES.c.moved_at.desc(), CHANNEL_MOVES.c.id.desc())
         query = select(CHANNEL_MOVES).where(CHANNEL_MOVES.c.scraper_id == scraper_id).order_by(*newest).limit(limit)
@@ -72,31 +70,29 @@ async def _note(connection: AsyncConnection, move: ChannelMove) -> ChannelMove:
 _FIELDS: Final = SiteRules.__struct_fields__
 
 
-class SqlSites:
+class SqlSites(SqlPart):
     """The SiteStore."""
 
-    _database: Database
-
-    async def site_rules(self) -> tuple[SiteRules, ...]:
+    async def rules(self) -> tuple[SiteRules, ...]:
         """All rules, by site."""
         rows = await self._database.fetch(select(SITES).order_by(SITES.c.site))
         return tuple(SiteRules(**{name: row[name] for name in _FIELDS}) for row in rows)
 
-    async def site_rules_mark(self) -> str:
+    async def mark(self) -> str:
         """A cheap version mark: the number of rules and when they were changed."""
         changed = SITES.c.updated_at
         query = select(func.count().label("count"), func.max(changed).label("last"), func.sum(changed).label("sum"))
         row = (await self._database.fetch(query.select_from(SITES)))[0]
         return f"{row['count']}/{row['last']}/{row['sum']}"
 
-    async def put_site_rules(self, rules: SiteRules) -> None:
+    async def put(self, rules: SiteRules) -> None:
         """Write the rules of a site, replacing existing ones."""
         row = {name: getattr(rules, name) for name in _FIELDS}
         insert = self._database.insert(SITES).values(row)
         others = {name: insert.excluded[name] for name in _FIELDS if name != "site"}
         await self._database.change(insert.on_conflict_do_update(index_elements=["site"], set_=others))
 
-    async def remove_site_rules(self, site: str) -> bool:
+    async def remove(self, site: str) -> bool:
         """Remove the rules of a site, so that the settings apply. False if there were none."""
         return bool(await self._database.change(delete(SITES).where(SITES.c.site == site).returning(SITES.c.site)))
 
@@ -104,10 +100,8 @@ class SqlSites:
 _STANDINGS: Final = json.Decoder(tuple[PoolStanding, ...])
 
 
-class SqlProxies:
+class SqlProxies(SqlPart):
     """The ProxyStore."""
-
-    _database: Database
 
     async def pools(self) -> tuple[KeptPool, ...]:
         """Every pool, by name."""

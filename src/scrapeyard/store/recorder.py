@@ -68,13 +68,13 @@ class Recorder:
 
     def __init__(
         self,
-        store: RunStore,
+        runs: RunStore,
         *,
         interval_seconds: float = 0.05,
         max_pending: int = 50_000,
         patience_seconds: float = 5.0,
     ) -> None:
-        self._store = store
+        self._runs = runs
         self._interval = interval_seconds
         self._max_pending = max_pending
         self._patience = patience_seconds
@@ -195,11 +195,11 @@ class Recorder:
         part = self._part
         try:
             if part.added:
-                await self._store.add(list(part.added.values()))
+                await self._runs.add(list(part.added.values()))
             if part.begun:
-                await self._store.begin(list(part.begun.values()))
+                await self._runs.begin(list(part.begun.values()))
             if part.ended:
-                await self._store.finish(part.ended)
+                await self._runs.finish(part.ended)
         except StoreUnavailable:
             raise
         except Exception as error:  # noqa: BLE001  a row that the database refuses must not block the others
@@ -210,8 +210,8 @@ class Recorder:
     async def _write_singly(self) -> None:
         """Write row by row, so that a refused one affects no other. Written rows are removed from the part at once."""
         part = self._part
-        await self._each(part.added, self._store.add)
-        await self._each(part.begun, self._store.begin)
+        await self._each(part.added, self._runs.add)
+        await self._each(part.begun, self._runs.begin)
         while part.ended:
             await self._write_ending(part.ended[0])
             del part.ended[0]
@@ -222,9 +222,9 @@ class Recorder:
             del runs[run.id]
 
     async def _write_ending(self, ending: Ending) -> None:
-        if not await self._unless_refused(ending.run, lambda: self._store.finish([ending])):
+        if not await self._unless_refused(ending.run, lambda: self._runs.finish([ending])):
             plain = _without_data(ending)
-            await self._unless_refused(ending.run, lambda: self._store.finish([plain]))
+            await self._unless_refused(ending.run, lambda: self._runs.finish([plain]))
 
     async def _unless_refused(self, run: Run, write: Callable[[], Awaitable[object]]) -> bool:
         try:

@@ -9,22 +9,19 @@ from sqlalchemy import ColumnElement, RowMapping, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.schedule import Firing, FiringState, Schedule
-from scrapeyard.store.database.database import Database
-from scrapeyard.store.jobs.rows import as_cursor, from_cursor
+from scrapeyard.store.database.database import SqlPart
+from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
 from scrapeyard.store.ports.schedules import HISTORY, SchedulePage
-from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.schedules import FIRINGS, SCHEDULES
 
 _LEFT_BY_FIRINGS: Final = frozenset({"id", "created_at", "last_due", "last_subject"})
 _WAITS: Final = FIRINGS.c.state == FiringState.WAITING.value
 
 
-class SqlSchedules:
+class SqlSchedules(SqlPart):
     """The ScheduleStore."""
 
-    _database: Database
-
-    async def add_schedule(self, schedule: Schedule, most: int) -> bool:
+    async def add(self, schedule: Schedule, most: int) -> bool:
         """Write a new one. False if there are already `most`. Two concurrent calls may exceed that by one."""
 
         async def work(connection: AsyncConnection) -> bool:
@@ -36,37 +33,34 @@ class SqlSchedules:
 
         return await self._database.write(work)
 
-    async def schedule(self, schedule_id: str) -> Schedule | None:
+    async def get(self, schedule_id: str) -> Schedule | None:
         """One schedule; None if there is none."""
         if not is_id(schedule_id):
             return None
         rows = await self._database.fetch(select(SCHEDULES).where(SCHEDULES.c.id == schedule_id))
         return _schedule(rows[0]) if rows else None
 
-    async def schedules(self, cursor: str | None, limit: int) -> SchedulePage:
+    async def page(self, cursor: str | None, limit: int) -> SchedulePage:
         """Newest first. Raises BadRequest for an invalid cursor."""
-        query = select(SCHEDULES).order_by(SCHEDULES.c.id.desc()).limit(limit + 1)
-        if cursor is not None:
-            query = query.where(SCHEDULES.c.id < from_cursor(cursor))
+        query = newest_first(select(SCHEDULES), SCHEDULES.c.id, cursor, limit)
         found = tuple(_schedule(row) for row in await self._database.fetch(query))
-        more = len(found) > limit
-        return SchedulePage(schedules=found[:limit], next_cursor=as_cursor(found[limit - 1].id) if more else None)
+        return SchedulePage(schedules=found[:limit], next_cursor=next_cursor(found, limit))
 
-    async def change_schedule(self, before: Schedule, after: Schedule) -> Schedule | None:
+    async def change(self, before: Schedule, after: Schedule) -> Schedule | None:
         """Replace it, at the next version. None if it is gone, was changed or has moved on meanwhile."""
         values = {name: value for name, value in _row(after).items() if name not in _LEFT_BY_FIRINGS}
         statement = update(SCHEDULES).where(_stands(before)).values(values | {"version": before.version + 1})
         rows = await self._database.change(statement.returning(*SCHEDULES.c))
         return _schedule(rows[0]) if rows else None
 
-    async def delete_schedule(self, schedule_id: str) -> bool:
+    async def delete(self, schedule_id: str) -> bool:
         """Delete it with its history. False if there is none."""
         if not is_id(schedule_id):
             return False
         statement = delete(SCHEDULES).where(SCHEDULES.c.id == schedule_id).returning(SCHEDULES.c.id)
         return bool(await self._database.change(statement))
 
-    async def due_schedules(self, now: float, limit: int) -> list[Schedule]:
+    async def due(self, now: float, limit: int) -> list[Schedule]:
         """Schedules whose next time has come, the longest due first."""
         query = select(SCHEDULES).where(SCHEDULES.c.next_at <= now).order_by(SCHEDULES.c.next_at).limit(limit)
         return [_schedule(row) for row in await self._database.fetch(query)]
@@ -90,7 +84,11 @@ class SqlSchedules:
 
         return await self._database.write(work)
 
-    async def add_firing(self, firing: Firing) -> bool:
+
+class SqlFirings(SqlPart):
+    """The FiringStore."""
+
+    async def add(self, firing: Firing) -> bool:
         """Write a waiting one. False if there is no such schedule or too many of its firings already wait."""
 
         async def work(connection: AsyncConnection) -> bool:
@@ -103,7 +101,7 @@ class SqlSchedules:
 
         return await self._database.write(work)
 
-    async def waiting_firings(self, now: float, limit: int) -> list[Firing]:
+    async def waiting(self, now: float, limit: int) -> list[Firing]:
         """For every schedule the oldest waiting firing that nobody has claimed."""
         oldest = select(FIRINGS.c.schedule_id, func.min(FIRINGS.c.due_at).label("due_at")).where(_WAITS)
         first = oldest.group_by(FIRINGS.c.schedule_id).subquery()
@@ -111,14 +109,14 @@ class SqlSchedules:
         query = select(FIRINGS).join(first, same).where(_free(now)).order_by(FIRINGS.c.due_at).limit(limit)
         return [_firing(row) for row in await self._database.fetch(query)]
 
-    async def claim_firing(self, firing: Firing, holder: str, now: float, lease_until: float) -> bool:
+    async def claim(self, firing: Firing, holder: str, now: float, lease_until: float) -> bool:
         """Claim the decision. False if another has claimed it, or it is decided."""
         mine = (FIRINGS.c.holder == holder) & (FIRINGS.c.lease_until == lease_until)
         statement = update(FIRINGS).where(_is(firing), _WAITS, _free(now) | mine)
         statement = statement.values(holder=holder, lease_until=lease_until)
         return bool(await self._database.change(statement.returning(FIRINGS.c.due_at)))
 
-    async def settle_firing(self, firing: Firing) -> bool:
+    async def settle(self, firing: Firing) -> bool:
         """Write the decision on a claimed one. False if it is no longer this holder's."""
         values = {name: getattr(firing, name) for name in ("subject", "reason", "settled_at")}
         values |= {"state": firing.state.value, "holder": "", "lease_until": None}
@@ -135,7 +133,7 @@ class SqlSchedules:
 
         return await self._database.write(work)
 
-    async def firings(self, schedule_id: str, limit: int) -> list[Firing]:
+    async def recent(self, schedule_id: str, limit: int) -> list[Firing]:
         """Newest first."""
         query = select(FIRINGS).where(FIRINGS.c.schedule_id == schedule_id).order_by(FIRINGS.c.due_at.desc())
         return [_firing(row) for row in await self._database.fetch(query.limit(limit))] if is_id(schedule_id) else []

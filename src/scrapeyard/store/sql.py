@@ -1,56 +1,47 @@
 """The store on SQLite and PostgreSQL: one implementation."""
 
 from scrapeyard.store.database.database import Database
-from scrapeyard.store.jobs.batches import SqlJobBatches
-from scrapeyard.store.jobs.control import SqlJobControl
-from scrapeyard.store.jobs.create import SqlJobCreate
-from scrapeyard.store.jobs.ends import SqlJobEnds
+from scrapeyard.store.jobs.batches import SqlBatches
+from scrapeyard.store.jobs.events import SqlEvents
 from scrapeyard.store.jobs.exports import SqlExports
-from scrapeyard.store.jobs.items import SqlJobItems
-from scrapeyard.store.jobs.reads import SqlJobReads
-from scrapeyard.store.jobs.records import SqlJobRecords
+from scrapeyard.store.jobs.items import SqlItems
+from scrapeyard.store.jobs.jobs import SqlJobs
 from scrapeyard.store.jobs.snapshots import SqlSnapshots
 from scrapeyard.store.operations import SqlKeys, SqlLeaders, SqlMeters, SqlSessions, SqlWorkers
 from scrapeyard.store.overrides import SqlChannels, SqlProxies, SqlSites
-from scrapeyard.store.runs.reads import SqlRunReads
-from scrapeyard.store.runs.rows import run_statements
-from scrapeyard.store.runs.writes import SqlRunWrites
-from scrapeyard.store.schedules import SqlSchedules
-from scrapeyard.store.webhooks import SqlWebhookDeliveries, SqlWebhooks
+from scrapeyard.store.ports.store import Store
+from scrapeyard.store.runs.runs import SqlRuns
+from scrapeyard.store.schedules import SqlFirings, SqlSchedules
+from scrapeyard.store.webhooks import SqlDeliveries, SqlWebhooks
 
 
-class SqlStore(
-    SqlRunWrites,
-    SqlRunReads,
-    SqlWorkers,
-    SqlKeys,
-    SqlChannels,
-    SqlSites,
-    SqlProxies,
-    SqlMeters,
-    SqlSessions,
-    SqlLeaders,
-    SqlJobCreate,
-    SqlJobControl,
-    SqlJobEnds,
-    SqlJobReads,
-    SqlJobBatches,
-    SqlJobRecords,
-    SqlJobItems,
-    SqlExports,
-    SqlSnapshots,
-    SqlSchedules,
-    SqlWebhooks,
-    SqlWebhookDeliveries,
-):
+class SqlStore(Store):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 
     Several processes may share either. Raises SettingsInvalid for any other URL.
     """
 
     def __init__(self, url: str) -> None:
-        self._database = Database(url)
-        self._statements = run_statements(self._database.backend.insert)
+        self._database = database = Database(url)
+        self.runs = SqlRuns(database)
+        self.keys = SqlKeys(database)
+        self.workers = SqlWorkers(database)
+        self.leaders = SqlLeaders(database)
+        self.sessions = SqlSessions(database)
+        self.meters = SqlMeters(database)
+        self.channels = SqlChannels(database)
+        self.sites = SqlSites(database)
+        self.proxies = SqlProxies(database)
+        self.jobs = SqlJobs(database)
+        self.items = SqlItems(database)
+        self.batches = SqlBatches(database)
+        self.events = SqlEvents(database)
+        self.exports = SqlExports(database)
+        self.snapshots = SqlSnapshots(database)
+        self.schedules = SqlSchedules(database)
+        self.firings = SqlFirings(database)
+        self.webhooks = SqlWebhooks(database)
+        self.deliveries = SqlDeliveries(database)
 
     async def start(self) -> None:
         """Connect and bring the schema up to date. Safe to run twice, and from two processes at once."""

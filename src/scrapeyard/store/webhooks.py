@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import Raw, json
+from msgspec import json
 from sqlalchemy import ColumnElement, RowMapping, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import FINAL, Run
 from scrapeyard.model.webhook import Attempt, DeliveryState, Webhook, WebhookDelivery
-from scrapeyard.store.database.database import Database
-from scrapeyard.store.jobs.rows import as_cursor, from_cursor, to_job
+from scrapeyard.store.database.database import SqlPart
+from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
+from scrapeyard.store.jobs.events import to_event
+from scrapeyard.store.jobs.rows import to_job
 from scrapeyard.store.ports.jobs import JobEvent
 from scrapeyard.store.ports.webhooks import DeliveryFilter, DeliveryPage, EventCursor, JobNewsItem
 from scrapeyard.store.runs.rows import WHOLE, to_run
-from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import JOB_EVENTS, JOBS
 from scrapeyard.store.tables.runs import RUNS
 from scrapeyard.store.tables.schedules import DELIVERIES, MARKS, RUN_WATCHES
@@ -44,10 +45,8 @@ _UNTOLD: Final = or_(
 )
 
 
-class SqlWebhooks:
-    """The half of WebhookStore that writes deliveries."""
-
-    _database: Database
+class SqlWebhooks(SqlPart):
+    """The WebhookStore."""
 
     async def untold_jobs(self, limit: int, events: int) -> list[JobNewsItem]:
         """Jobs with a webhook that have events after their mark, or another status than it says."""
@@ -109,9 +108,7 @@ class SqlWebhooks:
     async def _events_after(self, job: int, mark: EventCursor, limit: int) -> tuple[JobEvent, ...]:
         query = select(JOB_EVENTS).where(JOB_EVENTS.c.job == job, JOB_EVENTS.c.number > mark.events)
         rows = await self._database.fetch(query.order_by(JOB_EVENTS.c.number).limit(limit))
-        return tuple(
-            JobEvent(number=row["number"], at=row["at"], kind=row["kind"], data=Raw(row["data"])) for row in rows
-        )
+        return tuple(to_event(row) for row in rows)
 
     async def _add(self, connection: AsyncConnection, deliveries: Sequence[WebhookDelivery]) -> None:
         for delivery in deliveries:
@@ -134,12 +131,10 @@ _LISTED: Final = tuple(column for column in DELIVERIES.c if column.name != "body
 _WAITS: Final = DELIVERIES.c.state == DeliveryState.WAITING.value
 
 
-class SqlWebhookDeliveries:
-    """The half of WebhookStore that sends and shows deliveries."""
+class SqlDeliveries(SqlPart):
+    """The DeliveryStore."""
 
-    _database: Database
-
-    async def claim_delivery(
+    async def claim(
         self, holder: str, now: float, lease_until: float, but_hosts: Sequence[str]
     ) -> WebhookDelivery | None:
         """Claim the longest due unclaimed delivery to none of these hosts. None if there is none."""
@@ -167,29 +162,26 @@ class SqlWebhookDeliveries:
         statement = update(DELIVERIES).where(DELIVERIES.c.id == delivery.id, _WAITS, mine).values(values)
         return bool(await self._database.change(statement.returning(DELIVERIES.c.id)))
 
-    async def delivery(self, delivery_id: str) -> WebhookDelivery | None:
+    async def get(self, delivery_id: str) -> WebhookDelivery | None:
         """One delivery; None if there is none."""
         if not is_id(delivery_id):
             return None
         rows = await self._database.fetch(select(DELIVERIES).where(DELIVERIES.c.id == delivery_id))
         return to_delivery(rows[0]) if rows else None
 
-    async def deliveries(self, where: DeliveryFilter, cursor: str | None, limit: int) -> DeliveryPage:
+    async def page(self, where: DeliveryFilter, cursor: str | None, limit: int) -> DeliveryPage:
         """Newest first, without bodies. Raises BadRequest for an invalid cursor."""
-        query = select(*_LISTED).order_by(DELIVERIES.c.id.desc()).limit(limit + 1)
+        query = newest_first(select(*_LISTED), DELIVERIES.c.id, cursor, limit)
         if where.subject is not None:
             query = query.where(DELIVERIES.c.subject == where.subject)
         if where.state is not None:
             query = query.where(DELIVERIES.c.state == where.state.value)
-        if cursor is not None:
-            query = query.where(DELIVERIES.c.id < from_cursor(cursor))
         if where.subject is not None and not is_id(where.subject):
             return DeliveryPage(deliveries=())
         found = tuple(to_delivery(row) for row in await self._database.fetch(query))
-        more = len(found) > limit
-        return DeliveryPage(deliveries=found[:limit], next_cursor=as_cursor(found[limit - 1].id) if more else None)
+        return DeliveryPage(deliveries=found[:limit], next_cursor=next_cursor(found, limit))
 
-    async def replay_delivery(self, delivery_id: str, now: float, give_up_at: float) -> WebhookDelivery | None:
+    async def replay(self, delivery_id: str, now: float, give_up_at: float) -> WebhookDelivery | None:
         """Send it once more, starting now; a waiting one becomes due at once. None if there is no such delivery."""
         if not is_id(delivery_id):
             return None
@@ -198,7 +190,7 @@ class SqlWebhookDeliveries:
         rows = await self._database.change(statement.returning(*DELIVERIES.c))
         return to_delivery(rows[0]) if rows else None
 
-    async def forget_deliveries_before(self, finished_before: float, limit: int) -> int:
+    async def forget_before(self, finished_before: float, limit: int) -> int:
         """Drop older final ones; returns how many."""
         old = select(DELIVERIES.c.id).where(DELIVERIES.c.finished_at < finished_before)
         some = old.order_by(DELIVERIES.c.finished_at).limit(limit)

@@ -44,9 +44,11 @@ async def start_schedules(
         queue=queue,
         creation=desk.creation,
         control=desk.control,
-        orders=RunBuilder(catalogue, Lanes(store, 10 * settings.worker.lease_seconds), settings.repository.default),
+        orders=RunBuilder(
+            catalogue, Lanes(store.workers, 10 * settings.worker.lease_seconds), settings.repository.default
+        ),
         receivers=WebhookValidator(settings.webhooks),
-        cancelling=Cancelling(store, queue, recorder),
+        cancelling=Cancelling(store.runs, queue, recorder),
         clock=clock,
     )
     schedules = Schedules(store, starter, clock, new_id("schedules"))

@@ -25,7 +25,7 @@ from scrapeyard.engines.proxies.stored import StoredPools
 from scrapeyard.gateway import sites as service
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from scrapeyard.wiring.pipeline import Engine, Shared, assemble, near_pages
 
 _MEGABYTE = 2**20
@@ -63,12 +63,12 @@ async def start_engine(
 ) -> Engine:
     """The worker's engine with everything around it, each part started by `up`. Raises SettingsInvalid."""
     sites = Sites(settings.sites.whole_hosts)
-    policies = SitePolicies(settings.sites, store, queue)
+    policies = SitePolicies(settings.sites, store.sites, queue)
     await up(policies.start, policies.stop)
     pools = ProxyPools(settings.proxies.pools)
-    kept = StoredPools(store, settings.proxies.pools, pools, worker_id=worker_id)
+    kept = StoredPools(store.proxies, settings.proxies.pools, pools, worker_id=worker_id)
     await up(kept.start, kept.stop)
-    meters = Meters(store)
+    meters = Meters(store.meters)
     await up(meters.start, meters.stop)
     url = settings.redis_url.get_secret_value()
     jobs = RedisJobLedgers(url) if url else OwnLedgers()
@@ -84,7 +84,7 @@ async def start_engine(
         meters=meters,
         jobs=jobs,
     )
-    engine = assemble(settings, shared, WreqEngine(settings.http, sessions=store))
+    engine = assemble(settings, shared, WreqEngine(settings.http, sessions=store.sessions))
     await up(engine.start, engine.stop)
     signals = invalidation_signals(queue, engine.invalidate)
     await up(signals.start, signals.stop)

@@ -135,13 +135,13 @@ class Platform:
         await self._up(lambda: _patiently(store.start), store.stop)
         queue = make_queue(settings)
         await self._up(queue.start, queue.stop)
-        recorder = Recorder(store)
+        recorder = Recorder(store.runs)
         await self._up(recorder.start, recorder.stop)
         blobs = make_blobs(settings)
         catalogue = make_catalogue(settings, self._cache)
         await self._up(catalogue.start, catalogue.stop)
         if "gateway" not in self.roles:  # which follows moved channels by itself
-            moved = ChannelOverrides(store, queue, catalogue, "", time.time)
+            moved = ChannelOverrides(store.channels, queue, catalogue, "", time.time)
             await self._up(moved.start, moved.stop)
         web = WebParts(settings)
         await web.start(self._up)
@@ -170,7 +170,7 @@ class Platform:
         exporter = Exporter(store, blobs, time.time)
         await self._up(exporter.start, exporter.stop)
         finisher = Finisher(store, blobs, exporter, time.time)
-        reading = ReadSources(store, base.intake, time.time)
+        reading = ReadSources(store.jobs, base.intake, time.time)
         await self._up(reading.start, reading.stop)
         following = Following(
             store=store,
@@ -216,7 +216,7 @@ class Platform:
             checker=InputChecker(),
         )
         parts = BatchParts(
-            store=base.store, jobs=base.store, attempts=attempts, sites=Sites(settings.sites.whole_hosts)
+            store=base.store, attempts=attempts, sites=Sites(settings.sites.whole_hosts)
         )
         self.worker = Worker(
             worker_id=base.worker_id,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import WorkerInfo
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 
@@ -93,7 +93,7 @@ class Heartbeat:
             task.cancel()
         await asyncio.wait(tasks)
         try:
-            await self._store.forget(self._describe().id)
+            await self._store.workers.forget(self._describe().id)
         except Unavailable as error:
             log.warning("worker.beat_lost", error=error.message)
 
@@ -111,7 +111,7 @@ class Heartbeat:
     async def _beat(self) -> None:
         stops = self._standstill.look()
         try:
-            await self._store.beat(self._describe())
+            await self._store.workers.beat(self._describe())
             await self._renew_more(time.time() + self._lease)
             await self._renew()
         except Unavailable as error:
@@ -128,7 +128,7 @@ class Heartbeat:
             return
         await self._recorder.flush()
         worker_id = self._describe().id
-        for run_id in await self._store.renew(worker_id, run_ids, time.time() + self._lease):
+        for run_id in await self._store.runs.renew(worker_id, run_ids, time.time() + self._lease):
             self._stop_run(run_id)
 
 

@@ -31,7 +31,8 @@ from scrapeyard.repository.catalogue.refresh import CoalescedRefresh
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.sandbox.port import Sandbox
 from scrapeyard.settings import WorkerSettings
-from scrapeyard.store.ports.runs import Ending, Store
+from scrapeyard.store.ports.runs import Ending
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
@@ -213,7 +214,7 @@ class Worker:
         """Claim a run in the store: if it was published twice, another worker may have it."""
         now = time.time()
         try:
-            return await self._store.claim(
+            return await self._store.runs.claim(
                 delivery.run_id, delivery.attempt, self.id, now, now + self._settings.lease_seconds
             )
         except StoreUnavailable as error:
@@ -322,7 +323,7 @@ class Worker:
         log.info("worker.handed_back", worker=self.id, count=len(left))
         try:
             await self._recorder.flush()
-            await self._store.release(list(left), self.id, now)
+            await self._store.runs.release(list(left), self.id, now)
             await self._queue.publish(
                 [replace(delivery, redelivered=True, queued_at=now) for delivery in left.values()]
             )

@@ -39,13 +39,13 @@ class JobStarter:
             id=subject, status=JobStatus.RUNNING, scraper="a/b", pinned="a/b@1.0.0", created_at=self.clock(),
             schedule_id=schedule.id, reading=True,
         )  # fmt: skip
-        await self.store.create_job(job)
+        await self.store.jobs.create(job)
         self.made.set()
         if self.die:
             await asyncio.Event().wait()
 
     async def going(self, _target: Target, subject: str) -> bool | None:
-        job = await self.store.job(subject)
+        job = await self.store.jobs.get(subject)
         return None if job is None else not job.status.is_final
 
     async def cancel(self, _target: Target, subject: str) -> None:
@@ -73,7 +73,7 @@ class Yard:
         due = next_due(schedule, now)
         assert due is not None
         schedule = replace(schedule, next_due=due, next_at=at(schedule, due))
-        assert await self.store.add_schedule(schedule, 100)
+        assert await self.store.schedules.add(schedule, 100)
         return schedule
 
     async def round(self, seconds: float = 0.0, duty: Schedules | None = None) -> None:
@@ -83,14 +83,14 @@ class Yard:
 
     async def history(self, schedule: Schedule) -> list[tuple[float, str]]:
         """Hours after it was made, and what became of it; the oldest first."""
-        found = await self.store.firings(schedule.id, 1000)
+        found = await self.store.firings.recent(schedule.id, 1000)
         return [((firing.due_at - schedule.anchor) / HOUR, firing.state.value) for firing in reversed(found)]
 
     async def jobs(self) -> list[Job]:
-        return list((await self.store.jobs(JobFilter(), None, 1000)).jobs)
+        return list((await self.store.jobs.page(JobFilter(), None, 1000)).jobs)
 
     async def end(self, job: Job) -> None:
-        await self.store.cancel_job(job.id, True, self.clock())
+        await self.store.jobs.cancel(job.id, True, self.clock())
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ class TestOnce:
         (job,) = await yard.jobs()
         assert job.schedule_id == schedule.id
         assert await yard.history(schedule) == [(1.0, "started")]
-        after = await yard.store.schedule(schedule.id)
+        after = await yard.store.schedules.get(schedule.id)
         assert after is not None
         assert (after.next_due, after.last_subject) == (schedule.anchor + 2 * HOUR, job.id)
 
@@ -138,14 +138,14 @@ class TestOnce:
     async def test_a_kill_between_claim_and_creation_delays_and_repeats_nothing(self, yard: Yard) -> None:
         schedule = await yard.schedule()
         yard.clock.now += HOUR
-        await yard.store.fire(
+        await yard.store.schedules.fire(
             schedule,
             [Firing(schedule_id=schedule.id, due_at=schedule.anchor + HOUR, created_at=yard.clock())],
             schedule.anchor + 2 * HOUR,
             schedule.anchor + 2 * HOUR,
         )
-        (firing,) = await yard.store.waiting_firings(yard.clock(), 10)
-        assert await yard.store.claim_firing(firing, "killed", yard.clock(), yard.clock() + LEASE_SECONDS)
+        (firing,) = await yard.store.firings.waiting(yard.clock(), 10)
+        assert await yard.store.firings.claim(firing, "killed", yard.clock(), yard.clock() + LEASE_SECONDS)
         await yard.round(LEASE_SECONDS - 1)
         assert await yard.jobs() == []
         await yard.round(1)
@@ -181,7 +181,7 @@ class TestOverlap:
         await yard.round(HOUR)
         (job,) = await yard.jobs()
         assert await yard.history(schedule) == [(1.0, "started"), (2.0, "skipped")]
-        assert (await yard.store.firings(schedule.id, 1))[0].reason == f"{job.id} still goes on"
+        assert (await yard.store.firings.recent(schedule.id, 1))[0].reason == f"{job.id} still goes on"
         await yard.end(job)
         await yard.round(HOUR)
         assert len(await yard.jobs()) == 2
@@ -233,7 +233,7 @@ class TestMissed:
         await yard.round(3 * HOUR + GRACE_SECONDS + 1)
         assert await yard.jobs() == []
         assert await yard.history(schedule) == [(3.0, "missed")]
-        assert "3 missed" in (await yard.store.firings(schedule.id, 1))[0].reason
+        assert "3 missed" in (await yard.store.firings.recent(schedule.id, 1))[0].reason
         await yard.round(HOUR - GRACE_SECONDS - 1)
         assert (await yard.history(schedule))[-1] == (4.0, "started")
 
@@ -267,7 +267,7 @@ class TestFaults:
         schedule = await yard.schedule()
         yard.starter.fail = BadRequest("items: none is usable")
         await yard.round(HOUR)
-        (firing,) = await yard.store.firings(schedule.id, 10)
+        (firing,) = await yard.store.firings.recent(schedule.id, 10)
         assert (firing.state, firing.reason) == (FiringState.FAILED, "items: none is usable")
         yard.starter.fail = None
         await yard.round(HOUR)
@@ -293,7 +293,7 @@ class TestFaults:
         schedule = await yard.schedule(overlap="queue")
         await yard.round(HOUR)
         await yard.round(HOUR)
-        await yard.store.delete_schedule(schedule.id)
+        await yard.store.schedules.delete(schedule.id)
         await yard.end((await yard.jobs())[0])
         await yard.round(HOUR)
         assert len(await yard.jobs()) == 1

@@ -67,11 +67,13 @@ class Yard:
     async def job(self, *events: str, path: str = "/hook", **more: Any) -> Job:
         told = {"url": self.site.url(path), "events": list(events or JOB_EVENTS), **more}
         job = a_job(webhook=Raw(json.dumps(told).encode()), created_at=self.clock())
-        assert await self.store.create_job(job)
+        assert await self.store.jobs.create(job)
         return job
 
     async def status(self, job: Job, status: str, **more: Any) -> None:
-        await self.store.add_event(job.id, "status", Raw(json.dumps({"status": status, **more}).encode()), self.clock())
+        await self.store.events.add(
+            job.id, "status", Raw(json.dumps({"status": status, **more}).encode()), self.clock()
+        )
 
     def told(self) -> list[tuple[str, str]]:
         """Event and subject of everything that came, in order."""
@@ -80,7 +82,7 @@ class Yard:
 
     async def all(self) -> list[WebhookDelivery]:
         """Oldest first."""
-        return list((await self.store.deliveries(DeliveryFilter(), None, 1000)).deliveries)[::-1]
+        return list((await self.store.deliveries.page(DeliveryFilter(), None, 1000)).deliveries)[::-1]
 
 
 @pytest.fixture
@@ -120,7 +122,7 @@ class TestJobs:
         job = await yard.job("job.completed", "job.failed")
         await yard.round()
         assert yard.told() == []
-        await yard.store.end_reading(job.id, 0, "the list cannot be read", yard.clock())
+        await yard.store.jobs.end_reading(job.id, 0, "the list cannot be read", yard.clock())
         await yard.round(1)
         await yard.status(job, "failed")
         await yard.round(1)
@@ -136,34 +138,34 @@ class TestJobs:
 
     async def test_the_callers_own_secret_signs(self, yard: Yard) -> None:
         job = await yard.job("job.cancelled", secret="the caller's own secret")
-        await yard.store.cancel_job(job.id, False, yard.clock())
+        await yard.store.jobs.cancel(job.id, False, yard.clock())
         await yard.round()
         assert signed_well(yard.site.asked[0], "the caller's own secret")
 
     async def test_an_end_whose_event_was_never_written_is_told(self, yard: Yard) -> None:
         job = await yard.job("job.cancelled")
         await yard.round()
-        await yard.store.cancel_job(job.id, False, yard.clock())
+        await yard.store.jobs.cancel(job.id, False, yard.clock())
         await yard.round(1)
         await yard.round(1)
         assert yard.told() == [("job.cancelled", job.id)]
 
     async def test_every_event_is_told_in_its_way(self, yard: Yard) -> None:
         job = await yard.job()
-        await yard.store.add_items(job.id, new_items(2), 0, yard.clock())
-        await yard.store.end_reading(job.id, 0, "", yard.clock())
-        batch = await yard.store.cut(a_batch(job), yard.clock())
+        await yard.store.items.add(job.id, new_items(2), 0, yard.clock())
+        await yard.store.jobs.end_reading(job.id, 0, "", yard.clock())
+        batch = await yard.store.batches.cut(a_batch(job), yard.clock())
         assert batch is not None
-        await yard.store.take_batch(batch.id, "w", yard.clock(), yard.clock() + 9)
-        await yard.store.record(batch.id, "w", 0, [an_error(0, exit_reason=ExitReason.FETCH_DNS)], yard.clock())
-        await yard.store.add_event(job.id, "breaker", Raw(b'{"state":"open"}'), yard.clock())
-        await yard.store.add_event(job.id, "export", Raw(b'{"id":"export_1","state":"failed"}'), yard.clock())
-        await yard.store.add_event(job.id, "export", Raw(b'{"id":"export_2","state":"done"}'), yard.clock())
-        await yard.store.add_event(job.id, "nonsense", Raw(b"{}"), yard.clock())
-        await yard.store.set_paused(job.id, True, "by hand", yard.clock())
+        await yard.store.batches.take(batch.id, "w", yard.clock(), yard.clock() + 9)
+        await yard.store.batches.record(batch.id, "w", 0, [an_error(0, exit_reason=ExitReason.FETCH_DNS)], yard.clock())
+        await yard.store.events.add(job.id, "breaker", Raw(b'{"state":"open"}'), yard.clock())
+        await yard.store.events.add(job.id, "export", Raw(b'{"id":"export_1","state":"failed"}'), yard.clock())
+        await yard.store.events.add(job.id, "export", Raw(b'{"id":"export_2","state":"done"}'), yard.clock())
+        await yard.store.events.add(job.id, "nonsense", Raw(b"{}"), yard.clock())
+        await yard.store.jobs.set_paused(job.id, True, "by hand", yard.clock())
         await yard.status(job, "paused", reason="by hand")
         await yard.round()
-        await yard.store.set_paused(job.id, False, "", yard.clock())
+        await yard.store.jobs.set_paused(job.id, False, "", yard.clock())
         await yard.round(1)
         assert [name for name, _ in sorted(yard.told())] == sorted(
             ["item.failed", "breaker", "export.ready", "job.paused", "job.resumed"]
@@ -174,7 +176,7 @@ class TestJobs:
 
     async def test_a_pause_and_resume_that_nobody_saw_are_told_by_their_events(self, yard: Yard) -> None:
         job = await yard.job("job.paused", "job.resumed")
-        await yard.store.end_reading(job.id, 0, "", yard.clock())
+        await yard.store.jobs.end_reading(job.id, 0, "", yard.clock())
         await yard.round()
         await yard.status(job, "paused")
         await yard.status(job, "running")
@@ -184,13 +186,13 @@ class TestJobs:
 
     async def test_a_second_end_is_told_again(self, yard: Yard) -> None:
         job = await yard.job("job.completed")
-        await yard.store.end_reading(job.id, 0, "", yard.clock())
+        await yard.store.jobs.end_reading(job.id, 0, "", yard.clock())
         for seconds in (1.0, 5.0):
             if seconds > 1:
-                await yard.store.move_job(job.id, JobStatus.COMPLETED, JobStatus.RUNNING, yard.clock())
+                await yard.store.jobs.move(job.id, JobStatus.COMPLETED, JobStatus.RUNNING, yard.clock())
             yard.clock.now += seconds
-            await yard.store.move_job(job.id, JobStatus.RUNNING, JobStatus.FINISHING, yard.clock())
-            await yard.store.move_job(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, yard.clock())
+            await yard.store.jobs.move(job.id, JobStatus.RUNNING, JobStatus.FINISHING, yard.clock())
+            await yard.store.jobs.move(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, yard.clock())
             await yard.status(job, "completed")
             await yard.round()
             await yard.round()
@@ -200,14 +202,14 @@ class TestJobs:
     async def test_more_events_than_are_read_at_once(self, yard: Yard) -> None:
         job = await yard.job("breaker")
         for number in range(EVENTS + 50):
-            await yard.store.add_event(job.id, "breaker", Raw(b'{"n":%d}' % number), yard.clock())
+            await yard.store.events.add(job.id, "breaker", Raw(b'{"n":%d}' % number), yard.clock())
         for _ in range(2):
             await yard.round()
         assert sorted(json.loads(asked.body)["data"]["n"] for asked in yard.site.asked) == list(range(EVENTS + 50))
 
     async def test_a_job_made_paused_or_without_a_webhook_is_no_news(self, yard: Yard) -> None:
-        await yard.store.create_job(a_job(status=JobStatus.PAUSED, webhook=(await yard.job()).webhook))
-        await yard.store.cancel_job((await _plain(yard)).id, False, yard.clock())
+        await yard.store.jobs.create(a_job(status=JobStatus.PAUSED, webhook=(await yard.job()).webhook))
+        await yard.store.jobs.cancel((await _plain(yard)).id, False, yard.clock())
         await yard.round()
         assert await yard.all() == []
 
@@ -215,7 +217,7 @@ class TestJobs:
         duties = [yard.dispatcher(f"d{n}", store=store) for n, store in enumerate((yard.store, other) * 2)]
         jobs = [await yard.job("job.cancelled") for _ in range(5)]
         for job in jobs:
-            await yard.store.cancel_job(job.id, False, yard.clock())
+            await yard.store.jobs.cancel(job.id, False, yard.clock())
         await asyncio.gather(*(duty.run_once() for duty in duties))
         await asyncio.gather(*(duty.idle() for duty in duties))
         await asyncio.gather(*(yard.round(duty=duty) for duty in duties))
@@ -224,29 +226,29 @@ class TestJobs:
 
 async def _plain(yard: Yard) -> Job:
     job = a_job()
-    await yard.store.create_job(job)
+    await yard.store.jobs.create(job)
     return job
 
 
 class TestRuns:
     async def test_the_end_of_a_watched_run_is_told(self, yard: Yard) -> None:
         run, other = begun(a_run()), begun(a_run())
-        await yard.store.watch_runs([run.id, other.id], yard.webhook("run.succeeded"), yard.clock())
-        await yard.store.begin([run, other])
+        await yard.store.webhooks.watch_runs([run.id, other.id], yard.webhook("run.succeeded"), yard.clock())
+        await yard.store.runs.begin([run, other])
         await yard.round()
         assert yard.told() == []
-        await yard.store.finish([an_ending(run), an_ending(other, exit_reason=ExitReason.FAILED, result=None)])
+        await yard.store.runs.finish([an_ending(run), an_ending(other, exit_reason=ExitReason.FAILED, result=None)])
         await yard.round(1)
         await yard.round(1)
         assert yard.told() == [("run.succeeded", run.id)]
         assert json.loads(yard.site.asked[0].body)["run"]["result"] == {"title": "Kettle"}
-        assert await yard.store.ended_runs(10) == []
+        assert await yard.store.webhooks.ended_runs(10) == []
 
     async def test_a_watch_of_a_run_that_never_was_is_dropped_in_time(self, yard: Yard) -> None:
         run = a_run()
-        await yard.store.watch_runs([run.id], yard.webhook("run.succeeded"), yard.clock())
+        await yard.store.webhooks.watch_runs([run.id], yard.webhook("run.succeeded"), yard.clock())
         await yard.round(8 * 86_400)
-        await yard.store.finish([an_ending(begun(run))])
+        await yard.store.runs.finish([an_ending(begun(run))])
         await yard.round(1)
         assert yard.told() == []
 
@@ -254,7 +256,7 @@ class TestRuns:
 class TestSending:
     async def ended(self, yard: Yard, path: str = "/hook") -> None:
         job = await yard.job("job.cancelled", path=path)
-        await yard.store.cancel_job(job.id, False, yard.clock())
+        await yard.store.jobs.cancel(job.id, False, yard.clock())
 
     async def test_a_receiver_that_fails_is_asked_again_later_and_later(self, yard: Yard) -> None:
         yard.site.routes["/hook"] = page(b"", status=500)
@@ -279,16 +281,16 @@ class TestSending:
         await self.ended(yard)
         await yard.duty._derive_jobs()
         now = yard.clock()
-        taken = [await yard.store.claim_delivery("me", now, now + 9, []) for _ in range(2)]
+        taken = [await yard.store.deliveries.claim("me", now, now + 9, []) for _ in range(2)]
         assert taken[0] is not None
         assert taken[1] is None
-        assert await yard.store.end_attempt(replace(taken[0], next_at=now + 10))
+        assert await yard.store.deliveries.end_attempt(replace(taken[0], next_at=now + 10))
 
         async def claim_and_give_back(holder: str) -> int:
-            delivery = await yard.store.claim_delivery(holder, now + 10, now + 20, [])
+            delivery = await yard.store.deliveries.claim(holder, now + 10, now + 20, [])
             if delivery is None:
                 return 0
-            await yard.store.end_attempt(replace(delivery, next_at=now + 60))
+            await yard.store.deliveries.end_attempt(replace(delivery, next_at=now + 60))
             return 1
 
         assert sum(await asyncio.gather(*(claim_and_give_back(f"h{number}") for number in range(8)))) == 1
@@ -303,7 +305,7 @@ class TestSending:
         assert delivery.finished_at is not None
         assert 22 * 3600 < delivery.finished_at - delivery.created_at <= 24 * 3600
         assert 25 <= delivery.attempts <= 35
-        events = await yard.store.events(delivery.subject, 0, 10)
+        events = await yard.store.events.after(delivery.subject, 0, 10)
         assert [event.kind for event in events] == ["webhook"]
 
     async def test_gone_is_final(self, yard: Yard) -> None:
@@ -363,15 +365,15 @@ class TestSending:
         await self.ended(yard)
         await yard.round(duty=yard.dispatcher("bare", SETTINGS))
         (sent,) = await yard.all()
-        await yard.store.replay_delivery(sent.id, yard.clock(), yard.clock() + 99)
-        taken = await yard.store.claim_delivery("killed", yard.clock(), yard.clock() + 22, [])
+        await yard.store.deliveries.replay(sent.id, yard.clock(), yard.clock() + 99)
+        taken = await yard.store.deliveries.claim("killed", yard.clock(), yard.clock() + 22, [])
         assert taken is not None
         await yard.round(21)
         assert len(yard.site.asked) == 1
         await yard.round(1)
         assert len(yard.site.asked) == 2
         assert len({asked.headers["scrapeyard-delivery"] for asked in yard.site.asked}) == 1
-        assert not await yard.store.end_attempt(replace(taken, next_at=0.0))
+        assert not await yard.store.deliveries.end_attempt(replace(taken, next_at=0.0))
 
     async def test_stopping_breaks_off(self, yard: Yard) -> None:
         await self.ended(yard, "/never")
@@ -388,8 +390,8 @@ class TestSending:
                 job = a_job(
                     webhook=Raw(json.dumps({"url": slow.url("/", "localhost"), "events": ["job.cancelled"]}).encode())
                 )
-                await yard.store.create_job(job)
-                await yard.store.cancel_job(job.id, False, yard.clock() - 100 + number)
+                await yard.store.jobs.create(job)
+                await yard.store.jobs.cancel(job.id, False, yard.clock() - 100 + number)
             await self.ended(yard)
             await yard.duty.run_once()
             await yard.site.until(lambda: len(yard.site.asked) == 1)
@@ -402,35 +404,35 @@ class TestLog:
         jobs = [await yard.job("job.cancelled", path="/hook" if number else "/gone") for number in range(5)]
         yard.site.routes["/gone"] = page(b"", status=410)
         for number, job in enumerate(jobs):
-            await yard.store.cancel_job(job.id, False, yard.clock() + number)
+            await yard.store.jobs.cancel(job.id, False, yard.clock() + number)
         await yard.round(10)
         seen: list[str] = []
         cursor = None
         while True:
-            found = await yard.store.deliveries(DeliveryFilter(), cursor, 2)
+            found = await yard.store.deliveries.page(DeliveryFilter(), cursor, 2)
             seen += [one.subject for one in found.deliveries]
             assert all(one.body == b"" for one in found.deliveries)
             if (cursor := found.next_cursor) is None:
                 break
         assert seen == [job.id for job in jobs[::-1]]
-        (failed,) = (await yard.store.deliveries(DeliveryFilter(state=DeliveryState.FAILED), None, 9)).deliveries
+        (failed,) = (await yard.store.deliveries.page(DeliveryFilter(state=DeliveryState.FAILED), None, 9)).deliveries
         assert failed.subject == jobs[0].id
-        assert (await yard.store.deliveries(DeliveryFilter(subject=jobs[0].id), None, 9)).deliveries == (failed,)
+        assert (await yard.store.deliveries.page(DeliveryFilter(subject=jobs[0].id), None, 9)).deliveries == (failed,)
         with pytest.raises(BadRequest):
-            await yard.store.deliveries(DeliveryFilter(), "nonsense!", 9)
+            await yard.store.deliveries.page(DeliveryFilter(), "nonsense!", 9)
         yard.site.routes["/gone"] = page(b"")
-        again = await yard.store.replay_delivery(failed.id, yard.clock(), yard.clock() + 99)
+        again = await yard.store.deliveries.replay(failed.id, yard.clock(), yard.clock() + 99)
         assert again is not None
         await yard.round()
-        kept = await yard.store.delivery(failed.id)
+        kept = await yard.store.deliveries.get(failed.id)
         assert kept is not None
         assert (kept.state, kept.attempts, len(kept.log)) == (DeliveryState.DELIVERED, 2, 2)
-        assert await yard.store.replay_delivery("delivery_none", 0.0, 0.0) is None
-        assert await yard.store.delivery("\0") is None
+        assert await yard.store.deliveries.replay("delivery_none", 0.0, 0.0) is None
+        assert await yard.store.deliveries.get("\0") is None
 
     async def test_old_ones_are_dropped(self, yard: Yard) -> None:
         job = await yard.job("job.cancelled")
-        await yard.store.cancel_job(job.id, False, yard.clock())
+        await yard.store.jobs.cancel(job.id, False, yard.clock())
         await yard.round()
         await yard.round(6.9 * 86_400)
         assert len(await yard.all()) == 1

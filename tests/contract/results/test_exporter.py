@@ -74,7 +74,7 @@ def page(number: int) -> dict[str, Any]:
 
 
 async def make(store: SqlStore, blobs: ObjectBlobs, clock: Clock, export: Export) -> tuple[Export, bytes]:
-    assert await store.add_export(export)
+    assert await store.exports.add(export)
     made = await Exporter(store, blobs, clock).make(export.id)
     assert made is not None
     assert made.error == ""
@@ -170,7 +170,7 @@ async def test_results_that_are_objects_are_read(store: SqlStore, blobs: ObjectB
     _, data = await make(store, blobs, clock, wished("full", "jsonl"))
     assert [json.loads(line)["title"] for line in data.splitlines()] == [f"large {n}" for n in range(40)]
     await blobs.delete([ends[7].result_key])
-    await store.add_export(wished("full", "csv", 2))
+    await store.exports.add(wished("full", "csv", 2))
     failed = await Exporter(store, blobs, clock).make("export_2")
     assert failed is not None
     assert failed.state is ExportState.FAILED
@@ -210,28 +210,30 @@ async def test_the_duty_makes_what_waits(store: SqlStore, blobs: ObjectBlobs, cl
     exporter = Exporter(store, blobs, clock)
     await exporter.run_once()
     for number in (1, 2):
-        await store.add_export(wished("full", "csv", number))
+        await store.exports.add(wished("full", "csv", number))
     await exporter.run_once()
     await exporter.idle()
     await exporter.run_once()
     await exporter.idle()
-    assert [export.state for export in await store.exports("job_1")] == [ExportState.DONE, ExportState.DONE]
-    told = [json.loads(bytes(event.data)) for event in await store.events("job_1", 0, 100) if event.kind == "export"]
+    assert [export.state for export in await store.exports.of_job("job_1")] == [ExportState.DONE, ExportState.DONE]
+    told = [
+        json.loads(bytes(event.data)) for event in await store.events.after("job_1", 0, 100) if event.kind == "export"
+    ]
     assert [event["state"] for event in told] == ["done", "done"]
 
 
 @on_sqlite
 async def test_one_that_was_lost_is_made_by_another(store: SqlStore, blobs: ObjectBlobs, clock: Clock) -> None:
     await finished_job(store, [good(1)])
-    await store.add_export(wished("full", "csv"))
-    assert await store.claim_export(None, "killed", clock(), clock() + LEASE_SECONDS) is not None
+    await store.exports.add(wished("full", "csv"))
+    assert await store.exports.claim(None, "killed", clock(), clock() + LEASE_SECONDS) is not None
     exporter = Exporter(store, blobs, clock)
     await exporter.run_once()
     await exporter.idle()
     clock.now += LEASE_SECONDS
     await exporter.run_once()
     await exporter.idle()
-    made = await store.export("export_1")
+    made = await store.exports.get("export_1")
     assert made is not None
     assert (made.state, made.attempt) == (ExportState.DONE, 2)
 
@@ -239,9 +241,9 @@ async def test_one_that_was_lost_is_made_by_another(store: SqlStore, blobs: Obje
 @on_sqlite
 async def test_one_that_never_ends_is_given_up(store: SqlStore, blobs: ObjectBlobs, clock: Clock) -> None:
     await finished_job(store, [good(1)])
-    await store.add_export(wished("full", "csv"))
+    await store.exports.add(wished("full", "csv"))
     for _ in range(MOST_ATTEMPTS):
-        assert await store.claim_export(None, "killed", clock(), clock() + LEASE_SECONDS) is not None
+        assert await store.exports.claim(None, "killed", clock(), clock() + LEASE_SECONDS) is not None
         clock.now += LEASE_SECONDS
     failed = await Exporter(store, blobs, clock).make("export_1")
     assert failed is not None
@@ -272,12 +274,12 @@ class Stuck(ObjectBlobs):
 @on_sqlite
 async def test_an_outage_is_no_attempt_and_leaves_no_process(store: SqlStore, tmp_path: Path, clock: Clock) -> None:
     await finished_job(store, [good(n, page(n)) for n in range(3000)])
-    await store.add_export(wished("full", "csv"))
+    await store.exports.add(wished("full", "csv"))
     broken = Broken.in_folder(tmp_path / "broken")
     for _ in range(MOST_ATTEMPTS + 1):
         with pytest.raises(Unavailable):
             await Exporter(store, broken, clock).make("export_1")
-    waiting = await store.export("export_1")
+    waiting = await store.exports.get("export_1")
     assert waiting is not None
     assert (waiting.state, waiting.attempt) == (ExportState.QUEUED, 0)
     assert not [one for one in descendants(os.getpid()) if "results.exports.child" in one.words]
@@ -286,7 +288,7 @@ async def test_an_outage_is_no_attempt_and_leaves_no_process(store: SqlStore, tm
 @on_sqlite
 async def test_stopping_gives_back_and_ends_the_process(store: SqlStore, tmp_path: Path, clock: Clock) -> None:
     await finished_job(store, [good(n, page(n)) for n in range(3000)])
-    await store.add_export(wished("full", "csv"))
+    await store.exports.add(wished("full", "csv"))
     stuck = Stuck.in_folder(tmp_path / "stuck")
     stuck.taken = asyncio.Event()
     exporter = Exporter(store, stuck, clock)
@@ -298,7 +300,7 @@ async def test_stopping_gives_back_and_ends_the_process(store: SqlStore, tmp_pat
         await exporter.stop()
         await exporter.stop()
     assert not [one for one in descendants(os.getpid()) if "results.exports.child" in one.words]
-    given_back = await store.export("export_1")
+    given_back = await store.exports.get("export_1")
     assert given_back is not None
     assert given_back.state is ExportState.QUEUED
 
@@ -313,7 +315,7 @@ async def test_a_killed_process_is_told(store: SqlStore, tmp_path: Path, clock: 
             return sum([len(piece) async for piece in pieces])
 
     await finished_job(store, [good(n, page(n)) for n in range(3000)])
-    await store.add_export(wished("full", "csv"))
+    await store.exports.add(wished("full", "csv"))
     failed = await Exporter(store, Killer.in_folder(tmp_path / "x"), clock).make("export_1")
     assert failed is not None
     assert failed.state is ExportState.FAILED
@@ -323,7 +325,7 @@ async def test_a_killed_process_is_told(store: SqlStore, tmp_path: Path, clock: 
 @on_sqlite
 async def test_a_diff_of_a_job_that_was_not_compared(store: SqlStore, blobs: ObjectBlobs, clock: Clock) -> None:
     await finished_job(store, [good(1)])
-    await store.add_export(wished("diff", "csv"))
+    await store.exports.add(wished("diff", "csv"))
     failed = await Exporter(store, blobs, clock).make("export_1")
     assert failed is not None
     assert failed.state is ExportState.FAILED
@@ -342,7 +344,7 @@ async def test_finishing_writes_all_that_was_wished(store: SqlStore, blobs: Obje
     second = await finished_job(store, changed, job_id="job_2", exports=wishes, at=NOW + 5000)
     for _ in range(2):
         await finisher.finish(second)
-        made = {export.wish.type: export for export in await store.exports("job_2")}
+        made = {export.wish.type: export for export in await store.exports.of_job("job_2")}
         assert {export.state for export in made.values()} == {ExportState.DONE}
         assert made["full"].id == wished_id("job_2", wishes[0])
         found = pd.read_csv(io.BytesIO(await blobs.get(made["diff"].key)))

@@ -43,7 +43,7 @@ async def some_job(store: SqlStore, count: int = 2300) -> Job:
 
 
 async def written(store: SqlStore, blobs: ObjectBlobs, job: Job) -> JobMetadata:
-    return await write_manifests(item_blocks(store, job.id), blobs, job)
+    return await write_manifests(item_blocks(store.items, job.id), blobs, job)
 
 
 async def test_every_item_is_in_its_parts_once(store: SqlStore, blobs: ObjectBlobs) -> None:
@@ -107,8 +107,8 @@ async def test_writing_again_gives_the_same_bytes(store: SqlStore, blobs: Object
 async def test_parts_of_an_earlier_end_do_not_stay(store: SqlStore, blobs: ObjectBlobs) -> None:
     job = await some_job(store)
     await written(store, blobs, job)
-    await store.move_job(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, 1.7e9)
-    assert await store.redrive(job.id, ItemFilter(statuses=(ItemStatus.ERROR,)), None, 1.7e9) == 1150
+    await store.jobs.move(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, 1.7e9)
+    assert await store.items.redrive(job.id, ItemFilter(statuses=(ItemStatus.ERROR,)), None, 1.7e9) == 1150
     metadata = await written(store, blobs, job)
     assert metadata.manifests["errors"].parts == 0
     for number in (1, 2):

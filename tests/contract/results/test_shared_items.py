@@ -51,10 +51,10 @@ async def test_files_made_together_are_those_made_alone(store: SqlStore, tmp_pat
     together = ObjectBlobs.in_folder(tmp_path / "together")
     await Finisher(store, together, Exporter(store, together, clock), clock).finish(job)
     alone = ObjectBlobs.in_folder(tmp_path / "alone")
-    for export in await store.exports(job.id):
+    for export in await store.exports.of_job(job.id):
         assert (export.state, export.rows, export.progress) == (ExportState.DONE, 1500, 1.0)
         again = f"{export.id}x"
-        await store.add_export(Export(id=again, job_id=job.id, wish=export.wish, created_at=NOW))
+        await store.exports.add(Export(id=again, job_id=job.id, wish=export.wish, created_at=NOW))
         made = await Exporter(store, alone, clock).make(again)
         assert made is not None
         assert made.digest == export.digest
@@ -66,7 +66,7 @@ async def test_a_file_that_cannot_be_kept_holds_no_other_up(store: SqlStore, tmp
     blobs = Halting.in_folder(tmp_path / "blobs")
     with pytest.raises(Unavailable):
         await Finisher(store, blobs, Exporter(store, blobs, clock), clock).finish(job)
-    states = {export.wish.format: export.state for export in await store.exports(job.id)}
+    states = {export.wish.format: export.state for export in await store.exports.of_job(job.id)}
     assert states == {"csv": ExportState.QUEUED, "jsonl": ExportState.DONE, "xlsx": ExportState.DONE}
     assert (await read_metadata(blobs, job.id)).counts["success"] == 3000
 
@@ -77,7 +77,7 @@ async def test_manifests_that_cannot_be_kept_hold_no_file_up(store: SqlStore, tm
     blobs = WithoutManifests.in_folder(tmp_path / "blobs")
     with pytest.raises(Unavailable):
         await Finisher(store, blobs, Exporter(store, blobs, clock), clock).finish(job)
-    assert {(export.state, export.rows) for export in await store.exports(job.id)} == {(ExportState.DONE, 3000)}
+    assert {(export.state, export.rows) for export in await store.exports.of_job(job.id)} == {(ExportState.DONE, 3000)}
     with pytest.raises(NotFound):
         await read_metadata(blobs, job.id)
 
@@ -91,7 +91,7 @@ async def test_an_item_whose_result_is_missing_spoils_the_files_and_not_the_mani
     job = await finished_job(store, items, exports=WISHES[:2])
     blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
     await Finisher(store, blobs, Exporter(store, blobs, clock), clock).finish(job)
-    assert {export.state for export in await store.exports(job.id)} == {ExportState.FAILED}
+    assert {export.state for export in await store.exports.of_job(job.id)} == {ExportState.FAILED}
     assert (await read_metadata(blobs, job.id)).counts["total"] == 3000
 
 
@@ -101,13 +101,13 @@ async def test_a_file_that_another_makes_holds_no_other_up(store: SqlStore, tmp_
     blobs = ObjectBlobs.in_folder(tmp_path / "blobs")
     exporter = Exporter(store, blobs, clock)
     taken = wished_id(job.id, WISHES[0])
-    await store.add_export(Export(id=taken, job_id=job.id, wish=WISHES[0], created_at=NOW))
-    assert await store.claim_export(taken, "another", NOW, NOW + 60)
+    await store.exports.add(Export(id=taken, job_id=job.id, wish=WISHES[0], created_at=NOW))
+    assert await store.exports.claim(taken, "another", NOW, NOW + 60)
     finishing = asyncio.create_task(Finisher(store, blobs, exporter, clock).finish(job))
     other = wished_id(job.id, WISHES[1])
     try:
         async with asyncio.timeout(PATIENCE):
-            while (found := await store.export(other)) is None or found.state is not ExportState.DONE:
+            while (found := await store.exports.get(other)) is None or found.state is not ExportState.DONE:
                 await asyncio.sleep(0.01)
     finally:
         finishing.cancel()

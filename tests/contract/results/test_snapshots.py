@@ -134,7 +134,7 @@ async def test_ignored_fields_are_no_news(store: SqlStore, blobs: ObjectBlobs) -
 async def test_long_texts_are_compared_without_being_kept(store: SqlStore, blobs: ObjectBlobs) -> None:
     crawls = Crawls(store, blobs)
     await crawls.crawl(good(0, {"text": "x" * 50_000}))
-    (kept,) = await store.missing_snapshots("shop/product", "none", "", 10)
+    (kept,) = await store.snapshots.missing("shop/product", "none", "", 10)
     assert len(str(kept.state.fields)) < 200
     assert types(await crawls.crawl(good(0, {"text": "x" * 50_000}))) == {"0": "UNCHANGED"}
     assert types(await crawls.crawl(good(0, {"text": "x" * 50_000 + "y"}))) == {"0": "MODIFIED"}

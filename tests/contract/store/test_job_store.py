@@ -15,7 +15,7 @@ from scrapeyard.model.job import (
     NewItem,
 )
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import a_job, a_retry, a_success, new_items
 from tests.contract.job_steps import a_running_job, an_ended_job, fetched, taken
 from tests.contract.nouns import NOW
@@ -35,59 +35,59 @@ class TestCreate:
             source={"kind": "csv", "rows": 3},
             schedule_id="schedule_1",
         )
-        assert await store.create_job(job)
-        assert await store.job(job.id) == job
-        assert not await store.create_job(structs.replace(job, name="other"))
-        assert await store.job(job.id) == job
+        assert await store.jobs.create(job)
+        assert await store.jobs.get(job.id) == job
+        assert not await store.jobs.create(structs.replace(job, name="other"))
+        assert await store.jobs.get(job.id) == job
 
     async def test_what_is_not_there(self, store: Store) -> None:
         for job_id in NO_IDS:
-            assert await store.job(job_id) is None
-            assert await store.add_items(job_id, new_items(1), 0, NOW) is None
-            assert await store.end_reading(job_id, 0, "", NOW) is None
-            assert await store.set_paused(job_id, True, "", NOW) is None
-            assert await store.cancel_job(job_id, True, NOW) is None
-            assert await store.redrive(job_id, ItemFilter(), None, NOW) is None
-            assert not await store.set_source(job_id, {})
-            assert not await store.delete_job(job_id)
-            assert not await store.move_job(job_id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
-            assert (await store.items(job_id, ItemFilter(), None, 10)).items == ()
-            assert await store.item(job_id, "item-1") is None
-            assert await store.batches_out(job_id) == []
-            assert await store.events(job_id, 0, 10) == []
-            assert await store.recount(job_id) == Counts()
-            assert await store.take_batch(job_id, "worker-1", NOW, NOW + 1) is None
-            assert await store.record(job_id, "worker-1", 0, [], NOW) is None
-            assert await store.renew_batches("worker-1", [job_id], NOW) == [job_id]
-            await store.give_back(job_id, "worker-1", NOW)
-            await store.add_event(job_id, "status", Raw(b"{}"), NOW)
-            await store.set_breaker(job_id, BreakerState(), None, "")
+            assert await store.jobs.get(job_id) is None
+            assert await store.items.add(job_id, new_items(1), 0, NOW) is None
+            assert await store.jobs.end_reading(job_id, 0, "", NOW) is None
+            assert await store.jobs.set_paused(job_id, True, "", NOW) is None
+            assert await store.jobs.cancel(job_id, True, NOW) is None
+            assert await store.items.redrive(job_id, ItemFilter(), None, NOW) is None
+            assert not await store.jobs.set_source(job_id, {})
+            assert not await store.jobs.delete(job_id)
+            assert not await store.jobs.move(job_id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
+            assert (await store.items.page(job_id, ItemFilter(), None, 10)).items == ()
+            assert await store.items.get(job_id, "item-1") is None
+            assert await store.batches.out(job_id) == []
+            assert await store.events.after(job_id, 0, 10) == []
+            assert await store.items.recount(job_id) == Counts()
+            assert await store.batches.take(job_id, "worker-1", NOW, NOW + 1) is None
+            assert await store.batches.record(job_id, "worker-1", 0, [], NOW) is None
+            assert await store.batches.renew("worker-1", [job_id], NOW) == [job_id]
+            await store.batches.give_back(job_id, "worker-1", NOW)
+            await store.events.add(job_id, "status", Raw(b"{}"), NOW)
+            await store.jobs.set_breaker(job_id, BreakerState(), None, "")
 
     async def test_items_are_numbered_without_a_gap_and_a_key_is_there_once(self, store: Store) -> None:
         job = a_job()
-        await store.create_job(job)
-        assert await store.add_items(job.id, new_items(3), 0, NOW) == 3
-        assert await store.add_items(job.id, [*new_items(4, 1), *new_items(2, 4)], 1, NOW) == 3
-        found = (await store.items(job.id, ItemFilter(), None, 100)).items
+        await store.jobs.create(job)
+        assert await store.items.add(job.id, new_items(3), 0, NOW) == 3
+        assert await store.items.add(job.id, [*new_items(4, 1), *new_items(2, 4)], 1, NOW) == 3
+        found = (await store.items.page(job.id, ItemFilter(), None, 100)).items
         assert [(item.seq, item.key) for item in found] == [(number, f"item-{number}") for number in range(6)]
         assert (await fetched(store, job)).counts == Counts(total=6, pending=6)
 
     async def test_a_block_counts_once_for_its_source(self, store: Store) -> None:
         job = a_job()
-        await store.create_job(job)
+        await store.jobs.create(job)
         for source, first in (("", 0), ("append-1", 10)):
             for _ in range(2):
-                assert await store.add_items(job.id, new_items(3, first), 0, NOW, source=source) == 3
+                assert await store.items.add(job.id, new_items(3, first), 0, NOW, source=source) == 3
         assert (await fetched(store, job)).counts.total == 6
 
     async def test_a_block_too_large_is_refused(self, store: Store) -> None:
         with pytest.raises(ValueError, match="at most 1000"):
-            await store.add_items("job_1", new_items(ITEM_BLOCK + 1), 0, NOW)
+            await store.items.add("job_1", new_items(ITEM_BLOCK + 1), 0, NOW)
 
     async def test_blocks_added_at_once_do_not_meet(self, store: Store) -> None:
         job = a_job()
-        await store.create_job(job)
-        blocks = [store.add_items(job.id, new_items(100, first * 50), first, NOW) for first in range(8)]
+        await store.jobs.create(job)
+        blocks = [store.items.add(job.id, new_items(100, first * 50), first, NOW) for first in range(8)]
         added = await asyncio.gather(*blocks)
         assert sum(count or 0 for count in added) == 450
         assert (await fetched(store, job)).counts.total == 450
@@ -95,46 +95,46 @@ class TestCreate:
     @pytest.mark.parametrize("raw", [b'{ "a" :1.0}', b'{"nul":"\\u0000 \\ud83d\\ude00"}', '{"k":"한국"}'.encode()])
     async def test_input_and_result_are_kept_to_the_byte(self, store: Store, raw: bytes) -> None:
         job = a_job()
-        await store.create_job(job)
-        await store.add_items(job.id, [NewItem(key="a" * 128, input=Raw(raw))], 0, NOW)
+        await store.jobs.create(job)
+        await store.items.add(job.id, [NewItem(key="a" * 128, input=Raw(raw))], 0, NOW)
         batch, items = await taken(store, job)
         assert bytes(items[0].input) == raw
-        await store.record(batch, "worker-1", 0, [a_success(items[0], result=Raw(raw))], NOW)
-        item = await store.item(job.id, "a" * 128)
+        await store.batches.record(batch, "worker-1", 0, [a_success(items[0], result=Raw(raw))], NOW)
+        item = await store.items.get(job.id, "a" * 128)
         assert item is not None
         assert item.result is not None
         assert (bytes(item.input), bytes(item.result)) == (raw, raw)
 
     async def test_a_list_that_breaks_fails_the_job(self, store: Store) -> None:
         job = a_job()
-        await store.create_job(job)
-        await store.add_items(job.id, new_items(5), 0, NOW)
+        await store.jobs.create(job)
+        await store.items.add(job.id, new_items(5), 0, NOW)
         batch, items = await taken(store, job, 2)
-        failed = await store.end_reading(job.id, 3, "line 6: not CSV", NOW)
+        failed = await store.jobs.end_reading(job.id, 3, "line 6: not CSV", NOW)
         assert failed is not None
         assert (failed.status, failed.finished_at, failed.skipped_rows) == (JobStatus.FAILED, NOW, 3)
         assert failed.error is not None
         assert failed.error.message == "line 6: not CSV"
         assert failed.counts == Counts(total=5, in_progress=2, cancelled=3)
-        assert await store.renew_batches("worker-1", [batch], NOW + 30) == [batch]
-        await store.record(batch, "worker-1", 0, [a_success(items[0]), a_retry(items[1])], NOW)
+        assert await store.batches.renew("worker-1", [batch], NOW + 30) == [batch]
+        await store.batches.record(batch, "worker-1", 0, [a_success(items[0]), a_retry(items[1])], NOW)
         assert (await fetched(store, job)).counts == Counts(total=5, success=1, cancelled=4)
-        assert await store.add_items(job.id, new_items(1, 9), 1, NOW) is None
+        assert await store.items.add(job.id, new_items(1, 9), 1, NOW) is None
 
     async def test_the_source_is_written_over(self, store: Store) -> None:
         job = await a_running_job(store, 1)
-        assert await store.set_source(job.id, {"line": 7})
+        assert await store.jobs.set_source(job.id, {"line": 7})
         assert (await fetched(store, job)).source == {"line": 7}
 
 
 class TestDelete:
     async def test_only_a_final_job_and_all_of_it(self, store: Store) -> None:
         kept, job = await an_ended_job(store), await an_ended_job(store)
-        assert not await store.delete_job(job.id)
-        await store.cancel_job(job.id, False, NOW)
-        assert await store.delete_job(job.id)
-        assert not await store.delete_job(job.id)
-        assert await store.job(job.id) is None
-        letters, _ = await store.dead_letters(None, 10)
+        assert not await store.jobs.delete(job.id)
+        await store.jobs.cancel(job.id, False, NOW)
+        assert await store.jobs.delete(job.id)
+        assert not await store.jobs.delete(job.id)
+        assert await store.jobs.get(job.id) is None
+        letters, _ = await store.items.dead_letters(None, 10)
         assert {job_id for job_id, _ in letters} == {kept.id}
         assert (await fetched(store, kept)).counts.total == 4

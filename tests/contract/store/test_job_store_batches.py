@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from scrapeyard.model import ExitReason, Usage
 from scrapeyard.model.job import Counts, ItemStatus, JobPolicy, JobStatus
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, fetched, taken
@@ -19,45 +19,45 @@ from tests.contract.nouns import NOW
 class TestBatches:
     async def test_fresh_items_in_order_then_nothing(self, store: Store) -> None:
         job = await a_running_job(store, 5)
-        first = await store.cut(a_batch(job, 3), NOW)
-        second = await store.cut(a_batch(job, 3), NOW)
+        first = await store.batches.cut(a_batch(job, 3), NOW)
+        second = await store.batches.cut(a_batch(job, 3), NOW)
         assert first is not None
         assert second is not None
         assert [(b.first, b.last, b.left) for b in (first, second)] == [(0, 2, 3), (3, 4, 2)]
-        assert await store.cut(a_batch(job), NOW) is None
-        assert await store.cut(first, NOW) == first
-        assert await store.batches_out(job.id) == [first, second]
+        assert await store.batches.cut(a_batch(job), NOW) is None
+        assert await store.batches.cut(first, NOW) == first
+        assert await store.batches.out(job.id) == [first, second]
         now = await fetched(store, job)
         assert (now.counts, now.cursor, now.started_at) == (Counts(total=5, queued=5), 5, NOW)
 
     async def test_a_batch_is_taken_once(self, store: Store) -> None:
         job = await a_running_job(store, 5)
-        batch = await store.cut(a_batch(job), NOW)
+        batch = await store.batches.cut(a_batch(job), NOW)
         assert batch is not None
-        got = await asyncio.gather(*(store.take_batch(batch.id, f"worker-{n}", NOW, NOW + 15) for n in range(4)))
+        got = await asyncio.gather(*(store.batches.take(batch.id, f"worker-{n}", NOW, NOW + 15) for n in range(4)))
         winners = [one for one in got if one is not None]
         assert len(winners) == 1
         held, told, items = winners[0]
         assert held.state == "running"
         assert told.counts == Counts(total=5, in_progress=5)
         assert [item.seq for item in items] == list(range(5))
-        assert await store.take_batch(batch.id, held.worker_id, NOW, NOW + 15) is None
+        assert await store.batches.take(batch.id, held.worker_id, NOW, NOW + 15) is None
 
     async def test_parts_are_recorded_once_and_by_the_holder_alone(self, store: Store) -> None:
         job = await a_running_job(store, 4)
         batch, items = await taken(store, job)
-        assert await store.record(batch, "worker-2", 0, successes(items), NOW) is None
-        assert await store.record(batch, "worker-1", 1, successes(items), NOW) is None
-        done = await store.record(
+        assert await store.batches.record(batch, "worker-2", 0, successes(items), NOW) is None
+        assert await store.batches.record(batch, "worker-1", 1, successes(items), NOW) is None
+        done = await store.batches.record(
             batch, "worker-1", 0, [*successes(items[:2]), a_success(items[0]), a_success(99)], NOW
         )
         assert done is not None
         assert (done.left, done.counts) == (2, Counts(total=4, in_progress=2, success=2))
-        assert await store.record(batch, "worker-1", 0, successes(items[:2]), NOW) is None
-        last = await store.record(batch, "worker-1", 1, [an_error(items[2]), a_retry(items[3])], NOW)
+        assert await store.batches.record(batch, "worker-1", 0, successes(items[:2]), NOW) is None
+        last = await store.batches.record(batch, "worker-1", 1, [an_error(items[2]), a_retry(items[3])], NOW)
         assert last is not None
         assert (last.left, last.counts) == (0, Counts(total=4, pending=1, success=2, error=1))
-        assert await store.batches_out(job.id) == []
+        assert await store.batches.out(job.id) == []
         assert (await fetched(store, job)).use == Usage(
             wall_ms=50.0, requests=4, bytes_received=4000, bytes_by_class={"direct": 4000}
         )
@@ -66,41 +66,41 @@ class TestBatches:
         job = await a_running_job(store, 3)
         batch, items = await taken(store, job, 2)
         ends = [a_retry(items[0], not_before=NOW + 5), a_retry(items[1], not_before=NOW + 6, postponed=True)]
-        await store.record(batch, "worker-1", 0, ends, NOW)
-        fresh = await store.cut(a_batch(job, 1), NOW)
+        await store.batches.record(batch, "worker-1", 0, ends, NOW)
+        fresh = await store.batches.cut(a_batch(job, 1), NOW)
         assert fresh is not None
         assert (fresh.first, fresh.last) == (2, 2)
-        assert [one.id for one in await store.runnable(NOW)] == []
-        assert [one.id for one in await store.runnable(NOW + 5)] == [job.id]
-        assert await store.cut(a_batch(job), NOW) is None
-        again = await store.cut(a_batch(job), NOW + 6)
+        assert [one.id for one in await store.jobs.runnable(NOW)] == []
+        assert [one.id for one in await store.jobs.runnable(NOW + 5)] == [job.id]
+        assert await store.batches.cut(a_batch(job), NOW) is None
+        again = await store.batches.cut(a_batch(job), NOW + 6)
         assert again is not None
         assert again.again == ((0, 2), (1, 1))
-        got = await store.take_batch(again.id, "worker-1", NOW, NOW + 15)
+        got = await store.batches.take(again.id, "worker-1", NOW, NOW + 15)
         assert got is not None
         assert [(item.key, item.attempt) for item in got[2]] == [("item-0", 2), ("item-1", 1)]
 
     async def test_an_item_that_travels_again_is_not_its_first_batch_any_more(self, store: Store) -> None:
         job = await a_running_job(store, 2)
         batch, items = await taken(store, job)
-        await store.record(batch, "worker-1", 0, [a_retry(items[0])], NOW)
+        await store.batches.record(batch, "worker-1", 0, [a_retry(items[0])], NOW)
         second, again = await taken(store, job, worker="worker-2")
-        assert await store.expire_batches(NOW + 16, 1) == [(job.id, 1, 0)]
-        await store.record(second, "worker-2", 0, successes(again), NOW)
+        assert await store.batches.expire(NOW + 16, 1) == [(job.id, 1, 0)]
+        await store.batches.record(second, "worker-2", 0, successes(again), NOW)
         assert (await fetched(store, job)).counts == Counts(total=2, pending=1, success=1)
 
     async def test_a_lost_worker_costs_an_attempt_and_the_last_one_ends_it(self, store: Store) -> None:
         job = await a_running_job(store, 2, policy=JobPolicy(max_attempts=2))
         batch, items = await taken(store, job)
-        await store.record(batch, "worker-1", 0, successes(items[:1]), NOW)
-        assert await store.expire_batches(NOW + 15, 10) == []
-        assert await store.expire_batches(NOW + 16, 10) == [(job.id, 1, 0)]
-        assert await store.record(batch, "worker-1", 1, successes(items[1:]), NOW) is None
-        second = await store.cut(a_batch(job), NOW + 16)
+        await store.batches.record(batch, "worker-1", 0, successes(items[:1]), NOW)
+        assert await store.batches.expire(NOW + 15, 10) == []
+        assert await store.batches.expire(NOW + 16, 10) == [(job.id, 1, 0)]
+        assert await store.batches.record(batch, "worker-1", 1, successes(items[1:]), NOW) is None
+        second = await store.batches.cut(a_batch(job), NOW + 16)
         assert second is not None
-        await store.take_batch(second.id, "worker-2", NOW, NOW + 15)
-        assert await store.expire_batches(NOW + 16, 10) == [(job.id, 0, 1)]
-        item = await store.item(job.id, "item-1")
+        await store.batches.take(second.id, "worker-2", NOW, NOW + 15)
+        assert await store.batches.expire(NOW + 16, 10) == [(job.id, 0, 1)]
+        item = await store.items.get(job.id, "item-1")
         assert item is not None
         assert (item.status, item.exit_reason, item.attempt) == (ItemStatus.ERROR, ExitReason.LOST_WORKER, 2)
 
@@ -108,29 +108,29 @@ class TestBatches:
         job = await a_running_job(store, 4)
         mine, _ = await taken(store, job, 2)
         theirs, _ = await taken(store, job, 2, worker="worker-2")
-        assert await store.renew_batches("worker-1", [mine, theirs, "batch_gone"], NOW + 60) == [theirs, "batch_gone"]
-        assert [one[0] for one in await store.expire_batches(NOW + 30, 10)] == [job.id]
-        assert [batch.id for batch in await store.batches_out(job.id)] == [mine]
+        assert await store.batches.renew("worker-1", [mine, theirs, "batch_gone"], NOW + 60) == [theirs, "batch_gone"]
+        assert [one[0] for one in await store.batches.expire(NOW + 30, 10)] == [job.id]
+        assert [batch.id for batch in await store.batches.out(job.id)] == [mine]
 
     async def test_batches_that_nobody_took_are_found_again(self, store: Store) -> None:
         job = await a_running_job(store, 4)
-        old = await store.cut(a_batch(job, 2), NOW)
+        old = await store.batches.cut(a_batch(job, 2), NOW)
         await taken(store, job, 2)
         assert old is not None
-        assert await store.queued_batches(NOW, 10) == []
-        assert await store.queued_batches(NOW + 1, 10) == [old]
-        await store.batches_requeued([old.id, "batch_gone"], NOW + 5)
-        assert await store.queued_batches(NOW + 1, 10) == []
+        assert await store.batches.queued(NOW, 10) == []
+        assert await store.batches.queued(NOW + 1, 10) == [old]
+        await store.batches.requeued([old.id, "batch_gone"], NOW + 5)
+        assert await store.batches.queued(NOW + 1, 10) == []
 
     async def test_what_is_given_back_keeps_its_attempt(self, store: Store) -> None:
         job = await a_running_job(store, 3)
         batch, items = await taken(store, job)
-        await store.record(batch, "worker-1", 0, successes(items[:1]), NOW)
-        await store.give_back(batch, "worker-2", NOW)
-        await store.give_back(batch, "worker-1", NOW)
-        await store.give_back(batch, "worker-1", NOW)
+        await store.batches.record(batch, "worker-1", 0, successes(items[:1]), NOW)
+        await store.batches.give_back(batch, "worker-2", NOW)
+        await store.batches.give_back(batch, "worker-1", NOW)
+        await store.batches.give_back(batch, "worker-1", NOW)
         assert (await fetched(store, job)).counts == Counts(total=3, pending=2, success=1)
-        again = await store.cut(a_batch(job), NOW)
+        again = await store.batches.cut(a_batch(job), NOW)
         assert again is not None
         assert again.again == ((1, 1), (2, 1))
 
@@ -138,12 +138,12 @@ class TestBatches:
         job = await a_running_job(store, 300)
         batches = [await taken(store, job, 10, f"worker-{n}") for n in range(30)]
         records = [
-            store.record(batch, f"worker-{n}", 0, [*successes(items[1:]), an_error(items[0])], NOW)
+            store.batches.record(batch, f"worker-{n}", 0, [*successes(items[1:]), an_error(items[0])], NOW)
             for n, (batch, items) in enumerate(batches)
         ]
         assert all(await asyncio.gather(*records))
         assert (await fetched(store, job)).counts == Counts(total=300, success=270, error=30)
-        assert [event.number for event in await store.events(job.id, 0, 100)] == list(range(1, 31))
+        assert [event.number for event in await store.events.after(job.id, 0, 100)] == list(range(1, 31))
 
 
 class TestLostAnswers:
@@ -165,17 +165,17 @@ class TestLostAnswers:
 
         monkeypatch.setattr(backend, "play", play_and_lose)
         job = a_job()
-        assert await store.create_job(job)
-        assert await store.add_items(job.id, new_items(3), 0, NOW) == 3
-        await store.end_reading(job.id, 0, "", NOW)
+        assert await store.jobs.create(job)
+        assert await store.items.add(job.id, new_items(3), 0, NOW) == 3
+        await store.jobs.end_reading(job.id, 0, "", NOW)
         batch, items = await taken(store, job)
-        first = await store.record(batch, "worker-1", 0, [an_error(items[0])], NOW)
+        first = await store.batches.record(batch, "worker-1", 0, [an_error(items[0])], NOW)
         assert first is not None
         assert (first.left, first.counts) == (2, Counts(total=3, in_progress=2, error=1))
-        await store.add_event(job.id, "status", Raw(b"{}"), NOW)
-        await store.give_back(batch, "worker-1", NOW)
+        await store.events.add(job.id, "status", Raw(b"{}"), NOW)
+        await store.batches.give_back(batch, "worker-1", NOW)
         batch, items = await taken(store, job)
-        await store.record(batch, "worker-1", 0, successes(items), NOW)
-        assert await store.move_job(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
+        await store.batches.record(batch, "worker-1", 0, successes(items), NOW)
+        assert await store.jobs.move(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
         assert (await fetched(store, job)).counts == Counts(total=3, success=2, error=1)
-        assert [event.number for event in await store.events(job.id, 0, 10)] == [1, 2]
+        assert [event.number for event in await store.events.after(job.id, 0, 10)] == [1, 2]

@@ -15,7 +15,7 @@ from scrapeyard.model.job import (
     JobStatus,
 )
 from scrapeyard.store.ports.jobs import ItemFilter, JobFilter
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, an_ended_job, fetched, taken
 from tests.contract.nouns import NOW
@@ -24,36 +24,36 @@ from tests.contract.nouns import NOW
 class TestControl:
     async def test_a_paused_job_hands_nothing_out_and_takes_back_what_nobody_holds(self, store: Store) -> None:
         job = await a_running_job(store, 4)
-        batch = await store.cut(a_batch(job, 2), NOW)
+        batch = await store.batches.cut(a_batch(job, 2), NOW)
         assert batch is not None
-        paused = await store.set_paused(job.id, True, "a person", NOW)
+        paused = await store.jobs.set_paused(job.id, True, "a person", NOW)
         assert paused is not None
         assert (paused.status, paused.pause_reason) == (JobStatus.PAUSED, "a person")
-        assert await store.cut(a_batch(job), NOW) is None
-        assert await store.take_batch(batch.id, "worker-1", NOW, NOW + 15) is None
+        assert await store.batches.cut(a_batch(job), NOW) is None
+        assert await store.batches.take(batch.id, "worker-1", NOW, NOW + 15) is None
         assert (await fetched(store, job)).counts == Counts(total=4, pending=4)
-        assert await store.runnable(NOW) == []
-        resumed = await store.set_paused(job.id, False, "", NOW)
+        assert await store.jobs.runnable(NOW) == []
+        resumed = await store.jobs.set_paused(job.id, False, "", NOW)
         assert resumed is not None
         assert (resumed.status, resumed.pause_reason) == (JobStatus.RUNNING, "")
-        assert [one.id for one in await store.runnable(NOW)] == [job.id]
+        assert [one.id for one in await store.jobs.runnable(NOW)] == [job.id]
 
     async def test_cancel_drains(self, store: Store) -> None:
         job = await a_running_job(store, 6)
         batch, items = await taken(store, job, 2)
-        queued = await store.cut(a_batch(job, 2), NOW)
-        cancelled = await store.cancel_job(job.id, False, NOW)
+        queued = await store.batches.cut(a_batch(job, 2), NOW)
+        cancelled = await store.jobs.cancel(job.id, False, NOW)
         assert cancelled is not None
         assert queued is not None
         assert cancelled.status is JobStatus.CANCELLING
         assert cancelled.counts == Counts(total=6, queued=2, in_progress=2, cancelled=2)
-        assert await store.settled(10) == []
-        await store.record(batch, "worker-1", 0, [a_success(items[0]), a_retry(items[1])], NOW)
-        got = await store.take_batch(queued.id, "worker-1", NOW, NOW + 15)
+        assert await store.jobs.settled(10) == []
+        await store.batches.record(batch, "worker-1", 0, [a_success(items[0]), a_retry(items[1])], NOW)
+        got = await store.batches.take(queued.id, "worker-1", NOW, NOW + 15)
         assert got is not None
-        await store.record(queued.id, "worker-1", 0, successes(got[2]), NOW)
-        assert [one.id for one in await store.settled(10)] == [job.id]
-        assert await store.move_job(job.id, JobStatus.CANCELLING, JobStatus.CANCELLED, NOW + 9)
+        await store.batches.record(queued.id, "worker-1", 0, successes(got[2]), NOW)
+        assert [one.id for one in await store.jobs.settled(10)] == [job.id]
+        assert await store.jobs.move(job.id, JobStatus.CANCELLING, JobStatus.CANCELLED, NOW + 9)
         ended = await fetched(store, job)
         assert (ended.status, ended.finished_at) == (JobStatus.CANCELLED, NOW + 9)
         assert ended.counts == Counts(total=6, success=3, cancelled=3)
@@ -61,88 +61,88 @@ class TestControl:
     async def test_cancel_kills(self, store: Store) -> None:
         job = await a_running_job(store, 6)
         batch, _ = await taken(store, job, 2)
-        await store.cut(a_batch(job, 2), NOW)
-        killed = await store.cancel_job(job.id, True, NOW)
+        await store.batches.cut(a_batch(job, 2), NOW)
+        killed = await store.jobs.cancel(job.id, True, NOW)
         assert killed is not None
         assert (killed.status, killed.kill) == (JobStatus.CANCELLING, True)
         assert killed.counts == Counts(total=6, in_progress=2, cancelled=4)
-        assert await store.renew_batches("worker-1", [batch], NOW + 30) == [batch]
-        await store.give_back(batch, "worker-1", NOW)
+        assert await store.batches.renew("worker-1", [batch], NOW + 30) == [batch]
+        await store.batches.give_back(batch, "worker-1", NOW)
         assert (await fetched(store, job)).counts == Counts(total=6, cancelled=6)
-        ended = await store.cancel_job(job.id, True, NOW)
+        ended = await store.jobs.cancel(job.id, True, NOW)
         assert ended is not None
         assert ended.status is JobStatus.CANCELLED
 
     async def test_the_files_of_a_cancelled_job_are_pending_until_they_are_written(self, store: Store) -> None:
         job = await a_running_job(store, 2)
-        await store.cancel_job(job.id, False, NOW)
+        await store.jobs.cancel(job.id, False, NOW)
         first = await fetched(store, job)
         assert (first.status, first.files_pending) == (JobStatus.CANCELLED, True)
-        await store.redrive(job.id, ItemFilter(), None, NOW + 1)
+        await store.items.redrive(job.id, ItemFilter(), None, NOW + 1)
         assert not (await fetched(store, job)).files_pending
-        await store.cancel_job(job.id, False, NOW + 2)
-        assert not await store.files_written(first)  # those are of another end
+        await store.jobs.cancel(job.id, False, NOW + 2)
+        assert not await store.jobs.files_written(first)  # those are of another end
         again = await fetched(store, job)
-        assert [one.id for one in (await store.jobs(JobFilter(files_pending=True), None, 10)).jobs] == [job.id]
-        assert await store.files_written(again)
-        assert not await store.files_written(again)
-        assert (await store.jobs(JobFilter(files_pending=True), None, 10)).jobs == ()
+        assert [one.id for one in (await store.jobs.page(JobFilter(files_pending=True), None, 10)).jobs] == [job.id]
+        assert await store.jobs.files_written(again)
+        assert not await store.jobs.files_written(again)
+        assert (await store.jobs.page(JobFilter(files_pending=True), None, 10)).jobs == ()
         assert not (await fetched(store, job)).files_pending
 
     async def test_a_job_that_is_being_removed_is_not_run_again(self, store: Store) -> None:
         job = await a_running_job(store, 2)
-        assert not await store.begin_delete(job.id)
-        await store.cancel_job(job.id, False, NOW)
-        assert await store.begin_delete(job.id)
-        assert await store.begin_delete(job.id)
+        assert not await store.jobs.begin_delete(job.id)
+        await store.jobs.cancel(job.id, False, NOW)
+        assert await store.jobs.begin_delete(job.id)
+        assert await store.jobs.begin_delete(job.id)
         marked = await fetched(store, job)
         assert (marked.deleting, marked.files_pending) == (True, False)
-        assert await store.redrive(job.id, ItemFilter(), None, NOW) is None
-        assert await store.finished_before(NOW - 1e6, 10) == [job.id]
-        assert await store.delete_job(job.id)
-        assert not await store.begin_delete(job.id)
-        assert not await store.begin_delete("no\x00job")
+        assert await store.items.redrive(job.id, ItemFilter(), None, NOW) is None
+        assert await store.jobs.finished_before(NOW - 1e6, 10) == [job.id]
+        assert await store.jobs.delete(job.id)
+        assert not await store.jobs.begin_delete(job.id)
+        assert not await store.jobs.begin_delete("no\x00job")
 
     async def test_the_breaker_hears_what_is_recorded(self, store: Store) -> None:
         policy = JobPolicy(breaker=BreakerPolicy(failures=2, cooldown_seconds=60))
         job = await a_running_job(store, 4, policy=policy)
         batch, items = await taken(store, job, 2)
-        await store.record(batch, "worker-1", 0, [an_error(item) for item in items], NOW)
+        await store.batches.record(batch, "worker-1", 0, [an_error(item) for item in items], NOW)
         state = (await fetched(store, job)).breaker
         assert (state.state, state.opened_at, state.trips) == ("open", NOW, 1)
-        await store.set_breaker(job.id, state, JobStatus.PAUSED, "2 attempts in a row failed")
+        await store.jobs.set_breaker(job.id, state, JobStatus.PAUSED, "2 attempts in a row failed")
         assert (await fetched(store, job)).status is JobStatus.PAUSED
-        assert await store.runnable(NOW + 59) == []
-        assert [one.id for one in await store.runnable(NOW + 60)] == [job.id]
-        await store.set_breaker(job.id, structs.replace(state, state="half_open"), JobStatus.RUNNING, "")
+        assert await store.jobs.runnable(NOW + 59) == []
+        assert [one.id for one in await store.jobs.runnable(NOW + 60)] == [job.id]
+        await store.jobs.set_breaker(job.id, structs.replace(state, state="half_open"), JobStatus.RUNNING, "")
         assert (await fetched(store, job)).status is JobStatus.RUNNING
 
     async def test_the_breaker_does_not_wake_what_a_person_paused(self, store: Store) -> None:
         job = await a_running_job(store, 4)
-        await store.set_breaker(job.id, BreakerState(state="open", opened_at=NOW), JobStatus.PAUSED, "")
-        await store.set_paused(job.id, True, "a person", NOW)
-        assert await store.runnable(NOW + 1e6) == []
-        await store.set_breaker(job.id, BreakerState(state="half_open"), JobStatus.RUNNING, "")
+        await store.jobs.set_breaker(job.id, BreakerState(state="open", opened_at=NOW), JobStatus.PAUSED, "")
+        await store.jobs.set_paused(job.id, True, "a person", NOW)
+        assert await store.jobs.runnable(NOW + 1e6) == []
+        await store.jobs.set_breaker(job.id, BreakerState(state="half_open"), JobStatus.RUNNING, "")
         assert (await fetched(store, job)).status is JobStatus.PAUSED
-        resumed = await store.set_paused(job.id, False, "", NOW)
+        resumed = await store.jobs.set_paused(job.id, False, "", NOW)
         assert resumed is not None
         assert resumed.breaker.state == "closed"
 
     async def test_a_job_ends_when_all_its_items_did(self, store: Store) -> None:
         job = await an_ended_job(store)
-        assert [one.id for one in await store.settled(10)] == [job.id]
-        assert not await store.move_job(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW)
-        assert await store.move_job(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
-        assert await store.add_items(job.id, new_items(1, 50), 1, NOW) is None
-        assert await store.move_job(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW + 5)
-        assert await store.finished_before(NOW + 5, 10) == []
-        assert await store.finished_before(NOW + 6, 10) == [job.id]
+        assert [one.id for one in await store.jobs.settled(10)] == [job.id]
+        assert not await store.jobs.move(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW)
+        assert await store.jobs.move(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
+        assert await store.items.add(job.id, new_items(1, 50), 1, NOW) is None
+        assert await store.jobs.move(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW + 5)
+        assert await store.jobs.finished_before(NOW + 5, 10) == []
+        assert await store.jobs.finished_before(NOW + 6, 10) == [job.id]
 
     async def test_a_job_that_is_read_does_not_end(self, store: Store) -> None:
         job = a_job()
-        await store.create_job(job)
-        assert await store.settled(10) == []
-        assert not await store.move_job(job.id, JobStatus.CREATING, JobStatus.FINISHING, NOW)
+        await store.jobs.create(job)
+        assert await store.jobs.settled(10) == []
+        assert not await store.jobs.move(job.id, JobStatus.CREATING, JobStatus.FINISHING, NOW)
 
 
 class TestRedrive:
@@ -161,51 +161,51 @@ class TestRedrive:
     )
     async def test_matching_items_are_handed_out_again(self, store: Store, where: dict[str, Any], count: int) -> None:
         job = await an_ended_job(store)
-        await store.move_job(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
-        await store.move_job(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW)
-        assert await store.redrive(job.id, ItemFilter(**where), None, NOW) == count
+        await store.jobs.move(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
+        await store.jobs.move(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW)
+        assert await store.items.redrive(job.id, ItemFilter(**where), None, NOW) == count
         now = await fetched(store, job)
         assert now.status is (JobStatus.RUNNING if count else JobStatus.COMPLETED)
         assert now.counts.pending == count
-        batch = await store.cut(a_batch(job), NOW)
+        batch = await store.batches.cut(a_batch(job), NOW)
         assert (batch and [attempt for _, attempt in batch.again]) == ([1] * count or None)
 
     async def test_with_another_version(self, store: Store) -> None:
         job = await an_ended_job(store)
         other = structs.replace(job, pinned="shop/product@2.0.0", policy=JobPolicy(max_attempts=9))
-        assert await store.redrive(job.id, ItemFilter(), other, NOW) == 2
+        assert await store.items.redrive(job.id, ItemFilter(), other, NOW) == 2
         now = await fetched(store, job)
         assert (now.pinned, now.policy.max_attempts) == ("shop/product@2.0.0", 9)
 
     async def test_cancelled_items_come_back(self, store: Store) -> None:
         job = await a_running_job(store, 3)
-        await store.cancel_job(job.id, False, NOW)
-        assert await store.redrive(job.id, ItemFilter(), None, NOW) == 3
+        await store.jobs.cancel(job.id, False, NOW)
+        assert await store.items.redrive(job.id, ItemFilter(), None, NOW) == 3
         now = await fetched(store, job)
         assert (now.status, now.finished_at, now.counts) == (JobStatus.RUNNING, None, Counts(total=3, pending=3))
 
     async def test_more_than_one_piece(self, store: Store) -> None:
         job = await a_running_job(store, 5200)
-        while (batch := await store.cut(a_batch(job, 2000), NOW)) is not None:
-            got = await store.take_batch(batch.id, "worker-1", NOW, NOW + 15)
+        while (batch := await store.batches.cut(a_batch(job, 2000), NOW)) is not None:
+            got = await store.batches.take(batch.id, "worker-1", NOW, NOW + 15)
             assert got is not None
-            await store.record(batch.id, "worker-1", 0, [an_error(item) for item in got[2]], NOW)
-        assert await store.redrive(job.id, ItemFilter(), None, NOW) == 5200
+            await store.batches.record(batch.id, "worker-1", 0, [an_error(item) for item in got[2]], NOW)
+        assert await store.items.redrive(job.id, ItemFilter(), None, NOW) == 5200
         assert (await fetched(store, job)).counts == Counts(total=5200, pending=5200)
-        assert len(await store.events(job.id, 0, 10_000)) == 1000
+        assert len(await store.events.after(job.id, 0, 10_000)) == 1000
 
     async def test_not_while_it_is_read_or_cancelled(self, store: Store) -> None:
         job = a_job()
-        await store.create_job(job)
-        await store.add_items(job.id, new_items(1), 0, NOW)
-        assert await store.redrive(job.id, ItemFilter(), None, NOW) is None
+        await store.jobs.create(job)
+        await store.items.add(job.id, new_items(1), 0, NOW)
+        assert await store.items.redrive(job.id, ItemFilter(), None, NOW) is None
         await taken(store, job)
-        await store.cancel_job(job.id, False, NOW)
-        assert await store.redrive(job.id, ItemFilter(), None, NOW) is None
+        await store.jobs.cancel(job.id, False, NOW)
+        assert await store.items.redrive(job.id, ItemFilter(), None, NOW) is None
 
     async def test_not_while_its_files_are_written(self, store: Store) -> None:
         job = await an_ended_job(store)
-        assert await store.move_job(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
-        assert await store.redrive(job.id, ItemFilter(), None, NOW) is None
-        assert await store.move_job(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW)
-        assert await store.redrive(job.id, ItemFilter(), None, NOW) is not None
+        assert await store.jobs.move(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
+        assert await store.items.redrive(job.id, ItemFilter(), None, NOW) is None
+        assert await store.jobs.move(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW)
+        assert await store.items.redrive(job.id, ItemFilter(), None, NOW) is not None

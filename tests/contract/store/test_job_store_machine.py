@@ -49,7 +49,7 @@ class Machine(RuleBasedStateMachine):
         self.block = 0
         self.seen: list[Batch] = []
         self.cancelled: list[tuple[int, Job]] = []
-        assert self.do(self.store.create_job(self.job))
+        assert self.do(self.store.jobs.create(self.job))
 
     @rule(data=st.data())
     def step(self, data: st.DataObject) -> None:
@@ -76,7 +76,7 @@ class Machine(RuleBasedStateMachine):
         items = new_items(count, first) + new_items(1, first)
         added = self.model.add([item.key for item in items])
         for _ in range(1 + twice):
-            assert self.do(self.store.add_items(self.job.id, items, self.block, self.now)) == added
+            assert self.do(self.store.items.add(self.job.id, items, self.block, self.now)) == added
         self.block += added is not None
 
     @action(4, left=st.integers(1, 4), twice=st.booleans(), worker=st.none() | WORKERS | WORKERS)
@@ -84,7 +84,7 @@ class Machine(RuleBasedStateMachine):
         wanted = a_batch(self.job, left)
         expected = self.model.cut(wanted.id, left, self.now)
         for _ in range(1 + twice):
-            batch = self.do(self.store.cut(wanted, self.now))
+            batch = self.do(self.store.batches.cut(wanted, self.now))
             assert (batch and items_of(batch)) == expected
         if batch:
             assert batch.left == len(expected or ())
@@ -100,7 +100,7 @@ class Machine(RuleBasedStateMachine):
 
     def taken(self, batch: Batch, worker: str) -> None:
         there = self.model.batches.get(batch.id)
-        taken = self.do(self.store.take_batch(batch.id, worker, self.now, self.now + LEASE))
+        taken = self.do(self.store.batches.take(batch.id, worker, self.now, self.now + LEASE))
         if there is None or there.worker:
             assert taken is None
         elif self.model.kill or self.model.status is JobStatus.PAUSED:
@@ -124,10 +124,10 @@ class Machine(RuleBasedStateMachine):
         outcomes = [self.an_outcome(data.draw(KINDS), seq, items_of(batch)[seq]) for seq in seqs]
         mine = there is not None and there.worker == worker and there.part == part
         left = self.model.record(batch.id, outcomes) if mine else None
-        told = self.do(self.store.record(batch.id, worker, part, outcomes, self.now))
+        told = self.do(self.store.batches.record(batch.id, worker, part, outcomes, self.now))
         assert (told and told.left) == left
         assert told is None or told.counts == self.model.counts()
-        assert not twice or self.do(self.store.record(batch.id, worker, part, outcomes, self.now)) is None
+        assert not twice or self.do(self.store.batches.record(batch.id, worker, part, outcomes, self.now)) is None
 
     def an_outcome(self, kind: str, seq: int, attempt: int) -> ItemOutcome:
         if kind == "success":
@@ -147,7 +147,7 @@ class Machine(RuleBasedStateMachine):
         worker = self.a_worker_of(data, batch)
         there = self.model.batches.get(batch.id)
         for _ in range(1 + twice):
-            self.do(self.store.give_back(batch.id, worker, self.now))
+            self.do(self.store.batches.give_back(batch.id, worker, self.now))
         if there is not None and there.worker == worker:
             self.model.put_back(batch.id, self.now)
 
@@ -156,7 +156,7 @@ class Machine(RuleBasedStateMachine):
         if not self.seen:
             return
         ids = [batch.id for batch in self.seen]
-        stop = self.do(self.store.renew_batches(worker, ids, self.now + LEASE))
+        stop = self.do(self.store.batches.renew(worker, ids, self.now + LEASE))
         mine = {name: one for name, one in self.model.batches.items() if one.worker == worker}
         for one in mine.values():
             one.lease = self.now + LEASE
@@ -168,14 +168,14 @@ class Machine(RuleBasedStateMachine):
 
     @action(2)
     def expire(self, data: st.DataObject) -> None:
-        expired = self.do(self.store.expire_batches(self.now, 100))
+        expired = self.do(self.store.batches.expire(self.now, 100))
         mine = [(waiting, ended) for job_id, waiting, ended in expired if job_id == self.job.id]
         assert sorted(mine) == sorted(self.model.expire(self.now))
 
     @action(1, fails=RARELY)
     def end_reading(self, data: st.DataObject, fails: bool) -> None:
         failed = "the list is not CSV" if fails else ""
-        job = self.do(self.store.end_reading(self.job.id, 0, failed, self.now))
+        job = self.do(self.store.jobs.end_reading(self.job.id, 0, failed, self.now))
         going = (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED)
         if failed and self.model.reading and self.model.status in going:
             self.model.status, self.model.kill = JobStatus.FAILED, True
@@ -186,7 +186,7 @@ class Machine(RuleBasedStateMachine):
 
     @action(1, paused=RARELY)
     def pause(self, data: st.DataObject, paused: bool) -> None:
-        self.do(self.store.set_paused(self.job.id, paused, "a person", self.now))
+        self.do(self.store.jobs.set_paused(self.job.id, paused, "a person", self.now))
         if self.model.status in (JobStatus.RUNNING, JobStatus.PAUSED) or (
             paused and self.model.status is JobStatus.CREATING
         ):
@@ -195,14 +195,14 @@ class Machine(RuleBasedStateMachine):
     @action(1, kill=st.booleans(), sure=RARELY)
     def cancel(self, data: st.DataObject, kill: bool, sure: bool) -> None:
         if sure:
-            self.do(self.store.cancel_job(self.job.id, kill, self.now))
+            self.do(self.store.jobs.cancel(self.job.id, kill, self.now))
             self.model.cancel(kill, self.now)
             self.now += 0.001
 
     @action(2, wanted=st.sets(st.sampled_from([ItemStatus.SUCCESS, ItemStatus.ERROR]), min_size=1))
     def redrive(self, data: st.DataObject, wanted: set[ItemStatus]) -> None:
         where = ItemFilter() if wanted == {ItemStatus.ERROR} else ItemFilter(statuses=tuple(wanted))
-        redriven = self.do(self.store.redrive(self.job.id, where, None, self.now))
+        redriven = self.do(self.store.items.redrive(self.job.id, where, None, self.now))
         assert redriven == self.model.redrive(wanted, self.now)
 
     @action(
@@ -216,11 +216,11 @@ class Machine(RuleBasedStateMachine):
         ),
     )
     def move(self, data: st.DataObject, step: tuple[JobStatus, JobStatus]) -> None:
-        settled = [job.id for job in self.do(self.store.settled(1000))]
+        settled = [job.id for job in self.do(self.store.jobs.settled(1000))]
         moves = self.model.move(*step)
         if moves and step[0] is not JobStatus.FINISHING:
             assert self.job.id in settled
-        assert self.do(self.store.move_job(self.job.id, *step, self.now)) == moves
+        assert self.do(self.store.jobs.move(self.job.id, *step, self.now)) == moves
         self.now += 0.001
 
     @action(2)
@@ -228,42 +228,42 @@ class Machine(RuleBasedStateMachine):
         """Of the job as it was cancelled now, or at any time before."""
         if self.cancelled:
             ended, job = data.draw(st.sampled_from(self.cancelled))
-            assert self.do(self.store.files_written(job)) == self.model.written(ended)
+            assert self.do(self.store.jobs.files_written(job)) == self.model.written(ended)
 
     @invariant()
     def counts_add_up(self) -> None:
-        job = self.do(self.store.job(self.job.id))
+        job = self.do(self.store.jobs.get(self.job.id))
         assert (job.status, job.files_pending) == (self.model.status, self.model.files_pending)
         if job.files_pending:
             self.cancelled.append((self.model.ended, job))
-        wait_for_files = self.do(self.store.jobs(JobFilter(files_pending=True), None, 100)).jobs
+        wait_for_files = self.do(self.store.jobs.page(JobFilter(files_pending=True), None, 100)).jobs
         assert (self.job.id in [one.id for one in wait_for_files]) == job.files_pending
-        assert job.counts == self.do(self.store.recount(self.job.id)) == self.model.counts()
+        assert job.counts == self.do(self.store.items.recount(self.job.id)) == self.model.counts()
         runs = self.model.status in (JobStatus.CREATING, JobStatus.RUNNING)
         due = self.model.fresh or any(at <= self.now for _, at in self.model.waiting.values())
-        runnable = [job.id for job in self.do(self.store.runnable(self.now))]
+        runnable = [job.id for job in self.do(self.store.jobs.runnable(self.now))]
         assert (self.job.id in runnable) == bool(runs and due)
 
     @invariant()
     def every_item_is_somewhere_once(self) -> None:
-        items = self.do(self.store.items(self.job.id, ItemFilter(), None, 1000)).items
+        items = self.do(self.store.items.page(self.job.id, ItemFilter(), None, 1000)).items
         assert [item.key for item in items] == self.model.keys
         assert [item.status for item in items] == self.model.statuses()
 
     @action(1, wanted=st.sets(st.sampled_from(list(ItemStatus)), min_size=1))
     def look(self, data: st.DataObject, wanted: set[ItemStatus]) -> None:
-        items = self.do(self.store.items(self.job.id, ItemFilter(statuses=tuple(wanted)), None, 1000)).items
+        items = self.do(self.store.items.page(self.job.id, ItemFilter(statuses=tuple(wanted)), None, 1000)).items
         statuses = enumerate(self.model.statuses())
         assert [(item.seq, item.status) for item in items] == [one for one in statuses if one[1] in wanted]
 
     def teardown(self) -> None:
         self.now += 1000.0
-        self.do(self.store.cancel_job(self.job.id, True, self.now))
-        self.do(self.store.expire_batches(self.now, 1000))
-        self.do(self.store.move_job(self.job.id, JobStatus.CANCELLING, JobStatus.CANCELLED, self.now))
-        self.do(self.store.move_job(self.job.id, JobStatus.FINISHING, JobStatus.COMPLETED, self.now))
-        assert self.do(self.store.delete_job(self.job.id))
-        assert self.do(self.store.job(self.job.id)) is None
+        self.do(self.store.jobs.cancel(self.job.id, True, self.now))
+        self.do(self.store.batches.expire(self.now, 1000))
+        self.do(self.store.jobs.move(self.job.id, JobStatus.CANCELLING, JobStatus.CANCELLED, self.now))
+        self.do(self.store.jobs.move(self.job.id, JobStatus.FINISHING, JobStatus.COMPLETED, self.now))
+        assert self.do(self.store.jobs.delete(self.job.id))
+        assert self.do(self.store.jobs.get(self.job.id)) is None
 
 
 def test_the_store_and_a_plain_model_agree(migrated_url: str) -> None:

@@ -33,7 +33,7 @@ async def _ended(store: SqlStore, job_id: str, count: int = COUNT) -> None:
     for _ in range(0, count, 500):
         batch, items = await taken(store, job)
         ends = [*successes(items[:250]), *(an_error(item) for item in items[250:])]
-        assert await store.record(batch, "worker-1", 0, ends, 0.0) is not None
+        assert await store.batches.record(batch, "worker-1", 0, ends, 0.0) is not None
 
 
 @on_postgres
@@ -59,7 +59,7 @@ async def test_a_page_of_a_large_job_is_found_without_reading_all_of_it(store: S
         await _ended(store, f"job_{number}", 4000)
     before = await _read(store)
     for _ in range(5):
-        assert len((await store.items("job_1", done, None, 50)).items) == 50
+        assert len((await store.items.page("job_1", done, None, 50)).items) == 50
     assert await _read(store) - before <= 5 * 2000
 
 

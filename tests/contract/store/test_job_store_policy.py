@@ -13,24 +13,24 @@ WIDER = JobPolicy(rate=9.0, budget=BudgetLimits(megabytes=7.5))
 
 async def test_what_is_handed_out_from_then_on_has_the_new_policy(store: SqlStore) -> None:
     job = a_job(policy=JobPolicy(rate=1.0))
-    await store.create_job(job)
-    await store.add_items(job.id, new_items(1), 0, NOW)
-    changed = await store.set_policy(job.id, WIDER)
+    await store.jobs.create(job)
+    await store.items.add(job.id, new_items(1), 0, NOW)
+    changed = await store.jobs.set_policy(job.id, WIDER)
     assert changed is not None
-    assert changed == await store.job(job.id)
+    assert changed == await store.jobs.get(job.id)
     assert changed == replace(job, policy=WIDER, counts=changed.counts)
-    batch = await store.cut(a_batch(job), NOW)
+    batch = await store.batches.cut(a_batch(job), NOW)
     assert batch is not None
-    taken = await store.take_batch(batch.id, "w1", NOW, NOW + 15)
+    taken = await store.batches.take(batch.id, "w1", NOW, NOW + 15)
     assert taken is not None
     assert taken[1].policy == WIDER
 
 
 async def test_a_final_job_keeps_its_policy(store: SqlStore) -> None:
     job = a_job()
-    await store.create_job(job)
-    await store.cancel_job(job.id, False, NOW)
-    kept = await store.set_policy(job.id, WIDER)
+    await store.jobs.create(job)
+    await store.jobs.cancel(job.id, False, NOW)
+    kept = await store.jobs.set_policy(job.id, WIDER)
     assert kept is not None
     assert kept.policy == job.policy
-    assert await store.set_policy("job_none", WIDER) is None
+    assert await store.jobs.set_policy("job_none", WIDER) is None

@@ -13,7 +13,7 @@ from scrapeyard.model.job import (
 )
 from scrapeyard.store.jobs import item_queries
 from scrapeyard.store.ports.jobs import ItemFilter, JobFilter
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import a_batch, a_job, a_retry, an_error, successes
 from tests.contract.job_steps import a_running_job, an_ended_job, taken
 from tests.contract.nouns import NOW
@@ -23,31 +23,34 @@ class TestReads:
     async def test_jobs_by_page_and_filter(self, store: Store) -> None:
         jobs = [a_job(id=f"job_{n}", schedule_id=f"s{n % 2}", reading=n == 0) for n in range(5)]
         for job in jobs:
-            await store.create_job(job)
+            await store.jobs.create(job)
         seen, cursor = [], None
         while True:
-            page = await store.jobs(JobFilter(), cursor, 2)
+            page = await store.jobs.page(JobFilter(), cursor, 2)
             seen += [job.id for job in page.jobs]
             cursor = page.next_cursor
             if cursor is None:
                 break
         assert seen == [f"job_{n}" for n in (4, 3, 2, 1, 0)]
-        assert [job.id for job in (await store.jobs(JobFilter(schedule_id="s1"), None, 9)).jobs] == ["job_3", "job_1"]
-        assert [job.id for job in (await store.jobs(JobFilter(reading=True), None, 9)).jobs] == ["job_0"]
-        assert len((await store.jobs(JobFilter(scraper="shop/product"), None, 9)).jobs) == 5
-        assert (await store.jobs(JobFilter(scraper="no\x00"), None, 9)).jobs == ()
-        assert (await store.jobs(JobFilter(statuses=(JobStatus.PAUSED,)), None, 9)).jobs == ()
+        assert [job.id for job in (await store.jobs.page(JobFilter(schedule_id="s1"), None, 9)).jobs] == [
+            "job_3",
+            "job_1",
+        ]
+        assert [job.id for job in (await store.jobs.page(JobFilter(reading=True), None, 9)).jobs] == ["job_0"]
+        assert len((await store.jobs.page(JobFilter(scraper="shop/product"), None, 9)).jobs) == 5
+        assert (await store.jobs.page(JobFilter(scraper="no\x00"), None, 9)).jobs == ()
+        assert (await store.jobs.page(JobFilter(statuses=(JobStatus.PAUSED,)), None, 9)).jobs == ()
 
     @pytest.mark.parametrize("cursor", ["", "!", "bm8", "\x00", "é", "a" * 5000, "LTE"])
     async def test_a_strange_cursor_is_refused(self, store: Store, cursor: str) -> None:
         with pytest.raises(BadRequest, match="cursor"):
-            await store.items("job_1", ItemFilter(), cursor, 10)
+            await store.items.page("job_1", ItemFilter(), cursor, 10)
         with pytest.raises(BadRequest, match="cursor"):
-            await store.dead_letters(cursor, 10)
+            await store.items.dead_letters(cursor, 10)
 
     async def test_a_page_of_jobs_refuses_a_strange_cursor(self, store: Store) -> None:
         with pytest.raises(BadRequest, match="cursor"):
-            await store.jobs(JobFilter(), "!", 10)
+            await store.jobs.page(JobFilter(), "!", 10)
 
     @pytest.mark.parametrize(
         ("where", "found"),
@@ -74,17 +77,19 @@ class TestReads:
         batch, items = await taken(store, job, 6)
         timeout = an_error(items[3], exit_reason=ExitReason.TIMEOUT, site="b.test")
         later = a_retry(items[5], not_before=NOW + 60)
-        await store.record(batch, "worker-1", 0, [*successes(items[:2]), an_error(items[2]), timeout, later], NOW)
-        await store.cut(a_batch(job, 1), NOW)
+        await store.batches.record(
+            batch, "worker-1", 0, [*successes(items[:2]), an_error(items[2]), timeout, later], NOW
+        )
+        await store.batches.cut(a_batch(job, 1), NOW)
         seen, cursor = [], None
         while True:
-            page = await store.items(job.id, ItemFilter(**where), cursor, 2)
+            page = await store.items.page(job.id, ItemFilter(**where), cursor, 2)
             seen += [item.seq for item in page.items]
             cursor = page.next_cursor
             if cursor is None:
                 break
         assert seen == found
-        streamed = [item async for block in store.stream_items(job.id, ItemFilter(**where)) for item in block]
+        streamed = [item async for block in store.items.stream(job.id, ItemFilter(**where)) for item in block]
         assert [item.seq for item in streamed] == found
 
     @pytest.mark.parametrize("every", [1, 2, 7, 19, 50])
@@ -95,12 +100,12 @@ class TestReads:
         job = await a_running_job(store, 40)
         batch, items = await taken(store, job)
         ends = [an_error(item) if item.seq % every == every - 1 else successes([item])[0] for item in items]
-        await store.record(batch, "worker-1", 0, ends, NOW)
+        await store.batches.record(batch, "worker-1", 0, ends, NOW)
         for statuses in ((ItemStatus.ERROR,), (ItemStatus.SUCCESS,)):
             seen: list[int] = []
             cursor = None
             while True:
-                page = await store.items(job.id, ItemFilter(statuses=statuses), cursor, 3)
+                page = await store.items.page(job.id, ItemFilter(statuses=statuses), cursor, 3)
                 seen += [item.seq for item in page.items]
                 cursor = page.next_cursor
                 if cursor is None:
@@ -117,20 +122,20 @@ class TestReads:
             usage=Usage(wall_ms=1.5, memory_mb=3.0, records=2, bytes_by_class={"direct": 4}),
             result_key="blob",
         )
-        await store.record(batch, "worker-1", 0, [end, a_retry(items[1], not_before=NOW + 5)], NOW)
-        item = await store.item(job.id, "item-0")
+        await store.batches.record(batch, "worker-1", 0, [end, a_retry(items[1], not_before=NOW + 5)], NOW)
+        item = await store.items.get(job.id, "item-0")
         assert item is not None
         told = {name: getattr(item, name) for name in end.__struct_fields__ if hasattr(item, name)}
         assert told == {name: getattr(end, name) for name in told}
-        waits = await store.item(job.id, "item-1")
+        waits = await store.items.get(job.id, "item-1")
         assert waits is not None
         assert (waits.status, waits.attempt, waits.not_before) == (ItemStatus.PENDING, 1, NOW + 5)
 
     async def test_a_stream_without_data(self, store: Store) -> None:
         job = await a_running_job(store, 2500)
         batch, items = await taken(store, job)
-        await store.record(batch, "worker-1", 0, successes(items), NOW)
-        blocks = [block async for block in store.stream_items(job.id, ItemFilter(), data=False)]
+        await store.batches.record(batch, "worker-1", 0, successes(items), NOW)
+        blocks = [block async for block in store.items.stream(job.id, ItemFilter(), data=False)]
         assert [len(block) for block in blocks] == [1000, 1000, 500]
         assert all(item.result is None and bytes(item.input) == b"{}" for block in blocks for item in block)
         assert [item.seq for block in blocks for item in block] == list(range(2500))
@@ -139,7 +144,7 @@ class TestReads:
         older, newer = await an_ended_job(store), await an_ended_job(store)
         seen, cursor = [], None
         while True:
-            letters, cursor = await store.dead_letters(cursor, 3)
+            letters, cursor = await store.items.dead_letters(cursor, 3)
             seen += [(job_id, item.key) for job_id, item in letters]
             if cursor is None:
                 break
@@ -148,12 +153,12 @@ class TestReads:
     async def test_events_are_numbered_and_told_once(self, store: Store) -> None:
         job = await an_ended_job(store)
         for _ in range(2):
-            await store.add_event(job.id, "status", Raw(b'{"status": "running"}'), NOW)
-        events = await store.events(job.id, 0, 10)
+            await store.events.add(job.id, "status", Raw(b'{"status": "running"}'), NOW)
+        events = await store.events.after(job.id, 0, 10)
         assert [(event.number, event.kind) for event in events] == [
             (1, "item_failed"),
             (2, "item_failed"),
             (3, "status"),
         ]
-        assert [event.number for event in await store.events(job.id, 1, 1)] == [2]
+        assert [event.number for event in await store.events.after(job.id, 1, 1)] == [2]
         assert b'"item-2"' in bytes(events[0].data)

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from scrapeyard.errors import StoreUnavailable
-from scrapeyard.store.ports.runs import ChannelMove, Store
+from scrapeyard.store.ports.overrides import ChannelMove
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import NOW
 from tests.services.postgres import PostgresServer
@@ -18,46 +19,46 @@ def moved(before: str, after: str, at: float = NOW, channel: str = "stable") -> 
 
 
 async def test_there_are_none_at_first(store: Store) -> None:
-    assert await store.channels() == {}
-    assert await store.channel_moves(ID, 10) == ()
+    assert await store.channels.current() == {}
+    assert await store.channels.moves(ID, 10) == ()
 
 
 async def test_a_channel_points_where_it_was_last_moved(store: Store) -> None:
-    assert await store.move_channel(ID, "stable", "1.4.1", NOW) == moved("", "1.4.1")
-    assert await store.move_channel(ID, "stable", "1.4.2", NOW + 1) == moved("1.4.1", "1.4.2", NOW + 1)
-    await store.move_channel(ID, "beta", "2.0.0-rc.1", NOW)
-    await store.move_channel("shop/list", "stable", "0.1.0", NOW)
-    assert await store.channels() == {
+    assert await store.channels.move(ID, "stable", "1.4.1", NOW) == moved("", "1.4.1")
+    assert await store.channels.move(ID, "stable", "1.4.2", NOW + 1) == moved("1.4.1", "1.4.2", NOW + 1)
+    await store.channels.move(ID, "beta", "2.0.0-rc.1", NOW)
+    await store.channels.move("shop/list", "stable", "0.1.0", NOW)
+    assert await store.channels.current() == {
         "shop/list": {"stable": "0.1.0"},
         ID: {"beta": "2.0.0-rc.1", "stable": "1.4.2"},
     }
 
 
 async def test_moving_it_to_where_it_points_is_no_move(store: Store) -> None:
-    await store.move_channel(ID, "stable", "1.4.1", NOW)
-    assert await store.move_channel(ID, "stable", "1.4.1", NOW + 1) is None
-    assert await store.channel_moves(ID, 10) == (moved("", "1.4.1"),)
+    await store.channels.move(ID, "stable", "1.4.1", NOW)
+    assert await store.channels.move(ID, "stable", "1.4.1", NOW + 1) is None
+    assert await store.channels.moves(ID, 10) == (moved("", "1.4.1"),)
 
 
 async def test_a_move_is_taken_back_once(store: Store) -> None:
-    await store.move_channel(ID, "stable", "1.4.1", NOW)
-    await store.move_channel(ID, "beta", "2.0.0", NOW)
-    assert await store.clear_channel(ID, "stable", NOW + 1) == moved("1.4.1", "", NOW + 1)
-    assert await store.clear_channel(ID, "stable", NOW + 2) is None
-    assert await store.channels() == {ID: {"beta": "2.0.0"}}
+    await store.channels.move(ID, "stable", "1.4.1", NOW)
+    await store.channels.move(ID, "beta", "2.0.0", NOW)
+    assert await store.channels.clear(ID, "stable", NOW + 1) == moved("1.4.1", "", NOW + 1)
+    assert await store.channels.clear(ID, "stable", NOW + 2) is None
+    assert await store.channels.current() == {ID: {"beta": "2.0.0"}}
 
 
 async def test_every_move_is_kept_newest_first(store: Store) -> None:
-    await store.move_channel(ID, "stable", "1.4.1", NOW)
-    await store.move_channel(ID, "stable", "1.4.2", NOW + 1)
-    await store.clear_channel(ID, "stable", NOW + 2)
-    await store.move_channel("shop/list", "stable", "0.1.0", NOW)
-    assert await store.channel_moves(ID, 10) == (
+    await store.channels.move(ID, "stable", "1.4.1", NOW)
+    await store.channels.move(ID, "stable", "1.4.2", NOW + 1)
+    await store.channels.clear(ID, "stable", NOW + 2)
+    await store.channels.move("shop/list", "stable", "0.1.0", NOW)
+    assert await store.channels.moves(ID, 10) == (
         moved("1.4.2", "", NOW + 2),
         moved("1.4.1", "1.4.2", NOW + 1),
         moved("", "1.4.1", NOW),
     )
-    assert len(await store.channel_moves(ID, 2)) == 2
+    assert len(await store.channels.moves(ID, 2)) == 2
 
 
 async def test_of_those_who_move_at_once_each_sees_the_one_before(store: Store, migrated_url: str) -> None:
@@ -66,16 +67,16 @@ async def test_of_those_who_move_at_once_each_sees_the_one_before(store: Store, 
     versions = [f"1.0.{number}" for number in range(20)]
     await asyncio.gather(
         *(
-            (store, other)[number % 2].move_channel(ID, "stable", version, NOW)
+            (store, other)[number % 2].channels.move(ID, "stable", version, NOW)
             for number, version in enumerate(versions)
         )
     )
-    moves = await store.channel_moves(ID, 100)
+    moves = await store.channels.moves(ID, 100)
     assert sorted(move.after for move in moves) == sorted(versions)
     befores = {move.before for move in moves}
     (last,) = {move.after for move in moves} - befores
     assert len(befores) == len(versions)
-    assert await other.channels() == {ID: {"stable": last}}
+    assert await other.channels.current() == {ID: {"stable": last}}
     await other.stop()
 
 
@@ -83,7 +84,11 @@ async def test_a_database_that_is_away_is_told(own_postgres: PostgresServer) -> 
     store = SqlStore(own_postgres.url)
     await store.start()
     own_postgres.stop()
-    for call in (store.channels(), store.move_channel(ID, "stable", "1.0.0", NOW), store.channel_moves(ID, 1)):
+    for call in (
+        store.channels.current(),
+        store.channels.move(ID, "stable", "1.0.0", NOW),
+        store.channels.moves(ID, 1),
+    ):
         with pytest.raises(StoreUnavailable):
             await call
     await store.stop()

@@ -24,7 +24,8 @@ from scrapeyard.model import (
     RunStatus,
 )
 from scrapeyard.store.database.migrate import FOLDER, HEAD
-from scrapeyard.store.ports.runs import RunFilter, Store
+from scrapeyard.store.ports.runs import RunFilter
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.store.tables.runs import METADATA
 from tests.contract.nouns import NOW, a_run, an_ending, begun
@@ -45,7 +46,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 class TestStateMachine:
     async def test_the_database_refuses_what_cannot_be(self, store: Store, migrated_url: str) -> None:
         run = a_run()
-        await store.add([run])
+        await store.runs.add([run])
         for change in (
             "status = 'lost'",
             "status = 'succeeded'",
@@ -61,7 +62,7 @@ class TestStateMachine:
         ):
             with pytest.raises(DBAPIError, match=r"(?i)check constraint"):
                 await _execute(migrated_url, f"UPDATE runs SET {change}")
-        assert await store.get(run.id) == run
+        assert await store.runs.get(run.id) == run
 
 
 class TestStartAndStop:
@@ -79,8 +80,8 @@ class TestStartAndStop:
     async def test_many_of_one_process_at_once(self, store_url: str) -> None:
         stores = [SqlStore(store_url) for _ in range(4)]
         await asyncio.gather(*(store.start() for store in stores))
-        await stores[0].add([a_run(id="run_1")])
-        assert await stores[3].get("run_1") is not None
+        await stores[0].runs.add([a_run(id="run_1")])
+        assert await stores[3].runs.get("run_1") is not None
         await asyncio.gather(*(store.stop() for store in stores))
 
     def test_two_processes_migrate_at_once(self, store_url: str) -> None:
@@ -89,7 +90,7 @@ class TestStartAndStop:
             "from tests.contract.unhurried import unhurried\n"
             "async def main():\n"
             "    store = SqlStore(sys.argv[1]); print('ready', flush=True); sys.stdin.readline()\n"
-            "    await store.start(); print(await store.counts()); await store.stop()\n"
+            "    await store.start(); print(await store.runs.counts()); await store.stop()\n"
             "with unhurried(): asyncio.run(main())"
         )
         command = [sys.executable, "-W", "error", "-c", program, store_url]
@@ -161,15 +162,15 @@ class TestCrowd:
     async def test_callers_that_are_cancelled_leave_nothing_locked(self, store: Store) -> None:
         for turns in range(40):
             tasks = [
-                asyncio.create_task(store.finish([an_ending(begun(a_run())) for _ in range(20)])),
-                asyncio.create_task(store.page(RunFilter(), None, 50)),
+                asyncio.create_task(store.runs.finish([an_ending(begun(a_run())) for _ in range(20)])),
+                asyncio.create_task(store.runs.page(RunFilter(), None, 50)),
             ]
             for _ in range(turns):
                 await asyncio.sleep(0)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        assert await store.finish([an_ending(begun(a_run()))]) == [True]
+        assert await store.runs.finish([an_ending(begun(a_run()))]) == [True]
         assert await store.ping() < PATIENCE * 1000
 
     async def test_those_who_meet_at_the_same_runs_all_get_through(self, store: Store, migrated_url: str) -> None:
@@ -177,22 +178,22 @@ class TestCrowd:
         await other.start()
         runs = [begun(a_run()) for _ in range(100)]
         ids = [run.id for run in runs]
-        await store.begin(runs)
+        await store.runs.begin(runs)
 
         async def upkeep(mine: Store, order: int) -> None:
             for _ in range(5):
-                await mine.renew("worker-1", ids[::order], NOW + 20)
-                await mine.release(ids[::order][:50], "worker-1", NOW)
-                await mine.requeued(ids[::order], NOW)
-                await mine.begin(runs[::order])
+                await mine.runs.renew("worker-1", ids[::order], NOW + 20)
+                await mine.runs.release(ids[::order][:50], "worker-1", NOW)
+                await mine.runs.requeued(ids[::order], NOW)
+                await mine.runs.begin(runs[::order])
 
         async def finish(mine: Store, order: int) -> int:
-            return sum(await mine.finish([an_ending(run) for run in runs[::order]]))
+            return sum(await mine.runs.finish([an_ending(run) for run in runs[::order]]))
 
         answers = await asyncio.gather(upkeep(store, 1), upkeep(other, -1), finish(store, -1), finish(other, 1))
         await other.stop()
         assert (answers[2] or 0) + (answers[3] or 0) == 100
-        assert await store.counts() == {RunStatus.QUEUED: 0, RunStatus.RUNNING: 0}
+        assert await store.runs.counts() == {RunStatus.QUEUED: 0, RunStatus.RUNNING: 0}
 
 
 class TestAway:
@@ -200,15 +201,15 @@ class TestAway:
         store = SqlStore(own_postgres.url)
         await store.start()
         run = begun(a_run())
-        await store.begin([run])
-        await asyncio.gather(*(store.get(run.id) for _ in range(5)))
+        await store.runs.begin([run])
+        await asyncio.gather(*(store.runs.get(run.id) for _ in range(5)))
         own_postgres.stop()
-        for call in (store.ping(), store.get(run.id), store.finish([an_ending(run)]), store.counts()):
+        for call in (store.ping(), store.runs.get(run.id), store.runs.finish([an_ending(run)]), store.runs.counts()):
             with pytest.raises(StoreUnavailable, match="DATABASE_URL"):
                 await call
         own_postgres.start()
-        await asyncio.gather(*(store.get(run.id) for _ in range(5)))
-        assert await store.finish([an_ending(run)]) == [True]
+        await asyncio.gather(*(store.runs.get(run.id) for _ in range(5)))
+        assert await store.runs.finish([an_ending(run)]) == [True]
         await store.stop()
 
     async def test_no_server_at_start(self, own_postgres: PostgresServer) -> None:
@@ -255,14 +256,14 @@ class TestPlans:
         self, sqlite_store: SqlStore, seen: list[tuple[str, Any]], tmp_path: Path
     ) -> None:
         calls = {
-            "runs_waiting": sqlite_store.due(NOW, NOW, 10),
-            "runs_published": sqlite_store.due(NOW, NOW, 10),
-            "runs_leased": sqlite_store.expired(NOW, 10),
-            "runs_by_finished_at": sqlite_store.delete_before(NOW, 10),
-            "runs_by_status": sqlite_store.counts(),
-            "runs_by_scraper": sqlite_store.page(RunFilter(scraper="shop/product"), None, 10),
-            "runs_by_exit_reason": sqlite_store.page(RunFilter(exit_reasons=(ExitReason.TIMEOUT,)), None, 10),
-            "sqlite_autoindex_runs_1": sqlite_store.page(RunFilter(), None, 10),
+            "runs_waiting": sqlite_store.runs.due(NOW, NOW, 10),
+            "runs_published": sqlite_store.runs.due(NOW, NOW, 10),
+            "runs_leased": sqlite_store.runs.expired(NOW, 10),
+            "runs_by_finished_at": sqlite_store.runs.delete_before(NOW, 10),
+            "runs_by_status": sqlite_store.runs.counts(),
+            "runs_by_scraper": sqlite_store.runs.page(RunFilter(scraper="shop/product"), None, 10),
+            "runs_by_exit_reason": sqlite_store.runs.page(RunFilter(exit_reasons=(ExitReason.TIMEOUT,)), None, 10),
+            "sqlite_autoindex_runs_1": sqlite_store.runs.page(RunFilter(), None, 10),
         }
         for index, call in calls.items():
             seen.clear()

@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from sqlalchemy.exc import IntegrityError
 
 from scrapeyard.errors import StoreUnavailable
-from scrapeyard.store.ports.runs import SiteRules, Store
+from scrapeyard.store.ports.overrides import SiteRules
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import NOW
 from tests.services.postgres import PostgresServer
@@ -28,43 +29,43 @@ BARE = SiteRules(site="other.example", updated_at=NOW)
 
 
 async def test_there_are_none_at_first(store: Store) -> None:
-    assert await store.site_rules() == ()
-    assert await store.remove_site_rules("shop.example") is False
+    assert await store.sites.rules() == ()
+    assert await store.sites.remove("shop.example") is False
 
 
 async def test_they_come_back_as_they_were_written(store: Store) -> None:
-    await store.put_site_rules(WHOLE)
-    await store.put_site_rules(BARE)
-    assert await store.site_rules() == (BARE, WHOLE)
+    await store.sites.put(WHOLE)
+    await store.sites.put(BARE)
+    assert await store.sites.rules() == (BARE, WHOLE)
 
 
 async def test_they_are_written_whole_over_what_was_there(store: Store) -> None:
-    await store.put_site_rules(WHOLE)
+    await store.sites.put(WHOLE)
     new = SiteRules(site="shop.example", rate=0, updated_at=NOW + 1)
-    await store.put_site_rules(new)
-    assert await store.site_rules() == (new,)
+    await store.sites.put(new)
+    assert await store.sites.rules() == (new,)
 
 
 async def test_they_can_be_removed(store: Store) -> None:
-    await store.put_site_rules(WHOLE)
-    await store.put_site_rules(BARE)
-    assert await store.remove_site_rules("shop.example") is True
-    assert await store.remove_site_rules("shop.example") is False
-    assert await store.site_rules() == (BARE,)
+    await store.sites.put(WHOLE)
+    await store.sites.put(BARE)
+    assert await store.sites.remove("shop.example") is True
+    assert await store.sites.remove("shop.example") is False
+    assert await store.sites.rules() == (BARE,)
 
 
 async def test_the_mark_tells_that_something_changed(store: Store) -> None:
-    marks = [await store.site_rules_mark()]
+    marks = [await store.sites.mark()]
     for step in (
-        store.put_site_rules(WHOLE),
-        store.put_site_rules(BARE),
-        store.put_site_rules(replace(BARE, rate=1.0, updated_at=NOW + 0.25)),
-        store.remove_site_rules("shop.example"),
+        store.sites.put(WHOLE),
+        store.sites.put(BARE),
+        store.sites.put(replace(BARE, rate=1.0, updated_at=NOW + 0.25)),
+        store.sites.remove("shop.example"),
     ):
         await step
-        marks.append(await store.site_rules_mark())
+        marks.append(await store.sites.mark())
     assert len(set(marks)) == len(marks)
-    assert await store.site_rules_mark() == marks[-1]
+    assert await store.sites.mark() == marks[-1]
 
 
 @pytest.mark.parametrize(
@@ -73,8 +74,8 @@ async def test_the_mark_tells_that_something_changed(store: Store) -> None:
 )
 async def test_the_database_refuses_nonsense(store: Store, wrong: dict[str, object]) -> None:
     with pytest.raises(IntegrityError):
-        await store.put_site_rules(replace(BARE, **wrong))
-    assert await store.site_rules() == ()
+        await store.sites.put(replace(BARE, **wrong))
+    assert await store.sites.rules() == ()
 
 
 async def test_a_database_that_is_away_is_unavailable(own_postgres: PostgresServer) -> None:
@@ -83,8 +84,8 @@ async def test_a_database_that_is_away_is_unavailable(own_postgres: PostgresServ
     try:
         own_postgres.stop()
         with pytest.raises(StoreUnavailable):
-            await store.site_rules()
+            await store.sites.rules()
         with pytest.raises(StoreUnavailable):
-            await store.put_site_rules(BARE)
+            await store.sites.put(BARE)
     finally:
         await store.stop()

@@ -40,7 +40,7 @@ class Door:
     def __init__(self, settings: SiteSettings) -> None:
         self.gate = MemoryGate(clock=lambda: 1000.0)  # nothing here takes time
         self.engine = WreqEngine(HTTP)
-        policies = SitePolicies(settings, SqlStore("sqlite:///unused.db"), MemoryQueue())
+        policies = SitePolicies(settings, SqlStore("sqlite:///unused.db").sites, MemoryQueue())
         self._fetch = RateLimited(self.engine, self.gate, policies)
 
     async def get(self, url: str, seconds: float | None = None) -> int:

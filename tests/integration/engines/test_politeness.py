@@ -18,7 +18,7 @@ from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.redis import RedisGate
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import SiteSettings
-from scrapeyard.store.ports.runs import SiteRules
+from scrapeyard.store.ports.overrides import SiteRules
 from scrapeyard.store.sql import SqlStore
 from tests.leaks import PATIENCE, killed_after
 
@@ -58,7 +58,7 @@ class Yard:
         self.database = f"sqlite:///{folder}/yard.db"
         self.store = SqlStore(self.database)
         self.queue = RedisQueue(redis_url, patience_seconds=PATIENCE)
-        self.policies = SitePolicies(SiteSettings(), self.store, self.queue)
+        self.policies = SitePolicies(SiteSettings(), self.store.sites, self.queue)
         self.gate = RedisGate(redis_url, patience_seconds=PATIENCE)
         self.arrivals: Counter[str] = Counter()
         self.urls: dict[str, str] = {}

@@ -52,7 +52,7 @@ class Stand:
     def __init__(self, engine: WreqEngine, store: SqlStore, *pools: ProxyPool) -> None:
         self.clock = Clock()
         self.pools = ProxyPools(pools, clock=self.clock)
-        self.meters = Meters(store)
+        self.meters = Meters(store.meters)
         self.store = store
         self.fetch = Metered(
             engine,
@@ -67,7 +67,9 @@ class Stand:
 
     async def used(self) -> dict[str, tuple[int, int]]:
         await self.meters.flush()
-        return {use.proxy_class: (use.requests, use.bytes) for use in await self.store.use(["proxy_class"], "2000")}
+        return {
+            use.proxy_class: (use.requests, use.bytes) for use in await self.store.meters.use(["proxy_class"], "2000")
+        }
 
 
 @pytest.fixture
@@ -189,7 +191,7 @@ async def test_bytes_add_up_with_what_the_site_sent(
     assert sent == 2 * each + 5000 == caller.ledger.spent.bytes
     assert caller.ledger.bytes_by_class == {"datacenter": each, "residential": each, "direct": 5000}
     assert await stand.used() == {"datacenter": (12, each), "residential": (12, each), "": (5, 5000)}
-    by_job = await store.use(["job_id", "site"], "2000")
+    by_job = await store.meters.use(["job_id", "site"], "2000")
     assert [(use.job_id, use.site, use.bytes) for use in by_job] == [("job_1", "127.0.0.1", sent)]
 
 

@@ -34,7 +34,7 @@ class Stand:
         site.routes |= {"/yes": page(b"yes"), "/no": page(b"no")}
         self.engine = WreqEngine(HttpSettings(allow_private=True, profile="none"))
         store = SqlStore("sqlite:///unused.db")
-        self.policies = SitePolicies(SiteSettings(**settings), store, MemoryQueue())
+        self.policies = SitePolicies(SiteSettings(**settings), store.sites, MemoryQueue())
         copies = RobotsCopies(self.engine, "scrapeyard", lambda: self.now)
         self.robots = Robots(self.engine, copies, self.policies)
 
@@ -216,7 +216,7 @@ async def test_the_hosts_a_scraper_may_reach_do_not_hinder_the_look(stand: Stand
 async def test_a_private_address_is_refused_for_the_file_too(site: Site) -> None:
     engine = WreqEngine(HttpSettings(profile="none"))
     copies = RobotsCopies(engine, "scrapeyard")
-    policies = SitePolicies(SiteSettings(), SqlStore("sqlite:///unused.db"), MemoryQueue())
+    policies = SitePolicies(SiteSettings(), SqlStore("sqlite:///unused.db").sites, MemoryQueue())
     robots = Robots(engine, copies, policies)
     for _ in range(2):
         with pytest.raises(FetchFailed) as caught:

@@ -111,7 +111,7 @@ async def test_a_move_that_cannot_be_is_refused(
 ) -> None:
     response = await stand.client.put(path, json=body)
     assert (response.status_code, response.json()["code"]) == (status, code)
-    assert await stand.store.channels() == {}
+    assert await stand.store.channels.current() == {}
 
 
 async def test_a_broken_version_is_not_pointed_to(stand: Stand, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ async def test_channels_of_a_scraper_that_is_not_there_are_not_found(stand: Stan
 
 async def test_channels_have_a_bound(stand: Stand) -> None:
     for number in range(50):
-        await stand.store.move_channel("shop/product", f"c{number}", "1.4.1", 1.0)
+        await stand.store.channels.move("shop/product", f"c{number}", "1.4.1", 1.0)
     stand.gateway.channels.look_soon()
     async with asyncio.timeout(PATIENCE):
         while len(stand.gateway.channels.of("shop/product")) < 50:

@@ -68,7 +68,7 @@ async def test_a_run_is_followed_to_its_end_over_a_socket(tmp_path: Path) -> Non
             assert parse(received)[0][0] == "status"
             await queue.send(messages.events(delivery.run_id), b'{"type":"log","text":"hi"}')
             await queue.send(messages.events(delivery.run_id), b"nonsense")
-            await services.store.finish([Ending(run=run_of(delivery), outcome=outcome_of(delivery))])
+            await services.store.runs.finish([Ending(run=run_of(delivery), outcome=outcome_of(delivery))])
             received += "".join([piece async for piece in lines])
     assert [name for name, _ in parse(received)] == ["status", "log", "end"]
 

@@ -32,11 +32,11 @@ async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
 async def finish(stand: Stand, job_id: str) -> None:
     """Do what the dispatcher does once every item has ended."""
     exporter = Exporter(stand.store, stand.blobs, time.time)
-    await stand.store.move_job(job_id, JobStatus.RUNNING, JobStatus.FINISHING, time.time())
-    job = await stand.store.job(job_id)
+    await stand.store.jobs.move(job_id, JobStatus.RUNNING, JobStatus.FINISHING, time.time())
+    job = await stand.store.jobs.get(job_id)
     assert job is not None
     await Finisher(stand.store, stand.blobs, exporter, time.time).finish(job)
-    await stand.store.move_job(job_id, JobStatus.FINISHING, JobStatus.COMPLETED, time.time())
+    await stand.store.jobs.move(job_id, JobStatus.FINISHING, JobStatus.COMPLETED, time.time())
 
 
 async def test_a_cancelled_job_names_its_manifests_once_its_own_are_written(stand: Stand) -> None:
@@ -48,10 +48,10 @@ async def test_a_cancelled_job_names_its_manifests_once_its_own_are_written(stan
     cancelled = await post(stand.client, f"{place}/cancel")
     assert (cancelled["status"], cancelled["files_pending"]) == ("cancelled", True)
     assert (await get(stand.client, f"{place}/results"))["manifests"] == {}  # those of the first end are out of date
-    found = await stand.store.job(job["id"])
+    found = await stand.store.jobs.get(job["id"])
     assert found is not None
     await Finisher(stand.store, stand.blobs, Exporter(stand.store, stand.blobs, time.time), time.time).finish(found)
-    assert await stand.store.files_written(found)
+    assert await stand.store.jobs.files_written(found)
     assert (await get(stand.client, place))["files_pending"] is False
     summary = await get(stand.client, f"{place}/results")
     assert {kind: one["items"] for kind, one in summary["manifests"].items()} == {"full": 3, "success": 2, "errors": 0}
@@ -113,7 +113,7 @@ async def export(stand: Stand) -> Export:
     await work(stand.store, job["id"])
     wish = ExportWish(type="full", format="jsonl")
     exporter = Exporter(stand.store, stand.blobs, time.time)
-    await stand.store.add_export(Export(id="export_" + "0" * 32, job_id=job["id"], wish=wish, created_at=1.0))
+    await stand.store.exports.add(Export(id="export_" + "0" * 32, job_id=job["id"], wish=wish, created_at=1.0))
     made = await exporter.make("export_" + "0" * 32)
     assert made is not None
     return made

@@ -109,8 +109,8 @@ async def all_heard(socket: ClientConnection) -> list[Event]:
 async def end(served: Served, job_id: str) -> None:
     """The job completes, as the dispatcher does it: first the state, then the event."""
     for leave, to in ((JobStatus.RUNNING, JobStatus.FINISHING), (JobStatus.FINISHING, JobStatus.COMPLETED)):
-        assert await served.store.move_job(job_id, leave, to, time.time())
-        await served.store.add_event(job_id, "status", Raw(b'{"status":"%b"}' % to.value.encode()), time.time())
+        assert await served.store.jobs.move(job_id, leave, to, time.time())
+        await served.store.events.add(job_id, "status", Raw(b'{"status":"%b"}' % to.value.encode()), time.time())
 
 
 def told(events: list[Event]) -> list[Event]:
@@ -124,7 +124,7 @@ async def test_both_ways_tell_the_same_until_the_job_ends(served: Served) -> Non
         hearing = asyncio.create_task(all_heard(socket))
         await work(served.store, job["id"], lambda item: ExitReason.FAILED if item.seq else ExitReason.SUCCEEDED)
         export = Raw(b'{"id":"export_1","type":"full","state":"done"}')
-        await served.store.add_event(job["id"], "export", export, time.time())
+        await served.store.events.add(job["id"], "export", export, time.time())
         await end(served, job["id"])
         events, heard = await watching, await hearing
         assert socket.close_code == 1000
@@ -186,16 +186,18 @@ async def test_progress_comes_at_most_twice_a_second(served: Served) -> None:
 
 async def work_one(served: Served, job_id: str) -> None:
     now = time.time()
-    batch = await served.store.cut(Batch(id=new_id("batch"), job_id=job_id, left=1, queued_at=now), now)
+    batch = await served.store.batches.cut(Batch(id=new_id("batch"), job_id=job_id, left=1, queued_at=now), now)
     if batch is not None:
-        taken = await served.store.take_batch(batch.id, "w1", now, now + 60)
+        taken = await served.store.batches.take(batch.id, "w1", now, now + 60)
         assert taken is not None
-        await served.store.record(batch.id, "w1", 0, [outcome_of(item, ExitReason.SUCCEEDED) for item in taken[2]], now)
+        await served.store.batches.record(
+            batch.id, "w1", 0, [outcome_of(item, ExitReason.SUCCEEDED) for item in taken[2]], now
+        )
 
 
 async def test_a_job_that_ended_long_ago_is_told_at_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     job = await post(served.client, items=urls(1))
-    await served.store.cancel_job(job["id"], False, time.time() - 60)
+    await served.store.jobs.cancel(job["id"], False, time.time() - 60)
     looks, look = [], JobStreams._look_once
 
     async def counted(streams: JobStreams, watch: Any) -> None:

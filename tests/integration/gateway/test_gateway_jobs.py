@@ -143,7 +143,7 @@ async def test_bad_rows_of_what_a_site_lists_are_left_out_unless_the_call_says(
     stand: Stand, given: dict[str, Any], expected: str
 ) -> None:
     job = await post(stand.client, **given)
-    found = await stand.store.job(job["id"])
+    found = await stand.store.jobs.get(job["id"])
     assert found is not None
     assert source_of(found).shape.bad_rows == expected
 
@@ -299,7 +299,7 @@ async def test_a_call_killed_between_key_and_job_is_finished_when_it_comes_again
 
     headers = {"idempotency-key": "k1"}
     with monkeypatch.context() as broken:
-        broken.setattr(stand.store, "create_job", killed)
+        broken.setattr(stand.store.jobs, "create", killed)
         with capture_logs():  # a traceback in colours takes longer than all the rest
             assert (await stand.client.post("/api/jobs", json={"items": urls(3)}, headers=headers)).status_code == 500
     assert (await get(stand.client, "/api/jobs"))["jobs"] == []
@@ -333,7 +333,7 @@ async def test_items_are_appended_once(stand: Stand, tmp_path: Path) -> None:
     refusal = await stand.client.post(place, json={"items": [{"nothing": 1}, *urls(1, 50)]})
     await refused(refusal, 400, "bad_rows")
     await work(stand.store, job["id"])
-    assert await stand.store.move_job(job["id"], JobStatus.RUNNING, JobStatus.FINISHING, 1.0)
+    assert await stand.store.jobs.move(job["id"], JobStatus.RUNNING, JobStatus.FINISHING, 1.0)
     await refused(await stand.client.post(place, json={"items": urls(1, 90)}), 409, "conflict")
     assert not [found for found in (tmp_path / "blobs").rglob("*") if found.is_file()]
 
@@ -351,7 +351,7 @@ async def test_a_job_is_paused_and_goes_on(stand: Stand) -> None:
         assert (paused["status"], paused["pause_reason"]) == ("paused", "paused by a call")
     await post(stand.client, f"{place}/resume")
     assert await work(stand.store, job["id"]) == 3
-    told = [json.loads(bytes(event.data))["status"] for event in await stand.store.events(job["id"], 0, 100)]
+    told = [json.loads(bytes(event.data))["status"] for event in await stand.store.events.after(job["id"], 0, 100)]
     assert told == ["running", "paused", "running"]
 
 
@@ -380,8 +380,8 @@ async def test_a_job_is_cancelled_and_only_then_deleted(stand: Stand) -> None:
 
 async def test_killing_tells_the_workers(stand: Stand) -> None:
     job = await post(stand.client, items=urls(1))
-    await stand.store.cut(Batch(id="batch_1", job_id=job["id"], left=1, queued_at=1.0), 1.0)
-    await stand.store.take_batch("batch_1", "w1", 1.0, 9e9)
+    await stand.store.batches.cut(Batch(id="batch_1", job_id=job["id"], left=1, queued_at=1.0), 1.0)
+    await stand.store.batches.take("batch_1", "w1", 1.0, 9e9)
     async with stand.queue.listen(messages.SIGNALS) as heard:
         stopping = await post(stand.client, f"/api/jobs/{job['id']}/cancel?mode=kill")
         assert stopping["status"] == "cancelling"
@@ -426,7 +426,7 @@ async def test_items_and_dead_letters_are_paged_and_filtered(stand: Stand) -> No
 
 
 async def test_the_listing_and_the_stats_tell_what_goes_on(stand: Stand) -> None:
-    await stand.store.beat(worker(slots=4, busy=1))
+    await stand.store.workers.beat(worker(slots=4, busy=1))
     jobs = [await post(stand.client, items=urls(n + 1), paused=n == 1) for n in range(3)]
     page = await get(stand.client, "/api/jobs", limit=2)
     assert [job["id"] for job in page["jobs"]] == [jobs[2]["id"], jobs[1]["id"]]
@@ -443,12 +443,12 @@ async def test_rate_and_time_left_follow_from_two_looks(stand: Stand, monkeypatc
     assert (job["items_per_second"], job["eta_seconds"]) == (None, None)
     now = 1e9
     monkeypatch.setattr(stand.gateway.jobs.rates, "_clock", lambda: now)
-    await stand.store.cut(Batch(id="batch_1", job_id=job["id"], left=2, queued_at=now), now)
-    taken = await stand.store.take_batch("batch_1", "w1", now, now + 60)
+    await stand.store.batches.cut(Batch(id="batch_1", job_id=job["id"], left=2, queued_at=now), now)
+    taken = await stand.store.batches.take("batch_1", "w1", now, now + 60)
     assert taken is not None
     assert (await get(stand.client, place))["items_per_second"] == 0
     outcomes = [outcome_of(item, ExitReason.SUCCEEDED) for item in taken[2]]
-    await stand.store.record("batch_1", "w1", 0, outcomes, now)
+    await stand.store.batches.record("batch_1", "w1", 0, outcomes, now)
     now += 4
     done = await get(stand.client, place)
     assert (done["items_per_second"], done["eta_seconds"], done["progress"]) == (0.5, 4.0, 0.5)

@@ -77,7 +77,7 @@ class Yard:
     async def serve(self) -> None:
         limits = Settings(gateway=GatewaySettings(port=0, wait_seconds=1, max_wait_seconds=1))
         async with open_services(self.folder, limits) as services:
-            await services.store.beat(worker(seen_at=9e9))
+            await services.store.workers.beat(worker(seen_at=9e9))
             server = GatewayServer(services)
             await server.start()
             work = asyncio.create_task(self._work(services))
@@ -105,15 +105,15 @@ class Yard:
             made = [(await post(client, items=items, paused=last))["id"] for last in (False, False, False, True)]
             for job_id in made[:1]:
                 await job_work(store, job_id, lambda item: ENDS[item.seq])
-                await store.move_job(job_id, JobStatus.RUNNING, JobStatus.FINISHING, time.time())
-                job = await store.job(job_id)
+                await store.jobs.move(job_id, JobStatus.RUNNING, JobStatus.FINISHING, time.time())
+                job = await store.jobs.get(job_id)
                 assert job is not None
                 wishes = (ExportWish(type="full", format="csv"), ExportWish(type="diff", format="json"))
                 exporter = Exporter(store, services.blobs, time.time)
                 await Finisher(store, services.blobs, exporter, time.time).finish(replace(job, exports=wishes))
-                await store.move_job(job_id, JobStatus.FINISHING, JobStatus.COMPLETED, time.time())
-                self.export_ids = [export.id for export in await store.exports(job_id)]
-            await store.cancel_job(made[1], False, time.time() - 60)
+                await store.jobs.move(job_id, JobStatus.FINISHING, JobStatus.COMPLETED, time.time())
+                self.export_ids = [export.id for export in await store.exports.of_job(job_id)]
+            await store.jobs.cancel(made[1], False, time.time() - 60)
             await job_work(store, made[2], lambda item: ENDS[-1 - item.seq])
         self.job_ids = made
 
@@ -128,19 +128,21 @@ class Yard:
         run = run_of(Delivery(run_id=self.job_ids[0], scraper="a/b", input=Raw(b"{}"), created_at=1.0, queued_at=1.0))
         for number in range(2):
             ended = replace(run, id=f"run_{number:032x}", status=RunStatus.SUCCEEDED, finished_at=time.time())
-            await store.tell_run(ended.id, Outbox(60).of_run(ended, webhook))
-        taken = await store.claim_delivery("me", time.time(), time.time() + 60, [])
+            await store.webhooks.tell_run(ended.id, Outbox(60).of_run(ended, webhook))
+        taken = await store.deliveries.claim("me", time.time(), time.time() + 60, [])
         assert taken is not None
         log = (Attempt(at=1.0, ms=2.5, error="nobody answers"),)
-        await store.end_attempt(replace(taken, state=DeliveryState.FAILED, next_at=None, finished_at=2.0, log=log))
-        self.delivery_ids = [one.id for one in (await store.deliveries(DeliveryFilter(), None, 9)).deliveries]
+        await store.deliveries.end_attempt(
+            replace(taken, state=DeliveryState.FAILED, next_at=None, finished_at=2.0, log=log)
+        )
+        self.delivery_ids = [one.id for one in (await store.deliveries.page(DeliveryFilter(), None, 9)).deliveries]
 
     async def _end(self, services: GatewayServices, delivery: Delivery) -> None:
         reason = ENDS[len(self.run_ids) % len(ENDS)]
         error = None if reason is ExitReason.SUCCEEDED else RunError(message="as it goes", type="Played")
         lines = (LogLine(at_ms=1, stream="stdout", text="a line"),)
         outcome = outcome_of(delivery, reason, error=error, logs=lines)
-        await services.store.finish([Ending(run=run_of(delivery), outcome=outcome)])
+        await services.store.runs.finish([Ending(run=run_of(delivery), outcome=outcome)])
         if delivery.reply_to:
             await services.queue.send(messages.replies(delivery.reply_to), messages.encode(outcome))
         self.run_ids.append(delivery.run_id)

@@ -18,8 +18,8 @@ async def stand(tmp_path: Path) -> AsyncIterator[Stand]:
 
 
 async def test_workers_show_what_their_heartbeat_told(stand: Stand) -> None:
-    await stand.store.beat(worker(busy=3))
-    await stand.store.beat(worker(id="worker_silent", seen_at=1.0))
+    await stand.store.workers.beat(worker(busy=3))
+    await stand.store.workers.beat(worker(id="worker_silent", seen_at=1.0))
     (shown,) = (await stand.client.get("/api/workers")).json()["workers"]
     assert (shown["id"], shown["busy"], shown["lanes"]) == ("worker_1", 3, ["default", "bulk"])
     assert shown["age_seconds"] < 60
@@ -33,7 +33,7 @@ async def test_health_is_degraded_without_workers_and_ok_with_one(stand: Stand) 
 
 
 async def test_health_with_a_worker_is_ok(stand: Stand) -> None:
-    await stand.store.beat(worker())
+    await stand.store.workers.beat(worker())
     document = (await stand.client.get("/api/health")).json()
     assert document["status"] == "ok"
     assert set(document["dependencies"]) == {"queue", "store", "blobs", "workers"}

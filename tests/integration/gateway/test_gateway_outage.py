@@ -50,7 +50,7 @@ async def test_who_waits_while_the_queue_is_away_gets_a_503_and_nothing_stays_to
     assert response.json()["retryable"] is True
     assert int(response.headers["retry-after"]) >= 1
     await stand.recorder.flush()
-    assert (await stand.store.counts())[RunStatus.QUEUED] == 0
+    assert (await stand.store.runs.counts())[RunStatus.QUEUED] == 0
     ready = await stand.client.get("/api/ready")
     assert (ready.status_code, ready.json()["code"]) == (503, "not_ready")
     health = await stand.client.get("/api/health")
@@ -102,7 +102,7 @@ async def test_what_waits_for_the_queue_to_come_back_has_a_bound(tmp_path: Path,
         assert (await stand.client.post("/api/scrape", json=call)).status_code == 202
         refused = await stand.client.post("/api/scrape", json={**BODY, "wait": 0})
         assert (refused.status_code, refused.json()["code"]) == (503, "queue_unavailable")
-        assert (await stand.store.counts())[RunStatus.QUEUED] == 3
+        assert (await stand.store.runs.counts())[RunStatus.QUEUED] == 3
         own_valkey.start()
         await _until_up(stand)
         async with asyncio.timeout(PATIENCE):  # the gateway may believe for a moment that nothing has changed
@@ -116,7 +116,7 @@ async def test_a_keyed_run_that_could_not_be_published_stays_durable(stand: Stan
     assert response.status_code == 202
     own_valkey.command("CONFIG", "SET", "maxmemory", "0")
     assert await stand.queue.depth() == {}
-    kept = await stand.store.get(response.json()["id"])
+    kept = await stand.store.runs.get(response.json()["id"])
     assert kept is not None
     assert kept.status is RunStatus.QUEUED
 

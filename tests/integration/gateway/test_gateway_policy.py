@@ -48,7 +48,7 @@ async def test_every_field_reaches_the_worker_and_the_store(tmp_path: Path) -> N
             budget=BudgetLimits(requests=5, megabytes=1.5, residential_megabytes=0, seconds=9),
             backoff=Backoff(kind="linear", first_seconds=1, cap_seconds=4),
         )
-        kept = await stand.store.get(delivery.run_id)
+        kept = await stand.store.runs.get(delivery.run_id)
         assert kept is not None
         assert deliver(kept, redelivered=True).fetching == delivery.fetching
 

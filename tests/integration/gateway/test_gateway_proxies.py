@@ -12,7 +12,7 @@ from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools, in_tiers
 from scrapeyard.errors import FetchFailed, StoreUnavailable
 from scrapeyard.settings import ProxyPool, ProxySettings, Settings
-from scrapeyard.store.ports.runs import KeptPool
+from scrapeyard.store.ports.overrides import KeptPool
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import open_stand
 from tests.services.sqlite import migrated
@@ -102,7 +102,7 @@ async def test_the_settings_pools_cannot_be_changed_here(tmp_path: Path) -> None
 async def test_another_process_takes_what_is_kept_and_its_health_is_shown(tmp_path: Path) -> None:
     async with open_stand(tmp_path) as stand:
         pools = ProxyPools()
-        worker = StoredPools(stand.store, (), pools, worker_id="worker_1")
+        worker = StoredPools(stand.store.proxies, (), pools, worker_id="worker_1")
         await worker.start()
         await stand.client.put("/api/proxies/plain", json=LIST)
         await worker.refresh()
@@ -122,7 +122,7 @@ async def test_another_process_takes_what_is_kept_and_its_health_is_shown(tmp_pa
 
 async def test_use_is_shown_by_pool_class_and_site(tmp_path: Path) -> None:
     async with open_stand(tmp_path, Settings(proxies=ProxySettings(pools=(OWN,)))) as stand:
-        meters = Meters(stand.store)
+        meters = Meters(stand.store.meters)
         meters.count(site="shop.example", pool="own", proxy_class="datacenter", size=100)
         meters.count(site="shop.example", pool="own", proxy_class="datacenter", size=5, requests=2, failures=1)
         meters.count(site="shop.example", size=7)
@@ -145,7 +145,7 @@ async def test_a_store_that_is_away_leaves_what_is_known_in_force(tmp_path: Path
     store = SqlStore(migrated(tmp_path / "pools.db"))
     await store.start()
     pools = ProxyPools()
-    kept = StoredPools(store, (), pools)
+    kept = StoredPools(store.proxies, (), pools)
     await kept.put(ProxyPool(name="plain", urls=["http://h.example:1"]))
     await store.stop()
     with capture_logs() as logs:
@@ -163,9 +163,11 @@ async def test_a_definition_that_cannot_be_read_is_left_out(tmp_path: Path, defi
     store = SqlStore(migrated(tmp_path / "pools.db"))
     await store.start()
     pools = ProxyPools()
-    kept = StoredPools(store, (), pools)
-    await store.put_pool(KeptPool(name="odd", definition=definition, changed_at=time.time()))
-    await store.put_pool(KeptPool(name="good", definition=b'{"name":"good","urls":["http://h:1"]}', changed_at=1))
+    kept = StoredPools(store.proxies, (), pools)
+    await store.proxies.put_pool(KeptPool(name="odd", definition=definition, changed_at=time.time()))
+    await store.proxies.put_pool(
+        KeptPool(name="good", definition=b'{"name":"good","urls":["http://h:1"]}', changed_at=1)
+    )
     with capture_logs() as logs:
         await kept.refresh()
     assert [pool.name for pool in pools.tiers] == ["good"]

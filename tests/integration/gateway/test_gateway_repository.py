@@ -108,9 +108,9 @@ async def test_the_environment_is_the_worst_that_workers_tell(stand: Stand, tmp_
     name = "shop/product@1.6.0"
     ready = EnvironmentState(status=EnvironmentStatus.READY, key="k", size_bytes=10, built_at=1700000000.0)
     failed = EnvironmentState(status=EnvironmentStatus.FAILED, problem="no such package")
-    await stand.store.beat(worker(id="worker_1", environments={name: ready}))
+    await stand.store.workers.beat(worker(id="worker_1", environments={name: ready}))
     assert (await get(stand, HERE))["environment"]["status"] == "ready"
-    await stand.store.beat(worker(id="worker_2", environments={name: failed}))
+    await stand.store.workers.beat(worker(id="worker_2", environments={name: failed}))
     told = (await get(stand, HERE))["environment"]
     assert (told["status"], told["problem"]) == ("failed", "no such package")
     assert [(each["worker"], each["status"]) for each in told["workers"]] == [

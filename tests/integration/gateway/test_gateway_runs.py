@@ -155,10 +155,10 @@ async def test_cancelling_answers_the_caller_who_waits(stand: Stand) -> None:
 
 async def test_deleting_a_running_run_marks_it_for_its_worker(stand: Stand) -> None:
     delivery = await submit(stand)
-    await stand.store.begin([run_of(delivery)])
+    await stand.store.runs.begin([run_of(delivery)])
     response = await stand.client.delete(f"/api/scrape/{delivery.run_id}")
     assert response.json()["status"] == "running"
-    assert await stand.store.renew("worker_1", [delivery.run_id], 9e9) == [delivery.run_id]
+    assert await stand.store.runs.renew("worker_1", [delivery.run_id], 9e9) == [delivery.run_id]
 
 
 async def test_logs_as_json_and_as_text(stand: Stand) -> None:

@@ -87,7 +87,7 @@ async def test_an_attempt_that_will_be_followed_by_another_is_no_answer_yet(stan
     call = post(stand, {"url": URL})
     delivery = await stand.take()
     await stand.finish(delivery, ExitReason.RETRY, retry_after=0.0)
-    again = await stand.store.get(delivery.run_id)
+    again = await stand.store.runs.get(delivery.run_id)
     assert again is not None
     assert (again.status, again.attempt) == (RunStatus.QUEUED, 2)
     assert not call.done()
@@ -101,7 +101,7 @@ async def test_a_wait_that_is_over_answers_202_with_a_durable_handle_and_the_run
     assert response.status_code == 202
     run_id = response.json()["id"]
     assert response.headers["location"] == f"/api/scrape/{run_id}" == response.json()["links"]["self"]
-    kept = await stand.store.get(run_id)
+    kept = await stand.store.runs.get(run_id)
     assert kept is not None
     assert kept.status is RunStatus.QUEUED
     await stand.finish(await stand.take())
@@ -114,7 +114,7 @@ async def test_on_timeout_cancel_cancels_and_answers_504(stand: Stand) -> None:
         assert (response.status_code, response.json()["code"]) == (504, "wait_timeout")
         run_id = response.json()["id"]
         assert messages.decode_signal(await anext(signals)) == Cancel(run_id=run_id)
-    kept = await stand.store.get(run_id)
+    kept = await stand.store.runs.get(run_id)
     assert kept is not None
     assert kept.status is RunStatus.CANCELLED
 
@@ -124,7 +124,7 @@ async def test_wait_zero_is_written_before_it_is_published(stand: Stand) -> None
     assert response.status_code == 202
     delivery = await stand.take(0.1)
     assert (delivery.priority, delivery.reply_to) == (Priority.NORMAL, "")
-    assert await stand.store.get(delivery.run_id) is not None
+    assert await stand.store.runs.get(delivery.run_id) is not None
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ async def test_a_lane_that_no_worker_takes_is_refused(stand: Stand) -> None:
 
 
 async def test_a_lane_that_a_worker_takes_is_used(stand: Stand) -> None:
-    await stand.store.beat(worker())
+    await stand.store.workers.beat(worker())
     response = await post(stand, {"url": URL, "lane": "bulk", "wait": 0})
     assert response.status_code == 202
     assert (await stand.take()).lane == "bulk"
@@ -257,7 +257,7 @@ async def test_a_full_backlog_is_a_503_with_retry_after(tmp_path: Path) -> None:
         refused = await post(stand, {"url": URL, "wait": 0})
         assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
         assert int(refused.headers["retry-after"]) >= 1
-        assert (await stand.store.counts())[RunStatus.QUEUED] == 2
+        assert (await stand.store.runs.counts())[RunStatus.QUEUED] == 2
 
 
 async def test_a_backlog_that_drained_is_noticed(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ async def test_stopping_answers_those_who_wait_with_durable_handles(stand: Stand
     stand.gateway.close()
     response = await call
     assert response.status_code == 202
-    assert await stand.store.get(response.json()["id"]) is not None
+    assert await stand.store.runs.get(response.json()["id"]) is not None
     assert (await stand.client.get("/api/ready")).status_code == 503
 
 

@@ -62,7 +62,7 @@ async def test_a_caller_that_hangs_up_cancels_its_run_if_it_asked_so(tmp_path: P
         delivery = await hang_up(server, b'{"url":"https://a.example","on_disconnect":"cancel"}', services)
         async with asyncio.timeout(PATIENCE):
             assert messages.decode_signal(await anext(signals)) == Cancel(run_id=delivery.run_id)
-        run = await services.store.get(delivery.run_id)
+        run = await services.store.runs.get(delivery.run_id)
         assert run is not None
         assert run.status is RunStatus.CANCELLED
 
@@ -74,7 +74,7 @@ async def test_a_caller_that_hangs_up_leaves_its_run_alone_otherwise(tmp_path: P
             while server._gateway.waiters.count:
                 await asyncio.sleep(0.01)
         await services.recorder.flush()
-        run = await services.store.get(delivery.run_id)
+        run = await services.store.runs.get(delivery.run_id)
         assert run is not None
         assert (run.status, run.cancel_requested) == (RunStatus.QUEUED, False)
 
@@ -123,7 +123,7 @@ async def test_stopping_answers_those_who_wait_with_a_durable_handle(tmp_path: P
         await server.stop()
         response = await call
         assert (response.status_code, response.json()["id"]) == (202, delivery.run_id)
-        assert await services.store.get(delivery.run_id) is not None
+        assert await services.store.runs.get(delivery.run_id) is not None
 
 
 async def test_many_callers_each_get_their_own_answer(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ async def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     gate = MemoryGate(clock=lambda: 1000.0)  # stands still
     async with open_services(tmp_path, SETTINGS) as backends:
         services = replace(backends, gate=gate, more_of_sites=(ways,))
-        other = SitePolicies(SETTINGS.sites, services.store, services.queue)
+        other = SitePolicies(SETTINGS.sites, services.store.sites, services.queue)
         await other.start()
         app = application(Gateway(services))
         async with (

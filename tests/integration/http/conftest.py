@@ -11,7 +11,7 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.model import Scraper
 from scrapeyard.settings import HttpSettings
-from scrapeyard.store.ports.runs import SessionStore
+from scrapeyard.store.ports.operations import SessionStore
 from tests.integration.http.stand import resolve
 from tests.leaks import PATIENCE
 from tests.sites.site import Site, page

@@ -73,9 +73,9 @@ async def test_a_cookie_that_ends_is_gone_from_the_session(shop: Site, make_engi
 
 async def test_a_session_survives_a_restart_and_is_shared(shop: Site, make_engine: Make, tmp_path: Path) -> None:
     async with opened(tmp_path) as first:
-        await get(make_engine(sessions=first), shop.url("/login"), session="me")
+        await get(make_engine(sessions=first.sessions), shop.url("/login"), session="me")
     async with opened(tmp_path) as second:
-        await get(make_engine(sessions=second), shop.url("/page"), session="me")
+        await get(make_engine(sessions=second.sessions), shop.url("/page"), session="me")
     assert cookies(shop)[-1] == "token=secret"
 
 
@@ -86,7 +86,7 @@ async def test_fetches_at_once_lose_no_cookie(site: Site, make_engine: Make, tmp
 
     site.otherwise = give
     async with opened(tmp_path) as store:
-        engine = make_engine(sessions=store)
+        engine = make_engine(sessions=store.sessions)
         await asyncio.gather(*(get(engine, site.url(f"/c{number}"), session="me") for number in range(20)))
         await get(engine, site.url("/last"), session="me")
     assert len((cookies(site)[-1] or "").split("; ")) == 20
@@ -114,10 +114,10 @@ async def test_names_that_cannot_be(shop: Site, make_engine: Make, name: str) ->
 
 
 class Away(MemorySessions):
-    async def read_session(self, scraper_id: str, name: str, saved_after: float) -> bytes:
+    async def read(self, scraper_id: str, name: str, saved_after: float) -> bytes:
         raise StoreUnavailable("away")
 
-    async def change_session(self, *_: Any) -> None:
+    async def change(self, *_: Any) -> None:
         raise StoreUnavailable("away")
 
 

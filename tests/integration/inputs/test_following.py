@@ -1,7 +1,9 @@
 """Links that are followed: depth by depth, each page once, never beyond the limits, whatever crashes."""
 
 import gzip
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from copy import copy
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from scrapeyard.model import ExitReason, Limits, new_id
 from scrapeyard.model.job import Batch, ItemOutcome, Job, JobStatus
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.loading import LoadTerms
+from scrapeyard.store.sql import SqlStore
 from tests.integration.intake_stand import SCRAPER, Stand, a_stand
 
 HOME = "https://shop.example/"
@@ -75,14 +78,14 @@ async def test_pages_are_found_to_their_depth_and_no_farther(stand: Stand, depth
     assert set(await stand.urls(job)) == reached(WEB, depth)
     assert now.counts.total == len(reached(WEB, depth))
     assert now.status is JobStatus.RUNNING
-    assert [settled.id for settled in await stand.store.settled(10)] == [job.id]
+    assert [settled.id for settled in await stand.store.jobs.settled(10)] == [job.id]
 
 
 async def test_a_job_that_follows_is_not_settled_before_its_links_are_read(stand: Stand) -> None:
     job, following = await stand.create(FollowSource(start=(HOME,), depth=3)), stand.following()
     await following.run_once()
     await stand.run(job, lambda url: {"links": WEB[url]})
-    assert await stand.store.settled(10) == []
+    assert await stand.store.jobs.settled(10) == []
     await following.run_once()
     assert (await stand.job(job)).counts.pending == 2
 
@@ -114,7 +117,7 @@ async def test_a_link_that_does_not_fit_is_left_or_fails_the_job(stand: Stand, t
     whole = await stand.create(FollowSource(start=(HOME,), shape=Shape(bad_rows="reject")))
     now = await crawl(stand, whole, web)
     assert (now.status, now.counts.success, now.counts.total) == (JobStatus.FAILED, 1, 1)
-    assert await stand.store.recount(whole.id) == now.counts
+    assert await stand.store.items.recount(whole.id) == now.counts
     assert now.error is not None
     assert HOME + "xxx" in now.error.message
     (told,) = await stand.events(whole, "rows_refused")
@@ -138,11 +141,11 @@ async def test_a_paused_job_finds_and_a_cancelled_one_does_not(stand: Stand) -> 
     job = await stand.create(FollowSource(start=(HOME,), depth=2))
     await following.run_once()
     await stand.run(job, lambda url: {"links": WEB[url]})
-    await stand.store.set_paused(job.id, True, "by hand", stand.clock())
+    await stand.store.jobs.set_paused(job.id, True, "by hand", stand.clock())
     await following.run_once()
     now = await stand.job(job)
     assert (now.status, now.counts.total) == (JobStatus.PAUSED, 3)
-    await stand.store.cancel_job(job.id, False, stand.clock())
+    await stand.store.jobs.cancel(job.id, False, stand.clock())
     await following.run_once()
     assert (await stand.job(job)).counts.total == 3
 
@@ -153,8 +156,8 @@ async def test_links_in_large_results_are_followed_too(stand: Stand) -> None:
     packed = gzip.compress(msgspec.json.encode({"links": pages("a"), "text": "x" * 100_000}))
     await stand.blobs.put("large/result.json", packed, "application/json")
     now, batch = stand.clock(), Batch(id=new_id("batch"), job_id=job.id, left=1, queued_at=stand.clock())
-    assert await stand.store.cut(batch, now)
-    assert await stand.store.take_batch(batch.id, "w", now, now + 60)
+    assert await stand.store.batches.cut(batch, now)
+    assert await stand.store.batches.take(batch.id, "w", now, now + 60)
     outcome = ItemOutcome(
         seq=0,
         attempt=1,
@@ -163,29 +166,19 @@ async def test_links_in_large_results_are_followed_too(stand: Stand) -> None:
         started_at=now,
         finished_at=now,
     )
-    assert await stand.store.record(batch.id, "w", 0, [outcome], now)
+    assert await stand.store.batches.record(batch.id, "w", 0, [outcome], now)
     await following.run_once()
     assert await stand.urls(job) == [HOME, HOME + "a"]
 
 
-class Crashing:
+def crashing_store(store: SqlStore, crashes: list[int], *, after: bool) -> SqlStore:
     """A store that fails a chosen call, before or after it was done; everything else is the real one's."""
+    calls = count(1)
 
-    def __init__(self, store: Any, crashes: list[int], *, after: bool) -> None:
-        self._store = store
-        self._crashes = crashes
-        self._after = after
-        self._calls = 0
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._store, name)
-        if name not in ("add_items", "set_source", "end_reading", "items"):
-            return found
-
+    def crashing(found: Callable[..., Awaitable[Any]]) -> Any:
         async def call(*args: Any, **more: Any) -> Any:
-            self._calls += 1
-            crash = self._calls in self._crashes
-            if crash and not self._after:
+            crash = next(calls) in crashes
+            if crash and not after:
                 raise StoreUnavailable("gone")
             answer = await found(*args, **more)
             if crash:
@@ -193,6 +186,14 @@ class Crashing:
             return answer
 
         return call
+
+    broken = copy(store)
+    for noun, names in {"items": ("add", "page"), "jobs": ("set_source", "end_reading")}.items():
+        part = copy(getattr(store, noun))
+        for name in names:
+            setattr(part, name, crashing(getattr(part, name)))
+        setattr(broken, noun, part)
+    return broken
 
 
 NODES = st.integers(0, 12)
@@ -209,7 +210,7 @@ async def test_whatever_crashes_the_same_pages_are_found(
 
     web = {name(node): [name(link) for link in links] for node, links in graph.items()}
     job = await stand.create(FollowSource(start=(HOME,), depth=depth))
-    crashing = Crashing(stand.store, crashes, after=after)
+    crashing = crashing_store(stand.store, crashes, after=after)
 
     class Anew:
         """A process that starts again for every round, and so remembers nothing."""
@@ -222,4 +223,4 @@ async def test_whatever_crashes_the_same_pages_are_found(
     assert now.counts.total == len(reached(web, depth))
     source = source_of(now)
     assert isinstance(source, FollowSource)
-    await stand.store.cancel_job(job.id, True, stand.clock())
+    await stand.store.jobs.cancel(job.id, True, stand.clock())

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 from collections.abc import AsyncIterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from scrapeyard.inputs.importer import LEASE_SECONDS, LIST_SECONDS
 from scrapeyard.inputs.source import ListSource, Shape, UrlSource
 from scrapeyard.model import new_id
 from scrapeyard.model.job import JobStatus
+from scrapeyard.store.sql import SqlStore
 from tests.integration.intake_stand import SCRAPER, Stand, a_stand
 from tests.sites.site import Site, chunks, page, reset, stalled
 
@@ -44,25 +46,24 @@ def csv_of(count: int) -> str:
     return "url\n" + "".join(f"https://shop.example/{number}\n" for number in range(count))
 
 
-class Breaking:
+def breaking(store: SqlStore, blocks: int, *, after: bool) -> SqlStore:
     """A store that is away once so many blocks were added; everything else is the real one's."""
+    left = blocks
 
-    def __init__(self, store: Any, blocks: int, *, after: bool) -> None:
-        self._store = store
-        self._left = blocks
-        self._after = after
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def add_items(self, *args: Any, **more: Any) -> Any:
-        self._left -= 1
-        if self._left < 0 and not self._after:
+    async def add(*args: Any, **more: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0 and not after:
             raise StoreUnavailable("away")
-        added = await self._store.add_items(*args, **more)
-        if self._left < 0:
+        added = await store.items.add(*args, **more)
+        if left < 0:
             raise StoreUnavailable("the answer was lost")
         return added
+
+    broken, items = copy(store), copy(store.items)
+    items.add = add  # type: ignore[method-assign]
+    broken.items = items
+    return broken
 
 
 async def test_an_upload_becomes_items_in_its_order(stand: Stand) -> None:
@@ -113,7 +114,7 @@ async def test_values_of_a_call_are_items_too(stand: Stand) -> None:
 
 @pytest.mark.parametrize("after", [False, True])
 async def test_whoever_goes_on_after_a_crash_adds_each_item_once(stand: Stand, after: bool) -> None:
-    first, job_id = stand.intake(Breaking(stand.store, 2, after=after)), new_id("job")
+    first, job_id = stand.intake(breaking(stand.store, 2, after=after)), new_id("job")
     await first.keep_list(job_id, SCRAPER, given(csv_of(4200) + "https://shop.example/7\n"), Shape())
     job = await stand.create(ListSource(), id=job_id)
     with pytest.raises(StoreUnavailable):
@@ -130,7 +131,7 @@ async def test_one_reads_at_a_time_and_another_when_the_first_is_gone(stand: Sta
     await intake.keep_list(job_id, SCRAPER, given(csv_of(3)), Shape())
     job = await stand.create(ListSource(), id=job_id)
     role, now = f"reading {job_id}", stand.clock()
-    assert await stand.store.lead(role, "one that was killed", now, now + LEASE_SECONDS)
+    assert await stand.store.leaders.claim(role, "one that was killed", now, now + LEASE_SECONDS)
     assert not await intake.fill(job)
     stand.clock.now += LEASE_SECONDS
     assert await intake.fill(job)
@@ -171,7 +172,7 @@ async def test_a_cancelled_job_takes_no_more(stand: Stand) -> None:
     intake, job_id = stand.intake(), new_id("job")
     await intake.keep_list(job_id, SCRAPER, given(csv_of(3)), Shape())
     job = await stand.create(ListSource(), id=job_id)
-    await stand.store.cancel_job(job_id, False, stand.clock())
+    await stand.store.jobs.cancel(job_id, False, stand.clock())
     await intake.fill(job)
     now = await stand.job(job)
     assert (now.status, now.counts.total) == (JobStatus.CANCELLED, 0)

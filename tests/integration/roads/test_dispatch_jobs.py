@@ -46,7 +46,7 @@ class Yard(JobYard):
 
     async def close(self) -> None:
         for job_id in self.made:
-            await self.store.cancel_job(job_id, True, time.time())
+            await self.store.jobs.cancel(job_id, True, time.time())
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +91,13 @@ async def test_items_flow_on_though_the_leader_is_killed_again_and_again(cluster
     await work_until(yard, is_completed(yard, job_id))
     job = await yard.got(job_id)
     assert (job.counts.success, job.counts.total) == (ITEMS, ITEMS)
-    assert await yard.store.recount(job_id) == job.counts
+    assert await yard.store.items.recount(job_id) == job.counts
     times = Counter[int]()
     for batch in yard.taken:
         times.update(range(batch.first, batch.last + 1))
     assert len(times) == ITEMS
     assert set(times.values()) == {1}
-    seen = [item.seq async for items in yard.store.stream_items(job_id, ItemFilter(), data=False) for item in items]
+    seen = [item.seq async for items in yard.store.items.stream(job_id, ItemFilter(), data=False) for item in items]
     assert seen == list(range(ITEMS))
 
 
@@ -133,7 +133,7 @@ async def test_a_rate_holds_across_processes(yard: JobYard) -> None:
 async def test_a_paused_job_hands_out_nothing_within_a_second(yard: JobYard) -> None:
     job_id = await yard.job(5000)
     await work_until(yard, at_least(yard, job_id, 0.01))
-    await yard.store.set_paused(job_id, True, "by hand", time.time())
+    await yard.store.jobs.set_paused(job_id, True, "by hand", time.time())
     done, taken = (await yard.got(job_id)).counts.done, len(yard.taken)
 
     async def nothing_is_out() -> bool:

@@ -209,15 +209,15 @@ async def test_a_killed_job_leaves_no_child_and_loses_no_item(yard: BatchYard) -
     before = set(descendants(os.getpid()))
     inputs = [{"case": ""}, *[{"case": "wait"}] * 3]
     job_id = await yard.job(CASE, inputs, isolation="job")
-    await soon(lambda: yard.store.job(job_id), lambda job: job.counts.in_progress > 0)
+    await soon(lambda: yard.store.jobs.get(job_id), lambda job: job.counts.in_progress > 0)
     worker = yard.platform.worker
     assert worker is not None
-    await yard.store.cancel_job(job_id, True, time.time())
+    await yard.store.jobs.cancel(job_id, True, time.time())
     await worker._queue.send(messages.SIGNALS, messages.encode(CancelJob(job_id=job_id)))
-    job = await soon(lambda: yard.store.job(job_id), lambda job: job.status is JobStatus.CANCELLED)
+    job = await soon(lambda: yard.store.jobs.get(job_id), lambda job: job.status is JobStatus.CANCELLED)
     assert job.counts.success + job.counts.cancelled == 4, "none came to its own end, which would be an error"
     assert job.counts.success <= 1
-    assert job.counts == await yard.store.recount(job_id)
+    assert job.counts == await yard.store.items.recount(job_id)
     await eventually(lambda: len(worker._batches) == 0)
     await eventually(lambda: not _new(before), lambda: f"{_new(before)}")
 
@@ -236,13 +236,15 @@ async def test_a_worker_that_stops_records_what_is_done_and_gives_the_rest_back(
     worker = {**WORKER, "slots": 2, "reserved_slots": 0, "drain_seconds": 1}
     async with batch_yard(folder, SCRIPTS, worker=worker, sandbox=SANDBOX) as made:
         job_id = await made.job(CASE, [{"case": "", "n": 1}, *[{"case": "wait"}] * 5], isolation="job")
-        await soon(lambda: made.store.job(job_id), lambda job: job.counts.success == 1 and job.counts.in_progress > 0)
+        await soon(
+            lambda: made.store.jobs.get(job_id), lambda job: job.counts.success == 1 and job.counts.in_progress > 0
+        )
         assert made.platform.worker is not None
         await made.platform.worker.stop()
-        job = await made.store.job(job_id)
+        job = await made.store.jobs.get(job_id)
         assert job is not None
         assert (job.counts.success, job.counts.in_progress, job.counts.error) == (1, 0, 0)
-        assert job.counts == await made.store.recount(job_id)
+        assert job.counts == await made.store.items.recount(job_id)
 
 
 async def test_calls_are_answered_while_a_job_runs(yard: BatchYard) -> None:
@@ -250,12 +252,12 @@ async def test_calls_are_answered_while_a_job_runs(yard: BatchYard) -> None:
     the machine lets it wait."""
     job_id = await yard.job(ECHO, [{"n": n} for n in range(10_000)])
     late = []
-    job = await yard.store.job(job_id)
+    job = await yard.store.jobs.get(job_id)
     while job is not None and job.counts.done < job.counts.total:
         began = time.thread_time()
         await asyncio.sleep(0)
         late.append(time.thread_time() - began)
         await asyncio.sleep(0.005)
-        job = await yard.store.job(job_id)
+        job = await yard.store.jobs.get(job_id)
     late.sort()
     assert late[len(late) // 2] < 0.02

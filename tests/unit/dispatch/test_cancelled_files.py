@@ -44,9 +44,9 @@ def finisher(yard: JobYard, blobs: ObjectBlobs) -> Finisher:
 async def cancelled_half_way(yard: JobYard, job_id: str, *, pages: int, read: int) -> Job:
     """Some of its pages were read well, the others never."""
     ended = await finished_job(yard.store, [good(n) for n in range(pages)], job_id=job_id, exports=[FULL, DIFF])
-    assert await yard.store.move_job(job_id, JobStatus.FINISHING, JobStatus.COMPLETED, yard.clock())
-    await yard.store.redrive(job_id, ItemFilter(statuses=(ItemStatus.SUCCESS,), first=read), None, yard.clock())
-    await yard.store.cancel_job(job_id, False, yard.clock())
+    assert await yard.store.jobs.move(job_id, JobStatus.FINISHING, JobStatus.COMPLETED, yard.clock())
+    await yard.store.items.redrive(job_id, ItemFilter(statuses=(ItemStatus.SUCCESS,), first=read), None, yard.clock())
+    await yard.store.jobs.cancel(job_id, False, yard.clock())
     job = await yard.got(ended.id)
     assert (job.counts.success, job.counts.cancelled) == (read, pages - read)
     return job
@@ -63,7 +63,7 @@ async def test_a_cancelled_job_gets_manifests_and_exports_of_every_item(yard: Jo
             "success": 2,
             "errors": 0,
         }
-        made = {export.wish: export for export in await yard.store.exports(job.id)}
+        made = {export.wish: export for export in await yard.store.exports.of_job(job.id)}
         assert {export.state for export in made.values()} == {ExportState.DONE}
         rows = [msgspec.json.decode(line) for line in (await blobs.get(made[FULL].key)).splitlines()]
         assert len(rows) == 5
@@ -87,11 +87,11 @@ async def test_nothing_stays_of_a_job_that_is_deleted_while_its_files_are_writte
     tmp_path: Path, yard: JobYard, blobs: ObjectBlobs
 ) -> None:
     job = await cancelled_half_way(yard, "job_1", pages=3, read=1)
-    assert await yard.store.begin_delete(job.id)
+    assert await yard.store.jobs.begin_delete(job.id)
     await blobs.delete_prefix([keys.job_prefix(job.id)])
     await finisher(yard, blobs).finish(job)  # marked, and its rows still there
     assert not [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
-    assert await yard.store.delete_job(job.id)
+    assert await yard.store.jobs.delete(job.id)
     await finisher(yard, blobs).finish(job)  # gone
     assert not [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
     with pytest.raises(NotFound):
@@ -107,7 +107,7 @@ async def test_a_cancelled_job_is_final_at_once_and_its_files_follow(tmp_path: P
 
     dispatcher = yard.leading(tmp_path, finish)
     job_id = await yard.job(3)
-    await yard.store.cancel_job(job_id, False, yard.clock())
+    await yard.store.jobs.cancel(job_id, False, yard.clock())
     await dispatcher.round()
     await began.wait()
     job = await yard.got(job_id)
@@ -127,7 +127,7 @@ async def test_another_leader_writes_the_files_of_a_cancelled_job(
     monkeypatch.setattr("scrapeyard.dispatch.leader.STOP_SECONDS", 0.1)
     writing = Writing()
     job_id = await yard.job(3)
-    await yard.store.cancel_job(job_id, False, yard.clock())
+    await yard.store.jobs.cancel(job_id, False, yard.clock())
     first, second = yard.leading(tmp_path, writing.stuck), yard.leading(tmp_path, writing.finish)
     await first.round()
     await writing.began.wait()
@@ -147,13 +147,13 @@ async def test_files_of_a_job_that_was_redriven_and_cancelled_again_are_written_
     async def finish(job: Job) -> None:
         seen.append(job.finished_at)
         if len(seen) == 1:
-            await yard.store.redrive(job.id, ItemFilter(), None, yard.clock())
+            await yard.store.items.redrive(job.id, ItemFilter(), None, yard.clock())
             yard.clock.now += 1
-            await yard.store.cancel_job(job.id, False, yard.clock())
+            await yard.store.jobs.cancel(job.id, False, yard.clock())
 
     dispatcher = yard.leading(tmp_path, finish)
     job_id = await yard.job(3)
-    await yard.store.cancel_job(job_id, False, yard.clock())
+    await yard.store.jobs.cancel(job_id, False, yard.clock())
     for pending in (True, False):
         await dispatcher.round()
         await dispatcher.idle()
@@ -167,7 +167,7 @@ async def test_a_cancelled_job_whose_files_can_never_be_written_says_so(tmp_path
 
     dispatcher = yard.leading(tmp_path, finish)
     job_id = await yard.job(3)
-    await yard.store.cancel_job(job_id, False, yard.clock())
+    await yard.store.jobs.cancel(job_id, False, yard.clock())
     for _ in range(5):
         assert (await yard.got(job_id)).files_pending
         await dispatcher.round()

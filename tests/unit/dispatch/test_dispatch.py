@@ -19,7 +19,8 @@ from scrapeyard.queues import messages
 from scrapeyard.queues.deliveries import Order, build_runs, deliver
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.runs import Ending, KeyedAnswer, Meter
+from scrapeyard.store.ports.operations import Meter
+from scrapeyard.store.ports.runs import Ending, KeyedAnswer
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import worker
 from tests.services.sqlite import migrated
@@ -76,12 +77,12 @@ def a_run(**more: Any) -> Run:
 
 async def begin(yard: Yard, **more: Any) -> Run:
     run = a_run(status=RunStatus.RUNNING, worker_id="w1", started_at=START, lease_until=START + 15, **more)
-    await yard.store.begin([run])
+    await yard.store.runs.begin([run])
     return run
 
 
 async def got(yard: Yard, run: Run) -> Run:
-    found = await yard.store.get(run.id)
+    found = await yard.store.runs.get(run.id)
     assert found is not None
     return found
 
@@ -100,7 +101,7 @@ async def test_an_expired_lease_goes_to_another_attempt(yard: Yard) -> None:
     (delivery,) = await yard.taken()
     assert (delivery.run_id, delivery.attempt, delivery.redelivered) == (run.id, 2, True)
     assert delivery.reply_to == "gw1"
-    assert await yard.store.claim(run.id, 2, "w2", yard.clock.now, yard.clock.now + 15)
+    assert await yard.store.runs.claim(run.id, 2, "w2", yard.clock.now, yard.clock.now + 15)
     await yard.dispatcher.round()
     assert await yard.taken() == []
 
@@ -120,7 +121,7 @@ async def test_a_lost_worker_without_attempts_left_ends_the_run_and_tells_the_ca
 
 async def test_a_cancelled_run_of_a_lost_worker_is_not_tried_again(yard: Yard) -> None:
     run = await begin(yard, max_attempts=5)
-    await yard.store.cancel(run.id, START + 1)
+    await yard.store.runs.cancel(run.id, START + 1)
     yard.clock.now += 16
     await yard.dispatcher.round()
     assert (await got(yard, run)).status is RunStatus.CANCELLED
@@ -129,7 +130,7 @@ async def test_a_cancelled_run_of_a_lost_worker_is_not_tried_again(yard: Yard) -
 
 async def test_a_delivery_that_the_queue_lost_is_published_again_once(yard: Yard) -> None:
     run = a_run()
-    await yard.store.add([run])
+    await yard.store.runs.add([run])
     yard.clock.now += GRACE_SECONDS - 1
     await yard.dispatcher.round()
     assert await yard.taken() == []
@@ -143,7 +144,7 @@ async def test_a_delivery_that_the_queue_lost_is_published_again_once(yard: Yard
 
 async def test_what_still_waits_in_the_queue_is_not_published_again(yard: Yard) -> None:
     first, second = a_run(), a_run(queued_at=START + 1)
-    await yard.store.add([first, second])
+    await yard.store.runs.add([first, second])
     await yard.queue.publish([deliver(first), deliver(second)])
     yard.clock.now += 60
     await yard.dispatcher.round()
@@ -152,7 +153,7 @@ async def test_what_still_waits_in_the_queue_is_not_published_again(yard: Yard) 
 
 async def test_a_run_published_before_the_oldest_that_waits_is_lost(yard: Yard) -> None:
     lost, waiting = a_run(), a_run(queued_at=START + 1)
-    await yard.store.add([lost, waiting])
+    await yard.store.runs.add([lost, waiting])
     await yard.queue.publish([deliver(waiting)])
     yard.clock.now += 60
     await yard.dispatcher.round()
@@ -161,7 +162,7 @@ async def test_a_run_published_before_the_oldest_that_waits_is_lost(yard: Yard) 
 
 async def test_each_priority_is_judged_by_its_own_line(yard: Yard) -> None:
     lost, waiting = a_run(priority=Priority.HIGH, queued_at=START + 2), a_run(queued_at=START)
-    await yard.store.add([lost, waiting])
+    await yard.store.runs.add([lost, waiting])
     await yard.queue.publish([deliver(waiting)])
     yard.clock.now += 60
     await yard.dispatcher.round()
@@ -171,7 +172,7 @@ async def test_each_priority_is_judged_by_its_own_line(yard: Yard) -> None:
 async def test_lost_runs_behind_a_long_line_are_found_in_later_rounds(yard: Yard) -> None:
     waiting = [a_run() for _ in range(600)]
     lost = a_run(priority=Priority.HIGH, queued_at=START + 1)
-    await yard.store.add([*waiting, lost])
+    await yard.store.runs.add([*waiting, lost])
     await yard.queue.publish([deliver(run) for run in waiting])
     yard.clock.now += 60
     for _ in range(2):
@@ -185,7 +186,7 @@ async def test_a_delayed_retry_is_published_when_its_time_has_come(yard: Yard) -
     outcome = Outcome(
         run_id=run.id, attempt=1, exit_reason=ExitReason.RETRY, retry_after=30, finished_at=START, started_at=START
     )
-    await yard.store.finish([Ending(run=run, outcome=outcome)])
+    await yard.store.runs.finish([Ending(run=run, outcome=outcome)])
     yard.clock.now += 29
     await yard.dispatcher.round()
     assert await yard.taken() == []
@@ -222,7 +223,7 @@ async def test_after_the_store_was_away_workers_may_renew_first(yard: Yard) -> N
     yard.clock.now += 16
     await yard.dispatcher.round()
     assert (await got(yard, run)).status is RunStatus.RUNNING
-    assert await yard.store.renew("w1", [run.id], yard.clock.now + 15) == []
+    assert await yard.store.runs.renew("w1", [run.id], yard.clock.now + 15) == []
     yard.clock.now += 10
     await yard.dispatcher.round()
     assert (await got(yard, run)).status is RunStatus.RUNNING
@@ -234,34 +235,34 @@ async def test_after_the_store_was_away_workers_may_renew_first(yard: Yard) -> N
 async def test_retention_removes_old_runs_with_their_blobs_keys_and_silent_workers(yard: Yard) -> None:
     run, fresh = await begin(yard), await begin(yard)
     old = Outcome(run_id=run.id, attempt=1, exit_reason=ExitReason.FAILED, started_at=START, finished_at=START)
-    await yard.store.finish([Ending(run=run, outcome=old)])
+    await yard.store.runs.finish([Ending(run=run, outcome=old)])
     await yard.blobs.put(keys.result(run.id, 1), b"{}", "application/json")
     kept = keys.result(fresh.id, 1)
     await yard.blobs.put(kept, b"{}", "application/json")
-    await yard.store.remember(KeyedAnswer(key="k", body_digest="d", run_ids=(), created_at=START), [])
-    await yard.store.beat(worker(seen_at=START))
+    await yard.store.keys.remember(KeyedAnswer(key="k", body_digest="d", run_ids=(), created_at=START), [])
+    await yard.store.workers.beat(worker(seen_at=START))
     yard.clock.now += 8 * 86_400
-    await yard.store.renew("w1", [fresh.id], yard.clock.now + 15)
+    await yard.store.runs.renew("w1", [fresh.id], yard.clock.now + 15)
     await yard.dispatcher.round()
-    assert await yard.store.get(run.id) is None
-    assert await yard.store.get(fresh.id) is not None
+    assert await yard.store.runs.get(run.id) is None
+    assert await yard.store.runs.get(fresh.id) is not None
     assert await yard.blobs.size(keys.result(run.id, 1)) is None
     assert await yard.blobs.size(kept) == 2
-    assert await yard.store.workers(0) == ()
+    assert await yard.store.workers.alive(0) == ()
     again = KeyedAnswer(key="k", body_digest="other", run_ids=(), created_at=yard.clock.now)
-    assert await yard.store.remember(again, []) == again
+    assert await yard.store.keys.remember(again, []) == again
 
 
 async def test_retention_removes_old_meters_and_what_silent_workers_told_of_proxies(yard: Yard) -> None:
     for day in (day_of(START), day_of(START + 80 * 86_400)):
         names = {"writer": "w", "job_id": "", "site": "s", "pool": "", "proxy_class": ""}
-        await yard.store.put_meters([Meter(day=day, requests=1, failures=0, bytes=1, **names)])
-    await yard.store.put_standings("w1", (), START)
+        await yard.store.meters.put([Meter(day=day, requests=1, failures=0, bytes=1, **names)])
+    await yard.store.proxies.put_standings("w1", (), START)
     yard.clock.now += 91 * 86_400
-    await yard.store.put_standings("w2", (), yard.clock.now)
+    await yard.store.proxies.put_standings("w2", (), yard.clock.now)
     await yard.dispatcher.round()
-    assert [use.day for use in await yard.store.use(["day"], "2000")] == [day_of(START + 80 * 86_400)]
-    assert await yard.store.standings(0) == {"w2": ()}
+    assert [use.day for use in await yard.store.meters.use(["day"], "2000")] == [day_of(START + 80 * 86_400)]
+    assert await yard.store.proxies.standings(0) == {"w2": ()}
 
 
 def test_an_order_becomes_a_queued_run_for_each_input() -> None:

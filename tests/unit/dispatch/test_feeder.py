@@ -112,12 +112,12 @@ async def test_a_paused_job_is_handed_nothing_and_what_waited_is_put_back(yard: 
     await yard.beat()
     job_id = await yard.job(1000)
     await feed(yard)
-    await yard.store.set_paused(job_id, True, "by hand", yard.clock())
+    await yard.store.jobs.set_paused(job_id, True, "by hand", yard.clock())
     await feed(yard)
     assert await yard.work() == 0
     counts = (await yard.got(job_id)).counts
     assert (counts.pending, counts.queued, counts.in_progress) == (1000, 0, 0)
-    await yard.store.set_paused(job_id, False, "", yard.clock())
+    await yard.store.jobs.set_paused(job_id, False, "", yard.clock())
     assert await run_out(yard) == 1000
 
 
@@ -224,7 +224,7 @@ async def test_a_budget_warns_once_then_pauses_until_it_is_raised(yard: JobYard)
     assert (job.status, job.pause_reason) == (JobStatus.PAUSED, "budget")
     told = await yard.told(job_id, "budget")
     assert [(one["state"], one["budget"]) for one in told] == [("nearly_used", "requests"), ("used_up", "requests")]
-    await yard.store.set_paused(job_id, False, "", yard.clock())
+    await yard.store.jobs.set_paused(job_id, False, "", yard.clock())
     await feed(yard)
     assert (await yard.got(job_id)).status is JobStatus.PAUSED
     assert len(await yard.told(job_id, "budget")) == 2
@@ -281,7 +281,7 @@ async def test_a_delayed_retry_is_handed_out_when_it_is_due(yard: JobYard) -> No
     later = yard.clock() + 30
     times = {"started_at": yard.clock(), "finished_at": yard.clock(), "not_before": later}
     outcome = ItemOutcome(seq=0, attempt=1, exit_reason=ExitReason.RETRY, **times)
-    await yard.store.record(batch.id, "w1", 0, [outcome], yard.clock())
+    await yard.store.batches.record(batch.id, "w1", 0, [outcome], yard.clock())
     await feed(yard)
     assert await waiting(yard) == 0
     yard.clock.now += 30

@@ -132,11 +132,11 @@ async def test_a_cancelled_job_ends_when_its_batches_have(yard: JobYard) -> None
     job_id = await yard.job(1000)
     await feed(yard)
     batches = await yard.take()
-    await yard.store.cancel_job(job_id, True, yard.clock())
+    await yard.store.jobs.cancel(job_id, True, yard.clock())
     await settle(yard)
     assert (await yard.got(job_id)).status is JobStatus.CANCELLING
     for batch in batches:
-        await yard.store.give_back(batch.id, "w1", yard.clock())
+        await yard.store.batches.give_back(batch.id, "w1", yard.clock())
     await settle(yard)
     job = await yard.got(job_id)
     assert (job.status, job.counts.cancelled) == (JobStatus.CANCELLED, 1000)
@@ -147,7 +147,7 @@ async def test_a_cancelled_job_whose_queued_batches_were_lost_ends_too(yard: Job
     job_id = await yard.job(1000)
     await feed(yard)
     await yard.queue.take(["default"], 100, list(Priority), 0)
-    await yard.store.cancel_job(job_id, False, yard.clock())
+    await yard.store.jobs.cancel(job_id, False, yard.clock())
     yard.clock.now += GRACE_SECONDS + 1
     await yard.dispatcher.round()
     await yard.work()
@@ -163,7 +163,7 @@ async def test_a_redriven_job_runs_and_ends_again(yard: JobYard) -> None:
     await run_out(yard, ends=lambda item: ExitReason.FAILED if item.seq % 3 == 0 else ExitReason.SUCCEEDED)
     await settle(yard)
     assert (await yard.got(job_id)).status is JobStatus.COMPLETED
-    assert await yard.store.redrive(job_id, ItemFilter(), None, yard.clock()) == 10
+    assert await yard.store.items.redrive(job_id, ItemFilter(), None, yard.clock()) == 10
     assert await run_out(yard) == 10
     await settle(yard)
     assert (await yard.got(job_id)).counts.success == 30
@@ -182,7 +182,7 @@ async def test_old_jobs_go_with_what_they_left(yard: JobYard, tmp_path: Path) ->
         await blobs.put(keys.job_metadata(job_id), b"{}", "application/json")
     yard.clock.now += 2 * 86_400
     await yard.dispatcher.round()
-    assert await yard.store.job(old) is None
+    assert await yard.store.jobs.get(old) is None
     assert await blobs.size(keys.job_metadata(old)) is None
     assert (await yard.got(fresh)).counts.success == 3
     assert await blobs.size(keys.job_metadata(fresh)) is not None

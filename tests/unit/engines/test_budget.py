@@ -19,7 +19,7 @@ from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
 from scrapeyard.settings import BudgetSettings
-from scrapeyard.store.ports.runs import Meter
+from scrapeyard.store.ports.operations import Meter
 from scrapeyard.store.sql import SqlStore
 from tests.services.sqlite import migrated
 from tests.stages import context_of
@@ -91,7 +91,7 @@ class Stand:
             self.web, budgets=self.budgets, meters=self.meters, pools=ProxyPools(), clock=lambda: 0.0
         )
 
-    async def put_meters(self, meters: list[Meter]) -> None:
+    async def put(self, meters: list[Meter]) -> None:
         self.written = meters
 
     async def fetch(self, caller: Caller, answer: Answer = Answer()) -> FetchResponse:  # noqa: B008  frozen
@@ -254,7 +254,7 @@ class TestJobs:
 
 async def test_meters_survive_a_store_that_is_away(tmp_path: Any) -> None:
     store = SqlStore(migrated(tmp_path / "meters.db"))
-    meters = Meters(store, clock=lambda: 1_769_817_600.0)
+    meters = Meters(store.meters, clock=lambda: 1_769_817_600.0)
     meters.count(site="shop.example", size=10)
     with capture_logs() as logs:
         await meters.flush()
@@ -265,7 +265,7 @@ async def test_meters_survive_a_store_that_is_away(tmp_path: Any) -> None:
         meters.count(site="shop.example", size=5, failures=1)
         await meters.flush()
         await meters.flush()
-        (use,) = await store.use(["site", "day"], "2026-01-01")
+        (use,) = await store.meters.use(["site", "day"], "2026-01-01")
         assert (use.day, use.requests, use.failures, use.bytes) == ("2026-01-31", 2, 1, 15)
     finally:
         await store.stop()
@@ -274,7 +274,7 @@ async def test_meters_survive_a_store_that_is_away(tmp_path: Any) -> None:
 async def test_meters_hold_a_bounded_number_and_lose_nothing(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapeyard.engines.budget.meters.MOST", 10)
     store = SqlStore(migrated(tmp_path / "meters.db"))
-    meters = Meters(store)
+    meters = Meters(store.meters)
     for n in range(100):
         meters.count(site=f"s{n}.example", size=1)
     assert len(meters._rows) <= 21
@@ -285,7 +285,7 @@ async def test_meters_hold_a_bounded_number_and_lose_nothing(tmp_path: Any, monk
         for n in range(100):
             meters.count(site=f"s{n % 3}.example", size=1)
         await meters.flush()
-        (use,) = await store.use([], "2026-01-01")
+        (use,) = await store.meters.use([], "2026-01-01")
         assert (use.requests, use.bytes) == (200, 200)
     finally:
         await store.stop()

@@ -38,7 +38,7 @@ class Line:
         self.pauses: list[float] = []
         self.gate = MemoryGate(lambda: self.now)
         store = SqlStore("sqlite:///unused.db")
-        self.policies = SitePolicies(SiteSettings(**settings), store, MemoryQueue())
+        self.policies = SitePolicies(SiteSettings(**settings), store.sites, MemoryQueue())
         self.fetch = RateLimited(inner, self.gate, self.policies)
 
     async def pause(self, seconds: float) -> None:

@@ -11,7 +11,7 @@ from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteLimits
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import SiteSettings
-from scrapeyard.store.ports.runs import SiteRules
+from scrapeyard.store.ports.overrides import SiteRules
 from scrapeyard.store.sql import SqlStore
 from tests.leaks import PATIENCE
 from tests.services.sqlite import migrated
@@ -41,7 +41,7 @@ async def make(store: SqlStore, queue: MemoryQueue) -> AsyncIterator[Callable[[]
     made = []
 
     def one() -> SitePolicies:
-        made.append(SitePolicies(SETTINGS, store, queue))
+        made.append(SitePolicies(SETTINGS, store.sites, queue))
         return made[-1]
 
     yield one
@@ -89,7 +89,7 @@ async def test_an_edit_is_in_force_in_other_processes_at_once(make: Callable[[],
 
 
 async def test_rules_are_there_from_the_start(make: Callable[[], SitePolicies], store: SqlStore) -> None:
-    await store.put_site_rules(SiteRules(site=SITE, rate=1, updated_at=1))
+    await store.sites.put(SiteRules(site=SITE, rate=1, updated_at=1))
     policies = make()
     await policies.start()
     assert policies.limits(SITE).rate == 1
@@ -101,7 +101,7 @@ async def test_an_edit_whose_signal_was_lost_is_found(
     monkeypatch.setattr("scrapeyard.engines.politeness.policies.EVERY_SECONDS", 0.05)
     policies = make()
     await policies.start()
-    await store.put_site_rules(SiteRules(site=SITE, rate=1, updated_at=1))
+    await store.sites.put(SiteRules(site=SITE, rate=1, updated_at=1))
     await eventually(lambda: policies.limits(SITE).rate == 1)
 
 
@@ -109,7 +109,7 @@ async def test_while_the_store_is_away_the_last_known_stay_in_force(
     make: Callable[[], SitePolicies], store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("scrapeyard.engines.politeness.policies.EVERY_SECONDS", 0.02)
-    await store.put_site_rules(SiteRules(site=SITE, rate=1, updated_at=1))
+    await store.sites.put(SiteRules(site=SITE, rate=1, updated_at=1))
     policies = make()
     await policies.start()
     with capture_logs() as logs:
@@ -117,7 +117,7 @@ async def test_while_the_store_is_away_the_last_known_stay_in_force(
         await eventually(lambda: bool(logs))
         assert policies.limits(SITE).rate == 1
         await store.start()
-        await store.put_site_rules(SiteRules(site=SITE, rate=2, updated_at=2))
+        await store.sites.put(SiteRules(site=SITE, rate=2, updated_at=2))
         await eventually(lambda: policies.limits(SITE).rate == 2)
     assert [entry["event"] for entry in logs] == ["sites.settings_unknown"]
 

@@ -73,7 +73,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqlStore]:
 
 
 def moved_of(store: SqlStore, queue: MemoryQueue, catalogue: Any, name: str = "gw1") -> ChannelOverrides:
-    return ChannelOverrides(store, queue, catalogue, name, lambda: 1000.0)
+    return ChannelOverrides(store.channels, queue, catalogue, name, lambda: 1000.0)
 
 
 def refreshing_of(moved: ChannelOverrides, queue: MemoryQueue, catalogue: Any, name: str = "gw1") -> Refreshing:
@@ -198,7 +198,7 @@ async def test_a_queue_that_is_away_is_told_after_the_look_here(
 async def test_moves_are_in_force_at_the_start_and_at_once(
     store: SqlStore, queue: MemoryQueue, catalogue: SlowCatalogue
 ) -> None:
-    await store.move_channel(ID, "stable", "1.4.1", 1.0)
+    await store.channels.move(ID, "stable", "1.4.1", 1.0)
     moved = moved_of(store, queue, catalogue)
     await moved.start()
     assert catalogue.moves == [{ID: {"stable": "1.4.1"}}]
@@ -231,7 +231,7 @@ async def test_a_move_whose_signal_was_lost_is_found_by_looking(
     monkeypatch.setattr(channels, "EVERY_SECONDS", 0.05)
     moved = moved_of(store, queue, catalogue)
     await moved.start()
-    await store.move_channel(ID, "stable", "1.4.1", 1.0)
+    await store.channels.move(ID, "stable", "1.4.1", 1.0)
     await catalogue.until(lambda: catalogue.moves == [{ID: {"stable": "1.4.1"}}])
     await moved.stop()
 
@@ -240,7 +240,7 @@ async def test_a_store_that_is_away_at_the_start_is_asked_again(
     store: SqlStore, queue: MemoryQueue, catalogue: SlowCatalogue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(channels, "EVERY_SECONDS", 0.05)
-    await store.move_channel(ID, "stable", "1.4.1", 1.0)
+    await store.channels.move(ID, "stable", "1.4.1", 1.0)
     await store.stop()
     moved = moved_of(store, queue, catalogue)
     await moved.start()

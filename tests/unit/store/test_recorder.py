@@ -9,8 +9,10 @@ from structlog.testing import capture_logs
 
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.model import ExitReason, Run, RunStatus
+from scrapeyard.store.database.database import Database
 from scrapeyard.store.ports.runs import Ending
 from scrapeyard.store.recorder import Recorder
+from scrapeyard.store.runs.runs import SqlRuns
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import a_run, an_ending, begun
 from tests.contract.sandboxes import eventually
@@ -21,11 +23,11 @@ SLOW = 3600.0
 """An interval that no test waits for: only `flush` and `stop` write."""
 
 
-class NotingStore(SqlStore):
-    """The real store, noting which of its methods wrote which runs."""
+class NotingRuns(SqlRuns):
+    """The real ones, noting which method wrote which runs."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
         self.calls: list[tuple[str, list[str]]] = []
         self.finished = asyncio.Event()
 
@@ -47,6 +49,14 @@ class NotingStore(SqlStore):
         return recorded
 
 
+class NotingStore(SqlStore):
+    """The real store, noting its calls for runs."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.runs: NotingRuns = NotingRuns(self._database)
+
+
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[NotingStore]:
     """A started store on SQLite."""
@@ -58,11 +68,11 @@ async def store(tmp_path: Path) -> AsyncIterator[NotingStore]:
 
 def patient(store: SqlStore, interval_seconds: float = SLOW) -> Recorder:
     """One that a busy machine does not make give up."""
-    return Recorder(store, interval_seconds=interval_seconds, patience_seconds=PATIENCE)
+    return Recorder(store.runs, interval_seconds=interval_seconds, patience_seconds=PATIENCE)
 
 
 async def status(store: SqlStore, run: Run) -> RunStatus | None:
-    found = await store.get(run.id)
+    found = await store.runs.get(run.id)
     return found.status if found else None
 
 
@@ -76,7 +86,7 @@ class TestMerging:
             assert recorder.pending == 1
             await recorder.flush()
             assert recorder.pending == 0
-        assert store.calls == [("finish", [run.id])]
+        assert store.runs.calls == [("finish", [run.id])]
         assert await status(store, run) is RunStatus.SUCCEEDED
 
     async def test_a_run_accepted_and_begun_is_written_once(self, store: NotingStore) -> None:
@@ -85,8 +95,8 @@ class TestMerging:
             recorder.accept(run)
             recorder.begin(begun(run))
             await recorder.flush()
-        assert store.calls == [("begin", [run.id])]
-        assert await store.get(run.id) == begun(run)
+        assert store.runs.calls == [("begin", [run.id])]
+        assert await store.runs.get(run.id) == begun(run)
 
     async def test_kinds_are_written_in_order(self, store: NotingStore) -> None:
         accepted, began, ended = a_run(), a_run(), a_run()
@@ -95,7 +105,7 @@ class TestMerging:
             recorder.begin(begun(began))
             recorder.accept(accepted)
             await recorder.flush()
-        assert store.calls == [("add", [accepted.id]), ("begin", [began.id]), ("finish", [ended.id])]
+        assert store.runs.calls == [("add", [accepted.id]), ("begin", [began.id]), ("finish", [ended.id])]
 
     async def test_the_beginning_of_a_later_attempt_survives_the_end_of_an_earlier(self, store: NotingStore) -> None:
         run = a_run()
@@ -103,7 +113,7 @@ class TestMerging:
             recorder.begin(begun(run, attempt=2))
             recorder.finish(an_ending(begun(run)))
             await recorder.flush()
-        kept = await store.get(run.id)
+        kept = await store.runs.get(run.id)
         assert kept is not None
         assert (kept.status, kept.attempt) == (RunStatus.RUNNING, 2)
 
@@ -125,12 +135,12 @@ class TestWriting:
     async def test_writes_by_itself(self, store: NotingStore) -> None:
         async with patient(store, 0.01) as recorder:
             recorder.finish(an_ending(begun(a_run())))
-            await asyncio.wait_for(store.finished.wait(), PATIENCE)
+            await asyncio.wait_for(store.runs.finished.wait(), PATIENCE)
 
     async def test_flush_of_nothing_returns(self, store: NotingStore) -> None:
         async with patient(store) as recorder:
             await recorder.flush()
-        assert store.calls == []
+        assert store.runs.calls == []
 
     async def test_many_are_written_in_parts(self, store: NotingStore) -> None:
         runs = [begun(a_run()) for _ in range(2500)]
@@ -138,8 +148,8 @@ class TestWriting:
             for run in runs:
                 recorder.finish(an_ending(run))
             await recorder.flush()
-        assert [len(ids) for _, ids in store.calls] == [1000, 1000, 500]
-        assert len(await store.finals([run.id for run in runs])) == 2500
+        assert [len(ids) for _, ids in store.runs.calls] == [1000, 1000, 500]
+        assert len(await store.runs.finals([run.id for run in runs])) == 2500
 
     async def test_flush_returns_though_more_keeps_coming(self, store: NotingStore) -> None:
         async with patient(store, 0.001) as recorder:
@@ -164,7 +174,7 @@ class TestWriting:
 
 class TestLimits:
     async def test_accept_is_refused_when_too_much_waits_but_endings_never(self, store: NotingStore) -> None:
-        recorder = Recorder(store, interval_seconds=SLOW, max_pending=3)
+        recorder = Recorder(store.runs, interval_seconds=SLOW, max_pending=3)
         runs = [a_run() for _ in range(3)]
         for run in runs:
             recorder.accept(run)
@@ -204,7 +214,7 @@ class TestRefusedRows:
             recorder.finish(an_ending(run, result_bytes=2**70))
             recorder.finish(an_ending(good))
             await recorder.flush()
-        ended = await store.get(run.id)
+        ended = await store.runs.get(run.id)
         assert ended is not None
         assert ended.error is not None
         assert (ended.status, ended.exit_reason) == (RunStatus.FAILED, ExitReason.INTERNAL_ERROR)
@@ -221,7 +231,7 @@ class TestAway:
     async def test_nothing_is_lost_while_the_database_is_away(self, own_postgres: PostgresServer) -> None:
         store = SqlStore(own_postgres.url)
         await store.start()
-        recorder = Recorder(store, interval_seconds=0.01, patience_seconds=0.5)
+        recorder = Recorder(store.runs, interval_seconds=0.01, patience_seconds=0.5)
         await recorder.start()
         before, during, ended = a_run(), a_run(), begun(a_run())
         recorder.accept(before)
@@ -249,7 +259,7 @@ class TestAway:
     async def test_stop_ends_though_the_database_stays_away(self, own_postgres: PostgresServer) -> None:
         store = SqlStore(own_postgres.url)
         await store.start()
-        recorder = Recorder(store, interval_seconds=0.01)
+        recorder = Recorder(store.runs, interval_seconds=0.01)
         await recorder.start()
         own_postgres.stop()
         with capture_logs() as logs:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from scrapeyard.model import ExitReason, RunError, RunStatus, new_id
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
 from tests.contract.nouns import NOW, a_run, an_ending, begun
 from tests.leaks import PATIENCE
@@ -108,45 +108,45 @@ class History:
 
     async def add(self, _attempt: int, _worker: str, _end: RunStatus) -> None:
         self.model.add()
-        await self.store.add([self.run])
+        await self.store.runs.add([self.run])
 
     async def begin(self, attempt: int, worker: str, _end: RunStatus) -> None:
         self.model.begin(attempt, worker)
-        await self.store.begin([begun(self.run, worker, attempt=attempt)])
+        await self.store.runs.begin([begun(self.run, worker, attempt=attempt)])
 
     async def finish(self, attempt: int, worker: str, end: RunStatus) -> None:
         reason = ExitReason.SUCCEEDED if end is S else ExitReason.SCRIPT_ERROR
         ending = an_ending(
             begun(self.run, worker, attempt=attempt), exit_reason=reason, retry_after=5.0 if end is Q else None
         )
-        assert await self.store.finish([ending]) == [self.model.finish(attempt, end)]
+        assert await self.store.runs.finish([ending]) == [self.model.finish(attempt, end)]
 
     async def claim(self, attempt: int, worker: str, _end: RunStatus) -> None:
-        claimed = await self.store.claim(self.run.id, attempt, worker, NOW, NOW + 15)
+        claimed = await self.store.runs.claim(self.run.id, attempt, worker, NOW, NOW + 15)
         assert claimed is self.model.claim(attempt, worker)
 
     async def release(self, _attempt: int, worker: str, _end: RunStatus) -> None:
         self.model.give_back(worker)
-        await self.store.release([self.run.id], worker, NOW)
+        await self.store.runs.release([self.run.id], worker, NOW)
 
     async def retry(self, attempt: int, _worker: str, _end: RunStatus) -> None:
-        assert await self.store.retry(self.run.id, attempt, NOW) is self.model.retry(attempt)
+        assert await self.store.runs.retry(self.run.id, attempt, NOW) is self.model.retry(attempt)
 
     async def end(self, attempt: int, _worker: str, _end: RunStatus) -> None:
-        ended = await self.store.end(self.run.id, attempt, ExitReason.LOST_WORKER, RunError(message="lost"), NOW)
+        ended = await self.store.runs.end(self.run.id, attempt, ExitReason.LOST_WORKER, RunError(message="lost"), NOW)
         assert ended is self.model.end(attempt)
 
     async def cancel(self, _attempt: int, _worker: str, _end: RunStatus) -> None:
         self.model.ask()
-        seen = await self.store.cancel(self.run.id, NOW)
+        seen = await self.store.runs.cancel(self.run.id, NOW)
         assert (seen and seen.status) is self.model.status
 
     async def requeued(self, _attempt: int, _worker: str, _end: RunStatus) -> None:
-        await self.store.requeued([self.run.id], NOW + 1)
+        await self.store.runs.requeued([self.run.id], NOW + 1)
 
     async def check(self, before: RunStatus | None) -> None:
         """The store holds what the model holds, by a step the machine knows."""
-        now = await self.store.get(self.run.id)
+        now = await self.store.runs.get(self.run.id)
         assert (now and now.status) is self.model.status
         assert before is self.model.status or (before, self.model.status) in ALLOWED
         if now is not None:

@@ -46,7 +46,7 @@ class Moody:
         if any(o.seq in self.unwritable and o.exit_reason is ExitReason.SUCCEEDED for o in outcomes):
             raise ValueError("the database does not take this")
         self.parts.append(len(outcomes))
-        recorded = await self.store.record(batch_id, worker_id, part, outcomes, now)
+        recorded = await self.store.batches.record(batch_id, worker_id, part, outcomes, now)
         if self.away_after:
             self.away_after -= 1
             raise StoreUnavailable("the answer was lost")
@@ -88,7 +88,7 @@ class Stand:
 
     async def statuses(self) -> dict[ItemStatus, int]:
         counts: dict[ItemStatus, int] = {}
-        async for block in self.store.stream_items(self.batch.job_id, ItemFilter()):
+        async for block in self.store.items.stream(self.batch.job_id, ItemFilter()):
             for item in block:
                 counts[item.status] = counts.get(item.status, 0) + 1
         return counts
@@ -102,14 +102,14 @@ async def stand(tmp_path: Path) -> AsyncIterator[Any]:
     async def make(count: int) -> Stand:
         now = time.time()
         job = Job(id=new_id("job"), status=JobStatus.CREATING, scraper="a/b", pinned="a/b@1.0.0", created_at=now)
-        assert await store.create_job(job)
+        assert await store.jobs.create(job)
         items = [NewItem(key=f"k{n}", input=Raw(b"{}")) for n in range(count)]
         for block in range(0, count, 1000):
-            await store.add_items(job.id, items[block : block + 1000], block // 1000, now)
-        await store.end_reading(job.id, 0, "", now)
-        batch = await store.cut(Batch(id=new_id("batch"), job_id=job.id, left=count, queued_at=now), now)
+            await store.items.add(job.id, items[block : block + 1000], block // 1000, now)
+        await store.jobs.end_reading(job.id, 0, "", now)
+        batch = await store.batches.cut(Batch(id=new_id("batch"), job_id=job.id, left=count, queued_at=now), now)
         assert batch is not None
-        taken = await store.take_batch(batch.id, WORKER, now, now + LEASE)
+        taken = await store.batches.take(batch.id, WORKER, now, now + LEASE)
         assert taken is not None
         return Stand(store, taken[0], taken[2])
 
@@ -160,7 +160,7 @@ async def test_a_store_that_is_away_for_longer_than_the_lease_voids_what_waits(s
 
 async def test_a_batch_that_is_anothers_is_left_to_him(stand: Any) -> None:
     made = await stand(5)
-    await made.store.give_back(made.batch.id, WORKER, time.time())
+    await made.store.batches.give_back(made.batch.id, WORKER, time.time())
     await made.record_all()
     assert made.refusals == 1
     assert await made.statuses() == {ItemStatus.PENDING: 5}

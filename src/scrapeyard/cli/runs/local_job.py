@@ -74,10 +74,10 @@ class LocalJobs:
     async def file(self, job: Job, wish: ExportWish, show: Callable[[float], None]) -> Export:
         """Export the items that have ended. Raises ScrapeyardError if that fails."""
         made = Export(id=new_id("export"), job_id=job.id, wish=wish, created_at=time.time())
-        await self._desk.store.add_export(made)
+        await self._desk.store.exports.add(made)
         while not made.state.is_final:
             await asyncio.sleep(LOOK_SECONDS)
-            made = await self._desk.store.export(made.id) or made
+            made = await self._desk.store.exports.get(made.id) or made
             show(made.progress)
         if made.state is ExportState.FAILED:
             raise ScrapeyardError(f"the results could not be written: {made.error}")
@@ -90,7 +90,7 @@ class LocalJobs:
     async def failures(self, job: Job, limit: int) -> tuple[Item, ...]:
         """The first items that ended as errors."""
         where = ItemFilter(statuses=(ItemStatus.ERROR,))
-        return (await self._desk.store.items(job.id, where, None, limit)).items
+        return (await self._desk.store.items.page(job.id, where, None, limit)).items
 
 
 @contextlib.asynccontextmanager

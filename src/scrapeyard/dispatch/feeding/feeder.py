@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -18,18 +17,13 @@ from scrapeyard.queues import messages as channels
 from scrapeyard.queues.deliveries import deliver_batch
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.jobs import BatchStore, ItemStore, JobStore
-from scrapeyard.store.ports.runs import WorkerStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 FORGET_SECONDS = 300.0
 """How long the leader remembers a job after it last had items to hand out."""
 WAITING_SECONDS = 1.0
 """Seconds of a job's rate that may wait in the queue, so that a delay is not caught up on all at once."""
-
-
-class FeedStore(JobStore, BatchStore, ItemStore, WorkerStore, Protocol):
-    """The store ports needed here."""
 
 
 class _Known(Struct):
@@ -56,12 +50,12 @@ class Feeder:
     If the process is killed between cut and publish, the batch stays queued in the store and LostBatches publishes it.
     """
 
-    def __init__(self, settings: Settings, store: FeedStore, queue: Queue, clock: Callable[[], float]) -> None:
+    def __init__(self, settings: Settings, store: Store, queue: Queue, clock: Callable[[], float]) -> None:
         self._settings = settings.jobs
         self._store = store
         self._queue = queue
         self._clock = clock
-        self._lanes = LaneWindows(settings, store, queue, clock)
+        self._lanes = LaneWindows(settings, store.workers, queue, clock)
         self._breakers = JobBreakers(store, clock)
         self._budgets = JobBudgets(store, settings.budget.warn_share, clock)
         self._shares: dict[str, FairShare] = {}
@@ -69,7 +63,7 @@ class Feeder:
 
     async def feed(self) -> int:
         """Run one round. Returns how many jobs have items to hand out."""
-        jobs = await self._store.runnable(self._clock())
+        jobs = await self._store.jobs.runnable(self._clock())
         by_lane: dict[str, list[_Able]] = {}
         for job in jobs:
             by_lane.setdefault(job.lane, []).append(await self._consider(job))
@@ -135,7 +129,7 @@ class Feeder:
             batch_seconds=self._settings.batch_seconds,
         )
         now = self._clock()
-        batch = await self._store.cut(_new_batch(able.job, min(wanted, able.allowed), now), now)
+        batch = await self._store.batches.cut(_new_batch(able.job, min(wanted, able.allowed), now), now)
         if batch is not None:
             able.pending -= batch.left
             able.allowed -= batch.left

@@ -1,7 +1,7 @@
 """When a job is halted: while its breaker is open, and when its budget is spent."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -9,7 +9,7 @@ from msgspec import Raw
 from scrapeyard.model import BudgetLimits, Usage
 from scrapeyard.model.breaker import closed, half_opened
 from scrapeyard.model.job import BY_BUDGET, BreakerState, Job, JobStatus
-from scrapeyard.store.ports.jobs import BatchStore, ItemStore, JobStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
@@ -18,15 +18,11 @@ BY_BREAKER = "breaker"
 _NO_LIMIT = 2**62
 
 
-class BreakerStore(BatchStore, ItemStore, Protocol):
-    """The store ports needed here."""
-
-
 class JobBreakers:
     """One leader's view of every breaker. An event is written before its step, so that a crash may repeat but never
     lose it. Only a leader that saw the breaker half open writes the event that it closed."""
 
-    def __init__(self, store: BreakerStore, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
         self._told: dict[str, tuple[str, int]] = {}
@@ -57,7 +53,7 @@ class JobBreakers:
             return 0
         probed = half_opened(policy, breaker)
         await self._say(job, probed)
-        await self._store.set_breaker(job.id, probed, _unless_creating(job, JobStatus.RUNNING), "")
+        await self._store.jobs.set_breaker(job.id, probed, _unless_creating(job, JobStatus.RUNNING), "")
         return policy.probes
 
     async def _pause(self, job: Job) -> None:
@@ -65,12 +61,14 @@ class JobBreakers:
         if job.status is JobStatus.PAUSED or self._told.get(job.id) == ("open", job.breaker.trips):
             return
         await self._say(job, job.breaker)
-        await self._store.set_breaker(job.id, job.breaker, _unless_creating(job, JobStatus.PAUSED), BY_BREAKER)
+        await self._store.jobs.set_breaker(job.id, job.breaker, _unless_creating(job, JobStatus.PAUSED), BY_BREAKER)
 
     async def _without(self, job: Job) -> int:
         """The breaker was disabled while it was open: close it."""
         if job.breaker.state != "closed":
-            await self._store.set_breaker(job.id, closed(job.breaker), _unless_creating(job, JobStatus.RUNNING), "")
+            await self._store.jobs.set_breaker(
+                job.id, closed(job.breaker), _unless_creating(job, JobStatus.RUNNING), ""
+            )
         return _NO_LIMIT
 
     async def _tell_closed(self, job: Job) -> None:
@@ -85,7 +83,7 @@ class JobBreakers:
             log.warning("jobs.breaker_opened", job=job.id, reason=breaker.reason)
         else:
             log.info("jobs.breaker_moved", job=job.id, state=breaker.state)
-        await self._store.add_event(job.id, "breaker", Raw(msgspec.json.encode(told)), self._clock())
+        await self._store.events.add(job.id, "breaker", Raw(msgspec.json.encode(told)), self._clock())
         self._told[job.id] = (breaker.state, breaker.trips)
 
 
@@ -103,10 +101,6 @@ _RESIDENTIAL = ("residential", "unlocker")
 _PAGE = 1000
 
 
-class BudgetStore(JobStore, ItemStore, Protocol):
-    """The store ports needed here."""
-
-
 class JobBudgets:
     """Compares what a job's recorded items have used with its budget.
 
@@ -114,7 +108,7 @@ class JobBudgets:
     compared with the run time of items, which is what is summed; time spent in fetches alone is less.
     """
 
-    def __init__(self, store: BudgetStore, warn_share: float, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, warn_share: float, clock: Callable[[], float]) -> None:
         self._store = store
         self._warn_share = warn_share
         self._clock = clock
@@ -139,7 +133,7 @@ class JobBudgets:
     async def _end(self, job: Job, name: str, used: float, allowed: float) -> None:
         await self._report(job, "used_up", name, used, allowed)
         if job.status in (JobStatus.CREATING, JobStatus.RUNNING):
-            await self._store.set_paused(job.id, True, BY_BUDGET, self._clock())
+            await self._store.jobs.set_paused(job.id, True, BY_BUDGET, self._clock())
 
     async def _report(self, job: Job, state: str, name: str, used: float, allowed: float) -> None:
         told = self._told.get(job.id)
@@ -149,13 +143,13 @@ class JobBudgets:
             return
         log.warning("jobs.budget", job=job.id, state=state, budget=name, used=round(used, 3), allowed=allowed)
         words = {"state": state, "budget": name, "used": round(used, 3), "allowed": allowed}
-        await self._store.add_event(job.id, "budget", Raw(msgspec.json.encode(words)), self._clock())
+        await self._store.events.add(job.id, "budget", Raw(msgspec.json.encode(words)), self._clock())
         told.add((state, name, allowed))
 
     async def _told_before(self, job_id: str) -> set[tuple[str, str, float]]:
         """Read from the job's events what earlier leaders reported."""
         told, after = set(), 0
-        while events := await self._store.events(job_id, after, _PAGE):
+        while events := await self._store.events.after(job_id, after, _PAGE):
             after = events[-1].number
             for event in events:
                 if event.kind == "budget":

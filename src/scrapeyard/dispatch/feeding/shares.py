@@ -8,7 +8,7 @@ from msgspec import Struct
 from scrapeyard.model import Priority, WorkerInfo
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.runs import WorkerStore
+from scrapeyard.store.ports.operations import WorkerStore
 
 WEIGHTS = {Priority.HIGH: 4.0, Priority.NORMAL: 2.0, Priority.LOW: 1.0}
 MOST_BEHIND = 2.0
@@ -108,12 +108,12 @@ class LaneWindows:
     Only batches waiting in the queue are counted. A free slot takes one of them, and the next round refills its place.
     """
 
-    def __init__(self, settings: Settings, store: WorkerStore, queue: Queue, clock: Callable[[], float]) -> None:
+    def __init__(self, settings: Settings, workers: WorkerStore, queue: Queue, clock: Callable[[], float]) -> None:
         self._window = settings.jobs.window
         self._batch_seconds = settings.jobs.batch_seconds
         self._reserved = settings.worker.reserved_slots
         self._silent = settings.worker.lease_seconds
-        self._store = store
+        self._workers = workers
         self._queue = queue
         self._clock = clock
         self._slots: dict[str, int] = {}
@@ -125,7 +125,7 @@ class LaneWindows:
         """Refresh the queue's depth and, less often, the workers' slots."""
         now = self._clock()
         if now >= self._heard_at + HEAR_SECONDS or now < self._heard_at:
-            self._slots = self._by_lane(await self._store.workers(now - self._silent))
+            self._slots = self._by_lane(await self._workers.alive(now - self._silent))
             self._heard_at = now
         self._depth = await self._queue.depth()
 

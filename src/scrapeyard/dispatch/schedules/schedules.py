@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scrapeyard.dispatch.schedules.timetable import at, next_due, passed
 from scrapeyard.errors import ScrapeyardError, Unavailable
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, Target, subject_id
-from scrapeyard.store.ports.schedules import ScheduleStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("schedules")
@@ -52,7 +52,7 @@ class Schedules:
     name = "schedules"
     waits_after_outage = False
 
-    def __init__(self, store: ScheduleStore, starter: Starter, clock: Callable[[], float], holder: str) -> None:
+    def __init__(self, store: Store, starter: Starter, clock: Callable[[], float], holder: str) -> None:
         self._store = store
         self._starter = starter
         self._clock = clock
@@ -76,9 +76,9 @@ class Schedules:
 
     async def run_once(self) -> None:
         """One round."""
-        for schedule in await self._store.due_schedules(self._clock(), BATCH):
+        for schedule in await self._store.schedules.due(self._clock(), BATCH):
             await self._fire(schedule)
-        for firing in await self._store.waiting_firings(self._clock(), BATCH):
+        for firing in await self._store.firings.waiting(self._clock(), BATCH):
             if len(self._tasks) >= AT_ONCE:
                 return
             if firing.schedule_id not in self._tasks:
@@ -91,7 +91,7 @@ class Schedules:
             return
         due = next_due(schedule, times[-1])
         firings = firings_of(schedule, times, now)
-        if await self._store.fire(schedule, firings, due, None if due is None else at(schedule, due)):
+        if await self._store.schedules.fire(schedule, firings, due, None if due is None else at(schedule, due)):
             missed = next((firing.reason for firing in firings if firing.state is FiringState.MISSED), "")
             if missed:
                 log.warning("schedules.missed", schedule=schedule.id, reason=missed)
@@ -104,11 +104,11 @@ class Schedules:
 
     async def _decide(self, firing: Firing) -> None:
         try:
-            schedule = await self._store.schedule(firing.schedule_id)
+            schedule = await self._store.schedules.get(firing.schedule_id)
             if schedule is None or await self._waits_on(schedule, firing):
                 return
             now = self._clock()
-            if await self._store.claim_firing(firing, self._holder, now, now + LEASE_SECONDS):
+            if await self._store.firings.claim(firing, self._holder, now, now + LEASE_SECONDS):
                 end = await self._end(schedule, replace(firing, holder=self._holder))
                 await self._settle(schedule, end)
         except ScrapeyardError as error:
@@ -155,7 +155,7 @@ class Schedules:
         return replace(firing, state=state, reason=reason[:MAX_REASON], settled_at=self._clock())
 
     async def _settle(self, schedule: Schedule, firing: Firing) -> None:
-        if not await self._store.settle_firing(firing) or firing.state is FiringState.WAITING:
+        if not await self._store.firings.settle(firing) or firing.state is FiringState.WAITING:
             return
         if firing.state is FiringState.STARTED:
             log.info("schedules.started", schedule=schedule.id, subject=firing.subject)

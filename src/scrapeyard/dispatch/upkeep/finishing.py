@@ -3,14 +3,15 @@ its files follow."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
 from scrapeyard.errors import Unavailable
 from scrapeyard.model.job import Job, JobStatus
-from scrapeyard.store.ports.jobs import BatchStore, ItemStore, JobFilter, JobStore
+from scrapeyard.store.ports.jobs import JobFilter
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
@@ -24,10 +25,6 @@ _REST_SECONDS = 60.0
 
 Finish = Callable[[Job], Awaitable[None]]
 """Writes the files of a finished job. It is called again after an interruption, and then writes the same files."""
-
-
-class EndStore(JobStore, BatchStore, ItemStore, Protocol):
-    """The store ports needed here."""
 
 
 class _Tries(Struct):
@@ -46,7 +43,7 @@ class Finishing:
     name = "finishing"
     waits_after_outage = False
 
-    def __init__(self, store: EndStore, finish: Finish | None, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, finish: Finish | None, clock: Callable[[], float]) -> None:
         self._store = store
         self._finish = finish
         self._clock = clock
@@ -55,7 +52,7 @@ class Finishing:
 
     async def run_once(self) -> None:
         """One round."""
-        for job in await self._store.settled(BATCH):
+        for job in await self._store.jobs.settled(BATCH):
             await self._settle(job)
         waiting = [*await self._found(statuses=(JobStatus.FINISHING,)), *await self._found(files_pending=True)]
         for job in waiting:
@@ -77,14 +74,14 @@ class Finishing:
 
     async def _found(self, **where: Any) -> Iterable[Job]:
         """Matching jobs, the oldest first."""
-        return reversed((await self._store.jobs(JobFilter(**where), None, BATCH)).jobs)
+        return reversed((await self._store.jobs.page(JobFilter(**where), None, BATCH)).jobs)
 
     async def _settle(self, job: Job) -> None:
         if job.status is JobStatus.CANCELLING:
             await self._move(job, JobStatus.CANCELLING, JobStatus.CANCELLED)
             return
         if job.status is JobStatus.PAUSED:  # paused by the breaker while its last items were out
-            await self._store.set_breaker(job.id, job.breaker, JobStatus.RUNNING, "")
+            await self._store.jobs.set_breaker(job.id, job.breaker, JobStatus.RUNNING, "")
         await self._move(job, JobStatus.RUNNING, JobStatus.FINISHING)
 
     def _begin(self, job: Job) -> None:
@@ -119,7 +116,7 @@ class Finishing:
     async def _end(self, job: Job, problem: str = "") -> None:
         if job.status is JobStatus.FINISHING:
             await self._move(job, JobStatus.FINISHING, JobStatus.COMPLETED, problem)
-        elif await self._store.files_written(job):
+        elif await self._store.jobs.files_written(job):
             log.info("jobs.files_written", job=job.id, status=job.status.value)
             if problem:
                 await self._report(job, job.status, problem)
@@ -130,10 +127,10 @@ class Finishing:
         return tries
 
     async def _move(self, job: Job, leave: JobStatus, to: JobStatus, problem: str = "") -> None:
-        if await self._store.move_job(job.id, leave, to, self._clock()):
+        if await self._store.jobs.move(job.id, leave, to, self._clock()):
             log.info("jobs.moved", job=job.id, status=to.value)
             await self._report(job, to, problem)
 
     async def _report(self, job: Job, status: JobStatus, problem: str) -> None:
         told = msgspec.json.encode({"status": status.value} | ({"problem": problem} if problem else {}))
-        await self._store.add_event(job.id, "status", Raw(told), self._clock())
+        await self._store.events.add(job.id, "status", Raw(told), self._clock())

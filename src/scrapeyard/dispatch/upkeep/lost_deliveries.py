@@ -9,8 +9,9 @@ from scrapeyard.model import Delivery, ExitReason, Priority, Run, RunError, RunS
 from scrapeyard.model.job import Batch, Job
 from scrapeyard.queues.deliveries import announce, deliver, deliver_batch
 from scrapeyard.queues.port import Queue
-from scrapeyard.store.ports.jobs import BatchStore, JobStore
+from scrapeyard.store.ports.jobs import BatchStore
 from scrapeyard.store.ports.runs import RunStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("dispatch")
@@ -72,8 +73,8 @@ class LostDeliveries:
     name = "lost"
     waits_after_outage = True
 
-    def __init__(self, store: RunStore, queue: Queue, clock: Callable[[], float]) -> None:
-        self._store = store
+    def __init__(self, runs: RunStore, queue: Queue, clock: Callable[[], float]) -> None:
+        self._runs = runs
         self._queue = queue
         self._clock = clock
         self._page = RowLimit()
@@ -81,7 +82,7 @@ class LostDeliveries:
     async def run_once(self) -> None:
         """One round."""
         now = self._clock()
-        due = await self._store.due(now, now - GRACE_SECONDS, self._page.limit)
+        due = await self._runs.due(now, now - GRACE_SECONDS, self._page.limit)
         self._page.seen(len(due))
         later = [run for run in due if run.not_before is not None]
         lost = await missing(self._queue, [run for run in due if run.not_before is None])
@@ -93,11 +94,7 @@ class LostDeliveries:
         if not runs:
             return
         await self._queue.publish([deliver(replace(run, queued_at=now), redelivered=True) for run in runs])
-        await self._store.requeued([run.id for run in runs], now)
-
-
-class QueuedStore(BatchStore, JobStore, Protocol):
-    """The store ports needed here."""
+        await self._runs.requeued([run.id for run in runs], now)
 
 
 class LostBatches:
@@ -109,7 +106,7 @@ class LostBatches:
     name = "lost_batches"
     waits_after_outage = True
 
-    def __init__(self, store: QueuedStore, queue: Queue, clock: Callable[[], float]) -> None:
+    def __init__(self, store: Store, queue: Queue, clock: Callable[[], float]) -> None:
         self._store = store
         self._queue = queue
         self._clock = clock
@@ -118,7 +115,7 @@ class LostBatches:
     async def run_once(self) -> None:
         """One round."""
         now = self._clock()
-        queued = await self._store.queued_batches(now - GRACE_SECONDS, self._page.limit)
+        queued = await self._store.batches.queued(now - GRACE_SECONDS, self._page.limit)
         self._page.seen(len(queued))
         lost = await missing(self._queue, queued)
         if lost:
@@ -126,9 +123,9 @@ class LostBatches:
             await self._publish(lost, now)
 
     async def _publish(self, batches: Sequence[Batch], now: float) -> None:
-        jobs = {job_id: await self._store.job(job_id) for job_id in {batch.job_id for batch in batches}}
+        jobs = {job_id: await self._store.jobs.get(job_id) for job_id in {batch.job_id for batch in batches}}
         await self._queue.publish([_again(batch, job, now) for batch in batches if (job := jobs[batch.job_id])])
-        await self._store.batches_requeued([batch.id for batch in batches], now)
+        await self._store.batches.requeued([batch.id for batch in batches], now)
 
 
 def _again(batch: Batch, job: Job, now: float) -> Delivery:
@@ -146,14 +143,14 @@ class ExpiredLeases:
     name = "leases"
     waits_after_outage = True
 
-    def __init__(self, store: RunStore, queue: Queue, clock: Callable[[], float]) -> None:
-        self._store = store
+    def __init__(self, runs: RunStore, queue: Queue, clock: Callable[[], float]) -> None:
+        self._runs = runs
         self._queue = queue
         self._clock = clock
 
     async def run_once(self) -> None:
         """One round."""
-        for run in await self._store.expired(self._clock(), RUNS):
+        for run in await self._runs.expired(self._clock(), RUNS):
             if run.cancel_requested:
                 await self._end(run, ExitReason.CANCELLED, "cancelled; its worker was lost before it could stop")
             elif run.attempt < run.max_attempts:
@@ -163,17 +160,17 @@ class ExpiredLeases:
 
     async def _again(self, run: Run) -> None:
         now = self._clock()
-        if not await self._store.retry(run.id, run.attempt, now):
+        if not await self._runs.retry(run.id, run.attempt, now):
             return
         log.warning("dispatch.taken_over", run=run.id, worker=run.worker_id, attempt=run.attempt + 1)
         queued = replace(run, status=RunStatus.QUEUED, attempt=run.attempt + 1, queued_at=now)
         await self._queue.publish([deliver(queued, redelivered=True)])
-        await self._store.requeued([run.id], now)
+        await self._runs.requeued([run.id], now)
 
     async def _end(self, run: Run, reason: ExitReason, words: str) -> None:
         now = self._clock()
         error = RunError(message=words, type="LostWorker")
-        if not await self._store.end(run.id, run.attempt, reason, error, now):
+        if not await self._runs.end(run.id, run.attempt, reason, error, now):
             return
         log.warning("dispatch.lost_worker", run=run.id, worker=run.worker_id, exit_reason=reason.value)
         ended = replace(run, status=status_of(reason), exit_reason=reason, error=error, finished_at=now)
@@ -186,11 +183,11 @@ class ExpiredBatches:
     name = "batch_leases"
     waits_after_outage = True
 
-    def __init__(self, store: BatchStore, clock: Callable[[], float]) -> None:
-        self._store = store
+    def __init__(self, batches: BatchStore, clock: Callable[[], float]) -> None:
+        self._batches = batches
         self._clock = clock
 
     async def run_once(self) -> None:
         """One round."""
-        for job_id, waiting, ended in await self._store.expire_batches(self._clock(), BATCHES):
+        for job_id, waiting, ended in await self._batches.expire(self._clock(), BATCHES):
             job_log.warning("jobs.batch_lost", job=job_id, waiting=waiting, ended=ended)

@@ -7,7 +7,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import JobStore
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("dispatch")
@@ -26,9 +26,9 @@ class JobRetention:
     name = "job_retention"
     waits_after_outage = False
 
-    def __init__(self, settings: Settings, store: JobStore, blobs: Blobs, clock: Callable[[], float]) -> None:
+    def __init__(self, settings: Settings, jobs: JobStore, blobs: Blobs, clock: Callable[[], float]) -> None:
         self._days = settings.retention.jobs_days
-        self._store = store
+        self._jobs = jobs
         self._blobs = blobs
         self._clock = clock
         self._next = 0.0
@@ -38,11 +38,11 @@ class JobRetention:
         now = self._clock()
         if now < self._next:
             return
-        for job_id in await self._store.finished_before(now - self._days * DAY, JOBS):
-            if not await self._store.begin_delete(job_id):
+        for job_id in await self._jobs.finished_before(now - self._days * DAY, JOBS):
+            if not await self._jobs.begin_delete(job_id):
                 continue
             await self._blobs.delete_prefix([keys.job_prefix(job_id)])
-            if await self._store.delete_job(job_id):
+            if await self._jobs.delete(job_id):
                 job_log.info("jobs.removed", job=job_id)
         self._next = now + EVERY_SECONDS
 
@@ -72,16 +72,16 @@ class Retention:
             return
         await self._remove_blobs()
         full = await self._remove_runs(now)
-        await self._store.forget_keys_before(now - self._settings.retention.keys_hours * 3600)
-        await self._store.forget_sessions_before(now - self._settings.http.session_days * DAY)
+        await self._store.keys.forget_before(now - self._settings.retention.keys_hours * 3600)
+        await self._store.sessions.forget_before(now - self._settings.http.session_days * DAY)
         silent = now - 10 * self._settings.worker.lease_seconds
-        await self._store.forget_before(silent)
-        await self._store.forget_standings_before(silent)
-        await self._store.forget_meters_before(day_of(now - self._settings.retention.usage_days * DAY))
+        await self._store.workers.forget_before(silent)
+        await self._store.proxies.forget_standings_before(silent)
+        await self._store.meters.forget_before(day_of(now - self._settings.retention.usage_days * DAY))
         self._next = now if full else now + EVERY_SECONDS
 
     async def _remove_runs(self, now: float) -> bool:
-        gone = await self._store.delete_before(now - self._settings.retention.runs_days * DAY, RUNS)
+        gone = await self._store.runs.delete_before(now - self._settings.retention.runs_days * DAY, RUNS)
         self._orphans.extend(keys.run_prefix(run_id) for run_id in gone)
         await self._remove_blobs()
         if gone:

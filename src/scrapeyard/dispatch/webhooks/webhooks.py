@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec import Raw
@@ -21,8 +21,7 @@ from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.jobs import ItemStore
-from scrapeyard.store.ports.webhooks import WebhookStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("webhooks")
@@ -40,10 +39,6 @@ HOUR: Final = 3600.0
 DAY: Final = 24 * HOUR
 
 
-class OutboxStore(WebhookStore, ItemStore, Protocol):
-    """The store ports needed here."""
-
-
 class Webhooks:
     """A MaintenanceTask. Sends in the background. After `stop`, pending deliveries are sent again once leases end."""
 
@@ -51,7 +46,7 @@ class Webhooks:
     waits_after_outage = False
 
     def __init__(
-        self, settings: Settings, store: OutboxStore, sender: Sender, clock: Callable[[], float], holder: str
+        self, settings: Settings, store: Store, sender: Sender, clock: Callable[[], float], holder: str
     ) -> None:
         self._store = store
         self._sender = sender
@@ -93,27 +88,27 @@ class Webhooks:
 
     async def _derive_jobs(self) -> bool:
         """Write deliveries for jobs; whether there may be more."""
-        found = await self._store.untold_jobs(JOBS, EVENTS)
+        found = await self._store.webhooks.untold_jobs(JOBS, EVENTS)
         for item in found:
             try:
                 mark, deliveries = self._outbox.of_job(item, self._clock())
             except msgspec.MsgspecError as error:  # one job's events must not block the others
                 log.error("dispatch.duty_broken", duty=self.name, error=repr(error), exc_info=error)
                 continue
-            await self._store.tell_job(item.job.id, item.mark, mark, deliveries)
+            await self._store.webhooks.tell_job(item.job.id, item.mark, mark, deliveries)
         return any(item.events for item in found) or len(found) == JOBS
 
     async def _derive_runs(self) -> None:
-        for run, webhook in await self._store.ended_runs(RUNS):
-            await self._store.tell_run(run.id, self._outbox.of_run(run, webhook))
+        for run, webhook in await self._store.webhooks.ended_runs(RUNS):
+            await self._store.webhooks.tell_run(run.id, self._outbox.of_run(run, webhook))
 
     async def _tidy(self) -> None:
         now = self._clock()
         if now - self._tidied < TIDY_SECONDS:
             return
         self._tidied = now
-        await self._store.forget_deliveries_before(now - self._keep, TIDY_ROWS)
-        await self._store.forget_watches_before(now - self._watched)
+        await self._store.deliveries.forget_before(now - self._keep, TIDY_ROWS)
+        await self._store.webhooks.forget_watches_before(now - self._watched)
 
     def _send_more(self) -> None:
         if len(self._tasks) < self._most:
@@ -138,7 +133,7 @@ class Webhooks:
     async def _claim(self) -> WebhookDelivery | None:
         now = self._clock()
         busy = [host for host, count in self._hosts.items() if count >= AT_ONE_HOST]
-        delivery = await self._store.claim_delivery(self._holder, now, now + self._lease, busy)
+        delivery = await self._store.deliveries.claim(self._holder, now, now + self._lease, busy)
         if delivery is not None:
             self._hosts[delivery.host] += 1
         return delivery
@@ -146,7 +141,7 @@ class Webhooks:
     async def _send(self, delivery: WebhookDelivery) -> None:
         try:
             ended = await self._sender.send(delivery)
-            if await self._store.end_attempt(ended):
+            if await self._store.deliveries.end_attempt(ended):
                 await self._report(ended)
         finally:
             self._hosts[delivery.host] -= 1
@@ -163,4 +158,4 @@ class Webhooks:
         else:
             log.warning("webhooks.given_up", **facts, error=last.error, attempts=delivery.attempts)
             told = {"delivery": delivery.id, "event": delivery.event, "state": "failed", "error": last.error}
-            await self._store.add_event(delivery.subject, "webhook", Raw(msgspec.json.encode(told)), self._clock())
+            await self._store.events.add(delivery.subject, "webhook", Raw(msgspec.json.encode(told)), self._clock())

@@ -11,7 +11,7 @@ from scrapeyard.engines.port import PLAIN, FetchResponse, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import FetchFailed, ScrapeyardError
 from scrapeyard.model import ExitReason, new_id
-from scrapeyard.store.ports.runs import Meter, MeterStore
+from scrapeyard.store.ports.operations import Meter, MeterStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("meters")
@@ -34,9 +34,9 @@ class Meters:
     """Counts for one process."""
 
     def __init__(
-        self, store: MeterStore, *, clock: Callable[[], float] = time.time, every_seconds: float = EVERY_SECONDS
+        self, meters: MeterStore, *, clock: Callable[[], float] = time.time, every_seconds: float = EVERY_SECONDS
     ) -> None:
-        self._store = store
+        self._meters = meters
         self._clock = clock
         self._every = every_seconds
         self._writer = new_id("meter")
@@ -93,7 +93,7 @@ class Meters:
         async with self._one_at_a_time:
             changed, self._changed = self._changed, set()
             try:
-                await self._store.put_meters([self._meter(key) for key in sorted(changed)])
+                await self._meters.put([self._meter(key) for key in sorted(changed)])
             except ScrapeyardError as error:
                 self._changed |= changed
                 if not self._away:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from scrapeyard.engines.http.url import Target
 from scrapeyard.errors import FetchFailed, StoreUnavailable
 from scrapeyard.model import ExitReason
-from scrapeyard.store.ports.runs import SessionChange, SessionStore
+from scrapeyard.store.ports.operations import SessionChange, SessionStore
 from scrapeyard.telemetry.events import get_log
 
 MAX_COOKIES = 200
@@ -192,16 +192,16 @@ class MemorySessions:
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str], tuple[float, bytes]] = {}
 
-    async def read_session(self, scraper_id: str, name: str, saved_after: float) -> bytes:
+    async def read(self, scraper_id: str, name: str, saved_after: float) -> bytes:
         """What was kept since then; empty when nothing was."""
         saved_at, kept = self._kept.get((scraper_id, name), (0.0, b""))
         return kept if saved_at > saved_after else b""
 
-    async def change_session(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
+    async def change(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
         """Replace what is kept."""
         self._kept[scraper_id, name] = (now, change(self._kept.get((scraper_id, name), (0.0, b""))[1]))
 
-    async def forget_sessions_before(self, saved_before: float) -> None:
+    async def forget_before(self, saved_before: float) -> None:
         """Drop sessions that were not changed since then."""
         self._kept = {place: kept for place, kept in self._kept.items() if kept[0] >= saved_before}
 
@@ -209,8 +209,8 @@ class MemorySessions:
 class Sessions:
     """Opens and keeps the sessions of one worker's scrapers."""
 
-    def __init__(self, store: SessionStore, days: float) -> None:
-        self._store = store
+    def __init__(self, sessions: SessionStore, days: float) -> None:
+        self._sessions = sessions
         self._seconds = days * _DAY
 
     async def open(self, scraper_id: str, name: str, now: float) -> list[Cookie]:
@@ -225,7 +225,7 @@ class Sessions:
                 f"the session {name[:80]!r} has a name that cannot be; use letters, digits, dots, dashes, at most 64",
             )
         try:
-            kept = await self._store.read_session(scraper_id, name, now - self._seconds)
+            kept = await self._sessions.read(scraper_id, name, now - self._seconds)
         except StoreUnavailable as error:
             log.warning("fetch.session_unread", scraper=scraper_id, session=name, error=error.message)
             return []
@@ -242,7 +242,7 @@ class Sessions:
             return _bounded([*others, *cookies])
 
         try:
-            await self._store.change_session(scraper_id, name, change, now)
+            await self._sessions.change(scraper_id, name, change, now)
         except StoreUnavailable as error:
             log.warning("fetch.session_lost", scraper=scraper_id, session=name, error=error.message)
 

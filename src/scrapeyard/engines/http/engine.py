@@ -19,7 +19,7 @@ from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, 
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
-from scrapeyard.store.ports.runs import SessionStore
+from scrapeyard.store.ports.operations import SessionStore
 
 _EVERY_SECONDS = 0.5
 

@@ -19,7 +19,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.queues.signals import Signals
 from scrapeyard.settings import SiteSettings
 from scrapeyard.store.ports.followed import FollowedTable
-from scrapeyard.store.ports.runs import SiteRules, SiteStore
+from scrapeyard.store.ports.overrides import SiteRules, SiteStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("sites")
@@ -41,11 +41,11 @@ class SitePolicies:
     """Rules of sites. While the store is away those last known stay in force; before that, the settings alone."""
 
     def __init__(
-        self, settings: SiteSettings, store: SiteStore, queue: Queue, clock: Callable[[], float] = time.time
+        self, settings: SiteSettings, sites: SiteStore, queue: Queue, clock: Callable[[], float] = time.time
     ) -> None:
         self._settings = settings
         self._usual = SiteLimits(**{name: getattr(settings, name) for name in _OVERRIDES})
-        self._store = store
+        self._sites = sites
         self._queue = queue
         self._clock = clock
         self._me = new_id("sites")
@@ -111,7 +111,7 @@ class SitePolicies:
         """Write a site's rules, whole. In force here on return. Raises StoreUnavailable."""
         rules = msgspec.structs.replace(rules, updated_at=self._clock())
         async with self._table.lock:
-            await self._store.put_site_rules(rules)
+            await self._sites.put(rules)
             self._adopt({**self._rules, rules.site: rules})
         await self._report(rules.site)
         return rules
@@ -119,17 +119,17 @@ class SitePolicies:
     async def remove(self, site: str) -> bool:
         """The settings decide again. False when there was nothing. Raises StoreUnavailable."""
         async with self._table.lock:
-            found = await self._store.remove_site_rules(site)
+            found = await self._sites.remove(site)
             self._adopt({name: rules for name, rules in self._rules.items() if name != site})
         await self._report(site)
         return found
 
     async def _read(self) -> Mapping[str, SiteRules]:
         """Those known already, unless the store's mark says that they changed."""
-        mark = await self._store.site_rules_mark()
+        mark = await self._sites.mark()
         if mark == self._mark:
             return self._rules
-        rules = {rules.site: rules for rules in await self._store.site_rules()}
+        rules = {rules.site: rules for rules in await self._sites.rules()}
         self._mark = mark
         return rules
 

@@ -11,7 +11,7 @@ from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.settings import ProxyPool
 from scrapeyard.store.ports.followed import FollowedTable
-from scrapeyard.store.ports.runs import KeptPool, PoolStanding, ProxyStore
+from scrapeyard.store.ports.overrides import KeptPool, PoolStanding, ProxyStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("proxies")
@@ -37,7 +37,7 @@ class StoredPools:
 
     def __init__(
         self,
-        store: ProxyStore,
+        proxies: ProxyStore,
         own: Sequence[ProxyPool],
         pools: ProxyPools,
         *,
@@ -45,7 +45,7 @@ class StoredPools:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`own` are the pools of the settings."""
-        self._store = store
+        self._proxies = proxies
         self._own = tuple(own)
         self._pools = pools
         self._worker_id = worker_id
@@ -55,7 +55,7 @@ class StoredPools:
         self._table = FollowedTable[Sequence[KeptPool]](
             "kept-pools",
             EVERY_SECONDS,
-            read=lambda: store.pools(),  # noqa: PLW0108  a store may be put in place later
+            read=lambda: proxies.pools(),  # noqa: PLW0108  a store may be put in place later
             adopt=self._adopt,
             on_away=lambda error: log.warning("proxies.pools_unknown", error=error.message),
             after_read=self._report if worker_id else None,
@@ -91,13 +91,13 @@ class StoredPools:
         """Keep a pool, over one of its name; in force here on return. Raises StoreUnavailable."""
         kept = KeptPool(name=pool.name, definition=write_pool(pool), changed_at=self._clock())
         async with self._table.lock:
-            await self._store.put_pool(kept)
+            await self._proxies.put_pool(kept)
             self._adopt([*(each for each in self._kept.values() if each.name != pool.name), kept])
 
     async def remove(self, name: str) -> bool:
         """Keep it no more; gone here on return. False when it was not kept. Raises StoreUnavailable."""
         async with self._table.lock:
-            there = await self._store.remove_pool(name)
+            there = await self._proxies.remove_pool(name)
             self._adopt([each for each in self._kept.values() if each.name != name])
         return there
 
@@ -107,7 +107,7 @@ class StoredPools:
 
     async def _report(self) -> None:
         try:
-            await self._store.put_standings(self._worker_id, standings(self._pools), self._clock())
+            await self._proxies.put_standings(self._worker_id, standings(self._pools), self._clock())
             self._untold = False
         except ScrapeyardError as error:
             if not self._untold:

@@ -20,7 +20,7 @@ from scrapeyard.model import new_id
 from scrapeyard.model.job import Job, JobStatus, NewItem
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.store.ports.jobs import ItemFilter
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
@@ -61,28 +61,28 @@ class JobControl:
 
     async def get(self, job_id: str) -> Job:
         """The job in its current state."""
-        return _there(await self._store.job(job_id), job_id)
+        return _there(await self._store.jobs.get(job_id), job_id)
 
     async def pause(self, job_id: str, reason: str = BY_HAND) -> Job:
         """Stop handing out items; those already handed out finish. May be repeated."""
         before = await self.get(job_id)
         if before.status not in _PAUSABLE:
             raise _forbidden(before, "be paused")
-        return await self._told(before, await self._store.set_paused(job_id, True, reason, self._clock()))
+        return await self._told(before, await self._store.jobs.set_paused(job_id, True, reason, self._clock()))
 
     async def resume(self, job_id: str) -> Job:
         """Resume with a reset breaker. A job that is not paused stays as it is."""
         before = await self.get(job_id)
         if before.status not in _PAUSABLE:
             raise _forbidden(before, "be resumed")
-        job = await self._store.set_paused(job_id, False, "", self._clock())
+        job = await self._store.jobs.set_paused(job_id, False, "", self._clock())
         await self._news.wake()
         return await self._told(before, job)
 
     async def change(self, job_id: str, call: ChangeCall) -> Job:
         """Replace the policy for items that are handed out from now on."""
         before = await self.get(job_id)
-        job = _there(await self._store.set_policy(job_id, policy_over(call.policy, before.policy)), job_id)
+        job = _there(await self._store.jobs.set_policy(job_id, policy_over(call.policy, before.policy)), job_id)
         if job.status.is_final:
             raise _forbidden(job, "be changed; redrive takes a policy, too")
         log.info("jobs.changed", job=job_id)
@@ -92,7 +92,7 @@ class JobControl:
     async def cancel(self, job_id: str, *, kill: bool) -> Job:
         """Cancel the job: items handed out finish, or are killed. A final job stays as it is. May be repeated."""
         before = await self.get(job_id)
-        job = _there(await self._store.cancel_job(job_id, kill, self._clock()), job_id)
+        job = _there(await self._store.jobs.cancel(job_id, kill, self._clock()), job_id)
         if kill and job.status is JobStatus.CANCELLING:
             await self._news.kill(job_id)
         return await self._told(before, job)
@@ -103,7 +103,7 @@ class JobControl:
         where = ItemFilter(
             statuses=call.wanted, exit_reasons=_some(call.exit_reasons), sites=_some(call.sites), keys=_some(call.keys)
         )
-        count = await self._store.redrive(job_id, where, await self._changed(before, call), self._clock())
+        count = await self._store.items.redrive(job_id, where, await self._changed(before, call), self._clock())
         if count is None:
             raise _forbidden(await self.get(job_id), "be run again")
         job = await self.get(job_id)
@@ -138,11 +138,11 @@ class JobControl:
     async def delete(self, job_id: str) -> None:
         """Delete a final job and everything it left. It is marked first, then objects are removed before the rows that
         refer to them. After a crash, retention completes the deletion."""
-        if not await self._store.begin_delete(job_id):
+        if not await self._store.jobs.begin_delete(job_id):
             job = await self.get(job_id)
             raise Refusal("conflict", 409, f"the job is {job.status}; cancel it first, and delete it when it has ended")
         await self._blobs.delete_prefix([keys.job_prefix(job_id)])
-        await self._store.delete_job(job_id)
+        await self._store.jobs.delete(job_id)
         log.info("jobs.deleted", job=job_id)
 
     async def _add(self, job: Job, place: str, source: str) -> int:
@@ -156,7 +156,7 @@ class JobControl:
         return added
 
     async def _add_block(self, job: Job, items: Sequence[NewItem], block: int, source: str) -> int:
-        new = await self._store.add_items(job.id, items, block, self._clock(), source=source)
+        new = await self._store.items.add(job.id, items, block, self._clock(), source=source)
         if new is None:
             raise _forbidden(await self.get(job.id), "take more items")
         return new

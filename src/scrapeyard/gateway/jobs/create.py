@@ -44,8 +44,9 @@ from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemStore
-from scrapeyard.store.ports.runs import KeyedAnswer, Store
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, EventStore
+from scrapeyard.store.ports.runs import KeyedAnswer
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
@@ -54,9 +55,9 @@ log = get_log("jobs")
 class JobNotifier:
     """Notifies other processes. A lost message only causes delay: dispatchers and workers also poll the store."""
 
-    def __init__(self, queue: Queue, store: ItemStore, clock: Callable[[], float]) -> None:
+    def __init__(self, queue: Queue, events: EventStore, clock: Callable[[], float]) -> None:
         self._queue = queue
-        self._store = store
+        self._events = events
         self._clock = clock
 
     async def wake(self) -> None:
@@ -70,7 +71,7 @@ class JobNotifier:
     async def status(self, job: Job, **more: Any) -> None:
         """Write an event with the job's new status, for watchers."""
         told = {"status": job.status.value, **({"reason": job.pause_reason} if job.pause_reason else {}), **more}
-        await self._store.add_event(job.id, "status", Raw(msgspec.json.encode(told)), self._clock())
+        await self._events.add(job.id, "status", Raw(msgspec.json.encode(told)), self._clock())
 
     async def _send(self, channel: str, message: bytes) -> None:
         try:
@@ -148,7 +149,7 @@ class JobCreation:
         """Create a job from a template, as `POST /api/jobs` takes it. With a given `job_id` it is created once, however
         often this is called. Raises BadRequest, ScraperNotFound, ScraperInvalid, Refusal or Unavailable."""
         job_id = job_id or new_id("job")
-        if (job := await self._store.job(job_id)) is not None:
+        if (job := await self._store.jobs.get(job_id)) is not None:
             return Created(job=job, replayed=True)
         scraper = await self.find(template.scraper)
         source = _source(template)
@@ -212,7 +213,7 @@ class JobCreation:
 
     async def _begun(self, job: Job, summary: ListSummary | None) -> Created:
         """Write the job, and a short list's items at once; the dispatcher reads all other sources."""
-        if not await self._store.create_job(job):
+        if not await self._store.jobs.create(job):
             return Created(job=await self._standing(job.id), replayed=True)
         log.info("jobs.created", job=job.id, scraper=job.pinned, source=str(job.source.get("kind")))
         if summary is not None and summary.rows <= ITEM_BLOCK:
@@ -231,7 +232,7 @@ class JobCreation:
         if key is None:
             return None
         ours = KeyedAnswer(key=key.key, body_digest=key.digest(), run_ids=(job.id,), created_at=self._clock())
-        held = await self._store.remember(ours, ())
+        held = await self._store.keys.remember(ours, ())
         if held.body_digest != ours.body_digest:
             await self._blobs.delete([keys.job_list(job.id)])
             raise IdempotencyConflict("this Idempotency-Key was used with another body")
@@ -240,7 +241,7 @@ class JobCreation:
     async def _again(self, job: Job, held: str) -> Created:
         """Another call claimed the key first. If it never wrote its job, write it here from the list it left."""
         await self._blobs.delete([keys.job_list(job.id)])
-        found = await self._store.job(held)
+        found = await self._store.jobs.get(held)
         if found is not None:
             return Created(job=found, replayed=True)
         is_list = job.source.get("kind") == "list"
@@ -250,7 +251,7 @@ class JobCreation:
         return Created(job=created.job, replayed=True)
 
     async def _standing(self, job_id: str) -> Job:
-        job = await self._store.job(job_id)
+        job = await self._store.jobs.get(job_id)
         if job is None:
             raise NotFound(f"no job {job_id}; it was deleted this moment")
         return job

@@ -147,7 +147,7 @@ def _wishing(router: APIRouter, desk: JobService) -> None:
     )
     async def create_export(job_id: JobId, call: ExportCall) -> Response:
         export = Export(id=new_id("export"), job_id=job_id, wish=call.wish(), created_at=desk.clock())
-        if not await desk.store.add_export(export):
+        if not await desk.store.exports.add(export):
             raise NotFound(f"no job {job_id}")
         headers = {"Location": f"/api/exports/{export.id}"}
         return Response(documents.encode(export_document(export)), 202, headers, documents.JSON)
@@ -162,12 +162,12 @@ def _wishing(router: APIRouter, desk: JobService) -> None:
     )
     async def list_exports(job_id: JobId) -> Response:
         await desk.control.get(job_id)
-        found = [export_document(export) for export in await desk.store.exports(job_id)]
+        found = [export_document(export) for export in await desk.store.exports.of_job(job_id)]
         return Response(documents.encode({"exports": found}), media_type=documents.JSON)
 
 
 async def _export(desk: JobService, export_id: str) -> Export:
-    export = await desk.store.export(export_id)
+    export = await desk.store.exports.get(export_id)
     if export is None:
         raise NotFound(f"no export {export_id}")
     return export

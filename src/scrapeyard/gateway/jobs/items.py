@@ -59,7 +59,7 @@ def item_routes(gateway: "Gateway") -> APIRouter:
             sites=tuple(site) if site else None,
             keys=tuple(key) if key else None,
         )
-        page = await desk.store.items(job_id, where, cursor, limit)
+        page = await desk.store.items.page(job_id, where, cursor, limit)
         if not page.items:
             await desk.control.get(job_id)
         shown = [item_document(job_id, item, whole=False) for item in page.items]
@@ -95,7 +95,7 @@ def item_routes(gateway: "Gateway") -> APIRouter:
 
 
 async def _item(desk: JobService, job_id: str, key: str) -> Item:
-    item = await desk.store.item(job_id, key)
+    item = await desk.store.items.get(job_id, key)
     if item is None:
         raise NotFound(f"job {job_id} has no item {key}")
     return item
@@ -135,7 +135,7 @@ def dead_letter_routes(gateway: "Gateway") -> APIRouter:
         responses=refusals(400, 422, 503),
     )
     async def list_dead_letters(cursor: Cursor = None, limit: Limit = 50) -> Response:
-        found, next_cursor = await store.dead_letters(cursor, limit)
+        found, next_cursor = await store.items.dead_letters(cursor, limit)
         shown = [{"job_id": job_id, **item_document(job_id, item, whole=False)} for job_id, item in found]
         return Response(documents.encode({"items": shown, "next_cursor": next_cursor}), media_type=documents.JSON)
 

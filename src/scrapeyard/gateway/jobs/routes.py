@@ -138,7 +138,7 @@ def _looking(router: APIRouter, desk: JobService) -> None:
         limit: Limit = 50,
     ) -> Response:
         where = JobFilter(statuses=tuple(status) if status else None, scraper=scraper, schedule_id=schedule_id)
-        page = await desk.store.jobs(where, cursor, limit)
+        page = await desk.store.jobs.page(where, cursor, limit)
         return _json({"jobs": [desk.document(job) for job in page.jobs], "next_cursor": page.next_cursor})
 
     @router.get(

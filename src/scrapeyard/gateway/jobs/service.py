@@ -1,7 +1,7 @@
 """Everything the routes of jobs need, made once."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.gateway.jobs.control import JobControl
@@ -15,12 +15,7 @@ from scrapeyard.model.job import Job
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.exports import ExportStore
-from scrapeyard.store.ports.runs import Store
-
-
-class DeskStore(Store, ExportStore, Protocol):
-    """The store ports needed here."""
+from scrapeyard.store.ports.store import Store
 
 
 class JobService:
@@ -30,7 +25,7 @@ class JobService:
         self,
         *,
         settings: Settings,
-        store: DeskStore,
+        store: Store,
         queue: Queue,
         blobs: Blobs,
         catalogue: Catalogue,
@@ -40,14 +35,14 @@ class JobService:
         self.store = store
         self.blobs = blobs
         self.clock = clock
-        self.news = JobNotifier(queue, store, clock)
+        self.news = JobNotifier(queue, store.events, clock)
         self.rates = JobRates(clock)
         self.creation = JobCreation(
             store=store,
             blobs=blobs,
             catalogue=catalogue,
             intake=intake,
-            lanes=Lanes(store, 10 * settings.worker.lease_seconds),
+            lanes=Lanes(store.workers, 10 * settings.worker.lease_seconds),
             news=self.news,
             receivers=WebhookValidator(settings.webhooks),
             default_scraper=settings.repository.default,

@@ -7,7 +7,7 @@ has not seen from the store. So a slow watcher is only late, and nothing is buff
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Raw, Struct
 
@@ -16,7 +16,7 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.documents import JobRates
 from scrapeyard.gateway.runs.documents import encode, instant
 from scrapeyard.model.job import Job
-from scrapeyard.store.ports.jobs import ItemStore, JobStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("gateway")
@@ -26,10 +26,6 @@ PAGE = 500
 """Events read at once."""
 SETTLED_SECONDS = 5.0
 """All events of a job that ended longer ago than this have been written."""
-
-
-class WatchStore(JobStore, ItemStore, Protocol):
-    """The store ports needed here."""
 
 
 class JobUpdate(Struct, frozen=True, kw_only=True):
@@ -71,7 +67,7 @@ class WatchedJob:
 class JobStreams:
     """All watchers of this gateway, at most `most` at once. `close` ends every stream."""
 
-    def __init__(self, store: WatchStore, rates: JobRates, clock: Callable[[], float], most: int) -> None:
+    def __init__(self, store: Store, rates: JobRates, clock: Callable[[], float], most: int) -> None:
         self._store = store
         self._rates = rates
         self._clock = clock
@@ -93,7 +89,7 @@ class JobStreams:
         """
         if self._count >= self._most:
             raise Refusal("too_many_waiting", 429, f"{self._most} streams are open already", retry_after=5)
-        job = await self._store.job(job_id)
+        job = await self._store.jobs.get(job_id)
         if job is None:
             raise NotFound(f"no job {job_id}")
         self._count += 1
@@ -108,7 +104,7 @@ class JobStreams:
         shown: dict[str, Any] | None = None
         while True:
             ended = watch.ended
-            while after < watch.tail and (page := await self._store.events(watch.job.id, after, PAGE)):
+            while after < watch.tail and (page := await self._store.events.after(watch.job.id, after, PAGE)):
                 for event in page:
                     yield JobUpdate(kind=event.kind, data=_data(event.data, event.at), number=event.number)
                     after = event.number
@@ -153,8 +149,8 @@ class JobStreams:
     async def _look_once(self, watch: WatchedJob) -> None:
         """Poll a final job twice: its last event is written a moment after its final state."""
         was_final = watch.job.status.is_final
-        job = await self._store.job(watch.job.id)
-        while page := await self._store.events(watch.job.id, watch.tail, PAGE):
+        job = await self._store.jobs.get(watch.job.id)
+        while page := await self._store.events.after(watch.job.id, watch.tail, PAGE):
             watch.tail = page[-1].number
         if job is None:
             watch.ended = True

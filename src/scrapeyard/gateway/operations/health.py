@@ -10,7 +10,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 
 PATIENCE_SECONDS = 2.0
@@ -72,7 +72,7 @@ class Health:
         at, now = time.monotonic(), time.time()
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                workers = await self._store.workers(now - self._lease_seconds)
+                workers = await self._store.workers.alive(now - self._lease_seconds)
         except (ScrapeyardError, TimeoutError) as error:
             return DependencyState(up=False, at=at, detail=str(error) or "the store did not tell in time")
         if not workers:

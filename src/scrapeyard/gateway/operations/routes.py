@@ -39,7 +39,7 @@ def worker_routes(gateway: "Gateway") -> APIRouter:
     )
     async def list_workers() -> Response:
         now = services.clock()
-        workers = await services.store.workers(now - services.settings.worker.lease_seconds)
+        workers = await services.store.workers.alive(now - services.settings.worker.lease_seconds)
         shown = [_document(worker, now) for worker in workers]
         return Response(documents.encode({"workers": shown}), media_type=documents.JSON)
 
@@ -75,10 +75,10 @@ def stats_routes(gateway: "Gateway") -> APIRouter:
     )
     async def get_stats() -> Response:
         fresh = services.clock() - 3 * services.settings.worker.heartbeat_seconds
-        workers = await services.store.workers(fresh)
+        workers = await services.store.workers.alive(fresh)
         depth = await services.queue.depth()
         document = {
-            "runs": await services.store.counts(),
+            "runs": await services.store.runs.counts(),
             "jobs": await _jobs(services),
             "queue": [
                 {"lane": lane, "priority": priority, "waiting": waiting}
@@ -96,7 +96,7 @@ def stats_routes(gateway: "Gateway") -> APIRouter:
 
 
 async def _jobs(services: "GatewayServices") -> dict[str, Any]:
-    page = await services.store.jobs(JobFilter(statuses=_GOING), None, MOST_JOBS)
+    page = await services.store.jobs.page(JobFilter(statuses=_GOING), None, MOST_JOBS)
     by_status = dict.fromkeys((status.value for status in _GOING), 0)
     for job in page.jobs:
         by_status[job.status.value] += 1

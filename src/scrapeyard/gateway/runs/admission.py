@@ -17,7 +17,7 @@ from scrapeyard.queues.deliveries import Order
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.ports.runs import WorkerStore
+from scrapeyard.store.ports.operations import WorkerStore
 
 MAX_INPUT_BYTES = MAX_MESSAGE_BYTES - 65_536
 """Leaves room for the rest of the delivery."""
@@ -64,8 +64,8 @@ DEFAULT = "default"
 class Lanes:
     """Lanes that a known worker serves. Others are refused: runs would wait for ever, and lane names be unbounded."""
 
-    def __init__(self, store: WorkerStore, remember_seconds: float) -> None:
-        self._store = store
+    def __init__(self, workers: WorkerStore, remember_seconds: float) -> None:
+        self._workers = workers
         self._remember = remember_seconds
         self._known: frozenset[str] = frozenset()
         self._looked_at = float("-inf")
@@ -85,7 +85,7 @@ class Lanes:
         if now - self._looked_at < LOOK_SECONDS:
             return
         self._looked_at = now
-        workers = await self._store.workers(time.time() - self._remember)
+        workers = await self._workers.alive(time.time() - self._remember)
         self._known = frozenset(lane for worker in workers for lane in worker.lanes)
 
 

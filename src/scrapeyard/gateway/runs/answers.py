@@ -98,17 +98,17 @@ LOOK_SECONDS = 0.02
 class Lookup:
     """Reads runs consistently with what this gateway has already answered, waiting up to BEHIND_SECONDS for the row."""
 
-    def __init__(self, store: RunStore, recorder: Recorder, waiters: Waiters) -> None:
-        self._store = store
+    def __init__(self, runs: RunStore, recorder: Recorder, waiters: Waiters) -> None:
+        self._runs = runs
         self._recorder = recorder
         self._waiters = waiters
 
     async def get(self, run_id: str) -> Run:
         """The whole run. Raises NotFound."""
-        run = await self._store.get(run_id)
+        run = await self._runs.get(run_id)
         if run is None and self._recorder.pending:
             await self._recorder.flush()
-            run = await self._store.get(run_id)
+            run = await self._runs.get(run_id)
         if (run is None or not run.status.is_final) and self._waiters.ended_lately(run_id):
             run = await self._ended(run_id, run)
         if run is None:
@@ -120,7 +120,7 @@ class Lookup:
             if run is not None and run.status.is_final:
                 break
             await asyncio.sleep(LOOK_SECONDS)
-            run = await self._store.get(run_id)
+            run = await self._runs.get(run_id)
         return run
 
 
@@ -131,8 +131,8 @@ class Cancelling:
     """Marks the row and signals the worker. A lost signal only causes delay: the worker sees the mark when it renews
     its lease."""
 
-    def __init__(self, store: RunStore, queue: Queue, recorder: Recorder) -> None:
-        self._store = store
+    def __init__(self, runs: RunStore, queue: Queue, recorder: Recorder) -> None:
+        self._runs = runs
         self._queue = queue
         self._recorder = recorder
 
@@ -140,7 +140,7 @@ class Cancelling:
         """Cancel and return the run; None if unknown. Raises StoreUnavailable, but signals the worker even then."""
         try:
             await self._recorder.flush()
-            run = await self._store.cancel(run_id, now)
+            run = await self._runs.cancel(run_id, now)
         except Exception:
             await self.signal(run_id)
             raise

@@ -34,9 +34,9 @@ KINDS = frozenset({"log", "status", "fetch"})
 class RunStream:
     """Streams one run. If it has already ended, the recorded logs are replayed."""
 
-    def __init__(self, queue: Queue, store: RunStore, lookup: Lookup, waiters: Waiters) -> None:
+    def __init__(self, queue: Queue, runs: RunStore, lookup: Lookup, waiters: Waiters) -> None:
         self._queue = queue
-        self._store = store
+        self._runs = runs
         self._lookup = lookup
         self._waiters = waiters
 
@@ -66,7 +66,7 @@ class RunStream:
             raise QueueUnavailable("the queue does not answer; `?wait=` on the run itself needs none") from None
 
     async def _replay(self, run: Run) -> AsyncIterator[bytes]:
-        lines, _cut = await self._store.logs(run.id)
+        lines, _cut = await self._runs.logs(run.id)
         for line in lines:
             yield _event("log", encode({"type": "log", **msgspec.structs.asdict(line)}))
         yield _end(run)
@@ -155,7 +155,7 @@ def routes(gateway: "Gateway") -> APIRouter:
     """The route."""
     router = APIRouter(tags=["runs"])
     services = gateway.services
-    stream = RunStream(services.queue, services.store, gateway.lookup, gateway.waiters)
+    stream = RunStream(services.queue, services.store.runs, gateway.lookup, gateway.waiters)
 
     @router.get(
         "/api/scrape/{run_id}/events",

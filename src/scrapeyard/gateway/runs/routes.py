@@ -142,7 +142,7 @@ def run_routes(gateway: "Gateway") -> APIRouter:
             created_after=_seconds(created_after),
             created_before=_seconds(created_before),
         )
-        page = await services.store.page(where, cursor, limit)
+        page = await services.store.runs.page(where, cursor, limit)
         shown = [documents.summary(run) for run in page.runs]
         return _json({"runs": shown, "next_cursor": page.next_cursor})
 
@@ -190,7 +190,7 @@ def run_routes(gateway: "Gateway") -> APIRouter:
     )
     async def get_logs(request: Request, run_id: RunId) -> Response:
         run = await gateway.lookup.get(run_id)
-        lines, cut = await services.store.logs(run.id)
+        lines, cut = await services.store.runs.logs(run.id)
         if _wants_text(request):
             text = "".join(map(_line, lines)) + ("(cut)\n" if cut else "")
             return PlainTextResponse(text, headers={"X-Content-Type-Options": "nosniff"})

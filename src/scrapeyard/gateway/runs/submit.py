@@ -30,7 +30,8 @@ from scrapeyard.queues.deliveries import build_runs, deliver
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.runs import KeyedAnswer, Store
+from scrapeyard.store.ports.runs import KeyedAnswer
+from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 
@@ -65,7 +66,7 @@ class Scraping:
         self._lookup = lookup
         self._cancelling = cancelling
         self._receivers = WebhookValidator(settings.webhooks)
-        lanes = Lanes(store, 10 * settings.worker.lease_seconds)
+        lanes = Lanes(store.workers, 10 * settings.worker.lease_seconds)
         self._orders = RunBuilder(catalogue, lanes, settings.repository.default)
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
 
@@ -85,7 +86,7 @@ class Scraping:
         """Write the watch before the runs, so that no end is missed. A watch of runs never written is dropped later."""
         if asked.call.webhook is not None:
             webhook = self._receivers.of_run(asked.call.webhook)
-            await self._store.watch_runs([run.id for run in runs], webhook, self._clock())
+            await self._store.webhooks.watch_runs([run.id for run in runs], webhook, self._clock())
 
     async def _waited(self, asked: ScrapeRequest, runs: Sequence[Run], receive: Receive) -> Response:
         with self._waiters.join(runs) as call:
@@ -95,7 +96,7 @@ class Scraping:
 
     async def _at_once(self, asked: ScrapeRequest, runs: Sequence[Run]) -> Response:
         """The runs are durable once they are in the store, so a queue that is away only delays them."""
-        await self._store.add(runs)
+        await self._store.runs.add(runs)
         await self._publish_durable(runs)
         return self._accepted(asked, runs)
 
@@ -107,7 +108,7 @@ class Scraping:
         if asked.wait:
             await self._queue.ping()  # without a queue the caller would wait in vain; the key stays free
         with self._waiters.join(runs if asked.wait else ()) as call:
-            held = await self._store.remember(ours, runs)
+            held = await self._store.keys.remember(ours, runs)
             if held.run_ids == ours.run_ids:
                 await self._publish_durable(runs, asked.wait)
                 if not asked.wait:

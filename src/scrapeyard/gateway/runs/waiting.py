@@ -130,13 +130,13 @@ class Waiters:
     def __init__(
         self,
         queue: Queue,
-        store: RunStore,
+        runs: RunStore,
         gateway_id: str,
         max_calls: int = 2000,
         on_end: Callable[[ExitReason], None] = lambda _: None,
     ) -> None:
         self._queue = queue
-        self._store = store
+        self._runs = runs
         self._gateway_id = gateway_id
         self._max_calls = max_calls
         self._on_end = on_end
@@ -245,7 +245,7 @@ class Waiters:
 
     async def _poll(self, run_ids: Sequence[str]) -> None:
         for start in range(0, len(run_ids), SWEEP_BATCH):
-            self._settle(await self._store.finals(run_ids[start : start + SWEEP_BATCH]))
+            self._settle(await self._runs.finals(run_ids[start : start + SWEEP_BATCH]))
 
     def _settle(self, runs: Iterable[Run]) -> None:
         for run in runs:

@@ -23,7 +23,8 @@ from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.schedules.schemas import ScheduleCall, ScheduleChange, ScheduledScrape
 from scrapeyard.model import new_id
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, subject_id
-from scrapeyard.store.ports.schedules import HISTORY, ScheduleStore
+from scrapeyard.store.ports.schedules import HISTORY
+from scrapeyard.store.ports.store import Store
 
 NEXT_RUNS = 5
 _PLAIN = ("id", "name", "target", "time_zone", "jitter_seconds", "overlap", "missed", "paused", "every_seconds")
@@ -99,7 +100,7 @@ class ScheduleService:
     def __init__(
         self,
         *,
-        store: ScheduleStore,
+        store: Store,
         creation: JobCreation,
         orders: RunBuilder,
         receivers: WebhookValidator,
@@ -127,13 +128,13 @@ class ScheduleService:
         )
         read_zone(schedule.time_zone)
         schedule = _timed(schedule, now)
-        if not await self._store.add_schedule(schedule, MAX_SCHEDULES):
+        if not await self._store.schedules.add(schedule, MAX_SCHEDULES):
             raise Refusal("conflict", 409, f"there are {MAX_SCHEDULES} schedules already; delete some first")
         return schedule_document(schedule, now)
 
     async def page(self, cursor: str | None, limit: int) -> dict[str, Any]:
         """A page of schedules, newest first."""
-        page, now = await self._store.schedules(cursor, limit), self._clock()
+        page, now = await self._store.schedules.page(cursor, limit), self._clock()
         shown = [schedule_document(schedule, now) for schedule in page.schedules]
         return {"schedules": shown, "next_cursor": page.next_cursor}
 
@@ -149,14 +150,14 @@ class ScheduleService:
             changed = _changed(before, call, template, now)
             if any(getattr(changed, name) != getattr(before, name) for name in _TIMING):
                 changed = _timed(changed, now)
-            after = await self._store.change_schedule(before, changed)
+            after = await self._store.schedules.change(before, changed)
             if after is not None:
                 return schedule_document(after, now)
         raise Refusal("conflict", 409, "others change it at the same time; try again")
 
     async def delete(self, schedule_id: str) -> None:
         """Delete a schedule. Jobs and runs it started continue."""
-        if not await self._store.delete_schedule(schedule_id):
+        if not await self._store.schedules.delete(schedule_id):
             raise _none(schedule_id)
 
     async def run_now(self, schedule_id: str) -> dict[str, Any]:
@@ -164,7 +165,7 @@ class ScheduleService:
         schedule = await self._found(schedule_id)
         now = round(self._clock(), 3)
         firing = Firing(schedule_id=schedule_id, due_at=now, kind="manual", created_at=now)
-        if not await self._store.add_firing(firing):
+        if not await self._store.firings.add(firing):
             await self._found(schedule_id)
             raise Refusal("conflict", 409, f"{HISTORY} starts of it wait already; look at its history")
         return firing_document(schedule, firing)
@@ -172,11 +173,11 @@ class ScheduleService:
     async def history(self, schedule_id: str) -> dict[str, Any]:
         """The latest firings."""
         schedule = await self._found(schedule_id)
-        found = await self._store.firings(schedule_id, 2 * HISTORY)
+        found = await self._store.firings.recent(schedule_id, 2 * HISTORY)
         return {"schedule_id": schedule_id, "firings": [firing_document(schedule, firing) for firing in found]}
 
     async def _found(self, schedule_id: str) -> Schedule:
-        schedule = await self._store.schedule(schedule_id)
+        schedule = await self._store.schedules.get(schedule_id)
         if schedule is None:
             raise _none(schedule_id)
         return schedule

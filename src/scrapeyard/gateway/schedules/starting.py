@@ -19,7 +19,7 @@ from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.model.schedule import Schedule, Target
 from scrapeyard.queues.deliveries import build_runs, deliver
 from scrapeyard.queues.port import Queue
-from scrapeyard.store.ports.runs import Store
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("schedules")
@@ -60,7 +60,7 @@ class TemplateStarter:
 
     async def going(self, target: Target, subject: str) -> bool | None:
         """Whether it has not ended yet. None if there is no such job or run."""
-        stands = await (self._store.job(subject) if target == "job" else self._store.get(subject))
+        stands = await (self._store.jobs.get(subject) if target == "job" else self._store.runs.get(subject))
         return None if stands is None else not stands.status.is_final
 
     async def cancel(self, target: Target, subject: str) -> None:
@@ -76,8 +76,8 @@ class TemplateStarter:
         (run,) = build_runs(await self._orders.place(asked, ""), self._clock())
         run = replace(run, id=run_id)
         if call.webhook is not None:
-            await self._store.watch_runs([run_id], self._receivers.of_run(call.webhook), self._clock())
-        await self._store.add([run])
+            await self._store.webhooks.watch_runs([run_id], self._receivers.of_run(call.webhook), self._clock())
+        await self._store.runs.add([run])
         try:
             await self._queue.publish([deliver(run, redelivered=True)])
         except QueueUnavailable as error:

@@ -16,7 +16,7 @@ from scrapeyard.gateway.scrapers.schemas import ChannelsDocument, MoveCall
 from scrapeyard.repository.catalogue.listings import Listings
 from scrapeyard.repository.manifest.channels import MAX_CHANNELS
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.ports.runs import ChannelMove
+from scrapeyard.store.ports.overrides import ChannelMove
 
 if TYPE_CHECKING:
     from scrapeyard.gateway.services import Gateway
@@ -88,7 +88,7 @@ async def _check(catalogue: Catalogue, scraper_id: str, version: str) -> None:
 
 
 async def _document(gateway: "Gateway", scraper_id: str) -> dict[str, Any]:
-    moves = await gateway.services.store.channel_moves(scraper_id, HISTORY)
+    moves = await gateway.services.store.channels.moves(scraper_id, HISTORY)
     return {
         "scraper": scraper_id,
         "channels": dict(gateway.services.catalogue.channels(scraper_id)),

@@ -10,7 +10,7 @@ from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model import EnvironmentState, EnvironmentStatus, Scraper
 from scrapeyard.repository.catalogue.listings import Listings, sources
 from scrapeyard.repository.port import Catalogue, Listing
-from scrapeyard.store.ports.runs import WorkerStore
+from scrapeyard.store.ports.operations import WorkerStore
 
 if TYPE_CHECKING:
     from scrapeyard.gateway.services import Gateway
@@ -26,11 +26,11 @@ UNKNOWN = "unknown"
 """No worker has reported, or the database is away."""
 
 
-async def environment_of(scraper: Scraper, store: WorkerStore, seen_after: float) -> dict[str, Any]:
+async def environment_of(scraper: Scraper, workers: WorkerStore, seen_after: float) -> dict[str, Any]:
     """The worst state that workers report, and each worker's own. `none` if the scraper requires no packages."""
     if not scraper.requirements:
         return {"status": EnvironmentStatus.NONE, "problem": "", "workers": []}
-    told = await _told(str(scraper.ref), store, seen_after)
+    told = await _told(str(scraper.ref), workers, seen_after)
     worst = min(told.values(), key=lambda state: _WORST_FIRST.index(state.status), default=None)
     return {
         "status": worst.status if worst else UNKNOWN,
@@ -39,12 +39,12 @@ async def environment_of(scraper: Scraper, store: WorkerStore, seen_after: float
     }
 
 
-async def _told(name: str, store: WorkerStore, seen_after: float) -> dict[str, EnvironmentState]:
+async def _told(name: str, workers: WorkerStore, seen_after: float) -> dict[str, EnvironmentState]:
     try:
-        workers = await store.workers(seen_after)
+        alive = await workers.alive(seen_after)
     except StoreUnavailable:
         return {}
-    return {worker.id: worker.environments[name] for worker in workers if name in worker.environments}
+    return {worker.id: worker.environments[name] for worker in alive if name in worker.environments}
 
 
 def state_document(state: EnvironmentState) -> dict[str, Any]:
@@ -88,7 +88,7 @@ async def described(gateway: "Gateway", scraper_id: str, version: str | None) ->
     if listing.scraper is not None:
         document["limits"] = listing.scraper.limits.within(services.settings.limits.as_limits())
         seen_after = services.clock() - services.settings.worker.lease_seconds
-        document["environment"] = await environment_of(listing.scraper, services.store, seen_after)
+        document["environment"] = await environment_of(listing.scraper, services.store.workers, seen_after)
     return answer(
         {
             **document,

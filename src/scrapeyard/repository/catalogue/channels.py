@@ -8,7 +8,7 @@ from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.store.ports.followed import FollowedTable
-from scrapeyard.store.ports.runs import ChannelMove, ChannelStore
+from scrapeyard.store.ports.overrides import ChannelMove, ChannelStore
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("repository")
@@ -24,9 +24,9 @@ class ChannelOverrides:
     """
 
     def __init__(
-        self, store: ChannelStore, queue: Queue, catalogue: Catalogue, sender: str, clock: Callable[[], float]
+        self, channels: ChannelStore, queue: Queue, catalogue: Catalogue, sender: str, clock: Callable[[], float]
     ) -> None:
-        self._store = store
+        self._channels = channels
         self._queue = queue
         self._catalogue = catalogue
         self._sender = sender
@@ -35,7 +35,7 @@ class ChannelOverrides:
         self._table = FollowedTable[Moves](
             "moved-channels",
             EVERY_SECONDS,
-            read=lambda: store.channels(),  # noqa: PLW0108  a store may be put in place later
+            read=lambda: channels.current(),  # noqa: PLW0108  a store may be put in place later
             adopt=self._adopt,
             on_away=lambda error: log.warning("repository.moves_unknown", error=error.message),
         )
@@ -59,7 +59,7 @@ class ChannelOverrides:
     async def move(self, scraper_id: str, channel: str, version: str) -> ChannelMove | None:
         """Point a channel to a version; in force in this process on return. None if it points there already."""
         async with self._table.lock:
-            move = await self._store.move_channel(scraper_id, channel, version, self._clock())
+            move = await self._channels.move(scraper_id, channel, version, self._clock())
             self._adopt(_with(self._moved, scraper_id, channel, version))
         await self._report(scraper_id)
         return move
@@ -67,7 +67,7 @@ class ChannelOverrides:
     async def take_back(self, scraper_id: str, channel: str) -> ChannelMove | None:
         """Let the source decide again; in force in this process on return. None if the channel was not moved."""
         async with self._table.lock:
-            move = await self._store.clear_channel(scraper_id, channel, self._clock())
+            move = await self._channels.clear(scraper_id, channel, self._clock())
             self._adopt(_with(self._moved, scraper_id, channel, ""))
         await self._report(scraper_id)
         return move

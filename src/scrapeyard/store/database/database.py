@@ -156,6 +156,13 @@ class Database:
             ) from error
 
 
+class SqlPart:
+    """One noun of the store, on the database that all of them share."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
 def _backend(url: str) -> Backend:
     try:
         parsed = make_url(url)

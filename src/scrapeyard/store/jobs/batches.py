@@ -1,16 +1,17 @@
-"""Handing out batches: cut, take, renew."""
+"""Batches: handed out, renewed; their outcomes recorded, given back, or lost with their worker."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Raw, structs
 from sqlalchemy import bindparam, delete, select, update
 
-from scrapeyard.model.job import Batch, BatchItem, Counts, Job, JobStatus
-from scrapeyard.store.database.database import Database
+from scrapeyard.model.job import Batch, BatchItem, Counts, ItemOutcome, Job, JobStatus
+from scrapeyard.store.database.database import Database, SqlPart
+from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs import locks
-from scrapeyard.store.jobs.counters import put_back
+from scrapeyard.store.jobs.counters import account, drop_batch, is_end, lost, put_back, waiting_row, write_ends
 from scrapeyard.store.jobs.locks import (
     Held,
     as_fields,
@@ -23,9 +24,8 @@ from scrapeyard.store.jobs.locks import (
     moved,
     to_batch,
 )
-from scrapeyard.store.jobs.rows import Fields, to_counts, to_job
-from scrapeyard.store.ports.jobs import ITEM_BLOCK
-from scrapeyard.store.runs.writes import is_id
+from scrapeyard.store.jobs.rows import Fields, to_counts, to_job, to_policy
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, Recorded
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, WAITING
 
 _BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
@@ -46,13 +46,16 @@ _TAKE: Final = (
     .where(BATCHES.c.id == bindparam("batch"))
     .values(state="running", worker_id=bindparam("worker"), lease_until=bindparam("until"))
 )
+_GOES_ON: Final = (
+    update(BATCHES)
+    .where(BATCHES.c.id == bindparam("batch"))
+    .values(left=bindparam("now_left"), part=bindparam("now_part"), done=bindparam("now_done"))
+)
 _HANDS_OUT: Final = frozenset({JobStatus.CREATING, JobStatus.RUNNING})
 
 
-class SqlJobBatches:
-    """The part of BatchStore that hands out batches."""
-
-    _database: Database
+class SqlBatches(SqlPart):
+    """The BatchStore."""
 
     async def cut(self, batch: Batch, now: float) -> Batch | None:
         """Hand out up to `batch.left` items: waiting ones that are due first, then fresh ones. None if none were."""
@@ -71,7 +74,7 @@ class SqlJobBatches:
 
         return await self._database.play(work)
 
-    async def take_batch(
+    async def take(
         self, batch_id: str, worker_id: str, now: float, lease_until: float
     ) -> tuple[Batch, Job, list[BatchItem]] | None:
         """queued → running under this worker. None if the delivery must be dropped: another worker has the batch, or it
@@ -96,7 +99,39 @@ class SqlJobBatches:
 
         return await self._database.play(work) if is_id(batch_id) else None
 
-    async def renew_batches(self, worker_id: str, batch_ids: Sequence[str], lease_until: float) -> list[str]:
+    async def record(
+        self, batch_id: str, worker_id: str, part: int, outcomes: Sequence[ItemOutcome], now: float
+    ) -> Recorded | None:
+        """Record outcomes of some of its items, once. None if refused. Outcomes of items that are not in the batch, or
+        already have a record, are skipped."""
+        tries = 0
+
+        def work() -> Script[Recorded | None]:
+            nonlocal tries
+            tries += 1
+            held = yield from locked_batch(batch_id)
+            if held is None or held.batch.worker_id != worker_id:
+                return None
+            if tries > 1 and held.batch.part == part + 1:  # only the response was lost
+                return Recorded(counts=to_counts((yield from locked_number(held.job))), left=held.batch.left)
+            if held.batch.part != part:
+                return None
+            return (yield from _record(held, outcomes, now))
+
+        return await self._database.play(work) if is_id(batch_id) else None
+
+    async def give_back(self, batch_id: str, worker_id: str, now: float) -> None:
+        """Items without a record wait again at the same attempt, due now."""
+
+        def work() -> Script[None]:
+            held = yield from locked_batch(batch_id)
+            if held is not None and held.batch.worker_id == worker_id:
+                yield from put_back(held, now)
+
+        if is_id(batch_id) and worker_id:
+            await self._database.play(work)
+
+    async def renew(self, worker_id: str, batch_ids: Sequence[str], lease_until: float) -> list[str]:
         """Renew leases. Returns the batches to stop: no longer this worker's, or their job is being killed."""
         ids = sorted({batch_id for batch_id in batch_ids if is_id(batch_id)})
         mine = select(BATCHES.c.id, JOBS.c.kill).join(JOBS, JOBS.c.number == BATCHES.c.job)
@@ -111,12 +146,12 @@ class SqlJobBatches:
 
         return await self._database.play(work) if ids else list(batch_ids)
 
-    async def queued_batches(self, queued_before: float, limit: int) -> list[Batch]:
+    async def queued(self, queued_before: float, limit: int) -> list[Batch]:
         """Batches published before `queued_before` and not taken, the oldest first."""
         query = _BATCHES.where(BATCHES.c.state == "queued", BATCHES.c.queued_at < queued_before)
         return [to_batch(row) for row in await self._database.fetch(query.order_by(BATCHES.c.queued_at).limit(limit))]
 
-    async def batches_requeued(self, batch_ids: Sequence[str], now: float) -> None:
+    async def requeued(self, batch_ids: Sequence[str], now: float) -> None:
         """Record that they were published again at `now`."""
         ids = [batch_id for batch_id in batch_ids if is_id(batch_id)]
         queued = select(BATCHES.c.id).where(BATCHES.c.id.in_(ids), BATCHES.c.state == "queued").order_by(BATCHES.c.id)
@@ -128,7 +163,14 @@ class SqlJobBatches:
         if ids:
             await self._database.play(work)
 
-    async def batches_out(self, job_id: str) -> list[Batch]:
+    async def expire(self, now: float, limit: int) -> list[tuple[str, int, int]]:
+        """Take batches from workers whose lease ended, each in a transaction. Returns (job id, waiting, ended)."""
+        old = select(BATCHES.c.id).where(BATCHES.c.state == "running", BATCHES.c.lease_until < now)
+        rows = await self._database.fetch(old.order_by(BATCHES.c.lease_until).limit(limit))
+        expired = [await _expire(self._database, row["id"], now) for row in rows]
+        return [one for one in expired if one is not None]
+
+    async def out(self, job_id: str) -> list[Batch]:
         """Number of batches handed out and not finished."""
         query = _BATCHES.where(JOBS.c.id == job_id).order_by(BATCHES.c.queued_at, BATCHES.c.id)
         return [to_batch(row) for row in await self._database.fetch(query)] if is_id(job_id) else []
@@ -179,3 +221,50 @@ def _items(held: Held) -> Script[list[BatchItem]]:
         some = yield Execute(_INPUTS.where(ITEMS.c.job == held.job, numbers).order_by(ITEMS.c.seq))
         found += [BatchItem(seq=seq, key=key, input=Raw(given), attempt=attempts[seq]) for seq, key, given in some]
     return found
+
+
+def _record(held: Held, outcomes: Sequence[ItemOutcome], now: float) -> Script[Recorded]:
+    marks = held.marks()
+    mine = list(_first_of_each(held, outcomes, marks))
+    ends = [outcome for outcome in mine if is_end(outcome)]
+    waits = [waiting_row(held.job, outcome, now) for outcome in mine if not is_end(outcome)]
+    yield from write_ends(held.job, ends, waits)
+    left = held.batch.left - len(mine)
+    yield from _set_left(held, left, marks)
+    job = yield from locked_number(held.job)
+    counts = yield from account(job, ends, waits=len(waits), now=now, told=mine)
+    return Recorded(counts=counts, left=left)
+
+
+def _first_of_each(held: Held, outcomes: Iterable[ItemOutcome], marks: bytearray) -> Iterable[ItemOutcome]:
+    """Outcomes of items that are in the batch and have no record yet; marks them."""
+    for outcome in outcomes:
+        place = held.place(outcome.seq)
+        if place is not None and not marks[place]:
+            marks[place] = 1
+            yield outcome
+
+
+def _set_left(held: Held, left: int, marks: bytearray) -> Script[None]:
+    if not left:
+        yield from drop_batch(held)
+        return
+    values = {"now_left": left, "now_part": held.batch.part + 1, "now_done": bytes(marks)}
+    yield Execute(_GOES_ON, values | {"batch": held.batch.id})
+
+
+async def _expire(database: Database, batch_id: str, now: float) -> tuple[str, int, int] | None:
+    def work() -> Script[tuple[str, int, int] | None]:
+        held = yield from locked_batch(batch_id)
+        if held is None or held.batch.lease_until is None or held.batch.lease_until >= now:
+            return None
+        job = yield from locked_number(held.job)
+        most, kill = to_policy(job).max_attempts, job["kill"]
+        ends = [lost(seq, attempt, now) for seq, attempt in held.undone() if attempt >= most and not kill]
+        waits = [(held.job, seq, attempt + (not kill), now) for seq, attempt in held.undone() if kill or attempt < most]
+        yield from write_ends(held.job, ends, waits)
+        yield from drop_batch(held)
+        yield from account(job, ends, waits=len(waits), now=now)
+        return held.batch.job_id, len(waits), len(ends)
+
+    return await database.play(work)

@@ -24,7 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
-from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.tables.jobs import JOBS
 from scrapeyard.store.tables.runs import ID, METADATA
 
@@ -60,12 +60,10 @@ _WISH: Final = json.Decoder(ExportWish)
 _NAMES: Final = tuple(column.name for column in EXPORTS.c if column.name not in ("wish", "state"))
 
 
-class SqlExports:
+class SqlExports(SqlPart):
     """The ExportStore."""
 
-    _database: Database
-
-    async def add_export(self, export: Export) -> bool:
+    async def add(self, export: Export) -> bool:
         """Write it as QUEUED. Replaces a final one of the same id, else leaves it. False if there is no such job."""
         row = _row(export)
 
@@ -84,17 +82,17 @@ class SqlExports:
 
         return await self._database.write(work)
 
-    async def export(self, export_id: str) -> Export | None:
+    async def get(self, export_id: str) -> Export | None:
         """One export; None if there is none."""
         rows = await self._database.fetch(select(EXPORTS).where(EXPORTS.c.id == export_id))
         return _export(rows[0]) if rows else None
 
-    async def exports(self, job_id: str) -> list[Export]:
+    async def of_job(self, job_id: str) -> list[Export]:
         """The exports of one job, the oldest first."""
         query = select(EXPORTS).where(EXPORTS.c.job_id == job_id).order_by(EXPORTS.c.created_at, EXPORTS.c.id)
         return [_export(row) for row in await self._database.fetch(query)]
 
-    async def claim_export(self, export_id: str | None, holder: str, now: float, lease_until: float) -> Export | None:
+    async def claim(self, export_id: str | None, holder: str, now: float, lease_until: float) -> Export | None:
         """Claim a free export: this one, or the oldest if None is given. None if there is nothing to claim."""
         free = or_(
             EXPORTS.c.state == ExportState.QUEUED.value,
@@ -117,12 +115,12 @@ class SqlExports:
         rows = await self._database.change(statement)
         return _export(rows[0]) if rows else None
 
-    async def renew_export(self, export: Export) -> bool:
+    async def renew(self, export: Export) -> bool:
         """Write progress, rows and lease. False if it is no longer this holder's."""
         values = {"progress": export.progress, "rows": export.rows, "lease_until": export.lease_until}
         return await self._change(export, values)
 
-    async def end_export(self, export: Export) -> bool:
+    async def end(self, export: Export) -> bool:
         """Write a final state, or QUEUED to give it back. False if it is no longer this holder's."""
         row = _row(export) | {"lease_until": None}
         if export.state is ExportState.QUEUED:

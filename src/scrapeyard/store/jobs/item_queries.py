@@ -12,11 +12,11 @@ from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, literal_co
 from scrapeyard.model import Artifact, ExitReason, LogLine, RunError
 from scrapeyard.model.job import ITEM_KEY, Item, ItemStatus
 from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.jobs import locks
 from scrapeyard.store.jobs.locks import STOPPED, Held
 from scrapeyard.store.jobs.rows import Fields, unpack_usage
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter
-from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, OUTCOMES, WAITING
 
 _STATES = {"queued": ItemStatus.QUEUED, "running": ItemStatus.IN_PROGRESS}

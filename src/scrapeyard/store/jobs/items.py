@@ -1,45 +1,81 @@
-"""Reading items and events of jobs."""
+"""Items of jobs: adding, reading and redriving them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from typing import Final
+from typing import Any, Final
 
-from msgspec import Raw
-from sqlalchemy import func, select
+from msgspec.structs import replace
+from sqlalchemy import bindparam, delete, func, select
 
-from scrapeyard.model.job import Counts, Item
-from scrapeyard.store.database.database import Database
+from scrapeyard.model.job import Counts, Item, ItemStatus, Job, NewItem
+from scrapeyard.store.database.database import SqlPart
+from scrapeyard.store.database.paging import as_cursor, is_id, numbers
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs import locks
 from scrapeyard.store.jobs.item_queries import Found, dead, items_after, to_item
-from scrapeyard.store.jobs.locks import STOPPED, Held, as_fields, change_job, locked_job
-from scrapeyard.store.jobs.rows import Fields, as_cursor, numbers
-from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemPage, JobEvent
-from scrapeyard.store.runs.writes import is_id
-from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
+from scrapeyard.store.jobs.locks import STOPPED, TAKES_ITEMS, Held, as_fields, change_job, locked_job
+from scrapeyard.store.jobs.redrive import Redrive
+from scrapeyard.store.jobs.rows import Fields
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemPage
+from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOBS, OUTCOMES, WAITING
 
+_ADDED: Final = select(BLOCKS.c.added).where(
+    BLOCKS.c.job == bindparam("job"), BLOCKS.c.source == bindparam("source"), BLOCKS.c.block == bindparam("block")
+)
+_TAKE_BACK: Final = (
+    delete(ITEMS).where(ITEMS.c.job == bindparam("job_is"), ITEMS.c.seq >= bindparam("from_seq")).returning(ITEMS.c.key)
+)
 _BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
+_OUT: Final = ("queued", "running")
 
 
-class SqlJobItems:
+class SqlItems(SqlPart):
     """The ItemStore."""
 
-    _database: Database
+    async def add(
+        self,
+        job_id: str,
+        items: Sequence[NewItem],
+        block: int,
+        now: float,  # noqa: ARG002  the port's signature
+        *,
+        source: str = "",
+    ) -> int | None:
+        """Append a block; returns how many items were new, also when repeated. None if the job takes no more."""
+        if len(items) > ITEM_BLOCK:
+            raise ValueError(f"a block has {len(items)} items; add at most {ITEM_BLOCK} at once")
+        given: dict[str, NewItem] = {}
+        for item in items:
+            given.setdefault(item.key, item)
 
-    async def items(self, job_id: str, where: ItemFilter, cursor: str | None, limit: int) -> ItemPage:
+        def work() -> Script[int | None]:
+            job = yield from locked_job(job_id)
+            if job is None:
+                return None
+            key = {"job": job["number"], "source": source, "block": block}
+            before = yield Execute(_ADDED, key)
+            added: int | None = before[0][0] if before else None
+            if added is None and job["status"] in TAKES_ITEMS:
+                added = yield from _append(job, list(given.values()))
+                yield BulkInsert(BLOCKS, [(job["number"], source, block, added)])
+            return added
+
+        return await self._database.play(work) if is_id(job_id) else None
+
+    async def page(self, job_id: str, where: ItemFilter, cursor: str | None, limit: int) -> ItemPage:
         """A page of at most ITEM_BLOCK items, in list order. It may be short, since items change while they are read.
         Raises BadRequest for an invalid cursor."""
         after = -1 if cursor is None else numbers(cursor, 1)[0]
         found, last = await items_after(self._database, job_id, where, after=after, limit=limit, data=True)
         return ItemPage(items=tuple(found), next_cursor=None if last is None else as_cursor(str(last)))
 
-    async def item(self, job_id: str, key: str) -> Item | None:
+    async def get(self, job_id: str, key: str) -> Item | None:
         """One whole item; None if there is none."""
         where = ItemFilter(keys=(key,))
         found, _ = await items_after(self._database, job_id, where, after=-1, limit=1, data=True)
         return found[0] if found else None
 
-    async def stream_items(
+    async def stream(
         self, job_id: str, where: ItemFilter, *, data: bool = True
     ) -> AsyncGenerator[Sequence[Item], None]:
         """Yield all items in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs.
@@ -73,27 +109,14 @@ class SqlJobItems:
         more = len(rows) > limit > 0
         return found, as_cursor(f"{rows[limit - 1].number}-{rows[limit - 1].seq}") if more else None
 
-    async def add_event(self, job_id: str, kind: str, data: Raw, now: float) -> None:
-        """Append an event; the same event at the same time is written once. Does nothing if there is no such job."""
-
-        def work() -> Script[None]:
-            job = yield from locked_job(job_id)
-            if job is None or (yield from _is_told(job, kind, bytes(data), now)):
-                return
-            number = job["events"] + 1
-            yield BulkInsert(JOB_EVENTS, [(job["number"], number, now, kind, bytes(data))])
-            yield from change_job(job, {"events": number})
-
-        if is_id(job_id):
-            await self._database.play(work)
-
-    async def events(self, job_id: str, after: int, limit: int) -> list[JobEvent]:
-        """Events numbered higher than `after`, in order."""
-        columns = (JOB_EVENTS.c.number, JOB_EVENTS.c.at, JOB_EVENTS.c.kind, JOB_EVENTS.c.data)
-        query = select(*columns).join(JOBS, JOBS.c.number == JOB_EVENTS.c.job)
-        query = query.where(JOBS.c.id == job_id, JOB_EVENTS.c.number > after).order_by(JOB_EVENTS.c.number).limit(limit)
-        rows = await self._database.fetch(query) if is_id(job_id) else ()
-        return [JobEvent(number=row["number"], at=row["at"], kind=row["kind"], data=Raw(row["data"])) for row in rows]
+    async def redrive(self, job_id: str, where: ItemFilter, job: Job | None, now: float) -> int | None:
+        """Hand out matching final items again, from attempt 1, in pieces in list order: each item once. If the job is
+        cancelled meanwhile, the rest stays as it is. Returns how many; None if the job cannot be redriven. Changes
+        nothing if nothing matches."""
+        if not is_id(job_id):
+            return None
+        errors = replace(where, statuses=(ItemStatus.ERROR,)) if where.statuses is None else where
+        return await Redrive(self._database, job_id, errors, job, now=now).run()
 
     async def recount(self, job_id: str) -> Counts:
         """Counts computed from the rows, slowly; zero if there is no such job."""
@@ -105,10 +128,19 @@ class SqlJobItems:
         return await self._database.play(work) if is_id(job_id) else Counts()
 
 
-def _is_told(job: Fields, kind: str, data: bytes, now: float) -> Script[bool]:
-    same = select(JOB_EVENTS.c.number).where(JOB_EVENTS.c.job == job["number"], JOB_EVENTS.c.kind == kind)
-    same = same.where(JOB_EVENTS.c.at == now, JOB_EVENTS.c.data == data).limit(1)
-    return bool((yield Execute(same)))
+def _append(job: Fields, given: Sequence[NewItem]) -> Script[int]:
+    """Insert new items, numbered without gaps, since batches are ranges: if some were known, the others move up."""
+    number, total = job["number"], job["total"]
+    added: int = yield BulkInsert(ITEMS, _rows(job, given))
+    if 0 < added < len(given):
+        new = {row[0] for row in (yield Execute(_TAKE_BACK, {"job_is": number, "from_seq": total}))}
+        yield BulkInsert(ITEMS, _rows(job, [item for item in given if item.key in new]))
+    yield from change_job(job, {"total": total + added, "pending": job["pending"] + added})
+    return added
+
+
+def _rows(job: Fields, items: Sequence[NewItem]) -> list[tuple[Any, ...]]:
+    return [(job["number"], seq, item.key, bytes(item.input)) for seq, item in enumerate(items, job["total"])]
 
 
 def _counted(job: Fields) -> Script[Counts]:
@@ -131,6 +163,3 @@ def _counted(job: Fields) -> Script[Counts]:
         error=by_end.get(False, 0),
         cancelled=idle if stopped else 0,
     )
-
-
-_OUT: Final = ("queued", "running")

@@ -99,6 +99,8 @@ def items_of(batch: Batch) -> list[tuple[int, int]]:
     return list(batch.again) or [(seq, 1) for seq in range(batch.first, batch.last + 1)]
 
 
+TAKES_ITEMS: Final = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED})
+"""Statuses of jobs that take more items."""
 STOPPED: Final = frozenset({JobStatus.CANCELLING, JobStatus.CANCELLED, JobStatus.FAILED})
 """In a job with such a status, waiting items are counted as cancelled."""
 

@@ -1,17 +1,13 @@
 """A job as a row, and back."""
 
-import binascii
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Raw, Struct, json, msgpack
 
-from scrapeyard.errors import BadRequest
 from scrapeyard.model import Priority, RunError, Usage
 from scrapeyard.model.job import BreakerState, Counts, ExportWish, Job, JobPolicy, JobStatus
 from scrapeyard.store.runs.rows import packed
-from scrapeyard.store.runs.writes import is_id
 from scrapeyard.store.tables.jobs import JOBS
 
 Row = dict[str, Any]
@@ -170,31 +166,3 @@ def unpack_usage(value: bytes | None) -> Usage:
         log_bytes=used.log_bytes,
         records=used.records,
     )
-
-
-_REFUSED = "cursor: not one of ours; take `next_cursor` of the page before, as it is"
-_DIGITS = 15
-
-
-def as_cursor(last: str) -> str:
-    """An opaque, URL-safe cursor."""
-    return urlsafe_b64encode(last.encode()).decode().rstrip("=")
-
-
-def from_cursor(cursor: str) -> str:
-    """Decode a cursor. Raises BadRequest if it is invalid."""
-    try:
-        last = urlsafe_b64decode((cursor + "=" * (-len(cursor) % 4)).encode("ascii")).decode("ascii")
-    except (UnicodeError, binascii.Error):
-        last = ""
-    if not is_id(last) or as_cursor(last) != cursor:
-        raise BadRequest(_REFUSED)
-    return last
-
-
-def numbers(cursor: str, count: int) -> list[int]:
-    """Decode a cursor of this many numbers joined by `-`. Raises BadRequest if it is invalid."""
-    parts = from_cursor(cursor).split("-")
-    if len(parts) != count or not all(part.isdecimal() and len(part) <= _DIGITS for part in parts):
-        raise BadRequest(_REFUSED)
-    return [int(part) for part in parts]

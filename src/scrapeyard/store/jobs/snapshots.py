@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import json
 from sqlalchemy import BigInteger, Column, LargeBinary, RowMapping, Table, Text, delete, or_, select
 
-from scrapeyard.store.database.database import Database
+from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.ports.exports import PageState, Snapshot
 from scrapeyard.store.tables.runs import ID, METADATA
 
@@ -27,17 +27,15 @@ _ROWS: Final = 500
 """Maximum rows of one INSERT."""
 
 
-class SqlSnapshots:
+class SqlSnapshots(SqlPart):
     """The SnapshotStore."""
 
-    _database: Database
-
-    async def snapshots(self, scope: str, pages: Sequence[str]) -> dict[str, Snapshot]:
+    async def get(self, scope: str, pages: Sequence[str]) -> dict[str, Snapshot]:
         """The known snapshots of these pages."""
         query = select(SNAPSHOTS).where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.page.in_(pages))
         return {row["page"]: _snapshot(row) for row in await self._database.fetch(query)}
 
-    async def put_snapshots(self, scope: str, snapshots: Sequence[Snapshot]) -> None:
+    async def put(self, scope: str, snapshots: Sequence[Snapshot]) -> None:
         """Write them, replacing existing ones."""
         insert = self._database.insert(SNAPSHOTS)
         over = {name: insert.excluded[name] for name in ("url", "job_id", "seq", "state", "before")}
@@ -46,7 +44,7 @@ class SqlSnapshots:
             rows = [_row(scope, snapshot) for snapshot in snapshots[start : start + _ROWS]]
             await self._database.write_rows(statement, rows)
 
-    async def missing_snapshots(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
+    async def missing(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
         """Pages that are not on this crawl's list, in the order of `page`."""
         missing = or_(SNAPSHOTS.c.job_id != job_id, SNAPSHOTS.c.seq < 0)
         query = (
@@ -57,7 +55,7 @@ class SqlSnapshots:
         )
         return [_snapshot(row) for row in await self._database.fetch(query)]
 
-    async def drop_snapshots(self, scope: str, pages: Sequence[str]) -> None:
+    async def drop(self, scope: str, pages: Sequence[str]) -> None:
         """Delete the snapshots of these pages."""
         await self._database.change(delete(SNAPSHOTS).where(SNAPSHOTS.c.scope == scope, SNAPSHOTS.c.page.in_(pages)))
 

@@ -15,24 +15,24 @@ from scrapeyard.model.export import Export
 class ExportStore(Protocol):
     """Exports, from the request to the file."""
 
-    async def add_export(self, export: Export) -> bool:
+    async def add(self, export: Export) -> bool:
         """Write it as QUEUED. One of the same id is replaced if it is final (its job ran again), else left as it is.
         False if there is no such job."""
 
-    async def export(self, export_id: str) -> Export | None:
+    async def get(self, export_id: str) -> Export | None:
         """One export; None if there is none."""
 
-    async def exports(self, job_id: str) -> list[Export]:
+    async def of_job(self, job_id: str) -> list[Export]:
         """The exports of one job, the oldest first."""
 
-    async def claim_export(self, export_id: str | None, holder: str, now: float, lease_until: float) -> Export | None:
+    async def claim(self, export_id: str | None, holder: str, now: float, lease_until: float) -> Export | None:
         """Claim one that is QUEUED, or RUNNING with an expired lease: this one, or the oldest if None is given. It is
         then RUNNING under this holder, at the next attempt. None if there is none, or another was faster."""
 
-    async def renew_export(self, export: Export) -> bool:
+    async def renew(self, export: Export) -> bool:
         """Write progress, rows and lease. False if it is no longer this holder's: the holder must stop."""
 
-    async def end_export(self, export: Export) -> bool:
+    async def end(self, export: Export) -> bool:
         """Write a final state with its fields, or QUEUED to give it back: the attempt then does not count. False, and
         nothing changes, if it is no longer this holder's."""
 
@@ -73,15 +73,15 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 class SnapshotStore(Protocol):
     """Snapshots of pages between crawls. Crawls of one scope are compared with each other."""
 
-    async def snapshots(self, scope: str, pages: Sequence[str]) -> dict[str, Snapshot]:
+    async def get(self, scope: str, pages: Sequence[str]) -> dict[str, Snapshot]:
         """The known snapshots of these pages (at most 1,000)."""
 
-    async def put_snapshots(self, scope: str, snapshots: Sequence[Snapshot]) -> None:
+    async def put(self, scope: str, snapshots: Sequence[Snapshot]) -> None:
         """Write them, replacing existing ones. At most 1,000, each page once."""
 
-    async def missing_snapshots(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
+    async def missing(self, scope: str, job_id: str, after: str, limit: int) -> list[Snapshot]:
         """Pages not on this crawl's list: it did not write them, or wrote that they are missing. Starts after `after`,
         in the order of `page`."""
 
-    async def drop_snapshots(self, scope: str, pages: Sequence[str]) -> None:
+    async def drop(self, scope: str, pages: Sequence[str]) -> None:
         """Delete the snapshots of these pages, at most 1,000."""

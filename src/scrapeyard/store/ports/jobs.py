@@ -47,6 +47,67 @@ class JobPage(Struct, frozen=True, kw_only=True):
     next_cursor: str | None = None
 
 
+class JobStore(Protocol):
+    """Jobs, their states, and which of them need work."""
+
+    async def create(self, job: Job) -> bool:
+        """Write the job without items. False, and nothing is changed, if its id is taken."""
+
+    async def get(self, job_id: str) -> Job | None:
+        """One job with its counters. None if there is none."""
+
+    async def page(self, where: JobFilter, cursor: str | None, limit: int) -> JobPage:
+        """Raises BadRequest for an invalid cursor."""
+
+    async def end_reading(self, job_id: str, skipped_rows: int, failed: str, now: float) -> Job | None:
+        """The source has ended: CREATING becomes RUNNING, a job paused meanwhile stays paused. With `failed` the job is
+        FAILED with that error, and its pending items are cancelled. None if there is no such job."""
+
+    async def set_source(self, job_id: str, source: dict[str, Any]) -> bool:
+        """Store the source and how far it was read. False if there is no such job."""
+
+    async def set_paused(self, job_id: str, paused: bool, reason: str, now: float) -> Job | None:
+        """Pause or resume, also while the source is read; a job that is neither being created nor running nor paused
+        stays as it is. Resuming also closes its breaker."""
+
+    async def set_policy(self, job_id: str, policy: JobPolicy) -> Job | None:
+        """Apply another policy to items handed out from now on. A final job stays as it is. None if unknown."""
+
+    async def set_breaker(self, job_id: str, state: BreakerState, status: JobStatus | None, reason: str) -> None:
+        """Write the breaker's state; with a status, only RUNNING ↔ PAUSED by the breaker."""
+
+    async def cancel(self, job_id: str, kill: bool, now: float) -> Job | None:
+        """Count pending items as cancelled; CANCELLING while batches are out, else CANCELLED with `files_pending`.
+        Final jobs stay."""
+
+    async def move(self, job_id: str, leave: JobStatus, to: JobStatus, now: float) -> bool:
+        """One step of the state machine. False if the job has another status or has items to hand out again. A job that
+        becomes CANCELLED has `files_pending`."""
+
+    async def runnable(self, now: float) -> list[Job]:
+        """Jobs that are CREATING, RUNNING or PAUSED by a breaker whose cooldown ended, and have items to hand out:
+        beyond the cursor, or waiting and due. Oldest first, at most 1,000."""
+
+    async def settled(self, limit: int) -> list[Job]:
+        """Jobs to finish: RUNNING or PAUSED by the breaker, with nothing pending, queued, in progress or being read; or
+        CANCELLING with nothing handed out."""
+
+    async def files_written(self, job: Job) -> bool:
+        """Record that the files of a cancelled job, as it was when `job` was read, are written. False, and nothing is
+        changed, if it was redriven or deleted meanwhile, even if it was cancelled again."""
+
+    async def begin_delete(self, job_id: str) -> bool:
+        """Mark a final job as being deleted: it can no longer be redriven, and `finished_before` returns it until it is
+        gone. Remove its objects, then call `delete`. False if there is none or it is not final."""
+
+    async def delete(self, job_id: str) -> bool:
+        """Delete a final job with all its rows, in pieces: may be called again after an interruption. False if there is
+        none or it is not final."""
+
+    async def finished_before(self, finished_before: float, limit: int) -> list[str]:
+        """Ids of final jobs past the retention."""
+
+
 class ItemFilter(Struct, frozen=True, kw_only=True):
     """Which items; None means any."""
 
@@ -66,37 +127,10 @@ class ItemPage(Struct, frozen=True, kw_only=True):
     next_cursor: str | None = None
 
 
-class Recorded(Struct, frozen=True, kw_only=True):
-    """Result of a record. None is returned instead if the record was refused."""
+class ItemStore(Protocol):
+    """Items of jobs and their outcomes."""
 
-    counts: Counts
-    left: int
-    """Items of the batch still without a record; 0 if the batch is gone."""
-
-
-class JobEvent(Struct, frozen=True, kw_only=True):
-    """An event for watchers of a job. `number` counts from 1 within the job."""
-
-    number: int
-    at: float
-    kind: str
-    """status, item_failed, breaker, budget, export, webhook."""
-    data: Raw
-
-
-class JobStore(Protocol):
-    """Jobs as clients and operators see them."""
-
-    async def create_job(self, job: Job) -> bool:
-        """Write the job without items. False, and nothing is changed, if its id is taken."""
-
-    async def job(self, job_id: str) -> Job | None:
-        """One job with its counters. None if there is none."""
-
-    async def jobs(self, where: JobFilter, cursor: str | None, limit: int) -> JobPage:
-        """Raises BadRequest for an invalid cursor."""
-
-    async def add_items(
+    async def add(
         self, job_id: str, items: Sequence[NewItem], block: int, now: float, *, source: str = ""
     ) -> int | None:
         """Append a block of at most ITEM_BLOCK. Returns how many items were new (those whose key exists are skipped);
@@ -106,54 +140,44 @@ class JobStore(Protocol):
         A job that is FINISHING or COMPLETED takes none either; append is for a job that still runs.
         """
 
-    async def end_reading(self, job_id: str, skipped_rows: int, failed: str, now: float) -> Job | None:
-        """The source has ended: CREATING becomes RUNNING, a job paused meanwhile stays paused. With `failed` the job is
-        FAILED with that error, and its pending items are cancelled. None if there is no such job."""
+    async def page(self, job_id: str, where: ItemFilter, cursor: str | None, limit: int) -> ItemPage:
+        """A page, in list order. Raises BadRequest for an invalid cursor."""
 
-    async def set_source(self, job_id: str, source: dict[str, Any]) -> bool:
-        """Store the source and how far it was read. False if there is no such job."""
+    async def get(self, job_id: str, key: str) -> Item | None:
+        """One whole item; None if there is none."""
 
-    async def set_paused(self, job_id: str, paused: bool, reason: str, now: float) -> Job | None:
-        """Pause or resume, also while the source is read; a job that is neither being created nor running nor paused
-        stays as it is. Resuming also closes its breaker."""
+    def stream(self, job_id: str, where: ItemFilter, *, data: bool = True) -> AsyncGenerator[Sequence[Item], None]:
+        """Yield all items in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs."""
 
-    async def set_policy(self, job_id: str, policy: JobPolicy) -> Job | None:
-        """Apply another policy to items handed out from now on. A final job stays as it is. None if unknown."""
-
-    async def cancel_job(self, job_id: str, kill: bool, now: float) -> Job | None:
-        """Count pending items as cancelled; CANCELLING while batches are out, else CANCELLED with `files_pending`.
-        Final jobs stay."""
+    async def dead_letters(self, cursor: str | None, limit: int) -> tuple[tuple[tuple[str, Item], ...], str | None]:
+        """Items that ended as errors across jobs, (job id, item), newest job first; then the next cursor."""
 
     async def redrive(self, job_id: str, where: ItemFilter, job: Job | None, now: float) -> int | None:
         """Hand out matching final items again, from attempt 1: errors, unless `where.statuses` says otherwise. All
         cancelled items of a cancelled job are included. `job` carries another pinned scraper or policy. Returns how
         many; None if the job is unknown, CREATING, CANCELLING or FINISHING."""
 
-    async def begin_delete(self, job_id: str) -> bool:
-        """Mark a final job as being deleted: it can no longer be redriven, and `finished_before` returns it until it is
-        gone. Remove its objects, then call `delete_job`. False if there is none or it is not final."""
+    async def recount(self, job_id: str) -> Counts:
+        """Counts computed from the rows, slowly: for tests."""
 
-    async def delete_job(self, job_id: str) -> bool:
-        """Delete a final job with all its rows, in pieces: may be called again after an interruption. False if there is
-        none or it is not final."""
 
-    async def finished_before(self, finished_before: float, limit: int) -> list[str]:
-        """Ids of final jobs past the retention."""
+class Recorded(Struct, frozen=True, kw_only=True):
+    """Result of a record. None is returned instead if the record was refused."""
+
+    counts: Counts
+    left: int
+    """Items of the batch still without a record; 0 if the batch is gone."""
 
 
 class BatchStore(Protocol):
     """Handing out and recording batches."""
-
-    async def runnable(self, now: float) -> list[Job]:
-        """Jobs that are CREATING, RUNNING or PAUSED by a breaker whose cooldown ended, and have items to hand out:
-        beyond the cursor, or waiting and due. Oldest first, at most 1,000."""
 
     async def cut(self, batch: Batch, now: float) -> Batch | None:
         """Hand out up to `batch.left` items of its job: waiting ones that are due first, then fresh ones (never both in
         one batch). Returns the batch as written, with its range or list and the actual `left`. None if there were none,
         or the job must not run any more. Repeated with the same id, it returns what was written the first time."""
 
-    async def take_batch(
+    async def take(
         self, batch_id: str, worker_id: str, now: float, lease_until: float
     ) -> tuple[Batch, Job, list[BatchItem]] | None:
         """queued → running under this worker. None if it is taken or gone: the delivery must be dropped."""
@@ -171,61 +195,39 @@ class BatchStore(Protocol):
     async def give_back(self, batch_id: str, worker_id: str, now: float) -> None:
         """For a worker that drains or must kill: items without a record wait again at the same attempt, due now."""
 
-    async def renew_batches(self, worker_id: str, batch_ids: Sequence[str], lease_until: float) -> list[str]:
+    async def renew(self, worker_id: str, batch_ids: Sequence[str], lease_until: float) -> list[str]:
         """Renew leases. Returns the batches to stop: no longer this worker's, or their job is being killed."""
 
-    async def queued_batches(self, queued_before: float, limit: int) -> list[Batch]:
+    async def queued(self, queued_before: float, limit: int) -> list[Batch]:
         """Batches published before `queued_before` and not taken, the oldest first."""
 
-    async def batches_requeued(self, batch_ids: Sequence[str], now: float) -> None:
+    async def requeued(self, batch_ids: Sequence[str], now: float) -> None:
         """Record that they were published again at `now`."""
 
-    async def expire_batches(self, now: float, limit: int) -> list[tuple[str, int, int]]:
+    async def expire(self, now: float, limit: int) -> list[tuple[str, int, int]]:
         """Take batches from workers whose lease ended: items without a record wait for the next attempt, due now, or
         end as LOST_WORKER if none is left (in a killed job they wait). Returns (job id, waiting, ended) for each
         batch."""
 
-    async def batches_out(self, job_id: str) -> list[Batch]:
+    async def out(self, job_id: str) -> list[Batch]:
         """Number of batches handed out and not finished."""
 
-    async def set_breaker(self, job_id: str, state: BreakerState, status: JobStatus | None, reason: str) -> None:
-        """Write the breaker's state; with a status, only RUNNING ↔ PAUSED by the breaker."""
 
-    async def settled(self, limit: int) -> list[Job]:
-        """Jobs to finish: RUNNING or PAUSED by the breaker, with nothing pending, queued, in progress or being read; or
-        CANCELLING with nothing handed out."""
+class JobEvent(Struct, frozen=True, kw_only=True):
+    """An event for watchers of a job. `number` counts from 1 within the job."""
 
-    async def move_job(self, job_id: str, leave: JobStatus, to: JobStatus, now: float) -> bool:
-        """One step of the state machine. False if the job has another status or has items to hand out again. A job that
-        becomes CANCELLED has `files_pending`."""
-
-    async def files_written(self, job: Job) -> bool:
-        """Record that the files of a cancelled job, as it was when `job` was read, are written. False, and nothing is
-        changed, if it was redriven or deleted meanwhile, even if it was cancelled again."""
+    number: int
+    at: float
+    kind: str
+    """status, item_failed, breaker, budget, export, webhook."""
+    data: Raw
 
 
-class ItemStore(Protocol):
-    """Reading items."""
+class EventStore(Protocol):
+    """Events of jobs, for their watchers."""
 
-    async def items(self, job_id: str, where: ItemFilter, cursor: str | None, limit: int) -> ItemPage:
-        """A page, in list order. Raises BadRequest for an invalid cursor."""
+    async def add(self, job_id: str, kind: str, data: Raw, now: float) -> None:
+        """Append an event. `BatchStore.record` itself appends `item_failed` for errors, the first 1,000 of a job."""
 
-    async def item(self, job_id: str, key: str) -> Item | None:
-        """One whole item; None if there is none."""
-
-    def stream_items(
-        self, job_id: str, where: ItemFilter, *, data: bool = True
-    ) -> AsyncGenerator[Sequence[Item], None]:
-        """Yield all items in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs."""
-
-    async def dead_letters(self, cursor: str | None, limit: int) -> tuple[tuple[tuple[str, Item], ...], str | None]:
-        """Items that ended as errors across jobs, (job id, item), newest job first; then the next cursor."""
-
-    async def add_event(self, job_id: str, kind: str, data: Raw, now: float) -> None:
-        """Append an event. `record` itself appends `item_failed` for errors, the first 1,000 of a job."""
-
-    async def events(self, job_id: str, after: int, limit: int) -> list[JobEvent]:
+    async def after(self, job_id: str, after: int, limit: int) -> list[JobEvent]:
         """Events numbered higher than `after`, in order."""
-
-    async def recount(self, job_id: str) -> Counts:
-        """Counts computed from the rows, slowly: for tests."""

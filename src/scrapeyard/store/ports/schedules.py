@@ -23,25 +23,25 @@ class SchedulePage(Struct, frozen=True, kw_only=True):
 
 
 class ScheduleStore(Protocol):
-    """Schedules and their firings."""
+    """Schedules."""
 
-    async def add_schedule(self, schedule: Schedule, most: int) -> bool:
+    async def add(self, schedule: Schedule, most: int) -> bool:
         """Write a new one. False, and nothing is written, if there are already `most`."""
 
-    async def schedule(self, schedule_id: str) -> Schedule | None:
+    async def get(self, schedule_id: str) -> Schedule | None:
         """One schedule; None if there is none."""
 
-    async def schedules(self, cursor: str | None, limit: int) -> SchedulePage:
+    async def page(self, cursor: str | None, limit: int) -> SchedulePage:
         """Raises BadRequest for an invalid cursor."""
 
-    async def change_schedule(self, before: Schedule, after: Schedule) -> Schedule | None:
+    async def change(self, before: Schedule, after: Schedule) -> Schedule | None:
         """Replace it, at the next version; fields written by the last firing stay. None if it is gone, was changed or
         has moved on since `before` was read: read it again."""
 
-    async def delete_schedule(self, schedule_id: str) -> bool:
+    async def delete(self, schedule_id: str) -> bool:
         """Delete it with its history; what it started continues. False if there is none."""
 
-    async def due_schedules(self, now: float, limit: int) -> list[Schedule]:
+    async def due(self, now: float, limit: int) -> list[Schedule]:
         """Schedules whose next time has come, the longest due first."""
 
     async def fire(
@@ -49,19 +49,23 @@ class ScheduleStore(Protocol):
     ) -> bool:
         """Move a schedule on and write the firings, atomically. False if another process did, or it was changed."""
 
-    async def add_firing(self, firing: Firing) -> bool:
+
+class FiringStore(Protocol):
+    """Firings of schedules."""
+
+    async def add(self, firing: Firing) -> bool:
         """Write a waiting one. False if there is no such schedule or HISTORY of its firings already wait; one of the
         same time is left as it is."""
 
-    async def waiting_firings(self, now: float, limit: int) -> list[Firing]:
+    async def waiting(self, now: float, limit: int) -> list[Firing]:
         """For every schedule the oldest waiting firing that nobody has claimed."""
 
-    async def claim_firing(self, firing: Firing, holder: str, now: float, lease_until: float) -> bool:
+    async def claim(self, firing: Firing, holder: str, now: float, lease_until: float) -> bool:
         """Claim the decision. False if another has claimed it, or it is decided."""
 
-    async def settle_firing(self, firing: Firing) -> bool:
+    async def settle(self, firing: Firing) -> bool:
         """Write the decision on a claimed one, or WAITING with a reason to release it. STARTED is also recorded in its
         schedule, and history beyond HISTORY is dropped. False if it is no longer this holder's."""
 
-    async def firings(self, schedule_id: str, limit: int) -> list[Firing]:
+    async def recent(self, schedule_id: str, limit: int) -> list[Firing]:
         """Newest first."""

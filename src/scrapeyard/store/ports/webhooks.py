@@ -35,22 +35,8 @@ class JobNewsItem(Struct, frozen=True, kw_only=True):
     """Events after the mark, in order; there may be more."""
 
 
-class DeliveryFilter(Struct, frozen=True, kw_only=True):
-    """What a listing shows; None means any."""
-
-    subject: str | None = None
-    state: DeliveryState | None = None
-
-
-class DeliveryPage(Struct, frozen=True, kw_only=True):
-    """Newest first, without bodies. `next_cursor` is None on the last page."""
-
-    deliveries: tuple[WebhookDelivery, ...]
-    next_cursor: str | None = None
-
-
 class WebhookStore(Protocol):
-    """The outbox."""
+    """The news of jobs and runs that become deliveries."""
 
     async def untold_jobs(self, limit: int, events: int) -> list[JobNewsItem]:
         """Jobs with a webhook that have events after their mark, or another status than it says; with at most `events`
@@ -73,7 +59,25 @@ class WebhookStore(Protocol):
     async def forget_watches_before(self, created_before: float) -> None:
         """Drop watches of runs that never ended or were never written."""
 
-    async def claim_delivery(
+
+class DeliveryFilter(Struct, frozen=True, kw_only=True):
+    """What a listing shows; None means any."""
+
+    subject: str | None = None
+    state: DeliveryState | None = None
+
+
+class DeliveryPage(Struct, frozen=True, kw_only=True):
+    """Newest first, without bodies. `next_cursor` is None on the last page."""
+
+    deliveries: tuple[WebhookDelivery, ...]
+    next_cursor: str | None = None
+
+
+class DeliveryStore(Protocol):
+    """The outbox: deliveries, until they are sent."""
+
+    async def claim(
         self, holder: str, now: float, lease_until: float, but_hosts: Sequence[str]
     ) -> WebhookDelivery | None:
         """Claim the longest due unclaimed delivery to none of these hosts; counts an attempt. None if there is none."""
@@ -81,14 +85,14 @@ class WebhookStore(Protocol):
     async def end_attempt(self, delivery: WebhookDelivery) -> bool:
         """Write the result: a final state, or WAITING with `next_at`. False if it is no longer this holder's."""
 
-    async def delivery(self, delivery_id: str) -> WebhookDelivery | None:
+    async def get(self, delivery_id: str) -> WebhookDelivery | None:
         """One delivery; None if there is none."""
 
-    async def deliveries(self, where: DeliveryFilter, cursor: str | None, limit: int) -> DeliveryPage:
+    async def page(self, where: DeliveryFilter, cursor: str | None, limit: int) -> DeliveryPage:
         """Raises BadRequest for an invalid cursor."""
 
-    async def replay_delivery(self, delivery_id: str, now: float, give_up_at: float) -> WebhookDelivery | None:
+    async def replay(self, delivery_id: str, now: float, give_up_at: float) -> WebhookDelivery | None:
         """Send it once more, starting now; a waiting one becomes due at once. None if there is no such delivery."""
 
-    async def forget_deliveries_before(self, finished_before: float, limit: int) -> int:
+    async def forget_before(self, finished_before: float, limit: int) -> int:
         """Drop older final ones; returns how many."""

@@ -1,7 +1,8 @@
 """The tables of jobs. docs/design/jobs.md explains which row is written when.
 
 `job` is the number of a job's row: ids are long, and millions of rows carry it. Only batches, blocks and events refer
-to the job by a foreign key, since a check for each item would cost more than its row; `delete_job` removes the others.
+to the job by a foreign key, since a check for each item would cost more than its row; `JobStore.delete` removes the
+others.
 """
 
 from sqlalchemy import (

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -14,7 +14,7 @@ from scrapeyard.errors import Unavailable
 from scrapeyard.model import Backoff, Delivery, Scraper
 from scrapeyard.model.job import BY_BUDGET, Batch, BatchItem, Job, JobStatus
 from scrapeyard.sandbox.port import Verdict
-from scrapeyard.store.ports.jobs import BatchStore, ItemStore, JobStore
+from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.attempts.attempt import AttemptParts, Plan
 from scrapeyard.worker.attempts.retrying import RetryRules
@@ -60,15 +60,10 @@ class LoopFairness:
 log = get_log("worker")
 
 
-class PausableJobs(JobStore, ItemStore, Protocol):
-    """The store ports needed to pause a job."""
-
-
 class BatchParts(Struct, frozen=True, kw_only=True):
     """The services that batches run with."""
 
-    store: BatchStore
-    jobs: PausableJobs
+    store: Store
     attempts: AttemptParts
     sites: Sites
 
@@ -114,7 +109,7 @@ class Batches:
         held = dict(self._held)
         if not held:
             return
-        lost = set(await self._parts.store.renew_batches(self._worker_id, list(held), lease_until))
+        lost = set(await self._parts.store.batches.renew(self._worker_id, list(held), lease_until))
         for batch_id, one in held.items():
             if batch_id in lost:
                 one.stop()
@@ -155,7 +150,7 @@ class Batches:
     async def _take(self, delivery: Delivery) -> tuple[Batch, Job, list[BatchItem], float] | None:
         now = time.time()
         try:
-            taken = await self._parts.store.take_batch(delivery.run_id, self._worker_id, now, now + self._lease)
+            taken = await self._parts.store.batches.take(delivery.run_id, self._worker_id, now, now + self._lease)
         except Unavailable as error:
             log.warning("batch.take_lost", batch=delivery.run_id, error=error.message)
             return None
@@ -187,7 +182,7 @@ class _Held:
         self.job = job
         self.draining = False
         self.done = 0
-        self.records = BatchRecords(parts.store, batch, lease_until, self.stop)
+        self.records = BatchRecords(parts.store.batches, batch, lease_until, self.stop)
         self._parts = parts
         self._turns = turns
         self._batch = batch
@@ -227,7 +222,7 @@ class _Held:
         if self.records.refused or not self.records.left:
             return
         try:
-            await self._parts.store.give_back(self._batch.id, self._batch.worker_id, time.time())
+            await self._parts.store.batches.give_back(self._batch.id, self._batch.worker_id, time.time())
         except Unavailable as error:
             log.warning("batch.not_given_back", batch=self._batch.id, left=self.records.left, error=error.message)
 
@@ -287,13 +282,13 @@ class _Held:
     async def _pause_job(self, spent: dict[str, Any]) -> None:
         """The job's budget is used up: hand nothing out until somebody raises it and resumes the job. The dispatcher
         would see it later, in what recorded items used, and not if a worker that spent some was lost."""
-        jobs = self._parts.jobs
+        store = self._parts.store
         try:
-            job = await jobs.job(self.job.id)
+            job = await store.jobs.get(self.job.id)
             if job is None or job.status not in (JobStatus.CREATING, JobStatus.RUNNING):
                 return
-            await jobs.set_paused(job.id, True, BY_BUDGET, time.time())
-            await jobs.add_event(job.id, "budget", Raw(msgspec.json.encode(spent)), time.time())
+            await store.jobs.set_paused(job.id, True, BY_BUDGET, time.time())
+            await store.events.add(job.id, "budget", Raw(msgspec.json.encode(spent)), time.time())
         except Unavailable as error:
             log.warning("batch.not_paused", job=self.job.id, error=error.message)
 

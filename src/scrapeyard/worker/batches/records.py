@@ -28,13 +28,13 @@ class BatchRecords:
     """Serves one taken batch. Calls `on_refused` once, if the store says that this worker no longer holds it."""
 
     def __init__(
-        self, store: BatchStore, batch: Batch, lease_until: float, on_refused: Callable[[], object] = lambda: None
+        self, batches: BatchStore, batch: Batch, lease_until: float, on_refused: Callable[[], object] = lambda: None
     ) -> None:
         self.lease_until = lease_until
         self.left = batch.left
         """Items without a record, as far as this worker knows."""
         self.refused = False
-        self._store = store
+        self._batches = batches
         self._batch = batch
         self._part = batch.part
         self._on_refused = on_refused
@@ -107,7 +107,7 @@ class BatchRecords:
         rest, asked_before = _FIRST_REST, False
         while True:
             try:
-                recorded = await self._store.record(
+                recorded = await self._batches.record(
                     self._batch.id, self._batch.worker_id, self._part, part, time.time()
                 )
                 break

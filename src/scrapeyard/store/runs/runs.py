@@ -4,28 +4,31 @@ Every status change is one statement that names the statuses it may leave. So of
 other gets False. A run whose cancel was requested never goes back to QUEUED: whatever would put it there ends it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import RowMapping, Update, case, null, select, update
+from sqlalchemy import ColumnElement, RowMapping, Select, Update, case, delete, func, null, select, union_all, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from scrapeyard.model import ExitReason, Run, RunError, RunStatus, status_of
-from scrapeyard.store.database.database import Database
-from scrapeyard.store.ports.runs import Ending
+from scrapeyard.model import FINAL, SCRAPER_ID, ExitReason, LogLine, Run, RunError, RunStatus, status_of
+from scrapeyard.store.database.database import Database, SqlPart
+from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
+from scrapeyard.store.ports.runs import Ending, RunFilter, RunPage
 from scrapeyard.store.runs.rows import (
+    LISTED,
     QUEUED,
     RUNNING,
     UNFINISHED,
     WHOLE,
     Row,
-    RunStatements,
     cancelled,
     ended_row,
     packed,
     queued_row,
     retry_row,
+    run_statements,
     running_row,
+    to_lines,
     to_run,
 )
 from scrapeyard.store.tables.runs import RUNS
@@ -34,11 +37,12 @@ _ROWS: Final = 500
 """Rows per statement. SQLite and PostgreSQL allow some 32,000 values; a run has 30."""
 
 
-class SqlRunWrites:
-    """The half of RunStore that writes."""
+class SqlRuns(SqlPart):
+    """The RunStore."""
 
-    _database: Database
-    _statements: RunStatements
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._statements = run_statements(database.backend.insert)
 
     async def add(self, runs: Sequence[Run]) -> None:
         """Write accepted runs as QUEUED. An existing run is left as it is."""
@@ -110,9 +114,53 @@ class SqlRunWrites:
         statement = statement.values(**values, finished_at=now, lease_until=None, not_before=None)
         return bool(await self._database.change(statement.returning(RUNS.c.id)))
 
+    async def get(self, run_id: str) -> Run | None:
+        """The whole run, `result` included if it is stored inline. None if there is no such run."""
+        if not is_id(run_id):
+            return None
+        rows = await self._database.fetch(select(*WHOLE).where(RUNS.c.id == run_id))
+        return to_run(rows[0]) if rows else None
+
+    async def finals(self, run_ids: Sequence[str]) -> list[Run]:
+        """The ended ones of these runs, whole."""
+        ids = [run_id for run_id in run_ids if is_id(run_id)]
+        found: list[Run] = []
+        for some in _cut(ids):
+            query = select(*WHOLE).where(RUNS.c.id.in_(some), RUNS.c.status.in_(FINAL))
+            found += [to_run(row) for row in await self._database.fetch(query)]
+        return found
+
+    async def logs(self, run_id: str) -> tuple[tuple[LogLine, ...], bool]:
+        """The lines of the last recorded attempt, and whether they were cut. Empty if there is no such run."""
+        if not is_id(run_id):
+            return (), False
+        rows = await self._database.fetch(select(RUNS.c.logs, RUNS.c.logs_cut).where(RUNS.c.id == run_id))
+        return (to_lines(rows[0]["logs"]), rows[0]["logs_cut"]) if rows else ((), False)
+
+    async def page(self, where: RunFilter, cursor: str | None, limit: int) -> RunPage:
+        """Newest first. Raises BadRequest for an invalid cursor."""
+        query = newest_first(select(*LISTED).where(*_conditions(where)), RUNS.c.id, cursor, limit)
+        if where.scraper is not None and not SCRAPER_ID.fullmatch(where.scraper):
+            return RunPage(runs=())
+        runs = tuple(to_run(row) for row in await self._database.fetch(query))
+        return RunPage(runs=runs[:limit], next_cursor=next_cursor(runs, limit))
+
+    async def due(self, now: float, queued_before: float, limit: int) -> list[Run]:
+        """QUEUED runs that should be in the queue; within each of the two kinds the longest waiting first."""
+        waited = _oldest(RUNS.c.not_before, RUNS.c.not_before <= now, limit)
+        unclaimed = _oldest(RUNS.c.queued_at, RUNS.c.not_before.is_(None) & (RUNS.c.queued_at < queued_before), limit)
+        ids = union_all(select(waited.subquery()), select(unclaimed.subquery())).limit(limit).subquery()
+        rows = await self._database.fetch(select(*WHOLE).where(RUNS.c.id.in_(select(ids.c.id))))
+        return [to_run(row) for row in rows]
+
     async def requeued(self, run_ids: Sequence[str], now: float) -> None:
         """Record that these QUEUED runs were published at `now`."""
         await self._update_all(update(RUNS).where(QUEUED).values(queued_at=now, not_before=None), run_ids)
+
+    async def expired(self, now: float, limit: int) -> list[Run]:
+        """RUNNING runs whose lease has ended, the longest silent first."""
+        query = select(*WHOLE).where(RUNNING, RUNS.c.lease_until < now).order_by(RUNS.c.lease_until).limit(limit)
+        return [to_run(row) for row in await self._database.fetch(query)]
 
     async def retry(self, run_id: str, attempt: int, now: float) -> bool:
         """Put a RUNNING run whose worker was lost back to QUEUED at `attempt` + 1, due now. False if it moved on, or if
@@ -121,6 +169,18 @@ class SqlRunWrites:
         statement = _at(run_id, attempt).where(RUNNING).values(_put_back(now) | {"attempt": following})
         rows = await self._database.change(statement.returning(RUNS.c.status))
         return bool(rows) and rows[0]["status"] == RunStatus.QUEUED.value
+
+    async def delete_before(self, finished_before: float, limit: int) -> list[str]:
+        """Delete final runs past the retention, the oldest first; returns their ids."""
+        old = select(RUNS.c.id).where(RUNS.c.finished_at < finished_before).order_by(RUNS.c.finished_at).limit(limit)
+        rows = await self._database.change(delete(RUNS).where(RUNS.c.id.in_(old)).returning(RUNS.c.id))
+        return [row["id"] for row in rows]
+
+    async def counts(self) -> dict[RunStatus, int]:
+        """How many runs are not final, by status; both statuses are always present."""
+        query = select(RUNS.c.status, func.count().label("runs")).where(UNFINISHED).group_by(RUNS.c.status)
+        found = {RunStatus(row["status"]): row["runs"] for row in await self._database.fetch(query)}
+        return {RunStatus.QUEUED: 0, RunStatus.RUNNING: 0} | found
 
     async def _finish(self, connection: AsyncConnection, endings: list[Ending]) -> set[str]:
         again = [ending for ending in endings if ending.outcome.retry_after is not None]
@@ -170,11 +230,6 @@ class SqlRunWrites:
             return sorted(lost | {row["id"] for row in rows if row["cancel_requested"]})
 
         return await self._database.write(work)
-
-
-def is_id(text: str) -> bool:
-    """Whether this can be an id at all. PostgreSQL refuses NUL in text, so such ids are not queried."""
-    return text.isascii() and text.isprintable() and 0 < len(text) <= 200
 
 
 def _at(run_id: str, attempt: int) -> Update:
@@ -240,3 +295,20 @@ def _by_id(rows: Iterable[Row]) -> list[Row]:
 
 def _cut(things: Sequence[Any]) -> Iterable[Any]:
     return (things[start : start + _ROWS] for start in range(0, len(things), _ROWS))
+
+
+def _conditions(where: RunFilter) -> Iterator[ColumnElement[bool]]:
+    if where.statuses is not None:
+        yield RUNS.c.status.in_(where.statuses)
+    if where.exit_reasons is not None:
+        yield RUNS.c.exit_reason.in_(where.exit_reasons)
+    if where.scraper is not None:
+        yield RUNS.c.scraper_id == where.scraper
+    if where.created_after is not None:
+        yield RUNS.c.created_at >= where.created_after
+    if where.created_before is not None:
+        yield RUNS.c.created_at < where.created_before
+
+
+def _oldest(by: ColumnElement[float], condition: ColumnElement[bool], limit: int) -> Select[str]:
+    return select(RUNS.c.id).where(QUEUED, condition).order_by(by).limit(limit)

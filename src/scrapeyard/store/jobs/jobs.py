@@ -1,0 +1,276 @@
+"""Jobs: creating, steering, listing and deleting them."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from msgspec import json
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, literal_column, or_, select, update
+
+from scrapeyard.model import SCRAPER_ID, RunError
+from scrapeyard.model.breaker import closed
+from scrapeyard.model.job import FINAL_JOB, BreakerState, Job, JobPolicy, JobStatus
+from scrapeyard.store.database.database import Database, SqlPart
+from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
+from scrapeyard.store.database.transaction import Execute, Script
+from scrapeyard.store.jobs.counters import put_back
+from scrapeyard.store.jobs.locks import TAKES_ITEMS, change_job, locked_batch, locked_job, status_values
+from scrapeyard.store.jobs.rows import Fields, job_row, to_breaker, to_job, to_policy
+from scrapeyard.store.ports.jobs import JobFilter, JobPage
+from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
+
+_RUNNABLE: Final = 1000
+_PIECE: Final = 5000
+"""Items per transaction, so that others can write in between."""
+_GOING = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED, JobStatus.CANCELLING})
+_REST: Final = frozenset({JobStatus.FINISHING, JobStatus.COMPLETED, JobStatus.CANCELLED})
+_OUT: Final = JOBS.c.queued + JOBS.c.in_progress
+_DUE: Final = exists().where(WAITING.c.job == JOBS.c.number, WAITING.c.not_before <= bindparam("now"))
+_FILES_PENDING: Final[ColumnElement[bool]] = literal_column("jobs.files_pending")
+"""Spelled out, since SQLite uses a partial index only if the query contains exactly its condition."""
+_BY_BREAKER: Final = and_(JOBS.c.status == JobStatus.PAUSED.value, JOBS.c.breaker_until.is_not(None))
+
+
+class SqlJobs(SqlPart):
+    """The JobStore."""
+
+    async def create(self, job: Job) -> bool:
+        """Write the job without items. False, and nothing is changed, if its id is taken."""
+        tries = 0
+
+        def work() -> Script[bool]:
+            nonlocal tries
+            tries += 1
+            insert = self._database.insert(JOBS).values(job_row(job)).on_conflict_do_nothing().returning(JOBS.c.number)
+            made = yield Execute(insert)
+            # If the row of the previous try exists, only its response was lost.
+            return bool(made) or tries > 1
+
+        return await self._database.play(work)
+
+    async def get(self, job_id: str) -> Job | None:
+        """One job with its counters. None if there is none."""
+        if not is_id(job_id):
+            return None
+        rows = await self._database.fetch(select(JOBS).where(JOBS.c.id == job_id))
+        return to_job(rows[0]) if rows else None
+
+    async def page(self, where: JobFilter, cursor: str | None, limit: int) -> JobPage:
+        """Newest first. Raises BadRequest for an invalid cursor."""
+        query = newest_first(select(JOBS).where(*_conditions(where)), JOBS.c.id, cursor, limit)
+        if where.scraper is not None and not SCRAPER_ID.fullmatch(where.scraper):
+            return JobPage(jobs=())
+        jobs = tuple(to_job(row) for row in await self._database.fetch(query))
+        return JobPage(jobs=jobs[:limit], next_cursor=next_cursor(jobs, limit))
+
+    async def end_reading(self, job_id: str, skipped_rows: int, failed: str, now: float) -> Job | None:
+        """The source has ended: CREATING becomes RUNNING, PAUSED stays; with `failed` either becomes FAILED, its
+        pending items cancelled and its batches killed. None if there is no such job."""
+
+        def work() -> Script[Job | None]:
+            job = yield from locked_job(job_id)
+            if job is None:
+                return None
+            values: dict[str, Any] = {"reading": False, "skipped_rows": skipped_rows}
+            if failed and job["reading"] and job["status"] in TAKES_ITEMS:
+                values |= _failed(job, failed, now)
+            elif job["status"] == JobStatus.CREATING:
+                values |= status_values(JobStatus.RUNNING, now)
+            yield from change_job(job, values)
+            return to_job(dict(job) | values)
+
+        return await self._database.play(work) if is_id(job_id) else None
+
+    async def set_source(self, job_id: str, source: dict[str, Any]) -> bool:
+        """Store the source and how far it was read. False if there is no such job."""
+        statement = update(JOBS).where(JOBS.c.id == job_id).values(source=json.encode(source))
+        return is_id(job_id) and bool(await self._database.change(statement.returning(JOBS.c.number)))
+
+    async def set_paused(self, job_id: str, paused: bool, reason: str, now: float) -> Job | None:
+        """Pause or resume; a job that is neither being created nor running nor paused stays as it is. Resuming also
+        closes its breaker. Pausing a job that its breaker paused makes the caller's reason the pause reason."""
+
+        def values(job: Fields) -> dict[str, Any]:
+            if job["status"] not in (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED):
+                return {}
+            if job["status"] == JobStatus.CREATING and not paused:
+                return {}
+            if paused:
+                return status_values(JobStatus.PAUSED, now) | {"pause_reason": reason, "breaker_until": None}
+            anew = {"pause_reason": "", "breaker_until": None, "breaker": json.encode(closed(to_breaker(job)))}
+            return status_values(JobStatus.RUNNING, now) | anew
+
+        return await _changed(self._database, job_id, values)
+
+    async def set_policy(self, job_id: str, policy: JobPolicy) -> Job | None:
+        """Apply another policy to items handed out from now on. A final job stays as it is. None if unknown."""
+
+        def values(job: Fields) -> dict[str, Any]:
+            return {} if job["status"] in FINAL_JOB else {"policy": json.encode(policy)}
+
+        return await _changed(self._database, job_id, values)
+
+    async def set_breaker(self, job_id: str, state: BreakerState, status: JobStatus | None, reason: str) -> None:
+        """Write the breaker's state; with a status, only RUNNING ↔ PAUSED by the breaker: a job paused by a person
+        stays paused."""
+
+        def values(job: Fields) -> dict[str, Any]:
+            by_breaker = job["status"] == JobStatus.PAUSED and job["breaker_until"] is not None
+            written: dict[str, Any] = {"breaker": json.encode(state)}
+            if status is JobStatus.PAUSED and (by_breaker or job["status"] == JobStatus.RUNNING):
+                until = (state.opened_at or 0.0) + to_policy(job).breaker.cooldown_seconds
+                written |= {"status": status.value, "pause_reason": reason, "breaker_until": until}
+            elif status is JobStatus.RUNNING and by_breaker:
+                written |= {"status": status.value, "pause_reason": "", "breaker_until": None}
+            return written
+
+        await _changed(self._database, job_id, values)
+
+    async def cancel(self, job_id: str, kill: bool, now: float) -> Job | None:
+        """Count pending items as cancelled; CANCELLING while batches are out, else CANCELLED with its files pending.
+        Final jobs stay. With `kill`, batches not yet taken are put back here; workers learn of it from
+        `BatchStore.renew`."""
+        job = await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now))
+        if job is None or job.status is not JobStatus.CANCELLING or not job.kill:
+            return job
+        await _withdraw(self._database, job_id, now)
+        return await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now))
+
+    async def move(self, job_id: str, leave: JobStatus, to: JobStatus, now: float) -> bool:
+        """One step of the state machine. False if the job has another status or has items to hand out again."""
+        tries = 0
+
+        def work() -> Script[bool]:
+            nonlocal tries
+            tries += 1
+            job = yield from locked_job(job_id)
+            if job is None or (tries > 1 and job["status"] == to):  # only the response was lost
+                return job is not None
+            busy = job["pending"] + job["queued"] + job["in_progress"] or job["reading"]
+            if job["status"] != leave or (to in _REST and busy):
+                return False
+            yield from change_job(job, status_values(to, now) | {"breaker_until": None})
+            return True
+
+        return await self._database.play(work) if is_id(job_id) else False
+
+    async def runnable(self, now: float) -> list[Job]:
+        """Jobs with items to hand out, or paused by a breaker whose cooldown ended. Oldest first."""
+        going = JOBS.c.status.in_((JobStatus.CREATING.value, JobStatus.RUNNING.value))
+        cooled = and_(_BY_BREAKER, JOBS.c.breaker_until <= now)
+        something = and_(JOBS.c.pending > 0, or_(JOBS.c.cursor < JOBS.c.total, _DUE))
+        query = select(JOBS).where(or_(going, cooled), something).order_by(JOBS.c.number).limit(_RUNNABLE)
+        return [to_job(row) for row in await self._database.fetch(query.params(now=now))]
+
+    async def settled(self, limit: int) -> list[Job]:
+        """Jobs to finish: nothing to hand out, nothing handed out, nothing being read."""
+        ended = and_(or_(JOBS.c.status == JobStatus.RUNNING.value, _BY_BREAKER), ~JOBS.c.reading, JOBS.c.pending == 0)
+        stopped = JOBS.c.status == JobStatus.CANCELLING.value
+        query = select(JOBS).where(or_(ended, stopped), _OUT == 0).order_by(JOBS.c.number).limit(limit)
+        return [to_job(row) for row in await self._database.fetch(query)]
+
+    async def files_written(self, job: Job) -> bool:
+        """Record that the files of a cancelled job are written. False if the job has changed since it was read; every
+        end has its own time."""
+        same = (JOBS.c.id == job.id, JOBS.c.files_pending, JOBS.c.finished_at == job.finished_at)
+        statement = update(JOBS).where(*same).values(files_pending=False)
+        return bool(await self._database.change(statement.returning(JOBS.c.number)))
+
+    async def begin_delete(self, job_id: str) -> bool:
+        """Mark a final job as being deleted. False if there is none or it is not final."""
+        return await self._marked(job_id) is not None
+
+    async def delete(self, job_id: str) -> bool:
+        """Delete a final job with all its rows, in pieces: may be called again after an interruption. False if there is
+        none or it is not final."""
+        marked = await self._marked(job_id)
+        if marked is None:
+            return False
+        number, total = marked
+        await self._database.change(delete(BATCHES).where(BATCHES.c.job == number))
+        for first in range(0, total, _PIECE):
+            await self._database.play(partial(_delete_piece, number, first))
+        await self._database.play(partial(_delete_rest, number))
+        return True
+
+    async def finished_before(self, finished_before: float, limit: int) -> list[str]:
+        """Ids of final jobs past the retention, the oldest first, and of those whose deletion was interrupted."""
+        old = or_(JOBS.c.finished_at < finished_before, JOBS.c.deleting)
+        rows = await self._database.fetch(select(JOBS.c.id).where(old).order_by(JOBS.c.finished_at).limit(limit))
+        return [row["id"] for row in rows]
+
+    async def _marked(self, job_id: str) -> tuple[int, int] | None:
+        """Mark a job as being deleted; returns its number, and how many items it has."""
+        final = JOBS.c.status.in_([status.value for status in FINAL_JOB])
+        mark = update(JOBS).where(JOBS.c.id == job_id, final).values(deleting=True, files_pending=False)
+        rows = await self._database.change(mark.returning(JOBS.c.number, JOBS.c.total)) if is_id(job_id) else ()
+        return (rows[0]["number"], rows[0]["total"]) if rows else None
+
+
+def _conditions(where: JobFilter) -> Iterator[ColumnElement[bool]]:
+    if where.statuses is not None:
+        yield JOBS.c.status.in_([status.value for status in where.statuses])
+    if where.scraper is not None:
+        yield JOBS.c.scraper_id == where.scraper
+    if where.schedule_id is not None:
+        yield JOBS.c.schedule_id == where.schedule_id
+    if where.reading is not None:
+        yield JOBS.c.reading == where.reading
+    if where.files_pending:
+        yield _FILES_PENDING
+
+
+def _failed(job: Fields, message: str, now: float) -> dict[str, Any]:
+    counts = {"pending": 0, "cancelled": job["cancelled"] + job["pending"]}
+    fault = json.encode(RunError(message=message))
+    halted = {"kill": True, "pause_reason": "", "breaker_until": None}
+    return status_values(JobStatus.FAILED, now) | counts | halted | {"fault": fault}
+
+
+async def _changed(database: Database, job_id: str, values: Callable[[Fields], dict[str, Any]]) -> Job | None:
+    """Write `values` of the locked row; {} writes nothing. Returns the job; None if there is no such job."""
+
+    def work() -> Script[Job | None]:
+        job = yield from locked_job(job_id)
+        if job is None:
+            return None
+        written = values(job)
+        if written:
+            yield from change_job(job, written)
+        return to_job(dict(job) | written)
+
+    return await database.play(work) if is_id(job_id) else None
+
+
+def _cancelled(job: Fields, kill: bool, now: float) -> dict[str, Any]:
+    if job["status"] not in _GOING:
+        return {}
+    to = JobStatus.CANCELLING if job["queued"] + job["in_progress"] else JobStatus.CANCELLED
+    counts = {"pending": 0, "cancelled": job["cancelled"] + job["pending"]}
+    halted = {"reading": False, "breaker_until": None, "pause_reason": "", "kill": kill or job["kill"]}
+    return status_values(to, now) | counts | halted
+
+
+async def _withdraw(database: Database, job_id: str, now: float) -> None:
+    query = select(BATCHES.c.id).join(JOBS, JOBS.c.number == BATCHES.c.job)
+    query = query.where(JOBS.c.id == job_id, BATCHES.c.state == "queued")
+    for row in await database.fetch(query):
+
+        def work(batch_id: str = row["id"]) -> Script[None]:
+            held = yield from locked_batch(batch_id)
+            if held is not None and held.batch.state == "queued":
+                yield from put_back(held, now)
+
+        await database.play(work)
+
+
+def _delete_piece(number: int, first: int) -> Script[None]:
+    for table in (OUTCOMES, WAITING, ITEMS):
+        some = table.c.seq.between(first, first + _PIECE - 1)
+        yield Execute(delete(table).where(table.c.job == number, some))
+
+
+def _delete_rest(number: int) -> Script[None]:
+    for table in (BATCHES, BLOCKS, JOB_EVENTS):
+        yield Execute(delete(table).where(table.c.job == number))
+    yield Execute(delete(JOBS).where(JOBS.c.number == number))

@@ -1,0 +1,104 @@
+"""What the processes write down for themselves: heartbeats, leaders, sessions of scrapers, traffic.
+
+Every method raises StoreUnavailable when the database does not answer; nothing is then half done. Times are Unix
+seconds (float), given by the caller.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from scrapeyard.model import WorkerInfo
+
+
+class WorkerStore(Protocol):
+    """Heartbeats."""
+
+    async def beat(self, worker: WorkerInfo) -> None:
+        """Write a worker's heartbeat."""
+
+    async def alive(self, seen_after: float) -> tuple[WorkerInfo, ...]:
+        """Workers seen since `seen_after`, by id."""
+
+    async def forget(self, worker_id: str) -> None:
+        """Remove a worker that shut down."""
+
+    async def forget_before(self, seen_before: float) -> None:
+        """Remove workers that have been silent for long."""
+
+
+class LeaderStore(Protocol):
+    """One leader for each role."""
+
+    async def claim(self, role: str, holder: str, now: float, until: float) -> bool:
+        """Become or stay leader until then. True if `holder` leads now."""
+
+    async def resign(self, role: str, holder: str) -> None:
+        """Let another lead at once."""
+
+
+SessionChange = Callable[[bytes], bytes]
+"""From the stored value (empty: none) to the new one (empty: delete it). It may be called twice."""
+
+
+class SessionStore(Protocol):
+    """Named sessions of scrapers, as encoded by the engine."""
+
+    async def read(self, scraper_id: str, name: str, saved_after: float) -> bytes:
+        """What was stored since then; empty if nothing."""
+
+    async def change(self, scraper_id: str, name: str, change: SessionChange, now: float) -> None:
+        """Replace what is stored. Of two concurrent changes, the second receives what the first stored."""
+
+    async def forget_before(self, saved_before: float) -> None:
+        """Drop sessions that were not changed since then."""
+
+
+class Meter(Struct, frozen=True, kw_only=True):
+    """Traffic of one process in one day for one site and job through one pool. Empty: no job, no pool."""
+
+    day: str
+    """In UTC: 2026-01-31."""
+    writer: str
+    """The process; no other writes this row."""
+    job_id: str
+    site: str
+    pool: str
+    proxy_class: str
+    requests: int
+    failures: int
+    """Requests without an answer."""
+    bytes: int
+
+
+UseBy = Literal["day", "job_id", "site", "pool", "proxy_class"]
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """A sum of meters. Fields it is not grouped by are empty."""
+
+    day: str = ""
+    job_id: str = ""
+    site: str = ""
+    pool: str = ""
+    proxy_class: str = ""
+    requests: int
+    failures: int
+    bytes: int
+
+
+class MeterStore(Protocol):
+    """Traffic by day, site, job and proxy."""
+
+    async def put(self, meters: Sequence[Meter]) -> None:
+        """Write totals, replacing what the same writer wrote for the same key: repeating it is harmless."""
+
+    async def use(
+        self, by: Sequence[UseBy], since: str, *, sites: Sequence[str] | None = None, limit: int = 1000
+    ) -> tuple[Use, ...]:
+        """Sums since a day, grouped by these, the most bytes first. `sites` (at most 1,000) limits it to those; None
+        for all."""
+
+    async def forget_before(self, day: str) -> None:
+        """Drop earlier days."""

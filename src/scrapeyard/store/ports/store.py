@@ -1,0 +1,44 @@
+"""The whole store, by its nouns."""
+
+from typing import Protocol
+
+from scrapeyard.store.ports.exports import ExportStore, SnapshotStore
+from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore
+from scrapeyard.store.ports.operations import LeaderStore, MeterStore, SessionStore, WorkerStore
+from scrapeyard.store.ports.overrides import ChannelStore, ProxyStore, SiteStore
+from scrapeyard.store.ports.runs import KeyStore, RunStore
+from scrapeyard.store.ports.schedules import FiringStore, ScheduleStore
+from scrapeyard.store.ports.webhooks import DeliveryStore, WebhookStore
+
+
+class Store(Protocol):
+    """The nouns of one database. A service takes the noun that it uses, or the store if it uses several."""
+
+    runs: RunStore
+    keys: KeyStore
+    workers: WorkerStore
+    leaders: LeaderStore
+    sessions: SessionStore
+    meters: MeterStore
+    channels: ChannelStore
+    sites: SiteStore
+    proxies: ProxyStore
+    jobs: JobStore
+    items: ItemStore
+    batches: BatchStore
+    events: EventStore
+    exports: ExportStore
+    snapshots: SnapshotStore
+    schedules: ScheduleStore
+    firings: FiringStore
+    webhooks: WebhookStore
+    deliveries: DeliveryStore
+
+    async def start(self) -> None:
+        """Connect and migrate the schema. Safe to run twice, and from two processes at once."""
+
+    async def stop(self) -> None:
+        """Close the pool. May be called twice."""
+
+    async def ping(self) -> float:
+        """Round trip to the database in milliseconds."""
