@@ -10,9 +10,9 @@ from scrapeyard.model.job import Batch, BatchItem, Counts, ItemOutcome, Job, Job
 from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
-from scrapeyard.store.jobs import locks
 from scrapeyard.store.jobs.counters import account, drop_batch, is_end, lost, put_back, waiting_row, write_ends
 from scrapeyard.store.jobs.locks import (
+    WHOLE_BATCHES,
     Held,
     as_fields,
     batch_row,
@@ -28,8 +28,7 @@ from scrapeyard.store.jobs.rows import Fields, to_counts, to_job, to_policy
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, Recorded
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, WAITING
 
-_BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
-_ONE: Final = _BATCHES.where(BATCHES.c.id == bindparam("id"))
+_ONE: Final = WHOLE_BATCHES.where(BATCHES.c.id == bindparam("id"))
 _DUE: Final = (
     select(WAITING.c.seq, WAITING.c.attempt)
     .where(WAITING.c.job == bindparam("job"), WAITING.c.not_before <= bindparam("now"))
@@ -148,7 +147,7 @@ class SqlBatches(SqlPart):
 
     async def queued(self, queued_before: float, limit: int) -> list[Batch]:
         """Batches published before `queued_before` and not taken, the oldest first."""
-        query = _BATCHES.where(BATCHES.c.state == "queued", BATCHES.c.queued_at < queued_before)
+        query = WHOLE_BATCHES.where(BATCHES.c.state == "queued", BATCHES.c.queued_at < queued_before)
         return [to_batch(row) for row in await self._database.fetch(query.order_by(BATCHES.c.queued_at).limit(limit))]
 
     async def requeued(self, batch_ids: Sequence[str], now: float) -> None:
@@ -172,7 +171,7 @@ class SqlBatches(SqlPart):
 
     async def out(self, job_id: str) -> list[Batch]:
         """Number of batches handed out and not finished."""
-        query = _BATCHES.where(JOBS.c.id == job_id).order_by(BATCHES.c.queued_at, BATCHES.c.id)
+        query = WHOLE_BATCHES.where(JOBS.c.id == job_id).order_by(BATCHES.c.queued_at, BATCHES.c.id)
         return [to_batch(row) for row in await self._database.fetch(query)] if is_id(job_id) else []
 
 

@@ -13,8 +13,7 @@ from scrapeyard.model import Artifact, ExitReason, LogLine, RunError
 from scrapeyard.model.job import ITEM_KEY, Item, ItemStatus
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.paging import is_id
-from scrapeyard.store.jobs import locks
-from scrapeyard.store.jobs.locks import STOPPED, Held
+from scrapeyard.store.jobs.locks import STOPPED, WHOLE_BATCHES, Held
 from scrapeyard.store.jobs.rows import Fields, unpack_usage
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, OUTCOMES, WAITING
@@ -236,7 +235,6 @@ _LONGER: Final = 4
 _FINAL: Final = frozenset({ItemStatus.SUCCESS, ItemStatus.ERROR})
 _HELD: Final = frozenset({ItemStatus.QUEUED, ItemStatus.IN_PROGRESS})
 _STANDING: Final = (JOBS.c.number, JOBS.c.status, JOBS.c.total, JOBS.c.cursor, JOBS.c.queued, JOBS.c.in_progress)
-_BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 
 
 async def items_after(
@@ -254,7 +252,7 @@ async def _whereabouts(database: Database, job_id: str) -> Whereabouts | None:
     if not jobs:
         return None
     out = jobs[0]["queued"] + jobs[0]["in_progress"]
-    rows = await database.fetch(_BATCHES.where(BATCHES.c.job == jobs[0]["number"])) if out else ()
+    rows = await database.fetch(WHOLE_BATCHES.where(BATCHES.c.job == jobs[0]["number"])) if out else ()
     return Whereabouts(jobs[0], map(Held, rows))
 
 

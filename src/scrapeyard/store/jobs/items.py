@@ -11,13 +11,12 @@ from scrapeyard.model.job import Counts, Item, ItemStatus, Job, NewItem
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import as_cursor, is_id, numbers
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
-from scrapeyard.store.jobs import locks
 from scrapeyard.store.jobs.item_queries import Found, dead, items_after, to_item
-from scrapeyard.store.jobs.locks import STOPPED, TAKES_ITEMS, Held, as_fields, change_job, locked_job
+from scrapeyard.store.jobs.locks import STOPPED, TAKES_ITEMS, WHOLE_BATCHES, Held, as_fields, change_job, locked_job
 from scrapeyard.store.jobs.redrive import Redrive
 from scrapeyard.store.jobs.rows import Fields
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemPage
-from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOBS, OUTCOMES, WAITING
+from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, OUTCOMES, WAITING
 
 _ADDED: Final = select(BLOCKS.c.added).where(
     BLOCKS.c.job == bindparam("job"), BLOCKS.c.source == bindparam("source"), BLOCKS.c.block == bindparam("block")
@@ -25,7 +24,6 @@ _ADDED: Final = select(BLOCKS.c.added).where(
 _TAKE_BACK: Final = (
     delete(ITEMS).where(ITEMS.c.job == bindparam("job_is"), ITEMS.c.seq >= bindparam("from_seq")).returning(ITEMS.c.key)
 )
-_BATCHES: Final = select(*locks.WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 _OUT: Final = ("queued", "running")
 
 
@@ -150,7 +148,7 @@ def _counted(job: Fields) -> Script[Counts]:
     waits = yield Execute(select(func.count()).where(WAITING.c.job == number))
     ends = yield Execute(select(OUTCOMES.c.ok, func.count()).where(OUTCOMES.c.job == number).group_by(OUTCOMES.c.ok))
     by_end = {bool(ok): count for ok, count in ends}
-    batches = [Held(as_fields(row)) for row in (yield Execute(_BATCHES.where(BATCHES.c.job == number)))]
+    batches = [Held(as_fields(row)) for row in (yield Execute(WHOLE_BATCHES.where(BATCHES.c.job == number)))]
     out = {state: sum(len(held.undone()) for held in batches if held.batch.state == state) for state in _OUT}
     idle = fresh[0][0] + waits[0][0]
     stopped = job["status"] in STOPPED

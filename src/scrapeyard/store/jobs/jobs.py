@@ -15,13 +15,12 @@ from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
 from scrapeyard.store.database.transaction import Execute, Script
 from scrapeyard.store.jobs.counters import put_back
 from scrapeyard.store.jobs.locks import TAKES_ITEMS, change_job, locked_batch, locked_job, status_values
+from scrapeyard.store.jobs.redrive import PIECE
 from scrapeyard.store.jobs.rows import Fields, job_row, to_breaker, to_job, to_policy
 from scrapeyard.store.ports.jobs import JobFilter, JobPage
 from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
 
 _RUNNABLE: Final = 1000
-_PIECE: Final = 5000
-"""Items per transaction, so that others can write in between."""
 _GOING = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED, JobStatus.CANCELLING})
 _REST: Final = frozenset({JobStatus.FINISHING, JobStatus.COMPLETED, JobStatus.CANCELLED})
 _OUT: Final = JOBS.c.queued + JOBS.c.in_progress
@@ -188,7 +187,7 @@ class SqlJobs(SqlPart):
             return False
         number, total = marked
         await self._database.change(delete(BATCHES).where(BATCHES.c.job == number))
-        for first in range(0, total, _PIECE):
+        for first in range(0, total, PIECE):
             await self._database.play(partial(_delete_piece, number, first))
         await self._database.play(partial(_delete_rest, number))
         return True
@@ -266,7 +265,7 @@ async def _withdraw(database: Database, job_id: str, now: float) -> None:
 
 def _delete_piece(number: int, first: int) -> Script[None]:
     for table in (OUTCOMES, WAITING, ITEMS):
-        some = table.c.seq.between(first, first + _PIECE - 1)
+        some = table.c.seq.between(first, first + PIECE - 1)
         yield Execute(delete(table).where(table.c.job == number, some))
 
 

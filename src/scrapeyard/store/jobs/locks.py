@@ -15,6 +15,7 @@ from scrapeyard.store.tables.jobs import BATCHES, JOBS
 
 WHOLE: Final = (*BATCHES.c, JOBS.c.id.label("job_id"))
 """Columns for a Held: batches joined with their job."""
+WHOLE_BATCHES: Final = select(*WHOLE).join(JOBS, JOBS.c.number == BATCHES.c.job)
 
 _NAMES: Final = tuple(column.name for column in WHOLE)
 _AGAIN: Final = json.Decoder(tuple[tuple[int, int], ...])
@@ -109,12 +110,7 @@ _JOB_COLUMNS: Final = tuple(JOBS.c.keys())
 # Not FOR UPDATE: that would block everyone who adds a row that refers to the job.
 _BY_ID: Final = select(JOBS).where(JOBS.c.id == bindparam("id")).with_for_update(key_share=True)
 _BY_NUMBER: Final = select(JOBS).where(JOBS.c.number == bindparam("number")).with_for_update(key_share=True)
-_BATCH: Final = (
-    select(*WHOLE)
-    .join(JOBS, JOBS.c.number == BATCHES.c.job)
-    .where(BATCHES.c.id == bindparam("id"))
-    .with_for_update(of=BATCHES)
-)
+_BATCH: Final = WHOLE_BATCHES.where(BATCHES.c.id == bindparam("id")).with_for_update(of=BATCHES)
 
 
 def locked_job(job_id: str) -> Script[Fields | None]:

@@ -15,7 +15,7 @@ from scrapeyard.store.jobs.rows import Fields
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.tables.jobs import OUTCOMES, WAITING
 
-_PIECE: Final = 5000
+PIECE: Final = 5000
 """Items per transaction, so that others can write in between."""
 _REDRIVEN: Final = frozenset(JobStatus) - {JobStatus.CREATING, JobStatus.CANCELLING, JobStatus.FINISHING}
 """Statuses that allow a redrive. Not FINISHING: its files would be outdated."""
@@ -61,7 +61,7 @@ class Redrive:
         """Turn outcomes into waiting rows. Returns how many were good and bad, and the last if more may follow."""
         number = job["number"]
         matching = [OUTCOMES.c.job == number, *(yield from self._conditions(number))]
-        rest = select(OUTCOMES.c.seq).where(*matching, OUTCOMES.c.seq > after).order_by(OUTCOMES.c.seq).limit(_PIECE)
+        rest = select(OUTCOMES.c.seq).where(*matching, OUTCOMES.c.seq > after).order_by(OUTCOMES.c.seq).limit(PIECE)
         seqs = [row[0] for row in (yield Execute(rest))]
         if not seqs:
             return 0, 0, None
@@ -69,7 +69,7 @@ class Redrive:
         gone = yield Execute(piece.returning(OUTCOMES.c.seq, OUTCOMES.c.ok))
         yield BulkInsert(WAITING, [(number, seq, 1, self._now) for seq, _ in gone])
         good = sum(ok for _, ok in gone)
-        return good, len(gone) - good, seqs[-1] if len(seqs) == _PIECE else None
+        return good, len(gone) - good, seqs[-1] if len(seqs) == PIECE else None
 
     def _conditions(self, number: int) -> Script[list[ColumnElement[bool]]]:
         conditions = of_outcomes(self._where)

@@ -8,7 +8,6 @@ from msgspec import Raw, Struct, json, msgpack
 from scrapeyard.model import Priority, RunError, Usage
 from scrapeyard.model.job import BreakerState, Counts, ExportWish, Job, JobPolicy, JobStatus
 from scrapeyard.store.runs.rows import packed
-from scrapeyard.store.tables.jobs import JOBS
 
 Row = dict[str, Any]
 Fields = Mapping[Any, Any]
@@ -31,8 +30,6 @@ _PLAIN: Final = (
     "schedule_id",
 )
 """Fields stored unchanged as columns."""
-
-WHOLE: Final = tuple(JOBS.c)
 
 _POLICY: Final = json.Decoder(JobPolicy)
 _EXPORTS: Final = json.Decoder(tuple[ExportWish, ...])
@@ -89,7 +86,7 @@ def job_row(job: Job) -> Row:
 
 
 def to_job(row: Fields) -> Job:
-    """A job from the columns WHOLE."""
+    """A job from its row."""
     return Job(
         status=JobStatus(row["status"]),
         priority=Priority(row["priority"]),

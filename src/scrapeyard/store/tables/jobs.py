@@ -19,10 +19,9 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
-    text,
 )
 
-from scrapeyard.store.tables.runs import ID, METADATA
+from scrapeyard.store.tables.runs import ID, METADATA, index_where
 
 NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite auto-increments only columns of type INTEGER."""
@@ -95,12 +94,7 @@ JOBS = Table(
     Index("jobs_by_scraper", "scraper_id", "id"),
     Index("jobs_by_schedule", "schedule_id", "id"),
     Index("jobs_by_finished_at", "finished_at"),
-    Index(
-        "jobs_with_files_pending",
-        "id",
-        sqlite_where=text("files_pending"),
-        postgresql_where=text("files_pending"),
-    ),
+    index_where("files_pending", "jobs_with_files_pending", "id"),
     sqlite_autoincrement=True,
 )
 
@@ -150,18 +144,8 @@ BATCHES = Table(
     CheckConstraint("(state = 'running') = (lease_until IS NOT NULL)", name="batches_lease"),
     CheckConstraint("(state = 'running') = (worker_id <> '')", name="batches_worker"),
     Index("batches_by_job", "job"),
-    Index(
-        "batches_published",
-        "queued_at",
-        sqlite_where=text("state = 'queued'"),
-        postgresql_where=text("state = 'queued'"),
-    ),
-    Index(
-        "batches_leased",
-        "lease_until",
-        sqlite_where=text("state = 'running'"),
-        postgresql_where=text("state = 'running'"),
-    ),
+    index_where("state = 'queued'", "batches_published", "queued_at"),
+    index_where("state = 'running'", "batches_leased", "lease_until"),
 )
 
 WAITING = Table(
@@ -197,15 +181,8 @@ OUTCOMES = Table(
     CheckConstraint("attempt >= 1", name="outcomes_attempt"),
     CheckConstraint("ok = (exit_reason IN ('succeeded', 'gone', 'skipped'))", name="outcomes_ok"),
     CheckConstraint("exit_reason <> 'cancelled'", name="outcomes_cancelled"),
-    Index("outcomes_failed", "job", "seq", sqlite_where=text("ok = false"), postgresql_where=text("ok = false")),
-    Index(
-        "outcomes_failed_by_reason",
-        "job",
-        "exit_reason",
-        "seq",
-        sqlite_where=text("ok = false"),
-        postgresql_where=text("ok = false"),
-    ),
+    index_where("ok = false", "outcomes_failed", "job", "seq"),
+    index_where("ok = false", "outcomes_failed_by_reason", "job", "exit_reason", "seq"),
     sqlite_with_rowid=False,
 )
 

@@ -4,6 +4,8 @@ JSON is stored as the original bytes (LargeBinary), so that it is returned exact
 no error in PostgreSQL. Migrations repeat these definitions; a test compares both.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -23,6 +25,12 @@ METADATA = MetaData()
 
 ID = Text().with_variant(Text(collation="C"), "postgresql")
 """Ids sort by bytes, whatever the server's locale: paging depends on it."""
+
+
+def index_where(condition: str, name: str, *columns: Any) -> Index:
+    """An index of the rows for which the condition is true."""
+    return Index(name, *columns, sqlite_where=text(condition), postgresql_where=text(condition))
+
 
 _UNFINISHED = "status IN ('queued', 'running')"
 
@@ -79,27 +87,9 @@ RUNS = Table(
     Index("runs_by_exit_reason", "exit_reason", "id"),
     Index("runs_by_created_at", "created_at"),
     Index("runs_by_finished_at", "finished_at"),
-    Index(
-        "runs_waiting",
-        "status",
-        "not_before",
-        sqlite_where=text("status = 'queued' AND not_before IS NOT NULL"),
-        postgresql_where=text("status = 'queued' AND not_before IS NOT NULL"),
-    ),
-    Index(
-        "runs_published",
-        "status",
-        "queued_at",
-        sqlite_where=text("status = 'queued' AND not_before IS NULL"),
-        postgresql_where=text("status = 'queued' AND not_before IS NULL"),
-    ),
-    Index(
-        "runs_leased",
-        "status",
-        "lease_until",
-        sqlite_where=text("status = 'running'"),
-        postgresql_where=text("status = 'running'"),
-    ),
+    index_where("status = 'queued' AND not_before IS NOT NULL", "runs_waiting", "status", "not_before"),
+    index_where("status = 'queued' AND not_before IS NULL", "runs_published", "status", "queued_at"),
+    index_where("status = 'running'", "runs_leased", "status", "lease_until"),
 )
 
 WORKERS = Table(

@@ -12,13 +12,12 @@ from sqlalchemy import (
     LargeBinary,
     Table,
     Text,
-    text,
 )
 
 from scrapeyard.store.tables.jobs import JOBS
-from scrapeyard.store.tables.runs import ID, METADATA
+from scrapeyard.store.tables.runs import ID, METADATA, index_where
 
-_WAITING = text("state = 'waiting'")
+_WAITING = "state = 'waiting'"
 
 SCHEDULES = Table(
     "schedules",
@@ -49,12 +48,7 @@ SCHEDULES = Table(
     CheckConstraint("every_seconds > 0 AND jitter_seconds >= 0", name="schedules_seconds"),
     CheckConstraint("(next_due IS NULL) = (next_at IS NULL)", name="schedules_next"),
     CheckConstraint("NOT paused OR next_due IS NULL", name="schedules_paused"),
-    Index(
-        "schedules_due",
-        "next_at",
-        sqlite_where=text("next_at IS NOT NULL"),
-        postgresql_where=text("next_at IS NOT NULL"),
-    ),
+    index_where("next_at IS NOT NULL", "schedules_due", "next_at"),
 )
 
 FIRINGS = Table(
@@ -75,7 +69,7 @@ FIRINGS = Table(
     CheckConstraint("(state = 'waiting') = (settled_at IS NULL)", name="firings_settled_at"),
     CheckConstraint("(state = 'started') = (subject <> '')", name="firings_subject"),
     CheckConstraint("state = 'waiting' OR lease_until IS NULL", name="firings_lease"),
-    Index("firings_waiting", "due_at", sqlite_where=_WAITING, postgresql_where=_WAITING),
+    index_where(_WAITING, "firings_waiting", "due_at"),
 )
 
 DELIVERIES = Table(
@@ -102,7 +96,7 @@ DELIVERIES = Table(
     CheckConstraint("(state = 'waiting') = (finished_at IS NULL)", name="webhook_deliveries_finished_at"),
     CheckConstraint("state = 'waiting' OR lease_until IS NULL", name="webhook_deliveries_lease"),
     CheckConstraint("attempts >= 0", name="webhook_deliveries_attempts"),
-    Index("webhook_deliveries_due", "next_at", sqlite_where=_WAITING, postgresql_where=_WAITING),
+    index_where(_WAITING, "webhook_deliveries_due", "next_at"),
     Index("webhook_deliveries_by_subject", "subject", "id"),
     Index("webhook_deliveries_by_state", "state", "id"),
     Index("webhook_deliveries_by_finished_at", "finished_at"),
@@ -126,9 +120,4 @@ RUN_WATCHES = Table(
     Index("run_watches_by_created_at", "created_at"),
 )
 
-WEBHOOK_JOBS = Index(
-    "jobs_with_webhook",
-    JOBS.c.number,
-    sqlite_where=text("webhook IS NOT NULL"),
-    postgresql_where=text("webhook IS NOT NULL"),
-)
+WEBHOOK_JOBS = index_where("webhook IS NOT NULL", "jobs_with_webhook", JOBS.c.number)
