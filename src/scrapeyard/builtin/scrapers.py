@@ -23,7 +23,10 @@ def optional(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 ENVELOPE: dict[str, Any] = {
-    "status": {"type": "integer", "description": "What the site answered; in a job only 404, 410 and policy.accept_status are results beside good ones."},
+    "status": {
+        "type": "integer",
+        "description": "What the site answered; an error status is a failure in a job.",
+    },
     "url": {"type": "string", "description": "As asked."},
     "final_url": {"type": "string", "description": "After redirects."},
     "content_type": TEXT,

@@ -215,9 +215,7 @@ class Platform:
             builtins=make_builtins(extractor),
             checker=InputChecker(),
         )
-        parts = BatchParts(
-            store=base.store, attempts=attempts, sites=Sites(settings.sites.whole_hosts)
-        )
+        parts = BatchParts(store=base.store, attempts=attempts, sites=Sites(settings.sites.whole_hosts))
         self.worker = Worker(
             worker_id=base.worker_id,
             settings=settings.worker,

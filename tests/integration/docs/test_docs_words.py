@@ -146,7 +146,9 @@ def test_scrapers_page_names_every_public_name() -> None:
 
 def test_troubleshooting_page_names_every_bad_end_and_problem() -> None:
     page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
-    for name in {*(reason.value for reason in EXITS), *PROBLEMS} - {reason.value for reason in ExitReason if reason.is_good}:
+    for name in {*(reason.value for reason in EXITS), *PROBLEMS} - {
+        reason.value for reason in ExitReason if reason.is_good
+    }:
         assert f"`{name}`" in page, f"docs/troubleshooting.md does not tell of {name}"
 
 

@@ -198,10 +198,10 @@ async def test_what_a_job_may_fetch_is_counted_over_its_items(yard: BatchYard, s
     inputs = [{"case": "page", "url": site.url()}] * 6
     job_id = await yard.job(CASE, inputs, budget=BudgetLimits(requests=4), max_attempts=1, breaker=NO_BREAKER)
     job = await soon(
-        lambda: yard.store.job(job_id), lambda job: job.status is JobStatus.PAUSED and job.counts.pending == 2
+        lambda: yard.store.jobs.get(job_id), lambda job: job.status is JobStatus.PAUSED and job.counts.pending == 2
     )
     assert (job.counts.success, job.counts.error, job.pause_reason) == (4, 0, "budget")
-    await yard.store.cancel_job(job_id, True, time.time())
+    await yard.store.jobs.cancel(job_id, True, time.time())
 
 
 async def test_a_killed_job_leaves_no_child_and_loses_no_item(yard: BatchYard) -> None:

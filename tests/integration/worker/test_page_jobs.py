@@ -99,7 +99,7 @@ async def test_a_job_that_has_used_up_its_budget_burns_no_item(yard: BatchYard, 
     job_id = await yard.job(PAGE, inputs, budget=BudgetLimits(requests=10), max_attempts=1, **POLICY)
 
     async def job() -> Job:
-        found = await yard.store.job(job_id)
+        found = await yard.store.jobs.get(job_id)
         assert found is not None
         return found
 
@@ -109,11 +109,11 @@ async def test_a_job_that_has_used_up_its_budget_burns_no_item(yard: BatchYard, 
     paused = await soon(job, is_paused)
     assert (paused.pause_reason, paused.counts.error) == ("budget", 0)
     assert (paused.counts.success, paused.counts.pending) == (10, 50)
-    events = [msgspec.json.decode(event.data) for event in await yard.store.events(job_id, 0, 1000)]
+    events = [msgspec.json.decode(event.data) for event in await yard.store.events.after(job_id, 0, 1000)]
     assert [event["state"] for event in events if event.get("budget") == "requests"].count("used_up") == 1
 
-    await yard.store.set_policy(job_id, msgspec.structs.replace(paused.policy, budget=BudgetLimits()))
-    await yard.store.set_paused(job_id, False, "", 0.0)
+    await yard.store.jobs.set_policy(job_id, msgspec.structs.replace(paused.policy, budget=BudgetLimits()))
+    await yard.store.jobs.set_paused(job_id, False, "", 0.0)
     await yard.ended(job_id)
     items = await yard.items(job_id)
     assert Counter(shown(item) for item in items) == {("success", "succeeded", 1): 60}
