@@ -62,7 +62,7 @@ class ItemStatus(StrEnum):
 
 
 class Counts(Struct, frozen=True, kw_only=True):
-    """Items by status. They add up to `total` at every moment."""
+    """Items by status; they add up to `total` at every moment."""
 
     total: int = 0
     pending: int = 0

@@ -3,9 +3,9 @@
 import secrets
 import time
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Raw, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
 from scrapeyard.model.environment import EnvironmentState
 from scrapeyard.model.exit_reasons import ExitReason
@@ -93,31 +93,35 @@ class Priority(StrEnum):
     LOW = "low"
 
 
+_NOT_NEGATIVE = Meta(extra_json_schema={"minimum": 0})
+"""Told to readers of the API; what a worker sends is not refused for it."""
+
+
 class RunError(Struct, frozen=True, kw_only=True):
-    """What went wrong, in words and with the script's own traceback if there is one."""
+    """What went wrong in a run."""
 
     message: str
     type: str = ""
     traceback: str = ""
-    site_status: int | None = None
-    """HTTP status of the site if a fetch ended the run. Never our own status."""
+    site_status: Annotated[int | None, Meta(description="What the site answered, where a fetch ended the run.")] = None
     details: dict[str, Any] = field(default_factory=dict)
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """What a run used."""
+    """What the run used."""
 
-    wall_ms: float = 0.0
-    cpu_ms: float = 0.0
+    wall_ms: Annotated[float, _NOT_NEGATIVE] = 0.0
+    cpu_ms: Annotated[float, _NOT_NEGATIVE] = 0.0
     memory_mb: float = 0.0
-    fetches: int = 0
-    """Pages the script requested."""
-    requests: int = 0
-    """Requests that took: retries by other ways and redirects count, cached pages do not."""
-    bytes_received: int = 0
-    """Bytes on the wire, of all those requests."""
-    bytes_by_class: dict[str, int] = field(default_factory=dict)
-    """The same by proxy class: `direct`, `datacenter`, `residential`, `unlocker`."""
+    fetches: Annotated[int, Meta(description="Pages that the script asked for.")] = 0
+    requests: Annotated[
+        int, Meta(description="What that took of the web: other ways and redirects, but no kept pages.")
+    ] = 0
+    bytes_received: Annotated[int, Meta(description="On the wire, of all those requests.")] = 0
+    bytes_by_class: Annotated[
+        dict[str, int],
+        Meta(description="The same by what they came through: `direct`, `datacenter`, `residential`, `unlocker`."),
+    ] = field(default_factory=dict)
     output_bytes: int = 0
     log_bytes: int = 0
     records: int = 0
@@ -140,7 +144,7 @@ class Timing(Struct, frozen=True, kw_only=True):
 
 
 class FetchTrace(Struct, frozen=True, kw_only=True):
-    """One request to the web, as `explain` shows it."""
+    """One request to the web."""
 
     url: str
     method: str = "GET"
@@ -151,19 +155,24 @@ class FetchTrace(Struct, frozen=True, kw_only=True):
     started_ms: float = 0.0
     """Milliseconds after the script began."""
     error: str = ""
-    way: str = ""
-    """How the page was fetched: `chrome`, `firefox via homes`, `cache`. Empty for a failure."""
-    age_seconds: float | None = None
-    """Age of a cached page; None if it was fetched."""
-    tried: tuple[dict[str, Any], ...] = ()
-    """Ways that failed, in order, each with the site's status and why it was classified as a block."""
+    way: Annotated[
+        str, Meta(description="How the page was had: browser, pool, clearance, solver, `cache`; empty: not at all.")
+    ] = ""
+    age_seconds: Annotated[float | None, Meta(description="Of a kept page; null: it was fetched.")] = None
+    tried: Annotated[
+        tuple[dict[str, Any], ...],
+        Meta(
+            description="Ways that did not lead to a page, in order: `way`, `reason`, and `status`, `kind` and "
+            "`vendor` of a block, or the `message` of a failure."
+        ),
+    ] = ()
 
 
 class LogLine(Struct, frozen=True, kw_only=True):
-    """One line a script wrote: `stream` is stdout, stderr or log."""
+    """One line a script wrote."""
 
-    at_ms: float
-    stream: str
+    at_ms: Annotated[float, Meta(description="After the script began.")]
+    stream: Annotated[str, Meta(description="stdout, stderr or log.")]
     text: str
     level: str = "info"
     fields: dict[str, Any] = field(default_factory=dict)
