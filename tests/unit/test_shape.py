@@ -18,13 +18,7 @@ LINES = 400
 BODY = 50
 """Most lines of one function, without its docstring."""
 
-ROUTES = "routes with their descriptions: the handlers in it are short"
 LONG_BODIES = {
-    "gateway/sites.py routes": ROUTES,
-    "gateway/schedules/routes.py _keeping": ROUTES,
-    "gateway/jobs/items.py item_routes": ROUTES,
-    "gateway/scrapers/routes.py routes": ROUTES,
-    "gateway/runs/routes.py run_routes": ROUTES,
     "gateway/services.py __init__": "makes every service of a gateway once, in order",
 }
 SHARED_NAMES = {

@@ -13,16 +13,16 @@ from scrapeyard.gateway import cache, proxies, sites, webhooks
 from scrapeyard.gateway.http import openapi, problems
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HotPath, LastResort
+from scrapeyard.gateway.jobs import exports, items
 from scrapeyard.gateway.jobs import routes as jobs
 from scrapeyard.gateway.jobs import stream_routes as job_streams
 from scrapeyard.gateway.jobs.calls import AppendCall, JobCall
-from scrapeyard.gateway.jobs.exports import export_routes, result_routes
-from scrapeyard.gateway.jobs.items import dead_letter_routes, item_routes
 from scrapeyard.gateway.jobs.uploads import takes_upload
-from scrapeyard.gateway.operations.routes import health_routes, metrics_routes, stats_routes, worker_routes
+from scrapeyard.gateway.operations import routes as operations
 from scrapeyard.gateway.runs import artifacts, events
-from scrapeyard.gateway.runs.routes import SCRAPE_PATH, answerer, run_routes, scrape_routes
-from scrapeyard.gateway.runs.schemas import Problem, RunProblem, ScrapeCall
+from scrapeyard.gateway.runs import routes as runs
+from scrapeyard.gateway.runs.schemas import ScrapeCall
+from scrapeyard.gateway.runs.submit import RunProblem
 from scrapeyard.gateway.schedules import routes as schedules
 from scrapeyard.gateway.scrapers import channels
 from scrapeyard.gateway.scrapers import routes as scrapers
@@ -31,16 +31,18 @@ from scrapeyard.settings import GatewaySettings
 
 __all__ = ["GatewayServices", "create_app"]
 
-FAMILIES = (
-    *(scrape_routes, run_routes, events.routes, artifacts.routes),
-    *(jobs.routes, item_routes, result_routes, job_streams.routes, export_routes, dead_letter_routes, stats_routes),
-    *(schedules.routes, webhooks.routes),
-    *(worker_routes, scrapers.routes, channels.routes, sites.routes, proxies.routes, cache.routes),
-    *(health_routes, metrics_routes),
+ROUTERS = (
+    *(runs.scrape_router, runs.router, events.router, artifacts.router),
+    *(jobs.router, items.router, exports.result_router, job_streams.router, exports.router),
+    *(schedules.router, webhooks.router),
+    *(scrapers.router, channels.router, sites.router, proxies.router, cache.router),
+    operations.router,
 )
-"""Functions that build routers, in the order in which the document lists their routes."""
-MODELS = (Problem, RunProblem, ScrapeCall, JobCall, AppendCall)
-"""Models to include in the document although no route refers to them."""
+"""In the order in which the document lists their routes."""
+CALLS = (ScrapeCall, JobCall, AppendCall)
+"""Bodies that routes read themselves."""
+PROBLEMS = (problems.Problem, RunProblem)
+"""What routes answer if they refuse a call."""
 EXPOSED = (
     *("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent"),
     *("Content-Disposition", "Content-Range", "ETag"),
@@ -68,11 +70,11 @@ def application(gateway: Gateway) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan(gateway),
+        routes=[route for router in ROUTERS for route in router.routes],
     )
-    for routes in FAMILIES:
-        app.include_router(routes(gateway))
+    app.state.gateway = gateway
     problems.install(app)
-    app.add_middleware(HotPath, path=SCRAPE_PATH, answer=answerer(gateway))
+    app.add_middleware(HotPath, path=runs.SCRAPE_PATH, answer=runs.answerer(gateway))
     _wrap(app, settings)
     _document(app, settings)
     return app
@@ -117,7 +119,7 @@ def _upload_limit(settings: GatewaySettings) -> Callable[[Scope], int | None]:
 def _document(app: FastAPI, settings: GatewaySettings) -> None:
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = openapi.describe(app, settings, MODELS)
+            app.openapi_schema = openapi.describe(app, settings, CALLS, PROBLEMS)
         return app.openapi_schema
 
     app.openapi = described  # type: ignore[method-assign]

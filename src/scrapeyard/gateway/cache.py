@@ -1,9 +1,9 @@
 """`/api/cache`: cached pages: how many there are, forgetting them, having them ready."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
-from msgspec.structs import asdict
+from msgspec import Meta, Struct, convert
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.responses import Response
 from starlette.types import Receive
@@ -13,21 +13,20 @@ from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.http.site import Sites, is_host
 from scrapeyard.engines.http.url import canonical_host, parse_target
 from scrapeyard.errors import BadRequest, FetchFailed
+from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import HEADERS, refusals
+from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import SCRAPER_WANTED, Url
-from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.runs.calls import ScrapeRequest, traceparent
+from scrapeyard.gateway.runs.documents import Handles
 from scrapeyard.gateway.runs.policies import Policy
-from scrapeyard.gateway.runs.schemas import Handles, ScrapeCall
+from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.runs.submit import Scraping
 from scrapeyard.model import Invalidate, Priority
 from scrapeyard.model.fetching import MOST, CacheMode
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
-
-if TYPE_CHECKING:
-    from scrapeyard.gateway.services import Gateway
 
 MAX_WARM = 1000
 
@@ -55,10 +54,12 @@ class InvalidateCall(BaseModel):
         return self
 
 
-class InvalidatedDocument(BaseModel):
+class InvalidatedDocument(Struct, frozen=True, kw_only=True):
     """What was forgotten."""
 
-    dropped: int = Field(ge=0, description="Pages that the shared tier held; each worker's memory forgets as well.")
+    dropped: Annotated[
+        int, Meta(ge=0, description="Pages that the shared tier held; each worker's memory forgets as well.")
+    ]
 
 
 class WarmCall(BaseModel):
@@ -82,25 +83,27 @@ class WarmCall(BaseModel):
     )
 
 
-class SharedDocument(BaseModel):
+class SharedDocument(Struct, frozen=True, kw_only=True):
     """The shared tier."""
 
     kind: Literal["redis", "disk"]
     pages: int
     bytes: int
     limit_bytes: int
-    hits: int = Field(description="In Redis of all workers; on disk since the start.")
+    hits: Annotated[int, Meta(description="In Redis of all workers; on disk since the start.")]
     misses: int
-    evicted: int = Field(description="Removed to make room.")
+    evicted: Annotated[int, Meta(description="Removed to make room.")]
 
 
-class CacheDocument(BaseModel):
+class CacheDocument(Struct, frozen=True, kw_only=True):
     """How pages are kept, and how many there are."""
 
-    mode: Literal["off", "through", "back", "around"] = Field(description="Unless policy says.")
-    max_age_seconds: float = Field(description="How old a kept page may be unless policy says; 0: none serves.")
-    memory_limit_bytes: int = Field(description="In each worker.")
-    shared: SharedDocument | None = Field(description="Null: this gateway has no part in it.")
+    mode: Annotated[Literal["off", "through", "back", "around"], Meta(description="Unless policy says.")]
+    max_age_seconds: Annotated[
+        float, Meta(description="How old a kept page may be unless policy says; 0: none serves.")
+    ]
+    memory_limit_bytes: Annotated[int, Meta(description="In each worker.")]
+    shared: Annotated[SharedDocument | None, Meta(description="Null: this gateway has no part in it.")]
 
 
 class Caching:
@@ -113,15 +116,17 @@ class Caching:
         self._scraping = scraping
         self._sites = Sites(settings.sites.whole_hosts)
 
-    async def describe(self) -> dict[str, Any]:
-        """The document. Raises Unavailable."""
+    async def describe(self) -> CacheDocument:
+        """How pages are kept. Raises Unavailable."""
         cache = self._settings.cache
-        return {
-            "mode": cache.mode,
-            "max_age_seconds": cache.max_age_seconds,
-            "memory_limit_bytes": int(cache.memory_mb * 2**20),
-            "shared": None if self._pages is None else asdict(await self._pages.stats()),
-        }
+        return CacheDocument(
+            mode=cache.mode,
+            max_age_seconds=cache.max_age_seconds,
+            memory_limit_bytes=int(cache.memory_mb * 2**20),
+            shared=None
+            if self._pages is None
+            else convert(await self._pages.stats(), SharedDocument, from_attributes=True),
+        )
 
     async def invalidate(self, call: InvalidateCall) -> int:
         """Drop pages from the shared tier now and from the workers' memories a moment later. Returns how many the
@@ -170,48 +175,33 @@ def _host(name: str) -> str:
         raise BadRequest(message) from None
 
 
-def routes(gateway: "Gateway") -> APIRouter:
-    """The routes."""
-    router = APIRouter(tags=["cache"])
+router = APIRouter(tags=["cache"], route_class=AnswerRoute)
 
-    @router.get(
-        "/api/cache",
-        summary="Kept pages",
-        description="How pages are kept, and what the shared tier holds.",
-        operation_id="get_cache",
-        response_model=CacheDocument,
-        responses=refusals(503),
-    )
-    async def get_cache() -> Response:
-        return Response(documents.encode(await gateway.caching.describe()), media_type=documents.JSON)
 
-    @router.post(
-        "/api/cache/invalidate",
-        summary="Forget kept pages",
-        description="Of a URL, a site, or all. The shared tier has forgotten them when this answers, every worker's "
-        "memory within a second. What is being fetched at that moment is not kept. May be repeated.",
-        operation_id="invalidate_cache",
-        response_model=InvalidatedDocument,
-        responses=refusals(400, 413, 422, 503),
-    )
-    async def invalidate_cache(call: InvalidateCall) -> Response:
-        dropped = await gateway.caching.invalidate(call)
-        return Response(documents.encode({"dropped": dropped}), media_type=documents.JSON)
+@router.get("/api/cache", summary="Kept pages", responses=refusals(503))
+async def get_cache(gateway: GatewayDep) -> CacheDocument:
+    """How pages are kept, and what the shared tier holds."""
+    return await gateway.caching.describe()
 
-    @router.post(
-        "/api/cache/warm",
-        summary="Have pages ready",
-        description="A run of low priority for each URL, whose fetches are kept. Look them up like other runs.",
-        operation_id="warm_cache",
-        status_code=202,
-        response_model=Handles,
-        responses={
-            202: {"description": "Goes on; it is durable.", "headers": HEADERS},
-            **refusals(400, 404, 413, 422, 503),
-        },
-    )
-    async def warm_cache(call: WarmCall, request: Request) -> Response:
-        trace = traceparent(request.headers.get("traceparent"))
-        return await gateway.caching.warm(call, trace, request.receive)
 
-    return router
+@router.post("/api/cache/invalidate", summary="Forget kept pages", responses=refusals(400, 413, 422, 503))
+async def invalidate_cache(gateway: GatewayDep, call: InvalidateCall) -> InvalidatedDocument:
+    """Of a URL, a site, or all. The shared tier has forgotten them when this answers, every worker's memory within a
+    second. What is being fetched at that moment is not kept. May be repeated."""
+    return InvalidatedDocument(dropped=await gateway.caching.invalidate(call))
+
+
+@router.post(
+    "/api/cache/warm",
+    summary="Have pages ready",
+    status_code=202,
+    response_model=Handles,
+    responses={
+        202: {"description": "Goes on; it is durable.", "headers": HEADERS},
+        **refusals(400, 404, 413, 422, 503),
+    },
+)
+async def warm_cache(gateway: GatewayDep, call: WarmCall, request: Request) -> Response:
+    """A run of low priority for each URL, whose fetches are kept. Look them up like other runs."""
+    trace = traceparent(request.headers.get("traceparent"))
+    return await gateway.caching.warm(call, trace, request.receive)

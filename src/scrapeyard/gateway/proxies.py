@@ -4,17 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Path
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import Response
 
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.engines.proxies import pool as brightdata
 from scrapeyard.engines.proxies.stored import StoredPools, secrets_of
 from scrapeyard.errors import NotFound
+from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
+from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.documents import instant
-from scrapeyard.gateway.scrapers.documents import answer
 from scrapeyard.model.fetching import POOL, read_proxy_url
 from scrapeyard.settings import ProxyPool
 from scrapeyard.store.ports.operations import MeterStore, Use
@@ -77,52 +79,52 @@ class PoolCall(BaseModel):
     )
 
 
-class UseDocument(BaseModel):
+class UseDocument(Struct, frozen=True, kw_only=True):
     """What went through."""
 
     requests: int
-    failures: int = Field(description="Requests without an answer.")
-    bytes: int = Field(description="Received.")
+    failures: Annotated[int, Meta(description="Requests without an answer.")]
+    bytes: Annotated[int, Meta(description="Received.")]
 
 
-class RestingDocument(BaseModel):
+class RestingDocument(Struct, frozen=True, kw_only=True):
     """How the pool does in one worker."""
 
     worker: str
     exits: int
     resting: int
-    names: list[str] = Field(description="Of exits that rest, at most 50.")
+    names: Annotated[tuple[str, ...], Meta(description="Of exits that rest, at most 50.")]
 
 
-class PoolDocument(BaseModel):
+class PoolDocument(Struct, frozen=True, kw_only=True):
     """A pool, without its secrets."""
 
     name: str
-    tier: int = Field(description="1 is the cheapest; blocks lead to the next.")
+    tier: Annotated[int, Meta(description="1 is the cheapest; blocks lead to the next.")]
     source: Literal["settings", "api"]
     kind: Kind
     proxy_class: ProxyClass
     rotation: Rotation
     country: str
-    exits: int = Field(description="How many there are to choose from.")
-    endpoints: list[str] = Field(description="host:port, at most 100 of them.")
+    exits: Annotated[int, Meta(description="How many there are to choose from.")]
+    endpoints: Annotated[list[str], Meta(description="host:port, at most 100 of them.")]
     customer: str
     zone: str
     cooldown_seconds: float
     ca_file: str | None
-    changed_at: str | None = Field(description="Null for a pool of the settings.")
-    health: list[RestingDocument] = Field(description="Of workers that told lately.")
-    today: UseDocument = Field(description="Since midnight UTC.")
-    month: UseDocument = Field(description="Of the last 30 days.")
+    changed_at: Annotated[str | None, Meta(description="Null for a pool of the settings.")]
+    health: Annotated[list[RestingDocument], Meta(description="Of workers that told lately.")]
+    today: Annotated[UseDocument, Meta(description="Since midnight UTC.")]
+    month: Annotated[UseDocument, Meta(description="Of the last 30 days.")]
 
 
-class ClassUseDocument(UseDocument):
+class ClassUseDocument(UseDocument, frozen=True, kw_only=True):
     """What went through proxies of one class."""
 
-    proxy_class: str = Field(description="`direct`: without a proxy.")
+    proxy_class: Annotated[str, Meta(description="`direct`: without a proxy.")]
 
 
-class PoolsDocument(BaseModel):
+class PoolsDocument(Struct, frozen=True, kw_only=True):
     """Every pool, the cheapest first, and what all fetches received in the last 30 days."""
 
     pools: list[PoolDocument]
@@ -136,10 +138,10 @@ DIRECT = "direct"
 """The class of requests without a proxy."""
 MAX_ENDPOINTS = 100
 _DAY = 86_400.0
-_NONE = {"requests": 0, "failures": 0, "bytes": 0}
+_NONE = UseDocument(requests=0, failures=0, bytes=0)
 
 
-async def all_pools(kept: StoredPools, store: Store, now: float) -> dict[str, Any]:
+async def all_pools(kept: StoredPools, store: Store, now: float) -> PoolsDocument:
     """Every pool, the cheapest first, and the traffic of each class."""
     since = day_of(now - DAYS * _DAY)
     today = {use.pool: _use(use) for use in await store.meters.use(["pool"], day_of(now))}
@@ -147,15 +149,18 @@ async def all_pools(kept: StoredPools, store: Store, now: float) -> dict[str, An
     told = await store.proxies.standings(now - FRESH_SECONDS)
     classes = await store.meters.use(["proxy_class"], since)
     pools = [
-        {
-            **_pool(pool, tier, kept),
-            "health": _health(pool.name, told),
-            "today": today.get(pool.name, _NONE),
-            "month": month.get(pool.name, _NONE),
-        }
+        _pool(
+            pool,
+            kept,
+            tier=tier,
+            health=_health(pool.name, told),
+            today=today.get(pool.name, _NONE),
+            month=month.get(pool.name, _NONE),
+        )
         for tier, pool in enumerate(kept.pools.tiers, 1)
     ]
-    return {"pools": pools, "by_class": [{"proxy_class": use.proxy_class or DIRECT, **_use(use)} for use in classes]}
+    by_class = [ClassUseDocument(proxy_class=use.proxy_class or DIRECT, **asdict(_use(use))) for use in classes]
+    return PoolsDocument(pools=pools, by_class=by_class)
 
 
 class UseOfSites:
@@ -175,24 +180,23 @@ class UseOfSites:
         return found
 
 
-def _pool(pool: ProxyPool, tier: int, kept: StoredPools) -> dict[str, Any]:
-    endpoints = _endpoints(pool)
-    return {
-        "name": pool.name,
-        "tier": tier,
-        "source": "settings" if kept.is_own(pool.name) else "api",
-        "kind": pool.kind,
-        "proxy_class": pool.proxy_class,
-        "rotation": pool.rotation,
-        "country": pool.country,
-        "exits": len(pool.urls) if pool.kind == "list" else pool.exits,
-        "endpoints": endpoints,
-        "customer": pool.customer,
-        "zone": pool.zone,
-        "cooldown_seconds": pool.cooldown_seconds,
-        "ca_file": str(pool.ca_file) if pool.ca_file else None,
-        "changed_at": instant(kept.changed_at(pool.name)),
-    }
+def _pool(pool: ProxyPool, kept: StoredPools, **more: Any) -> PoolDocument:
+    return PoolDocument(
+        name=pool.name,
+        source="settings" if kept.is_own(pool.name) else "api",
+        kind=pool.kind,
+        proxy_class=pool.proxy_class,
+        rotation=pool.rotation,
+        country=pool.country,
+        exits=len(pool.urls) if pool.kind == "list" else pool.exits,
+        endpoints=_endpoints(pool),
+        customer=pool.customer,
+        zone=pool.zone,
+        cooldown_seconds=pool.cooldown_seconds,
+        ca_file=str(pool.ca_file) if pool.ca_file else None,
+        changed_at=instant(kept.changed_at(pool.name)),
+        **more,
+    )
 
 
 def _endpoints(pool: ProxyPool) -> list[str]:
@@ -202,17 +206,17 @@ def _endpoints(pool: ProxyPool) -> list[str]:
     return [f"{host}:{port}"]
 
 
-def _health(pool: str, told: dict[str, tuple[PoolStanding, ...]]) -> list[dict[str, Any]]:
+def _health(pool: str, told: dict[str, tuple[PoolStanding, ...]]) -> list[RestingDocument]:
     return [
-        {"worker": worker, "exits": each.exits, "resting": each.resting, "names": each.names}
+        RestingDocument(worker=worker, exits=each.exits, resting=each.resting, names=each.names)
         for worker, standings in told.items()
         for each in standings
         if each.pool == pool
     ]
 
 
-def _use(use: Use) -> dict[str, int]:
-    return {"requests": use.requests, "failures": use.failures, "bytes": use.bytes}
+def _use(use: Use) -> UseDocument:
+    return UseDocument(requests=use.requests, failures=use.failures, bytes=use.bytes)
 
 
 MAX_POOLS = 200
@@ -220,59 +224,39 @@ MAX_POOLS = 200
 _Name = Annotated[str, Path(pattern=POOL, description="Its name.", examples=["home"])]
 
 
-def routes(gateway: "Gateway") -> APIRouter:
-    """The routes."""
-    router = APIRouter(tags=["proxies"])
+router = APIRouter(tags=["proxies"], route_class=AnswerRoute)
+
+
+@router.get("/api/proxies", summary="Pools of proxies", responses=refusals(503))
+async def list_proxies(gateway: GatewayDep) -> PoolsDocument:
+    """The pools of the settings and those kept by the API, the cheapest first, with which exits rest and what went
+    through them. Credentials are never shown."""
+    await gateway.proxies.refresh()
+    return await _documents(gateway)
+
+
+@router.put("/api/proxies/{name}", summary="Keep a pool", responses=refusals(400, 409, 413, 422, 503))
+async def put_proxies(gateway: GatewayDep, name: _Name, call: PoolCall) -> PoolDocument:
+    """Adds a pool, or replaces one that the API keeps. In force here when this answers, and in workers some seconds
+    later. Its credentials are stored as they are given."""
     kept = gateway.proxies
-
-    @router.get(
-        "/api/proxies",
-        summary="Pools of proxies",
-        description="The pools of the settings and those kept by the API, the cheapest first, with which exits rest "
-        "and what went through them. Credentials are never shown.",
-        operation_id="list_proxies",
-        response_model=PoolsDocument,
-        responses=refusals(503),
-    )
-    async def list_proxies() -> Response:
-        await kept.refresh()
-        return answer(await _documents(gateway))
-
-    @router.put(
-        "/api/proxies/{name}",
-        summary="Keep a pool",
-        description="Adds a pool, or replaces one that the API keeps. In force here when this answers, and in workers "
-        "some seconds later. Its credentials are stored as they are given.",
-        operation_id="put_proxies",
-        response_model=PoolDocument,
-        responses=refusals(400, 409, 413, 422, 503),
-    )
-    async def put_proxies(name: _Name, call: PoolCall) -> Response:
-        await kept.refresh()
-        _check_free(kept, name)
-        await kept.put(_made(kept, name, call))
-        document = await _documents(gateway)
-        return answer(next(pool for pool in document["pools"] if pool["name"] == name))
-
-    @router.delete(
-        "/api/proxies/{name}",
-        summary="Remove a pool",
-        description="Of those that the API keeps. Runs that ask for it from then on end as `fetch_proxy`.",
-        operation_id="remove_proxies",
-        response_model=PoolsDocument,
-        responses=refusals(404, 409, 413, 422, 503),
-    )
-    async def remove_proxies(name: _Name) -> Response:
-        if kept.is_own(name):
-            raise Refusal("conflict", 409, f"{name} is a pool of the settings; remove it there")
-        if not await kept.remove(name):
-            raise NotFound(f"no pool {name}")
-        return answer(await _documents(gateway))
-
-    return router
+    await kept.refresh()
+    _check_free(kept, name)
+    await kept.put(_made(kept, name, call))
+    return next(pool for pool in (await _documents(gateway)).pools if pool.name == name)
 
 
-async def _documents(gateway: "Gateway") -> dict[str, Any]:
+@router.delete("/api/proxies/{name}", summary="Remove a pool", responses=refusals(404, 409, 413, 422, 503))
+async def remove_proxies(gateway: GatewayDep, name: _Name) -> PoolsDocument:
+    """Of those that the API keeps. Runs that ask for it from then on end as `fetch_proxy`."""
+    if gateway.proxies.is_own(name):
+        raise Refusal("conflict", 409, f"{name} is a pool of the settings; remove it there")
+    if not await gateway.proxies.remove(name):
+        raise NotFound(f"no pool {name}")
+    return await _documents(gateway)
+
+
+async def _documents(gateway: "Gateway") -> PoolsDocument:
     services = gateway.services
     return await all_pools(gateway.proxies, services.store, services.clock())
 

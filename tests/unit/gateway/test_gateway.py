@@ -113,7 +113,7 @@ def test_a_settled_run_is_the_accepted_one_with_the_outcome_in_it() -> None:
     run = documents.settle(a_run(), outcome)
     assert (run.status, run.exit_reason, run.attempt) == (RunStatus.SUCCEEDED, ExitReason.SKIPPED, 2)
     shown = documents.summary(run)
-    assert (shown["version"], shown["started_at"]) == ("1.0.0", "1970-01-01T00:00:02.000Z")
+    assert (shown.version, shown.started_at) == ("1.0.0", "1970-01-01T00:00:02.000Z")
     assert not documents.ended_badly(run)
 
 
@@ -125,8 +125,8 @@ def test_validation_faults_are_few_and_short() -> None:
 def test_explain_of_a_run_that_never_ran() -> None:
     run = a_run(status=RunStatus.CANCELLED, exit_reason=ExitReason.CANCELLED, finished_at=2.0)
     document = explain(run, Limits(), now=5.0)
-    assert document["total_ms"] == 1000
-    assert document["summary"][0] == "It ended after 1000 ms without having run."
+    assert document.total_ms == 1000
+    assert document.summary[0] == "It ended after 1000 ms without having run."
 
 
 def test_explain_adds_up_fetching_and_the_scripts_own_time() -> None:
@@ -136,7 +136,7 @@ def test_explain_adds_up_fetching_and_the_scripts_own_time() -> None:
         finished_at=1.1,
         timing=Timing(script_ms=80, fetch_ms=60),
     )
-    phases = {phase["name"]: phase["ms"] for phase in explain(run, Limits(), now=5.0)["phases"]}
+    phases = {phase.name: phase.ms for phase in explain(run, Limits(), now=5.0).phases}
     assert phases["fetch"] + phases["script"] == 80
 
 

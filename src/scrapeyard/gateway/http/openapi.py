@@ -5,9 +5,11 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from msgspec import Struct
 from pydantic import BaseModel
 
 from scrapeyard.gateway.http import problems
+from scrapeyard.gateway.http.answers import AnswerRoute, schemas
 from scrapeyard.settings import GatewaySettings
 
 Responses = dict[int | str, dict[str, Any]]
@@ -58,14 +60,20 @@ def parameter(name: str, place: str, description: str, schema: dict[str, Any]) -
     return {"name": name, "in": place, "required": False, "description": description, "schema": schema}
 
 
-def describe(app: FastAPI, settings: GatewaySettings, models: Sequence[type[BaseModel]]) -> dict[str, Any]:
-    """The whole document, with this gateway's own limits filled in and models that no route refers to."""
+def describe(
+    app: FastAPI, settings: GatewaySettings, calls: Sequence[type[BaseModel]], told: Sequence[type[Struct]]
+) -> dict[str, Any]:
+    """The whole document, with this gateway's own limits filled in. `calls` and `told` are bodies and answers that no
+    route names."""
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     components = document.setdefault("components", {}).setdefault("schemas", {})
-    for model in models:
+    for model in calls:
         whole = model.model_json_schema(ref_template="#/components/schemas/{model}")
         components.update(whole.pop("$defs", {}))
         components[model.__name__] = whole
+    shown = {answer for route in app.routes if isinstance(route, AnswerRoute) for answer in route.answers}
+    for name, schema in schemas({*shown, *told}).items():
+        components.setdefault(name, schema)
     call = components["ScrapeCall"]["properties"]
     _bound(call["wait"], "number", "maximum", settings.max_wait_seconds)
     _bound(call["urls"], "array", "maxItems", settings.max_urls)

@@ -1,12 +1,25 @@
-"""Parameters that several routes take, bounded."""
+"""Parameters that several routes take, bounded; and the gateway that serves them."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query
+from starlette.requests import HTTPConnection
 
 from scrapeyard.gateway.http.patterns import EXAMPLE_ID, EXAMPLE_JOB, EXPORT_ID, JOB_ID, RUN_ID
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import ITEM_KEY, ItemStatus
+
+if TYPE_CHECKING:
+    from scrapeyard.gateway.services import Gateway
+
+
+async def _gateway(connection: HTTPConnection) -> "Gateway":
+    """The gateway of the application: routes are built once and shared by all applications of a process."""
+    gateway: Gateway = connection.app.state.gateway
+    return gateway
+
+
+GatewayDep = Annotated["Gateway", Depends(_gateway)]
 
 RunId = Annotated[str, Path(pattern=RUN_ID, description="The run's id.", examples=[EXAMPLE_ID])]
 Wait = Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False, description="Seconds to wait for the end.")]

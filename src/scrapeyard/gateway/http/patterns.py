@@ -1,8 +1,9 @@
-"""Patterns that requests are validated with, a description of each, and examples."""
+"""Patterns that requests are validated with, a description of each, and what answers share."""
 
 import re
 from typing import Annotated
 
+from msgspec import Meta
 from pydantic import Field
 
 RUN_ID = r"^run_[0-9a-f]{32}$"
@@ -52,13 +53,21 @@ def no_number(given: object) -> object:
     return given
 
 
+EXAMPLE_TIME = "2026-01-31T09:30:00.125Z"
+
+
 EXAMPLE_ID = "run_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
 
 
 Url = Annotated[str, Field(pattern=URL, max_length=8192)]
 
 
-Milliseconds = Annotated[float, Field(ge=0)]
+OBJECT = Meta(extra_json_schema={"type": "object"})
+"""An answer's part that is a JSON object and not described further."""
+
+
+NEXT = Meta(description="Give it as `cursor` for the next page; null on the last.")
+"""Where the next page of an answer begins."""
 
 
 JOB_ID = r"^job_[0-9a-f]{32}$"

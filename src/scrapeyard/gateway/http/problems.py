@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from msgspec import UNSET, Meta, Struct, UnsetType
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -141,6 +142,7 @@ EXITS: dict[ExitReason, str] = {
 
 
 MEDIA_TYPE = "application/problem+json"
+TYPE = "urn:scrapeyard:problem:"
 MAX_ERRORS = 20
 MAX_MESSAGE = 500
 MAX_PATH = 200
@@ -156,24 +158,55 @@ class Refusal(ScrapeyardError):
         self.retry_after = retry_after
 
 
-def problem(code: str, status: int, detail: str, *, retryable: bool = False, **more: Any) -> dict[str, Any]:
-    """The problem document. A code without an entry here, such as an exit reason, needs `title` and `remedy`."""
-    title, remedy = PROBLEMS.get(code, ("", ""))
-    return {
-        "type": f"urn:scrapeyard:problem:{code}",
-        "title": title,
-        "status": status,
-        "detail": detail,
-        "code": code,
-        "retryable": retryable,
-        "remedy": remedy,
-        **more,
+class Problem(Struct, frozen=True, kw_only=True):
+    """Why a call was not answered as asked (RFC 9457). `code` is stable."""
+
+    SCHEMA: ClassVar[dict[str, Any]] = {
+        "additionalProperties": True,
+        "example": {
+            "type": TYPE + "bad_input",
+            "title": PROBLEMS["bad_input"][0],
+            "status": 422,
+            "detail": '"url" is a required property',
+            "code": "bad_input",
+            "retryable": False,
+            "remedy": PROBLEMS["bad_input"][1],
+            "errors": [{"path": "/url", "message": '"url" is a required property'}],
+        },
     }
 
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    retryable: bool
+    remedy: str
+    errors: Annotated[list[dict[str, str]], Meta(description="Places that are not valid.")] | UnsetType = UNSET
+    rows: Annotated[list[dict[str, Any]], Meta(description="Rows that cannot be used.")] | UnsetType = UNSET
+    count: Annotated[int, Meta(description="How many rows cannot be used.")] | UnsetType = UNSET
 
-def respond(document: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
-    """The problem document as a response with its status."""
-    return Response(msgspec.json.encode(document), document["status"], headers, MEDIA_TYPE)
+
+def problem(
+    code: str, status: int, detail: str, *, retryable: bool = False, kind: type[Problem] = Problem, **more: Any
+) -> Problem:
+    """A problem with the title and remedy of its code."""
+    title, remedy = PROBLEMS.get(code, ("", ""))
+    return kind(
+        type=TYPE + code,
+        title=title,
+        status=status,
+        detail=detail,
+        code=code,
+        retryable=retryable,
+        remedy=remedy,
+        **more,
+    )
+
+
+def respond(told: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    """The problem as a response with its status."""
+    return Response(msgspec.json.encode(told), told.status, headers, MEDIA_TYPE)
 
 
 def from_error(error: ScrapeyardError) -> Response:

@@ -1,169 +1,209 @@
 """Results of a job: its manifests in parts, and exports: request a file, poll its progress, download it."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from msgspec import Meta, Struct
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.keys import MANIFESTS, ManifestKind
 from scrapeyard.errors import NotFound
+from scrapeyard.gateway.http.answers import JSON, AnswerRoute, respond
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun, kept_object, wanted_range
 from scrapeyard.gateway.http.openapi import LOCATION, refusals
-from scrapeyard.gateway.http.parameters import ExportId, JobId
+from scrapeyard.gateway.http.parameters import ExportId, GatewayDep, JobId
+from scrapeyard.gateway.http.patterns import EXPORT_ID
 from scrapeyard.gateway.http.problems import Refusal
-from scrapeyard.gateway.jobs.answers import ExportDocument, ExportsDocument, ManifestPartDocument, ResultsDocument
 from scrapeyard.gateway.jobs.calls import ExportCall
-from scrapeyard.gateway.jobs.documents import export_document
 from scrapeyard.gateway.jobs.service import JobService
-from scrapeyard.gateway.runs import documents
+from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model import new_id
 from scrapeyard.model.export import Export, ExportState
-from scrapeyard.model.job import Job
+from scrapeyard.model.job import Counts, Job, JobStatus
 from scrapeyard.results.exporter import CONTENT_TYPES
 from scrapeyard.results.manifests import JobMetadata, ManifestFiles, read_metadata
 
-if TYPE_CHECKING:
-    from scrapeyard.gateway.services import Gateway
+
+class PartDocument(Struct, frozen=True, kw_only=True):
+    """One part of a manifest."""
+
+    part: int
+    items: int
+    bytes: int
+    sha256: str
+    href: str
+
+
+class ManifestDocument(Struct, frozen=True, kw_only=True):
+    """The parts of one manifest."""
+
+    items: int
+    parts: list[PartDocument]
+
+
+class ResultsDocument(Struct, frozen=True, kw_only=True):
+    """What a job came to."""
+
+    id: str
+    status: JobStatus
+    counts: Counts
+    exit_reasons: Annotated[dict[str, int] | None, Meta(description="Null until the manifests are written.")]
+    duration_seconds: float | None
+    manifests: Annotated[
+        dict[str, ManifestDocument], Meta(description="Those that exist: `full`, `success`, `errors`.")
+    ]
+
+
+class ManifestPartDocument(Struct, frozen=True, kw_only=True):
+    """One part of a manifest, as it is kept."""
+
+    job_id: str
+    manifest: str
+    part: int
+    items: int
+    counts: dict[str, int]
+    digest: Annotated[str, Meta(description="SHA-256 of the array `entries` as it stands here.")]
+    entries: list[dict[str, Any]]
+
+
+class ExportLinks(Struct, frozen=True, kw_only=True):
+    """Where to go from here."""
+
+    self: str
+    job: str
+    download: Annotated[str | None, Meta(description="Null until it is done.")]
+
+
+class ExportDocument(Struct, frozen=True, kw_only=True):
+    """A file made of a job."""
+
+    id: Annotated[str, Meta(pattern=EXPORT_ID)]
+    job_id: str
+    type: str
+    format: str
+    bom: bool
+    state: ExportState
+    progress: Annotated[float, Meta(ge=0, le=1)]
+    rows: int
+    bytes: int
+    sha256: str | None
+    filename: str
+    error: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    links: ExportLinks
+
+
+class ExportsDocument(Struct, frozen=True, kw_only=True):
+    """The exports of a job, the oldest first."""
+
+    exports: list[ExportDocument]
+
+
+def export_document(export: Export) -> ExportDocument:
+    """An export, without its blob key."""
+    here = f"/api/exports/{export.id}"
+    download = f"{here}/download" if export.state is ExportState.DONE else None
+    return ExportDocument(
+        id=export.id,
+        job_id=export.job_id,
+        type=export.wish.type,
+        format=export.wish.format,
+        bom=export.wish.bom,
+        state=export.state,
+        progress=round(export.progress, 4),
+        rows=export.rows,
+        bytes=export.bytes,
+        sha256=export.digest or None,
+        filename=export.name,
+        error=export.error or None,
+        created_at=instant(export.created_at),
+        started_at=instant(export.started_at),
+        finished_at=instant(export.finished_at),
+        links=ExportLinks(self=here, job=f"/api/jobs/{export.job_id}", download=download),
+    )
+
 
 _KINDS: dict[str, ManifestKind] = {"all": "full", "success": "success", "error": "errors"}
 _Status = Annotated[Literal["all", "success", "error"] | None, Query(description="Which items; default: all.")]
 _Part = Annotated[int | None, Query(ge=1, le=10**9, description="From 1. Without it: the summary, and links to parts.")]
 
 
-def result_routes(gateway: "Gateway") -> APIRouter:
-    """The route."""
-    router = APIRouter(tags=["jobs"])
+result_router = APIRouter(tags=["jobs"], route_class=AnswerRoute)
+router = APIRouter(tags=["exports"], route_class=AnswerRoute)
+
+
+@result_router.get(
+    "/api/jobs/{job_id}/results",
+    summary="Read a job's results",
+    response_model=ResultsDocument | ManifestPartDocument,
+    responses=refusals(404, 422, 503),
+)
+async def get_results(
+    gateway: GatewayDep, request: Request, job_id: JobId, status: _Status = None, part: _Part = None
+) -> Response:
+    """Without `part`: the summary and links to the parts of the manifests that exist, which is when the job has ended
+    and its `files_pending` is false. With `part`: that part, as it is kept, at most 1,000 items."""
     desk = gateway.jobs
-
-    @router.get(
-        "/api/jobs/{job_id}/results",
-        summary="Read a job's results",
-        description="Without `part`: the summary and links to the parts of the manifests that exist, which is when the "
-        "job has ended and its `files_pending` is false. With `part`: that part, as it is kept, at most 1,000 items.",
-        operation_id="get_results",
-        response_model=ResultsDocument | ManifestPartDocument,
-        responses=refusals(404, 422, 503),
-    )
-    async def get_results(request: Request, job_id: JobId, status: _Status = None, part: _Part = None) -> Response:
-        job = await desk.control.get(job_id)
-        if part is None:
-            return Response(documents.encode(await _summary(desk, job, status)), media_type=documents.JSON)
-        key = keys.manifest(job_id, _KINDS[status or "all"], part)
-        accepts = request.headers.get("accept-encoding", "")
-        try:
-            return await kept_object(desk.blobs, key, documents.JSON, accepts, {})
-        except NotFound:
-            raise NotFound(
-                f"the results of job {job_id} have no part {part}; leave it out to see which exist"
-            ) from None
-
-    return router
-
-
-async def _summary(desk: JobService, job: Job, status: str | None) -> dict[str, Any]:
-    """While the job runs, or runs again, leave out the earlier summary: it may be out of date."""
-    metadata: JobMetadata | None = None
-    if job.status.is_final and not job.files_pending:
-        try:
-            metadata = await read_metadata(desk.blobs, job.id)
-        except NotFound:
-            metadata = None
-    kinds = MANIFESTS if status is None else (_KINDS[status],)
-    return {
-        "id": job.id,
-        "status": job.status,
-        "counts": job.counts,
-        "exit_reasons": metadata.exit_reasons if metadata else None,
-        "duration_seconds": metadata.duration_seconds if metadata else None,
-        "manifests": {kind: _manifest(job.id, kind, metadata.manifests[kind]) for kind in kinds} if metadata else {},
-    }
-
-
-def _manifest(job_id: str, kind: ManifestKind, files: ManifestFiles) -> dict[str, Any]:
-    status = next(status for status, named in _KINDS.items() if named == kind)
-    here = f"/api/jobs/{job_id}/results?status={status}&part="
-    parts = [
-        {
-            "part": file.part,
-            "items": file.items,
-            "bytes": file.bytes,
-            "sha256": file.digest,
-            "href": f"{here}{file.part}",
-        }
-        for file in files.files
-    ]
-    return {"items": files.items, "parts": parts}
+    job = await desk.control.get(job_id)
+    if part is None:
+        return respond(await _summary(desk, job, status))
+    key = keys.manifest(job_id, _KINDS[status or "all"], part)
+    accepts = request.headers.get("accept-encoding", "")
+    try:
+        return await kept_object(desk.blobs, key, JSON, accepts, {})
+    except NotFound:
+        raise NotFound(f"the results of job {job_id} have no part {part}; leave it out to see which exist") from None
 
 
 _WHOLE = {"description": "The file, as an attachment.", "content": BYTES}
 _SOME = {"description": "The range that was asked for.", "content": BYTES}
 
 
-def export_routes(gateway: "Gateway") -> APIRouter:
-    """The routes."""
-    router = APIRouter(tags=["exports"])
-    desk = gateway.jobs
-    _wishing(router, desk)
+@router.get("/api/exports/{export_id}", summary="Look an export up", responses=refusals(404, 422, 503))
+async def get_export(gateway: GatewayDep, export_id: ExportId) -> ExportDocument:
+    """How far it is; its size, rows and digest when it is done."""
+    return export_document(await _export(gateway.jobs, export_id))
 
-    @router.get(
-        "/api/exports/{export_id}",
-        summary="Look an export up",
-        description="How far it is; its size, rows and digest when it is done.",
-        operation_id="get_export",
-        response_model=ExportDocument,
-        responses=refusals(404, 422, 503),
+
+@router.get(
+    "/api/exports/{export_id}/download",
+    summary="Download an export",
+    response_class=AnyResponse,
+    responses={200: _WHOLE, 206: _SOME, **refusals(404, 409, 416, 422, 503)},
+)
+async def download_export(gateway: GatewayDep, request: Request, export_id: ExportId) -> Response:
+    """Streamed. `Range` continues a download that broke off; `ETag` is the file's digest."""
+    export = await _export(gateway.jobs, export_id)
+    if export.state is not ExportState.DONE:
+        raise Refusal("conflict", 409, f"the export is {export.state}: {export.error or 'it is not made yet'}")
+    return await _download(gateway.jobs, export, _range(request, export))
+
+
+@router.post(
+    "/api/jobs/{job_id}/exports",
+    status_code=202,
+    summary="Wish for an export",
+    response_model=ExportDocument,
+    responses={202: {"headers": LOCATION}, **refusals(400, 404, 413, 422, 503)},
+)
+async def create_export(gateway: GatewayDep, job_id: JobId, call: ExportCall) -> Response:
+    """Makes a file of the job's items as they are then. `diff` needs a job whose pages are remembered."""
+    export = Export(id=new_id("export"), job_id=job_id, wish=call.wish(), created_at=gateway.jobs.clock())
+    if not await gateway.jobs.store.exports.add(export):
+        raise NotFound(f"no job {job_id}")
+    return respond(export_document(export), 202, {"Location": f"/api/exports/{export.id}"})
+
+
+@router.get("/api/jobs/{job_id}/exports", summary="List a job's exports", responses=refusals(404, 422, 503))
+async def list_exports(gateway: GatewayDep, job_id: JobId) -> ExportsDocument:
+    """The oldest first, those that the job was created with among them once it has ended."""
+    await gateway.jobs.control.get(job_id)
+    return ExportsDocument(
+        exports=[export_document(export) for export in await gateway.jobs.store.exports.of_job(job_id)]
     )
-    async def get_export(export_id: ExportId) -> Response:
-        return Response(documents.encode(export_document(await _export(desk, export_id))), media_type=documents.JSON)
-
-    @router.get(
-        "/api/exports/{export_id}/download",
-        summary="Download an export",
-        description="Streamed. `Range` continues a download that broke off; `ETag` is the file's digest.",
-        operation_id="download_export",
-        response_class=AnyResponse,
-        response_model=None,
-        responses={200: _WHOLE, 206: _SOME, **refusals(404, 409, 416, 422, 503)},
-    )
-    async def download_export(request: Request, export_id: ExportId) -> Response:
-        export = await _export(desk, export_id)
-        if export.state is not ExportState.DONE:
-            raise Refusal("conflict", 409, f"the export is {export.state}: {export.error or 'it is not made yet'}")
-        return await _download(desk, export, _range(request, export))
-
-    return router
-
-
-def _wishing(router: APIRouter, desk: JobService) -> None:
-    @router.post(
-        "/api/jobs/{job_id}/exports",
-        status_code=202,
-        summary="Wish for an export",
-        description="Makes a file of the job's items as they are then. `diff` needs a job whose pages are remembered.",
-        operation_id="create_export",
-        response_model=ExportDocument,
-        responses={202: {"headers": LOCATION}, **refusals(400, 404, 413, 422, 503)},
-    )
-    async def create_export(job_id: JobId, call: ExportCall) -> Response:
-        export = Export(id=new_id("export"), job_id=job_id, wish=call.wish(), created_at=desk.clock())
-        if not await desk.store.exports.add(export):
-            raise NotFound(f"no job {job_id}")
-        headers = {"Location": f"/api/exports/{export.id}"}
-        return Response(documents.encode(export_document(export)), 202, headers, documents.JSON)
-
-    @router.get(
-        "/api/jobs/{job_id}/exports",
-        summary="List a job's exports",
-        description="The oldest first, those that the job was created with among them once it has ended.",
-        operation_id="list_exports",
-        response_model=ExportsDocument,
-        responses=refusals(404, 422, 503),
-    )
-    async def list_exports(job_id: JobId) -> Response:
-        await desk.control.get(job_id)
-        found = [export_document(export) for export in await desk.store.exports.of_job(job_id)]
-        return Response(documents.encode({"exports": found}), media_type=documents.JSON)
 
 
 async def _export(desk: JobService, export_id: str) -> Export:
@@ -194,3 +234,32 @@ async def _download(desk: JobService, export: Export, part: tuple[int, int] | No
 
 def _tag(export: Export) -> str:
     return f'"{export.digest}"'
+
+
+async def _summary(desk: JobService, job: Job, status: str | None) -> ResultsDocument:
+    """While the job runs, or runs again, leave out the earlier summary: it may be out of date."""
+    metadata: JobMetadata | None = None
+    if job.status.is_final and not job.files_pending:
+        try:
+            metadata = await read_metadata(desk.blobs, job.id)
+        except NotFound:
+            metadata = None
+    kinds = MANIFESTS if status is None else (_KINDS[status],)
+    return ResultsDocument(
+        id=job.id,
+        status=job.status,
+        counts=job.counts,
+        exit_reasons=metadata.exit_reasons if metadata else None,
+        duration_seconds=metadata.duration_seconds if metadata else None,
+        manifests={kind: _manifest(job.id, kind, metadata.manifests[kind]) for kind in kinds} if metadata else {},
+    )
+
+
+def _manifest(job_id: str, kind: ManifestKind, files: ManifestFiles) -> ManifestDocument:
+    status = next(status for status, named in _KINDS.items() if named == kind)
+    here = f"/api/jobs/{job_id}/results?status={status}&part="
+    parts = [
+        PartDocument(part=file.part, items=file.items, bytes=file.bytes, sha256=file.digest, href=f"{here}{file.part}")
+        for file in files.files
+    ]
+    return ManifestDocument(items=files.items, parts=parts)

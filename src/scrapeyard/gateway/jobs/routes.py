@@ -1,34 +1,32 @@
 """Jobs: make, look up, list, steer, delete."""
 
 import hashlib
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest
+from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import Cursor, JobId, Limit
+from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, JobId, Limit
 from scrapeyard.gateway.http.patterns import SCRAPER_ID
-from scrapeyard.gateway.jobs.answers import (
+from scrapeyard.gateway.jobs.calls import AppendCall, AppendOptions, ChangeCall, JobCall, JobOptions, RedriveCall
+from scrapeyard.gateway.jobs.create import Created, Key
+from scrapeyard.gateway.jobs.documents import (
     AppendedDocument,
     CreatedJobDocument,
     JobDocument,
     JobPageDocument,
     RedrivenDocument,
+    bad_rows,
+    created_document,
 )
-from scrapeyard.gateway.jobs.calls import AppendCall, AppendOptions, ChangeCall, JobCall, JobOptions, RedriveCall
-from scrapeyard.gateway.jobs.create import Created, Key
-from scrapeyard.gateway.jobs.documents import bad_rows, created_document
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.jobs.uploads import APPEND, CREATE, CREATED, media_type, open_upload, options_of
-from scrapeyard.gateway.runs import documents
 from scrapeyard.gateway.runs.calls import decode_body, digest_of, idempotency_key, is_json
-from scrapeyard.model.job import Job, JobStatus
+from scrapeyard.model.job import JobStatus
 from scrapeyard.store.ports.jobs import JobFilter
-
-if TYPE_CHECKING:
-    from scrapeyard.gateway.services import Gateway
 
 _Statuses = Annotated[list[JobStatus] | None, Query(max_length=8, description="Any of these; may be repeated.")]
 _Mode = Annotated[
@@ -47,58 +45,47 @@ unless `bad_rows` is `reject`.
 The scraper's version is pinned now. The same `Idempotency-Key` with the same body makes one job."""
 
 
-def routes(gateway: "Gateway") -> APIRouter:
-    """The routes."""
-    router = APIRouter(tags=["jobs"])
-    desk = gateway.jobs
-    _making(router, desk)
-    _looking(router, desk)
-    _steering(router, desk)
-    return router
+router = APIRouter(tags=["jobs"], route_class=AnswerRoute)
 
 
-def _making(router: APIRouter, desk: JobService) -> None:
-    @router.post(
-        "/api/jobs",
-        status_code=201,
-        summary="Create a job",
-        description=_CREATE,
-        operation_id="create_job",
-        response_model=CreatedJobDocument,
-        responses={**CREATED, **refusals(400, 403, 404, 409, 413, 415, 422, 503)},
-        openapi_extra=CREATE,
-    )
-    async def create_job(request: Request) -> Response:
-        created = await _created(request, desk)
-        headers = {"Location": f"/api/jobs/{created.job.id}"}
-        if created.replayed:
-            headers["Idempotency-Replayed"] = "true"
-        document = created_document(created.job, desk.rates.pace(created.job), created.summary)
-        return Response(documents.encode(document), 201, headers, documents.JSON)
+@router.post(
+    "/api/jobs",
+    status_code=201,
+    summary="Create a job",
+    description=_CREATE,
+    response_model=CreatedJobDocument,
+    responses={**CREATED, **refusals(400, 403, 404, 409, 413, 415, 422, 503)},
+    openapi_extra=CREATE,
+)
+async def create_job(gateway: GatewayDep, request: Request) -> Response:
+    created = await _created(request, gateway.jobs)
+    headers = {"Location": f"/api/jobs/{created.job.id}"}
+    if created.replayed:
+        headers["Idempotency-Replayed"] = "true"
+    pace = gateway.jobs.rates.pace(created.job)
+    return respond(created_document(created.job, pace, created.summary), 201, headers)
 
-    @router.post(
-        "/api/jobs/{job_id}/items",
-        summary="Append items",
-        description="More items for a job that is running or paused, as JSON or as an upload. Those it has already "
-        "are left out.",
-        operation_id="append_items",
-        response_model=AppendedDocument,
-        responses=refusals(400, 403, 404, 409, 413, 415, 422, 503),
-        openapi_extra=APPEND,
-    )
-    async def append_items(request: Request, job_id: JobId) -> Response:
-        key = idempotency_key(request.headers.get("idempotency-key"))
-        source = hashlib.sha256(key.encode()).hexdigest()[:32] if key else ""
-        if is_json(request.headers.get("content-type", "")):
-            call = AppendCall.model_validate(await _body(request))
-            done = await desk.control.append(job_id, call, source=source)
-        else:
-            media = media_type(request)
-            upload = await open_upload(request, media)
-            options = options_of(request.query_params, AppendOptions, media)
-            done = await desk.control.append(job_id, options, upload=upload, source=source)
-        summary = done.summary
-        return _json({"added": done.added, "twice": done.twice, "bad": summary.bad, "first_bad": bad_rows(summary)})
+
+@router.post(
+    "/api/jobs/{job_id}/items",
+    summary="Append items",
+    responses=refusals(400, 403, 404, 409, 413, 415, 422, 503),
+    openapi_extra=APPEND,
+)
+async def append_items(gateway: GatewayDep, request: Request, job_id: JobId) -> AppendedDocument:
+    """More items for a job that is running or paused, as JSON or as an upload. Those it has already are left out."""
+    key = idempotency_key(request.headers.get("idempotency-key"))
+    source = hashlib.sha256(key.encode()).hexdigest()[:32] if key else ""
+    if is_json(request.headers.get("content-type", "")):
+        call = AppendCall.model_validate(await _body(request))
+        done = await gateway.jobs.control.append(job_id, call, source=source)
+    else:
+        media = media_type(request)
+        upload = await open_upload(request, media)
+        options = options_of(request.query_params, AppendOptions, media)
+        done = await gateway.jobs.control.append(job_id, options, upload=upload, source=source)
+    first_bad = bad_rows(done.summary)
+    return AppendedDocument(added=done.added, twice=done.twice, bad=done.summary.bad, first_bad=first_bad)
 
 
 async def _created(request: Request, desk: JobService) -> Created:
@@ -120,116 +107,65 @@ async def _body(request: Request) -> Any:
     return decode_body(await request.body())
 
 
-def _looking(router: APIRouter, desk: JobService) -> None:
-    @router.get(
-        "/api/jobs",
-        summary="List jobs",
-        description="Newest first. Follow `next_cursor` for more.",
-        operation_id="list_jobs",
-        response_model=JobPageDocument,
-        responses=refusals(400, 422, 503),
-    )
-    async def list_jobs(
-        *,
-        status: _Statuses = None,
-        scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
-        schedule_id: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Its schedule.")] = None,
-        cursor: Cursor = None,
-        limit: Limit = 50,
-    ) -> Response:
-        where = JobFilter(statuses=tuple(status) if status else None, scraper=scraper, schedule_id=schedule_id)
-        page = await desk.store.jobs.page(where, cursor, limit)
-        return _json({"jobs": [desk.document(job) for job in page.jobs], "next_cursor": page.next_cursor})
-
-    @router.get(
-        "/api/jobs/{job_id}",
-        summary="Look a job up",
-        description="Counts, rate, time left, breaker, policy and what it has used.",
-        operation_id="get_job",
-        response_model=JobDocument,
-        responses=refusals(404, 422, 503),
-    )
-    async def get_job(job_id: JobId) -> Response:
-        return _json(desk.document(await desk.control.get(job_id)))
-
-    @router.patch(
-        "/api/jobs/{job_id}",
-        summary="Change a job's policy",
-        description="For items that are handed out from now on: another rate, a larger budget. What the body does not "
-        "name stays as it is.",
-        operation_id="change_job",
-        response_model=JobDocument,
-        responses=refusals(400, 404, 409, 413, 422, 503),
-    )
-    async def change_job(job_id: JobId, call: ChangeCall) -> Response:
-        return _shown(desk, await desk.control.change(job_id, call))
-
-    @router.delete(
-        "/api/jobs/{job_id}",
-        status_code=204,
-        summary="Delete a job",
-        description="With its items, results, artifacts and exports. Only a job that has ended can be deleted.",
-        operation_id="delete_job",
-        response_model=None,
-        responses=refusals(404, 409, 422, 503),
-    )
-    async def delete_job(job_id: JobId) -> Response:
-        await desk.control.delete(job_id)
-        return Response(status_code=204)
+@router.get("/api/jobs", summary="List jobs", responses=refusals(400, 422, 503))
+async def list_jobs(
+    gateway: GatewayDep,
+    *,
+    status: _Statuses = None,
+    scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
+    schedule_id: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Its schedule.")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> JobPageDocument:
+    """Newest first. Follow `next_cursor` for more."""
+    where = JobFilter(statuses=tuple(status) if status else None, scraper=scraper, schedule_id=schedule_id)
+    page = await gateway.jobs.store.jobs.page(where, cursor, limit)
+    shown = [gateway.jobs.document(job) for job in page.jobs]
+    return JobPageDocument(jobs=shown, next_cursor=page.next_cursor)
 
 
-def _steering(router: APIRouter, desk: JobService) -> None:
-    @router.post(
-        "/api/jobs/{job_id}/pause",
-        summary="Pause a job",
-        description="Nothing more is handed out; items that run end by themselves. May be repeated.",
-        operation_id="pause_job",
-        response_model=JobDocument,
-        responses=refusals(404, 409, 422, 503),
-    )
-    async def pause_job(job_id: JobId) -> Response:
-        return _shown(desk, await desk.control.pause(job_id))
-
-    @router.post(
-        "/api/jobs/{job_id}/resume",
-        summary="Resume a job",
-        description="Goes on where it was paused, by a call, its breaker or its budget. May be repeated.",
-        operation_id="resume_job",
-        response_model=JobDocument,
-        responses=refusals(404, 409, 422, 503),
-    )
-    async def resume_job(job_id: JobId) -> Response:
-        return _shown(desk, await desk.control.resume(job_id))
-
-    @router.post(
-        "/api/jobs/{job_id}/cancel",
-        summary="Cancel a job",
-        description="Items that were not handed out are cancelled at once. A job that has ended stays as it is. May be "
-        "repeated, and a drain may become a kill.",
-        operation_id="cancel_job",
-        response_model=JobDocument,
-        responses=refusals(404, 422, 503),
-    )
-    async def cancel_job(job_id: JobId, mode: _Mode = "drain") -> Response:
-        return _shown(desk, await desk.control.cancel(job_id, kill=mode == "kill"))
-
-    @router.post(
-        "/api/jobs/{job_id}/redrive",
-        summary="Run items again",
-        description="Items that ended are run again from their first attempt: errors, unless the body says otherwise; "
-        "items that were cancelled with their job come with them. Perhaps by another version, or by another policy.",
-        operation_id="redrive_job",
-        response_model=RedrivenDocument,
-        responses=refusals(400, 404, 409, 413, 422, 503),
-    )
-    async def redrive_job(job_id: JobId, call: RedriveCall) -> Response:
-        count, job = await desk.control.redrive(job_id, call)
-        return _json({"items": count, "job": desk.document(job)})
+@router.get("/api/jobs/{job_id}", summary="Look a job up", responses=refusals(404, 422, 503))
+async def get_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
+    """Counts, rate, time left, breaker, policy and what it has used."""
+    return gateway.jobs.document(await gateway.jobs.control.get(job_id))
 
 
-def _shown(desk: JobService, job: Job) -> Response:
-    return _json(desk.document(job))
+@router.patch("/api/jobs/{job_id}", summary="Change a job's policy", responses=refusals(400, 404, 409, 413, 422, 503))
+async def change_job(gateway: GatewayDep, job_id: JobId, call: ChangeCall) -> JobDocument:
+    """For items that are handed out from now on: another rate, a larger budget. What the body does not name stays as it
+    is."""
+    return gateway.jobs.document(await gateway.jobs.control.change(job_id, call))
 
 
-def _json(document: object) -> Response:
-    return Response(documents.encode(document), media_type=documents.JSON)
+@router.delete("/api/jobs/{job_id}", status_code=204, summary="Delete a job", responses=refusals(404, 409, 422, 503))
+async def delete_job(gateway: GatewayDep, job_id: JobId) -> Response:
+    """With its items, results, artifacts and exports. Only a job that has ended can be deleted."""
+    await gateway.jobs.control.delete(job_id)
+    return Response(status_code=204)
+
+
+@router.post("/api/jobs/{job_id}/pause", summary="Pause a job", responses=refusals(404, 409, 422, 503))
+async def pause_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
+    """Nothing more is handed out; items that run end by themselves. May be repeated."""
+    return gateway.jobs.document(await gateway.jobs.control.pause(job_id))
+
+
+@router.post("/api/jobs/{job_id}/resume", summary="Resume a job", responses=refusals(404, 409, 422, 503))
+async def resume_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
+    """Goes on where it was paused, by a call, its breaker or its budget. May be repeated."""
+    return gateway.jobs.document(await gateway.jobs.control.resume(job_id))
+
+
+@router.post("/api/jobs/{job_id}/cancel", summary="Cancel a job", responses=refusals(404, 422, 503))
+async def cancel_job(gateway: GatewayDep, job_id: JobId, mode: _Mode = "drain") -> JobDocument:
+    """Items that were not handed out are cancelled at once. A job that has ended stays as it is. May be repeated, and a
+    drain may become a kill."""
+    return gateway.jobs.document(await gateway.jobs.control.cancel(job_id, kill=mode == "kill"))
+
+
+@router.post("/api/jobs/{job_id}/redrive", summary="Run items again", responses=refusals(400, 404, 409, 413, 422, 503))
+async def redrive_job(gateway: GatewayDep, job_id: JobId, call: RedriveCall) -> RedrivenDocument:
+    """Items that ended are run again from their first attempt: errors, unless the body says otherwise; items that were
+    cancelled with their job come with them. Perhaps by another version, or by another policy."""
+    count, job = await gateway.jobs.control.redrive(job_id, call)
+    return RedrivenDocument(items=count, job=gateway.jobs.document(job))

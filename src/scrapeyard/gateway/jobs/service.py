@@ -1,12 +1,12 @@
 """Everything the routes of jobs need, made once."""
 
 from collections.abc import Callable
-from typing import Any
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.gateway.jobs.control import JobControl
 from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier
-from scrapeyard.gateway.jobs.documents import JobRates, job_document
+from scrapeyard.gateway.jobs.documents import JobDocument, job_document
+from scrapeyard.gateway.jobs.rates import JobRates
 from scrapeyard.gateway.jobs.streams import JobStreams
 from scrapeyard.gateway.runs.admission import Lanes
 from scrapeyard.gateway.runs.receivers import WebhookValidator
@@ -59,7 +59,7 @@ class JobService:
         )
         self.streams = JobStreams(store, self.rates, clock, settings.gateway.max_streams)
 
-    def document(self, job: Job) -> dict[str, Any]:
+    def document(self, job: Job) -> JobDocument:
         """A job as it is shown."""
         return job_document(job, self.rates.pace(job))
 

@@ -4,22 +4,20 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, WebSocket
 from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocketDisconnect
 
 from scrapeyard.errors import NotFound, ScrapeyardError
+from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import JobId
+from scrapeyard.gateway.http.parameters import GatewayDep, JobId
 from scrapeyard.gateway.http.patterns import JOB_ID
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.gateway.jobs.streams import JobUpdate, as_message, as_sse
 from scrapeyard.gateway.runs.events import EventStreamResponse
-
-if TYPE_CHECKING:
-    from scrapeyard.gateway.services import Gateway
 
 KINDS = ("progress", "status", "item_failed", "breaker", "budget", "export", "rows_skipped", "rows_refused", "end")
 _EVENT = {
@@ -42,39 +40,35 @@ _LAST = 2**53
 _NORMAL, _GOING_AWAY = 1000, 1001
 
 
-def routes(gateway: "Gateway") -> APIRouter:
-    """The routes."""
-    router = APIRouter(tags=["jobs"])
-    desk = gateway.jobs
+router = APIRouter(tags=["jobs"], route_class=AnswerRoute)
 
-    @router.get(
-        "/api/jobs/{job_id}/stream",
-        summary="Follow a job",
-        description="Server-sent events until the job has ended. Whoever comes again with the `Last-Event-ID` it had "
-        "misses nothing but `progress`. `/ws` tells the same by a WebSocket.",
-        operation_id="follow_job",
-        response_class=EventStreamResponse,
-        response_model=None,
-        responses={200: _STREAM, **refusals(404, 422, 429, 503)},
-    )
-    async def follow_job(job_id: JobId, last_event_id: _Last = None, after: _After = 0) -> Response:
-        events = desk.streams.follow(job_id, last_event_id if last_event_id is not None else after)
+
+@router.get(
+    "/api/jobs/{job_id}/stream",
+    summary="Follow a job",
+    response_class=EventStreamResponse,
+    responses={200: _STREAM, **refusals(404, 422, 429, 503)},
+)
+async def follow_job(gateway: GatewayDep, job_id: JobId, last_event_id: _Last = None, after: _After = 0) -> Response:
+    """Server-sent events until the job has ended. Whoever comes again with the `Last-Event-ID` it had misses nothing
+    but `progress`. `/ws` tells the same by a WebSocket."""
+    events = gateway.jobs.streams.follow(job_id, last_event_id if last_event_id is not None else after)
+    first = await anext(events)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_pieces(first, events), headers=headers, media_type="text/event-stream")
+
+
+@router.websocket("/api/jobs/{job_id}/ws")
+async def watch_job(gateway: GatewayDep, websocket: WebSocket, job_id: str) -> None:
+    """The same by a WebSocket."""
+    try:
+        events = gateway.jobs.streams.follow(_checked(job_id), _after(websocket))
         first = await anext(events)
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(_pieces(first, events), headers=headers, media_type="text/event-stream")
-
-    @router.websocket("/api/jobs/{job_id}/ws")
-    async def watch_job(websocket: WebSocket, job_id: str) -> None:
-        try:
-            events = desk.streams.follow(_checked(job_id), _after(websocket))
-            first = await anext(events)
-        except ScrapeyardError as error:
-            await websocket.send_denial_response(from_error(error))
-            return
-        await websocket.accept()
-        await _converse(websocket, first, events)
-
-    return router
+    except ScrapeyardError as error:
+        await websocket.send_denial_response(from_error(error))
+        return
+    await websocket.accept()
+    await _converse(websocket, first, events)
 
 
 async def _pieces(first: JobUpdate | None, rest: AsyncGenerator[JobUpdate | None]) -> AsyncIterator[bytes]:

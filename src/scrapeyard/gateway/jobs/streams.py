@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from scrapeyard.errors import NotFound, ScrapeyardError
 from scrapeyard.gateway.http.problems import Refusal
-from scrapeyard.gateway.jobs.documents import JobRates
+from scrapeyard.gateway.jobs.rates import JobRates
 from scrapeyard.gateway.runs.documents import encode, instant
 from scrapeyard.model.job import Job
 from scrapeyard.store.ports.store import Store

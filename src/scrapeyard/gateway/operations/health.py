@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 from msgspec import Struct
 
@@ -52,7 +53,7 @@ class Health:
         findings = await asyncio.gather(*(self._poll(name) for name in wanted))
         return dict(zip(wanted, findings, strict=True))
 
-    def overall(self, findings: dict[str, DependencyState]) -> str:
+    def overall(self, findings: dict[str, DependencyState]) -> Literal["ok", "degraded", "down"]:
         """`down` if calls cannot be accepted, `degraded` if they can but something is wrong."""
         if not (findings["queue"].up and findings["store"].up):
             return "down"

@@ -3,15 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Any
 
-from msgspec import Raw
 from msgspec.structs import replace
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound, QueueUnavailable
-from scrapeyard.gateway.runs import documents
+from scrapeyard.gateway.http.answers import JSON, respond
+from scrapeyard.gateway.runs.documents import RunDocuments, encode, summary, whole
 from scrapeyard.gateway.runs.waiting import Waiters
 from scrapeyard.model import Cancel, Run, RunError, RunStatus
 from scrapeyard.queues import messages
@@ -21,29 +20,23 @@ from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 
-_NULL = Raw(b"null")
-
 
 async def answer(run: Run, blobs: Blobs, headers: dict[str, str] | None = None) -> Response:
     """The whole run, as a 200."""
     if not _in_blobs(run):
-        return Response(documents.encode(_whole(run)), 200, headers, documents.JSON)
-    return StreamingResponse(await _first(_pieces(run, blobs)), 200, headers, documents.JSON)
+        return respond(whole(run), 200, headers)
+    return StreamingResponse(await _first(_pieces(run, blobs)), 200, headers, JSON)
 
 
 async def answer_all(runs: Sequence[Run], blobs: Blobs, headers: dict[str, str] | None = None) -> Response:
     """Several whole runs, as a 200."""
     if not any(map(_in_blobs, runs)):
-        return Response(documents.encode({"runs": [_whole(run) for run in runs]}), 200, headers, documents.JSON)
-    return StreamingResponse(await _first(_all_pieces(runs, blobs)), 200, headers, documents.JSON)
+        return respond(RunDocuments(runs=[whole(run) for run in runs]), 200, headers)
+    return StreamingResponse(await _first(_all_pieces(runs, blobs)), 200, headers, JSON)
 
 
 def _in_blobs(run: Run) -> bool:
     return bool(run.result_key) and run.result is None
-
-
-def _whole(run: Run) -> dict[str, Any]:
-    return {**documents.summary(run), "result": run.result if run.result is not None else _NULL}
 
 
 async def _all_pieces(runs: Sequence[Run], blobs: Blobs) -> AsyncGenerator[bytes]:
@@ -52,7 +45,7 @@ async def _all_pieces(runs: Sequence[Run], blobs: Blobs) -> AsyncGenerator[bytes
         if index:
             yield b","
         if not _in_blobs(run):
-            yield documents.encode(_whole(run))
+            yield encode(whole(run))
             continue
         async with aclosing(_pieces(run, blobs)) as pieces:
             async for piece in pieces:
@@ -65,9 +58,9 @@ async def _pieces(run: Run, blobs: Blobs) -> AsyncGenerator[bytes]:
     try:
         first = await anext(stream, b"null")
     except NotFound:
-        yield documents.encode(_whole(_without_result(run)))
+        yield encode(whole(_without_result(run)))
         return
-    yield documents.encode(documents.summary(run))[:-1] + b',"result":' + first
+    yield encode(summary(run))[:-1] + b',"result":' + first
     async for piece in stream:
         yield piece
     yield b"}"

@@ -2,16 +2,143 @@
 server is shown in the same way."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, ClassVar, TypeVar, overload
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
-from scrapeyard.model import Artifact, ExitReason, Outcome, Run, RunStatus, status_of
+from scrapeyard.gateway.http.patterns import EXAMPLE_ID, EXAMPLE_TIME, NEXT, OBJECT, RUN_ID
+from scrapeyard.model import (
+    Artifact,
+    ExitReason,
+    LogLine,
+    Outcome,
+    Run,
+    RunError,
+    RunStatus,
+    Timing,
+    Usage,
+    status_of,
+)
 
-JSON = "application/json"
 _encoder = msgspec.json.Encoder()
+_NULL = Raw(b"null")
+
+
+class Links(Struct, frozen=True, kw_only=True):
+    """Where to go from here."""
+
+    self: str
+    logs: str
+    events: str
+    explain: str
+    artifacts: str
+
+
+def links(run_id: str) -> Links:
+    """Links to the rest of a run."""
+    here = f"/api/scrape/{run_id}"
+    return Links(
+        self=here,
+        logs=f"{here}/logs",
+        events=f"{here}/events",
+        explain=f"{here}/explain",
+        artifacts=f"{here}/artifacts",
+    )
+
+
+class Handle(Struct, frozen=True, kw_only=True):
+    """A run that goes on."""
+
+    SCHEMA: ClassVar[dict[str, Any]] = {
+        "example": {"id": EXAMPLE_ID, "status": "queued", "links": msgspec.to_builtins(links(EXAMPLE_ID))}
+    }
+
+    id: Annotated[str, Meta(pattern=RUN_ID)]
+    status: RunStatus
+    links: Links
+
+
+class Handles(Struct, frozen=True, kw_only=True):
+    """Several runs, of which at least one goes on."""
+
+    runs: list[Handle]
+
+
+class ArtifactDocument(Struct, frozen=True, kw_only=True):
+    """Bytes the run kept."""
+
+    name: str
+    content_type: str
+    size: int
+    href: str
+
+
+class ArtifactsDocument(Struct, frozen=True, kw_only=True):
+    """What a run kept."""
+
+    artifacts: list[ArtifactDocument]
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """A run without its result, as the listing shows it."""
+
+    id: Annotated[str, Meta(pattern=RUN_ID, examples=[EXAMPLE_ID])]
+    status: RunStatus
+    scraper: str
+    version: Annotated[str | None, Meta(description="What ran; before that, what was asked for; null: the newest.")]
+    digest: Annotated[
+        str | None, Meta(description="Of the content that ran; null before that, and for a built-in scraper.")
+    ]
+    input: Annotated[Raw, OBJECT]
+    exit_reason: Annotated[ExitReason | None, Meta(description="Why it ended; null while it has not.")]
+    error: RunError | None
+    usage: Usage | None
+    timing: Timing | None
+    attempt: int
+    created_at: Annotated[str, Meta(examples=[EXAMPLE_TIME])]
+    starts_at: Annotated[
+        str | None,
+        Meta(
+            description="Of a queued run that was put back, for another attempt or until its site's turn: when it is "
+            "due."
+        ),
+    ]
+    started_at: str | None
+    finished_at: str | None
+    artifacts: list[ArtifactDocument]
+    links: Links
+
+
+class RunDocument(Summary, frozen=True, kw_only=True):
+    """A run."""
+
+    result: Annotated[
+        Raw, Meta(description="What the scraper returned; null before the end, after a failure and for a skip.")
+    ]
+
+
+class RunDocuments(Struct, frozen=True, kw_only=True):
+    """Several runs that have all ended, each saying how."""
+
+    runs: list[RunDocument]
+
+
+class RunPageDocument(Struct, frozen=True, kw_only=True):
+    """One page of the listing, newest first."""
+
+    runs: list[Summary]
+    next_cursor: Annotated[str | None, NEXT]
+
+
+class LogsDocument(Struct, frozen=True, kw_only=True):
+    """What the last recorded attempt wrote."""
+
+    id: str
+    lines: tuple[LogLine, ...]
+    cut: Annotated[bool, Meta(description="Whether lines beyond the scraper's log limit were dropped.")]
 
 
 def settle(run: Run, outcome: Outcome) -> Run:
@@ -36,61 +163,72 @@ def settle(run: Run, outcome: Outcome) -> Run:
     )
 
 
-def handle(run: Run) -> dict[str, Any]:
+def handle(run: Run) -> Handle:
     """An unfinished run: its id, status and links."""
-    return {"id": run.id, "status": run.status, "links": links(run.id)}
+    return Handle(id=run.id, status=run.status, links=links(run.id))
 
 
-def summary(run: Run) -> dict[str, Any]:
+def whole(run: Run) -> RunDocument:
+    """A run with its result."""
+    return _fill(RunDocument, run, result=_NULL if run.result is None else run.result)
+
+
+def summary(run: Run) -> Summary:
     """A run without its result."""
-    return {
-        "id": run.id,
-        "status": run.status,
-        **what_ran(run),
-        "input": run.input,
-        "exit_reason": run.exit_reason,
-        "error": run.error,
-        "usage": run.usage,
-        "timing": run.timing,
-        "attempt": run.attempt,
-        "created_at": instant(run.created_at),
-        "starts_at": instant(run.not_before) if run.status is RunStatus.QUEUED else None,
-        "started_at": instant(run.started_at),
-        "finished_at": instant(run.finished_at),
-        "artifacts": [artifact(run.id, kept) for kept in run.artifacts],
-        "links": links(run.id),
-    }
+    return _fill(Summary, run)
 
 
-def what_ran(run: Run) -> dict[str, str | None]:
+Shown = TypeVar("Shown", bound=Summary)
+
+
+def _fill(kind: type[Shown], run: Run, **more: Raw) -> Shown:
+    scraper, version, digest = what_ran(run)
+    return kind(
+        id=run.id,
+        status=run.status,
+        scraper=scraper,
+        version=version,
+        digest=digest,
+        input=run.input,
+        exit_reason=run.exit_reason,
+        error=run.error,
+        usage=run.usage,
+        timing=run.timing,
+        attempt=run.attempt,
+        created_at=instant(run.created_at),
+        starts_at=instant(run.not_before) if run.status is RunStatus.QUEUED else None,
+        started_at=instant(run.started_at),
+        finished_at=instant(run.finished_at),
+        artifacts=[artifact(run.id, kept) for kept in run.artifacts],
+        links=links(run.id),
+        **more,
+    )
+
+
+def what_ran(run: Run) -> tuple[str, str | None, str | None]:
     """The scraper, its version and content digest; before it ran, what was requested."""
     asked_id, _, asked_version = run.scraper.partition("@")
     ran = run.resolved
-    return {
-        "scraper": asked_id,
-        "version": ran.version if ran else asked_version or None,
-        "digest": ran.digest or None if ran else None,
-    }
+    if ran is None:
+        return asked_id, asked_version or None, None
+    return asked_id, ran.version, ran.digest or None
 
 
-def artifact(run_id: str, kept: Artifact) -> dict[str, Any]:
+def artifact(run_id: str, kept: Artifact) -> ArtifactDocument:
     """One artifact, without its blob key."""
     href = f"/api/scrape/{run_id}/artifacts/{quote(kept.name, safe='')}"
-    return {"name": kept.name, "content_type": kept.content_type, "size": kept.size, "href": href}
+    return ArtifactDocument(name=kept.name, content_type=kept.content_type, size=kept.size, href=href)
 
 
-def links(run_id: str) -> dict[str, str]:
-    """Links to the rest of a run."""
-    here = f"/api/scrape/{run_id}"
-    rest = {name: f"{here}/{name}" for name in ("logs", "events", "explain", "artifacts")}
-    return {"self": here, **rest}
-
-
+@overload
+def instant(seconds: float) -> str: ...
+@overload
+def instant(seconds: float | None) -> str | None: ...
 def instant(seconds: float | None) -> str | None:
     """Unix seconds as ISO 8601 in UTC, to the millisecond."""
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def encode(document: Any) -> bytes:

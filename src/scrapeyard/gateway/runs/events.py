@@ -3,15 +3,16 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.errors import QueueUnavailable
+from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import RunId
+from scrapeyard.gateway.http.parameters import GatewayDep, RunId
 from scrapeyard.gateway.runs.answers import Lookup
 from scrapeyard.gateway.runs.documents import encode
 from scrapeyard.gateway.runs.waiting import Call, Waiters
@@ -19,9 +20,6 @@ from scrapeyard.model import Run
 from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.runs import RunStore
-
-if TYPE_CHECKING:
-    from scrapeyard.gateway.services import Gateway
 
 KEEP_ALIVE_SECONDS = 15.0
 MAX_BEHIND = 1000
@@ -151,28 +149,22 @@ class EventStreamResponse(Response):
     media_type = "text/event-stream"
 
 
-def routes(gateway: "Gateway") -> APIRouter:
-    """The route."""
-    router = APIRouter(tags=["runs"])
+router = APIRouter(tags=["runs"], route_class=AnswerRoute)
+
+
+@router.get(
+    "/api/scrape/{run_id}/events",
+    summary="Follow a run",
+    response_class=EventStreamResponse,
+    responses={200: _STREAM, **refusals(404, 422, 429, 503)},
+)
+async def follow_run(gateway: GatewayDep, run_id: RunId) -> Response:
+    """Server-sent events until the run ends. A run that has ended replays its recorded logs."""
     services = gateway.services
-    stream = RunStream(services.queue, services.store.runs, gateway.lookup, gateway.waiters)
-
-    @router.get(
-        "/api/scrape/{run_id}/events",
-        summary="Follow a run",
-        description="Server-sent events until the run ends. A run that has ended replays its recorded logs.",
-        operation_id="follow_run",
-        response_class=EventStreamResponse,
-        response_model=None,
-        responses={200: _STREAM, **refusals(404, 422, 429, 503)},
-    )
-    async def follow_run(run_id: RunId) -> Response:
-        events = stream.events(run_id)
-        first = await anext(events)
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(_chain(first, events), headers=headers, media_type="text/event-stream")
-
-    return router
+    events = RunStream(services.queue, services.store.runs, gateway.lookup, gateway.waiters).events(run_id)
+    first = await anext(events)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_chain(first, events), headers=headers, media_type="text/event-stream")
 
 
 async def _chain(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:

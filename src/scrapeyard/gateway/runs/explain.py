@@ -1,48 +1,101 @@
 """Where a run's time went, what it used of its limits, and what to do about it."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from scrapeyard.gateway.http.problems import EXITS
 from scrapeyard.gateway.runs.documents import instant
-from scrapeyard.model import BudgetLimits, FetchTrace, Limits, Run, RunStatus, Timing, Usage, may_help_later
+from scrapeyard.model import (
+    BudgetLimits,
+    ExitReason,
+    FetchTrace,
+    Limits,
+    Run,
+    RunError,
+    RunStatus,
+    Timing,
+    Usage,
+    may_help_later,
+)
 
 SLOW_QUEUE_MS = 500.0
 TIGHT_PERCENT = 80.0
 
 
-def explain(run: Run, allowed: Limits, now: float) -> dict[str, Any]:
-    """The document. `allowed` are the limits in force for this run; `now` ends the total of an unfinished run."""
+class PhaseDocument(Struct, frozen=True, kw_only=True):
+    """One stretch of a run's time."""
+
+    name: str
+    ms: float
+    percent: float
+
+
+class LimitDocument(Struct, frozen=True, kw_only=True):
+    """What was used of what was allowed."""
+
+    name: str
+    used: float
+    allowed: float
+    percent: float
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Where the time went, what was tried and why it ended so."""
+
+    id: str
+    status: RunStatus
+    scraper: str
+    version: str | None
+    exit_reason: ExitReason | None
+    retryable: bool
+    attempt: int
+    max_attempts: int
+    worker: str | None
+    total_ms: float
+    phases: list[PhaseDocument]
+    forked_ahead: bool
+    fetches: tuple[FetchTrace, ...]
+    requests: Annotated[int, Meta(description="What the fetches took of the web.")]
+    bytes_by_class: Annotated[dict[str, int], Meta(description="Received, by what it came through.")]
+    limits: list[LimitDocument]
+    error: RunError | None
+    summary: Annotated[list[str], Meta(description="A few plain sentences: where the time went and what to do.")]
+
+
+def explain(run: Run, allowed: Limits, now: float) -> Explanation:
+    """The explanation. `allowed` are the limits in force for this run; `now` ends the total of an unfinished run."""
     total = 1000 * max(0.0, (run.finished_at or now) - run.created_at)
     phases = _phases(run.timing or Timing(), total)
     limits = _limits(run.usage or Usage(), allowed, run.fetching.budget)
-    return {
-        "id": run.id,
-        "status": run.status,
-        "scraper": run.scraper.partition("@")[0],
-        "version": run.resolved.version if run.resolved else None,
-        "exit_reason": run.exit_reason,
-        "retryable": _may_help_later(run),
-        "attempt": run.attempt,
-        "max_attempts": run.max_attempts,
-        "worker": run.worker_id or None,
-        "total_ms": round(total, 3),
-        "phases": phases,
-        "forked_ahead": run.timing.forked_ahead if run.timing else False,
-        "fetches": run.fetches,
-        "requests": run.usage.requests if run.usage else 0,
-        "bytes_by_class": run.usage.bytes_by_class if run.usage else {},
-        "limits": limits,
-        "error": run.error,
-        "summary": [*_where(run, total, phases), *_fetching(run), *_tight(limits), *_ending(run)],
-    }
+    return Explanation(
+        id=run.id,
+        status=run.status,
+        scraper=run.scraper.partition("@")[0],
+        version=run.resolved.version if run.resolved else None,
+        exit_reason=run.exit_reason,
+        retryable=_may_help_later(run),
+        attempt=run.attempt,
+        max_attempts=run.max_attempts,
+        worker=run.worker_id or None,
+        total_ms=round(total, 3),
+        phases=phases,
+        forked_ahead=run.timing.forked_ahead if run.timing else False,
+        fetches=run.fetches,
+        requests=run.usage.requests if run.usage else 0,
+        bytes_by_class=run.usage.bytes_by_class if run.usage else {},
+        limits=limits,
+        error=run.error,
+        summary=[*_where(run, total, phases), *_fetching(run), *_tight(limits), *_ending(run)],
+    )
 
 
 def _may_help_later(run: Run) -> bool:
     return run.exit_reason is not None and may_help_later(run.exit_reason, run.error.site_status if run.error else None)
 
 
-def _phases(timing: Timing, total: float) -> list[dict[str, Any]]:
+def _phases(timing: Timing, total: float) -> list[PhaseDocument]:
     """Phases in order. Fetching is part of the script's time, but is listed separately."""
     own = max(0.0, timing.script_ms - timing.fetch_ms)
     spent = {
@@ -54,10 +107,10 @@ def _phases(timing: Timing, total: float) -> list[dict[str, Any]]:
         "script": own,
         "record": timing.record_ms,
     }
-    return [{"name": name, "ms": round(ms, 3), "percent": _percent(ms, total)} for name, ms in spent.items()]
+    return [PhaseDocument(name=name, ms=round(ms, 3), percent=_percent(ms, total)) for name, ms in spent.items()]
 
 
-def _limits(usage: Usage, allowed: Limits, budget: BudgetLimits) -> list[dict[str, Any]]:
+def _limits(usage: Usage, allowed: Limits, budget: BudgetLimits) -> list[LimitDocument]:
     pairs: dict[str, tuple[float, float | None]] = {
         "wall_seconds": (usage.wall_ms / 1000, allowed.wall_seconds),
         "cpu_seconds": (usage.cpu_ms / 1000, allowed.cpu_seconds),
@@ -69,7 +122,7 @@ def _limits(usage: Usage, allowed: Limits, budget: BudgetLimits) -> list[dict[st
         "budget.megabytes": (usage.bytes_received / 2**20, budget.megabytes),
     }
     return [
-        {"name": name, "used": round(used, 3), "allowed": most, "percent": _percent(used, most)}
+        LimitDocument(name=name, used=round(used, 3), allowed=most, percent=_percent(used, most))
         for name, (used, most) in pairs.items()
         if most is not None
     ]
@@ -79,7 +132,7 @@ def _percent(part: float, whole: float) -> float:
     return round(100 * part / whole, 1) if whole > 0 else 0.0
 
 
-def _where(run: Run, total: float, phases: list[dict[str, Any]]) -> list[str]:
+def _where(run: Run, total: float, phases: list[PhaseDocument]) -> list[str]:
     if run.status is RunStatus.QUEUED and run.not_before is not None:
         why = f": {run.error.message}" if run.error else ""
         return [f"It is put back until {instant(run.not_before)}, when attempt {run.attempt} begins{why}"]
@@ -89,9 +142,9 @@ def _where(run: Run, total: float, phases: list[dict[str, Any]]) -> list[str]:
         return [f"It runs on worker {run.worker_id or '?'}, attempt {run.attempt} of {run.max_attempts}."]
     if run.timing is None:
         return [f"It ended after {total:.0f} ms without having run."]
-    most = max(phases, key=lambda phase: float(phase["ms"]))
-    share = f"{most['ms']:.0f} ms ({most['percent']:g} %)"
-    words = [f"It took {total:.0f} ms; most of it, {share}, went to {_NAMES[most['name']]}."]
+    most = max(phases, key=lambda phase: phase.ms)
+    share = f"{most.ms:.0f} ms ({most.percent:g} %)"
+    words = [f"It took {total:.0f} ms; most of it, {share}, went to {_NAMES[most.name]}."]
     if run.timing.queue_ms > SLOW_QUEUE_MS:
         words.append(f"It waited {run.timing.queue_ms:.0f} ms for a worker: add workers or slots to lane {run.lane}.")
     return words
@@ -148,12 +201,8 @@ _THROUGH = {
 }
 
 
-def _tight(limits: list[dict[str, Any]]) -> list[str]:
-    return [
-        f"It used {limit['percent']:g} % of its {limit['name']}."
-        for limit in limits
-        if limit["percent"] >= TIGHT_PERCENT
-    ]
+def _tight(limits: list[LimitDocument]) -> list[str]:
+    return [f"It used {limit.percent:g} % of its {limit.name}." for limit in limits if limit.percent >= TIGHT_PERCENT]
 
 
 def _ending(run: Run) -> list[str]:

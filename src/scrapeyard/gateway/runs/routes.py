@@ -2,29 +2,29 @@
 
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.routing import APIRoute
 from pydantic import BeforeValidator
 from starlette.responses import PlainTextResponse, Response
 
 from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError
+from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, Responses, bad_ends, parameter, refusals
-from scrapeyard.gateway.http.parameters import RunId, Wait
+from scrapeyard.gateway.http.parameters import GatewayDep, RunId, Wait
 from scrapeyard.gateway.http.patterns import SCRAPER_ID, no_number
-from scrapeyard.gateway.runs import answers, documents
+from scrapeyard.gateway.runs import answers
 from scrapeyard.gateway.runs.calls import read_call
-from scrapeyard.gateway.runs.explain import explain
-from scrapeyard.gateway.runs.schemas import (
-    Explanation,
+from scrapeyard.gateway.runs.documents import (
     Handle,
     Handles,
     LogsDocument,
     RunDocument,
     RunDocuments,
     RunPageDocument,
+    summary,
 )
+from scrapeyard.gateway.runs.explain import Explanation, explain
 from scrapeyard.model import ExitReason, Limits, LogLine, Run, RunStatus
 from scrapeyard.store.ports.runs import RunFilter
 
@@ -65,33 +65,12 @@ _REQUEST = {
 }
 
 
-class PlainRoute(APIRoute):
-    """Documented like any other route, but called with the bare request: the hottest path skips injection."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The function itself."""
-        return cast("Callable[[Request], Coroutine[Any, Any, Response]]", self.endpoint)
-
-
-def scrape_routes(gateway: "Gateway") -> APIRouter:
-    """The route."""
-    router = APIRouter(tags=["scrape"], route_class=PlainRoute)
-    router.add_api_route(
-        SCRAPE_PATH,
-        answerer(gateway),
-        methods=["POST"],
-        summary="Scrape",
-        description=_DESCRIPTION,
-        operation_id="scrape",
-        response_model=None,
-        responses=_RESPONSES,
-        openapi_extra=_REQUEST,
-    )
-    return router
+scrape_router = APIRouter(tags=["scrape"], route_class=AnswerRoute)
+router = APIRouter(tags=["runs"], route_class=AnswerRoute)
 
 
 def answerer(gateway: "Gateway") -> Callable[[Request], Coroutine[Any, Any, Response]]:
-    """The function behind the route, which HotPath calls directly."""
+    """The function that HotPath calls: the hottest path skips routing and injection."""
     settings = gateway.services.settings.gateway
 
     async def scrape(request: Request) -> Response:
@@ -99,6 +78,14 @@ def answerer(gateway: "Gateway") -> Callable[[Request], Coroutine[Any, Any, Resp
         return await gateway.scraping.answer(asked, request.receive)
 
     return scrape
+
+
+@scrape_router.post(
+    SCRAPE_PATH, summary="Scrape", description=_DESCRIPTION, responses=_RESPONSES, openapi_extra=_REQUEST
+)
+async def scrape(gateway: GatewayDep, request: Request) -> Response:
+    """Described here; HotPath answers before a route is looked for."""
+    return await answerer(gateway)(request)
 
 
 _Statuses = Annotated[list[RunStatus] | None, Query(max_length=5, description="Any of these; may be repeated.")]
@@ -110,105 +97,81 @@ _Instant = Annotated[
 ]
 
 
-def run_routes(gateway: "Gateway") -> APIRouter:
-    """The routes."""
-    router = APIRouter(tags=["runs"])
-    services = gateway.services
-
-    @router.get(
-        "/api/scrape",
-        summary="List runs",
-        description="Newest first, without results. Follow `next_cursor` for more.",
-        operation_id="list_runs",
-        response_model=RunPageDocument,
-        responses=refusals(400, 422, 503),
+@router.get("/api/scrape", summary="List runs", responses=refusals(400, 422, 503))
+async def list_runs(
+    gateway: GatewayDep,
+    *,
+    status: _Statuses = None,
+    exit_reason: _Reasons = None,
+    scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
+    created_after: _Instant = None,
+    created_before: _Instant = None,
+    cursor: Annotated[
+        str | None, Query(pattern=r"^[A-Za-z0-9_=.:-]{1,256}$", description="From the page before.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=200, description="Runs on one page.")] = 50,
+) -> RunPageDocument:
+    """Newest first, without results. Follow `next_cursor` for more."""
+    where = RunFilter(
+        statuses=tuple(status) if status else None,
+        exit_reasons=tuple(exit_reason) if exit_reason else None,
+        scraper=scraper,
+        created_after=_seconds(created_after),
+        created_before=_seconds(created_before),
     )
-    async def list_runs(
-        *,
-        status: _Statuses = None,
-        exit_reason: _Reasons = None,
-        scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
-        created_after: _Instant = None,
-        created_before: _Instant = None,
-        cursor: Annotated[
-            str | None, Query(pattern=r"^[A-Za-z0-9_=.:-]{1,256}$", description="From the page before.")
-        ] = None,
-        limit: Annotated[int, Query(ge=1, le=200, description="Runs on one page.")] = 50,
-    ) -> Response:
-        where = RunFilter(
-            statuses=tuple(status) if status else None,
-            exit_reasons=tuple(exit_reason) if exit_reason else None,
-            scraper=scraper,
-            created_after=_seconds(created_after),
-            created_before=_seconds(created_before),
-        )
-        page = await services.store.runs.page(where, cursor, limit)
-        shown = [documents.summary(run) for run in page.runs]
-        return _json({"runs": shown, "next_cursor": page.next_cursor})
+    page = await gateway.services.store.runs.page(where, cursor, limit)
+    return RunPageDocument(runs=[summary(run) for run in page.runs], next_cursor=page.next_cursor)
 
-    @router.get(
-        "/api/scrape/{run_id}",
-        summary="Look a run up",
-        description="Always 200 for a run there is, however it ended. With `wait`, answers when it has ended or the "
-        "wait is over, whichever is first.",
-        operation_id="get_run",
-        response_model=RunDocument,
-        responses=refusals(404, 422, 429, 503),
-    )
-    async def get_run(request: Request, run_id: RunId, wait: Wait = 0) -> Response:
-        run = await gateway.lookup.get(run_id)
-        if wait and not run.status.is_final:
-            run = await _follow(gateway, request, run, min(wait, services.settings.gateway.max_wait_seconds))
-        return await answers.answer(run, services.blobs)
 
-    @router.delete(
-        "/api/scrape/{run_id}",
-        summary="Cancel a run",
-        description="A queued run is cancelled at once; a running one is told to stop; one that has ended stays as it "
-        "is. May be repeated.",
-        operation_id="cancel_run",
-        response_model=RunDocument,
-        responses=refusals(404, 422, 503),
-    )
-    async def cancel_run(run_id: RunId) -> Response:
-        run = await gateway.cancelling.cancel(run_id, services.clock())
-        if run is None:
-            raise NotFound(f"no run {run_id}")
-        return await answers.answer(run, services.blobs)
+@router.get(
+    "/api/scrape/{run_id}", summary="Look a run up", response_model=RunDocument, responses=refusals(404, 422, 429, 503)
+)
+async def get_run(gateway: GatewayDep, request: Request, run_id: RunId, wait: Wait = 0) -> Response:
+    """Always 200 for a run there is, however it ended. With `wait`, answers when it has ended or the wait is over,
+    whichever is first."""
+    run = await gateway.lookup.get(run_id)
+    if wait and not run.status.is_final:
+        run = await _follow(gateway, request, run, min(wait, gateway.services.settings.gateway.max_wait_seconds))
+    return await answers.answer(run, gateway.services.blobs)
 
-    @router.get(
-        "/api/scrape/{run_id}/logs",
-        summary="Read a run's logs",
-        description="What the last recorded attempt wrote to stdout, stderr and its log. As lines of text with "
-        "`Accept: text/plain`.",
-        operation_id="get_logs",
-        response_model=LogsDocument,
-        responses={
-            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-            **refusals(404, 422, 503),
-        },
-    )
-    async def get_logs(request: Request, run_id: RunId) -> Response:
-        run = await gateway.lookup.get(run_id)
-        lines, cut = await services.store.runs.logs(run.id)
-        if _wants_text(request):
-            text = "".join(map(_line, lines)) + ("(cut)\n" if cut else "")
-            return PlainTextResponse(text, headers={"X-Content-Type-Options": "nosniff"})
-        return _json({"id": run.id, "lines": lines, "cut": cut})
 
-    @router.get(
-        "/api/scrape/{run_id}/explain",
-        summary="Explain a run",
-        description="Where the time went, each fetch, limits used against limits allowed, and what to do.",
-        operation_id="explain_run",
-        response_model=Explanation,
-        responses=refusals(404, 422, 503),
-    )
-    async def explain_run(run_id: RunId) -> Response:
-        run = await gateway.lookup.get(run_id)
-        return _json(explain(run, _allowed(gateway, run), services.clock()))
+@router.delete(
+    "/api/scrape/{run_id}", summary="Cancel a run", response_model=RunDocument, responses=refusals(404, 422, 503)
+)
+async def cancel_run(gateway: GatewayDep, run_id: RunId) -> Response:
+    """A queued run is cancelled at once; a running one is told to stop; one that has ended stays as it is. May be
+    repeated."""
+    run = await gateway.cancelling.cancel(run_id, gateway.services.clock())
+    if run is None:
+        raise NotFound(f"no run {run_id}")
+    return await answers.answer(run, gateway.services.blobs)
 
-    return router
+
+@router.get(
+    "/api/scrape/{run_id}/logs",
+    summary="Read a run's logs",
+    response_model=LogsDocument,
+    responses={
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        **refusals(404, 422, 503),
+    },
+)
+async def get_logs(gateway: GatewayDep, request: Request, run_id: RunId) -> Response:
+    """What the last recorded attempt wrote to stdout, stderr and its log. As lines of text with `Accept:
+    text/plain`."""
+    run = await gateway.lookup.get(run_id)
+    lines, cut = await gateway.services.store.runs.logs(run.id)
+    if _wants_text(request):
+        text = "".join(map(_line, lines)) + ("(cut)\n" if cut else "")
+        return PlainTextResponse(text, headers={"X-Content-Type-Options": "nosniff"})
+    return respond(LogsDocument(id=run.id, lines=lines, cut=cut))
+
+
+@router.get("/api/scrape/{run_id}/explain", summary="Explain a run", responses=refusals(404, 422, 503))
+async def explain_run(gateway: GatewayDep, run_id: RunId) -> Explanation:
+    """Where the time went, each fetch, limits used against limits allowed, and what to do."""
+    run = await gateway.lookup.get(run_id)
+    return explain(run, _allowed(gateway, run), gateway.services.clock())
 
 
 async def _follow(gateway: "Gateway", request: Request, run: Run, seconds: float) -> Run:
@@ -248,7 +211,3 @@ def _wants_text(request: Request) -> bool:
 
 def _line(line: LogLine) -> str:
     return f"{line.at_ms:10.1f} {line.stream} {line.level} {line.text}\n"
-
-
-def _json(document: object) -> Response:
-    return Response(documents.encode(document), media_type=documents.JSON)

@@ -5,8 +5,9 @@ call that is answered with a handle is durable before the answer.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated
 
+from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 from starlette.types import Receive
 
@@ -18,14 +19,16 @@ from scrapeyard.errors import (
     StoreUnavailable,
 )
 from scrapeyard.gateway.http import problems
-from scrapeyard.gateway.http.problems import EXITS
+from scrapeyard.gateway.http.answers import respond
+from scrapeyard.gateway.http.problems import EXITS, Problem
 from scrapeyard.gateway.runs import answers, documents
 from scrapeyard.gateway.runs.admission import Backlog, Lanes, RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling, Lookup
 from scrapeyard.gateway.runs.calls import ScrapeRequest
+from scrapeyard.gateway.runs.documents import Handle, Handles, Links
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.runs.waiting import Call, Waiters, Wake
-from scrapeyard.model import Run, RunStatus, may_help_later
+from scrapeyard.model import ExitReason, Run, RunError, RunStatus, may_help_later
 from scrapeyard.queues.deliveries import build_runs, deliver
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
@@ -36,6 +39,19 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("gateway")
+
+
+class RunProblem(Problem, frozen=True, kw_only=True):
+    """A run that ended badly, told to the call that waited for it."""
+
+    id: Annotated[str, Meta(description="The run.")] | UnsetType = UNSET
+    scraper: str | UnsetType = UNSET
+    version: str | UnsetType | None = UNSET
+    digest: str | UnsetType | None = UNSET
+    exit_reason: ExitReason | UnsetType = UNSET
+    error: RunError | UnsetType | None = UNSET
+    links: Links | UnsetType = UNSET
+    runs: Annotated[list[Handle], Meta(description="Of a call with `urls`.")] | UnsetType = UNSET
 
 
 class Scraping:
@@ -192,30 +208,35 @@ class Scraping:
         headers = _headers(asked, replayed)
         handles = [documents.handle(run) for run in runs]
         if asked.many:
-            return Response(documents.encode({"runs": handles}), 202, headers, documents.JSON)
-        headers["Location"] = handles[0]["links"]["self"]
-        return Response(documents.encode(handles[0]), 202, headers, documents.JSON)
+            return respond(Handles(runs=handles), 202, headers)
+        return respond(handles[0], 202, headers | {"Location": handles[0].links.self})
 
     def _cancelled(self, asked: ScrapeRequest, runs: Sequence[Run], replayed: bool) -> Response:
-        handles = [documents.handle(run) for run in runs]
-        more: dict[str, Any] = {"runs": handles} if asked.many else handles[0] | {"exit_reason": "cancelled"}
-        more.pop("status", None)
         detail = f"not finished within {asked.wait:g} s, and cancelled as asked"
-        document = problems.problem("wait_timeout", 504, detail, retryable=True, **more)
-        return problems.respond(document, _headers(asked, replayed))
+        of_runs = (
+            {"runs": [documents.handle(run) for run in runs]}
+            if asked.many
+            else {"id": runs[0].id, "exit_reason": ExitReason.CANCELLED, "links": documents.links(runs[0].id)}
+        )
+        told = problems.problem("wait_timeout", 504, detail, retryable=True, kind=RunProblem, **of_runs)
+        return problems.respond(told, _headers(asked, replayed))
 
 
-def _bad_end(run: Run) -> dict[str, Any]:
+def _bad_end(run: Run) -> RunProblem:
     reason = documents.exit_reason(run)
-    return problems.problem(
-        reason.value,
-        504 if reason.is_time_limit else 502,
-        run.error.message if run.error else f"the run ended: {reason.value}",
-        retryable=may_help_later(reason, run.error.site_status if run.error else None),
+    scraper, version, digest = documents.what_ran(run)
+    return RunProblem(
+        type=problems.TYPE + reason.value,
         title=f"The run ended badly: {reason.value}",
+        status=504 if reason.is_time_limit else 502,
+        detail=run.error.message if run.error else f"the run ended: {reason.value}",
+        code=reason.value,
+        retryable=may_help_later(reason, run.error.site_status if run.error else None),
         remedy=EXITS[reason],
         id=run.id,
-        **documents.what_ran(run),
+        scraper=scraper,
+        version=version,
+        digest=digest,
         exit_reason=reason,
         error=run.error,
         links=documents.links(run.id),

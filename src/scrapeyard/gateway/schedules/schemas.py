@@ -1,6 +1,6 @@
-"""What the API takes and answers about schedules."""
+"""What the API takes about schedules."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -10,7 +10,7 @@ from scrapeyard.gateway.jobs.calls import TEXT, JobCall
 from scrapeyard.gateway.runs.policies import Policy
 from scrapeyard.gateway.runs.schemas import RunWebhookCall
 from scrapeyard.model import Priority
-from scrapeyard.model.schedule import FiringState, Missed, Overlap, Target
+from scrapeyard.model.schedule import Missed, Overlap
 
 SCHEDULE_ID = r"^schedule_[0-9a-f]{32}$"
 EXAMPLE_SCHEDULE = "schedule_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
@@ -114,60 +114,3 @@ class ScheduleChange(BaseModel):
         if self.cron is not None and self.every_seconds is not None:
             raise ValueError("give one of cron and every_seconds")
         return self
-
-
-class ScheduleLinks(BaseModel):
-    """Where to go from here."""
-
-    self: str
-    history: str
-    last: str | None = Field(description="The job or run that was started last; it may have been removed since.")
-
-
-class ScheduleDocument(BaseModel):
-    """A schedule."""
-
-    id: str = Field(pattern=SCHEDULE_ID, examples=[EXAMPLE_SCHEDULE])
-    name: str
-    target: Target
-    job: dict[str, Any] | None = Field(description="What is started, without secrets; null: a scrape.")
-    scrape: dict[str, Any] | None = Field(description="What is started, without secrets; null: a job.")
-    cron: str | None
-    every_seconds: float | None
-    time_zone: str
-    jitter_seconds: float
-    overlap: Overlap
-    missed: Missed
-    paused: bool
-    next_run_at: str | None = Field(description="With its jitter, in UTC; null: paused, or there is none.")
-    next_runs: list[str] = Field(description="The next five times by its own clock, without jitter; none when paused.")
-    last_due_at: str | None
-    last_id: str | None = Field(description="The job or run that was started last.")
-    created_at: str
-    updated_at: str
-    links: ScheduleLinks
-
-
-class SchedulePageDocument(BaseModel):
-    """One page of the listing, newest first."""
-
-    schedules: list[ScheduleDocument]
-    next_cursor: str | None = Field(description="Give it as `cursor` for the next page; null on the last.")
-
-
-class FiringDocument(BaseModel):
-    """A time that came, and what became of it."""
-
-    due_at: str
-    kind: Literal["scheduled", "manual"]
-    state: FiringState
-    id: str | None = Field(description="The job or run that it started; of one that waits, that it will start.")
-    reason: str | None = Field(description="Why it waits, was skipped, failed or was missed.")
-    settled_at: str | None
-
-
-class HistoryDocument(BaseModel):
-    """The last times of a schedule, newest first."""
-
-    schedule_id: str
-    firings: list[FiringDocument]

@@ -1,89 +1,35 @@
-"""Schedules as people make, change and see them."""
+"""Schedules as people make and change them."""
 
 from collections.abc import Callable
-from datetime import datetime
-from typing import Any, Final
-from zoneinfo import ZoneInfo
+from typing import Final
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 from pydantic import BaseModel
 
-from scrapeyard.dispatch.schedules.timetable import at, coming, next_due, read_cron, read_zone
+from scrapeyard.dispatch.schedules.timetable import at, next_due, read_cron, read_zone
 from scrapeyard.errors import BadRequest, NotFound
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import JobCall
 from scrapeyard.gateway.jobs.create import JobCreation
 from scrapeyard.gateway.runs.admission import RunBuilder
 from scrapeyard.gateway.runs.calls import ScrapeRequest
-from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.runs.schemas import ScrapeCall
+from scrapeyard.gateway.schedules.documents import (
+    FiringDocument,
+    HistoryDocument,
+    ScheduleDocument,
+    SchedulePageDocument,
+    firing_document,
+    schedule_document,
+)
 from scrapeyard.gateway.schedules.schemas import ScheduleCall, ScheduleChange, ScheduledScrape
 from scrapeyard.model import new_id
-from scrapeyard.model.schedule import Firing, FiringState, Schedule, subject_id
+from scrapeyard.model.schedule import Firing, Schedule
 from scrapeyard.store.ports.schedules import HISTORY
 from scrapeyard.store.ports.store import Store
-
-NEXT_RUNS = 5
-_PLAIN = ("id", "name", "target", "time_zone", "jitter_seconds", "overlap", "missed", "paused", "every_seconds")
-_PLACES = {"job": "/api/jobs/", "scrape": "/api/scrape/"}
-
-
-def schedule_document(schedule: Schedule, now: float) -> dict[str, Any]:
-    """One schedule, with its next times."""
-    here = f"/api/schedule/{schedule.id}"
-    last = schedule.last_subject
-    return {
-        **{name: getattr(schedule, name) for name in _PLAIN},
-        "job": None,
-        "scrape": None,
-        schedule.target: _template(schedule),
-        "cron": schedule.cron or None,
-        "next_run_at": instant(schedule.next_at),
-        "next_runs": [] if schedule.paused else _next_runs(schedule, now),
-        "last_due_at": instant(schedule.last_due),
-        "last_id": last or None,
-        "created_at": instant(schedule.created_at),
-        "updated_at": instant(schedule.updated_at),
-        "links": {
-            "self": here,
-            "history": f"{here}/history",
-            "last": _PLACES[schedule.target] + last if last else None,
-        },
-    }
-
-
-def firing_document(schedule: Schedule, firing: Firing) -> dict[str, Any]:
-    """One firing. For a firing that waits, the id of what it will start is already known."""
-    waits = firing.state is FiringState.WAITING
-    started = subject_id(schedule.target, schedule.id, firing.due_at) if waits else firing.subject
-    return {
-        "due_at": instant(firing.due_at),
-        "kind": firing.kind,
-        "state": firing.state,
-        "id": started or None,
-        "reason": firing.reason or None,
-        "settled_at": instant(firing.settled_at),
-    }
-
-
-def _template(schedule: Schedule) -> dict[str, Any]:
-    template: dict[str, Any] = msgspec.json.decode(schedule.template)
-    webhook = template.get("webhook")
-    if isinstance(webhook, dict):
-        signed = webhook.pop("secret", None) is not None
-        webhook["own_secret"] = signed
-    return template
-
-
-def _next_runs(schedule: Schedule, now: float) -> list[str]:
-    """The next times from the one due next, in the schedule's time zone."""
-    zone = ZoneInfo(schedule.time_zone)
-    after = now if schedule.next_due is None else min(now, schedule.next_due - 1)
-    return [datetime.fromtimestamp(due, zone).isoformat() for due in coming(schedule, after, NEXT_RUNS)]
-
 
 MAX_SCHEDULES: Final = 10_000
 MAX_TEMPLATE: Final = 2**20
@@ -112,7 +58,7 @@ class ScheduleService:
         self._receivers = receivers
         self._clock = clock
 
-    async def create(self, call: ScheduleCall) -> dict[str, Any]:
+    async def create(self, call: ScheduleCall) -> ScheduleDocument:
         """Create a schedule. Raises BadRequest, ScraperNotFound, Refusal (409) if there are too many."""
         now = self._clock()
         schedule = Schedule(
@@ -132,17 +78,17 @@ class ScheduleService:
             raise Refusal("conflict", 409, f"there are {MAX_SCHEDULES} schedules already; delete some first")
         return schedule_document(schedule, now)
 
-    async def page(self, cursor: str | None, limit: int) -> dict[str, Any]:
+    async def page(self, cursor: str | None, limit: int) -> SchedulePageDocument:
         """A page of schedules, newest first."""
         page, now = await self._store.schedules.page(cursor, limit), self._clock()
         shown = [schedule_document(schedule, now) for schedule in page.schedules]
-        return {"schedules": shown, "next_cursor": page.next_cursor}
+        return SchedulePageDocument(schedules=shown, next_cursor=page.next_cursor)
 
-    async def get(self, schedule_id: str) -> dict[str, Any]:
+    async def get(self, schedule_id: str) -> ScheduleDocument:
         """One schedule."""
         return schedule_document(await self._found(schedule_id), self._clock())
 
-    async def change(self, schedule_id: str, call: ScheduleChange) -> dict[str, Any]:
+    async def change(self, schedule_id: str, call: ScheduleChange) -> ScheduleDocument:
         """Change what is given; a new time counts from now. Raises as `create`."""
         template = await self._template(_started(call)) if call.job or call.scrape else None
         for _ in range(_TRIES):
@@ -160,7 +106,7 @@ class ScheduleService:
         if not await self._store.schedules.delete(schedule_id):
             raise _none(schedule_id)
 
-    async def run_now(self, schedule_id: str) -> dict[str, Any]:
+    async def run_now(self, schedule_id: str) -> FiringDocument:
         """Start it within a moment, paused or not, subject to the overlap policy."""
         schedule = await self._found(schedule_id)
         now = round(self._clock(), 3)
@@ -170,11 +116,12 @@ class ScheduleService:
             raise Refusal("conflict", 409, f"{HISTORY} starts of it wait already; look at its history")
         return firing_document(schedule, firing)
 
-    async def history(self, schedule_id: str) -> dict[str, Any]:
+    async def history(self, schedule_id: str) -> HistoryDocument:
         """The latest firings."""
         schedule = await self._found(schedule_id)
-        found = await self._store.firings.recent(schedule_id, 2 * HISTORY)
-        return {"schedule_id": schedule_id, "firings": [firing_document(schedule, firing) for firing in found]}
+        found = await self._store.firings(schedule_id, 2 * HISTORY)
+        firings = [firing_document(schedule, firing) for firing in found]
+        return HistoryDocument(schedule_id=schedule_id, firings=firings)
 
     async def _found(self, schedule_id: str) -> Schedule:
         schedule = await self._store.schedules.get(schedule_id)

@@ -1,22 +1,22 @@
 """Channels of a scraper: where they point, and moving them."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path
-from starlette.responses import Response
+from msgspec import Meta, Struct
+from pydantic import BaseModel, ConfigDict, Field
 
 from scrapeyard.errors import ScraperNotFound
+from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.patterns import CHANNEL
+from scrapeyard.gateway.http.parameters import GatewayDep
+from scrapeyard.gateway.http.patterns import CHANNEL, VERSION
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.documents import instant
-from scrapeyard.gateway.scrapers.documents import answer
 from scrapeyard.gateway.scrapers.routes import Site, Task
-from scrapeyard.gateway.scrapers.schemas import ChannelsDocument, MoveCall
 from scrapeyard.repository.catalogue.listings import Listings
 from scrapeyard.repository.manifest.channels import MAX_CHANNELS
 from scrapeyard.repository.port import Catalogue
-from scrapeyard.store.ports.overrides import ChannelMove
 
 if TYPE_CHECKING:
     from scrapeyard.gateway.services import Gateway
@@ -26,57 +26,67 @@ HISTORY = 50
 _Channel = Annotated[str, Path(pattern=CHANNEL, description="Its name.", examples=["stable"])]
 
 
-def routes(gateway: "Gateway") -> APIRouter:
-    """The routes."""
-    router = APIRouter(tags=["scrapers"])
-    catalogue = gateway.services.catalogue
-    here = "/api/scrapers/{site}/{task}/channels"
+class MoveCall(BaseModel):
+    """Where to point a channel."""
 
-    @router.get(
-        here,
-        summary="Channels of a scraper",
-        description="Where each points, which of them operators moved, and the last moves, newest first.",
-        operation_id="get_channels",
-        response_model=ChannelsDocument,
-        responses=refusals(404, 422, 503),
-    )
-    async def get_channels(site: Site, task: Task) -> Response:
-        document = await _document(gateway, f"{site}/{task}")
-        if not Listings(catalogue).of(f"{site}/{task}") and not document["moves"]:
-            raise ScraperNotFound(f"no scraper {site}/{task}")
-        return answer(document)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"example": {"version": "1.4.1"}})
 
-    @router.put(
-        here + "/{channel}",
-        summary="Move a channel",
-        description="Points a channel to a version that is there, over what the repository says. In force here when "
-        "this answers, and in the other gateways a moment later. Moving `stable` back is a roll back.",
-        operation_id="move_channel",
-        response_model=ChannelsDocument,
-        responses=refusals(400, 404, 409, 413, 422, 503),
-    )
-    async def move_channel(site: Site, task: Task, channel: _Channel, call: MoveCall) -> Response:
-        await _check(catalogue, f"{site}/{task}", call.version)
-        if len({*gateway.channels.of(f"{site}/{task}"), channel}) > MAX_CHANNELS:
-            raise Refusal("conflict", 409, f"{site}/{task} has {MAX_CHANNELS} moved channels already")
-        await gateway.channels.move(f"{site}/{task}", channel, call.version)
-        return answer(await _document(gateway, f"{site}/{task}"))
+    version: str = Field(pattern=VERSION, max_length=64, description="A version that is there.")
 
-    @router.delete(
-        here + "/{channel}",
-        summary="Take a move back",
-        description="The repository decides again where the channel points. May be repeated.",
-        operation_id="unmove_channel",
-        response_model=ChannelsDocument,
-        responses=refusals(404, 413, 422, 503),
-    )
-    async def unmove_channel(site: Site, task: Task, channel: _Channel) -> Response:
-        move = await gateway.channels.take_back(f"{site}/{task}", channel)
-        if move is None and not Listings(catalogue).of(f"{site}/{task}"):
-            raise ScraperNotFound(f"no scraper {site}/{task}")
-        return answer(await _document(gateway, f"{site}/{task}"))
 
-    return router
+class MoveDocument(Struct, frozen=True, kw_only=True):
+    """One move."""
+
+    channel: str
+    before: Annotated[str, Meta(description="Empty: it was where the repository says.")]
+    after: Annotated[str, Meta(description="Empty: the move was taken back.")]
+    moved_at: str
+
+
+class ChannelsDocument(Struct, frozen=True, kw_only=True):
+    """A scraper's channels."""
+
+    scraper: str
+    channels: Annotated[
+        dict[str, str], Meta(description="Channel → version, as now in force. An unset `stable` is the newest release.")
+    ]
+    moved: Annotated[dict[str, str], Meta(description="Those that operators moved.")]
+    moves: Annotated[list[MoveDocument], Meta(description="The last moves, newest first.")]
+
+
+_HERE = "/api/scrapers/{site}/{task}/channels"
+router = APIRouter(tags=["scrapers"], route_class=AnswerRoute)
+
+
+@router.get(_HERE, summary="Channels of a scraper", responses=refusals(404, 422, 503))
+async def get_channels(gateway: GatewayDep, site: Site, task: Task) -> ChannelsDocument:
+    """Where each points, which of them operators moved, and the last moves, newest first."""
+    document = await _document(gateway, f"{site}/{task}")
+    if not Listings(gateway.services.catalogue).of(f"{site}/{task}") and not document.moves:
+        raise ScraperNotFound(f"no scraper {site}/{task}")
+    return document
+
+
+@router.put(_HERE + "/{channel}", summary="Move a channel", responses=refusals(400, 404, 409, 413, 422, 503))
+async def move_channel(
+    gateway: GatewayDep, site: Site, task: Task, channel: _Channel, call: MoveCall
+) -> ChannelsDocument:
+    """Points a channel to a version that is there, over what the repository says. In force here when this answers, and
+    in the other gateways a moment later. Moving `stable` back is a roll back."""
+    await _check(gateway.services.catalogue, f"{site}/{task}", call.version)
+    if len({*gateway.channels.of(f"{site}/{task}"), channel}) > MAX_CHANNELS:
+        raise Refusal("conflict", 409, f"{site}/{task} has {MAX_CHANNELS} moved channels already")
+    await gateway.channels.move(f"{site}/{task}", channel, call.version)
+    return await _document(gateway, f"{site}/{task}")
+
+
+@router.delete(_HERE + "/{channel}", summary="Take a move back", responses=refusals(404, 413, 422, 503))
+async def unmove_channel(gateway: GatewayDep, site: Site, task: Task, channel: _Channel) -> ChannelsDocument:
+    """The repository decides again where the channel points. May be repeated."""
+    move = await gateway.channels.take_back(f"{site}/{task}", channel)
+    if move is None and not Listings(gateway.services.catalogue).of(f"{site}/{task}"):
+        raise ScraperNotFound(f"no scraper {site}/{task}")
+    return await _document(gateway, f"{site}/{task}")
 
 
 async def _check(catalogue: Catalogue, scraper_id: str, version: str) -> None:
@@ -87,20 +97,14 @@ async def _check(catalogue: Catalogue, scraper_id: str, version: str) -> None:
     await catalogue.obtain(f"{scraper_id}@{version}")
 
 
-async def _document(gateway: "Gateway", scraper_id: str) -> dict[str, Any]:
+async def _document(gateway: "Gateway", scraper_id: str) -> ChannelsDocument:
     moves = await gateway.services.store.channels.moves(scraper_id, HISTORY)
-    return {
-        "scraper": scraper_id,
-        "channels": dict(gateway.services.catalogue.channels(scraper_id)),
-        "moved": dict(gateway.channels.of(scraper_id)),
-        "moves": [_move(each) for each in moves],
-    }
-
-
-def _move(move: ChannelMove) -> dict[str, Any]:
-    return {
-        "channel": move.channel,
-        "before": move.before,
-        "after": move.after,
-        "moved_at": instant(move.moved_at),
-    }
+    return ChannelsDocument(
+        scraper=scraper_id,
+        channels=dict(gateway.services.catalogue.channels(scraper_id)),
+        moved=dict(gateway.channels.of(scraper_id)),
+        moves=[
+            MoveDocument(channel=move.channel, before=move.before, after=move.after, moved_at=instant(move.moved_at))
+            for move in moves
+        ],
+    )

@@ -1,13 +1,13 @@
 """Scrapers and sources as the API shows them, and how far their packages are installed."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from starlette.responses import Response
+from msgspec import Meta, Struct, convert
 
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable, StoreUnavailable
-from scrapeyard.gateway.runs import documents
+from scrapeyard.gateway.http.patterns import OBJECT
 from scrapeyard.gateway.runs.documents import instant
-from scrapeyard.model import EnvironmentState, EnvironmentStatus, Scraper
+from scrapeyard.model import EnvironmentState, EnvironmentStatus, Limits, Scraper
 from scrapeyard.repository.catalogue.listings import Listings, sources
 from scrapeyard.repository.port import Catalogue, Listing
 from scrapeyard.store.ports.operations import WorkerStore
@@ -24,19 +24,139 @@ _WORST_FIRST = (
 )
 UNKNOWN = "unknown"
 """No worker has reported, or the database is away."""
+_PLAIN = (
+    *("entry", "lane", "network", "allowed_hosts", "requirements", "capabilities"),
+    *("input_schema", "output_schema"),
+)
+"""Fields of a scraper that are shown unchanged; null for an invalid scraper."""
 
 
-async def environment_of(scraper: Scraper, workers: WorkerStore, seen_after: float) -> dict[str, Any]:
+class EnvironmentStateDocument(Struct, frozen=True, kw_only=True):
+    """How far a scraper's packages are installed on one worker."""
+
+    status: EnvironmentStatus
+    key: Annotated[str, Meta(description="Names the environment; empty until its requirements are resolved.")]
+    problem: Annotated[str, Meta(description="Why it could not be built.")]
+    size_bytes: int
+    built_at: str | None
+
+
+class ScraperSummary(Struct, frozen=True, kw_only=True):
+    """A scraper in the listing."""
+
+    id: str
+    version: str
+    name: str
+    description: str
+    builtin: bool
+    valid: bool
+    problem: Annotated[str, Meta(description="Why it cannot run; empty when it can.")]
+    source: Annotated[str, Meta(description="The repository it comes from; empty for a built-in.")]
+    stale: Annotated[
+        str, Meta(description="Why what is served of that repository may be out of date; empty when it is fresh.")
+    ]
+    channels: Annotated[list[str], Meta(description="Channels that point to this version.")]
+
+
+class SourceDocument(Struct, frozen=True, kw_only=True):
+    """How fresh a repository's scrapers are."""
+
+    name: str
+    kind: Annotated[str, Meta(description="folder, git, http, s3 or installed.")]
+    mark: Annotated[str, Meta(description="Commit id, entity tag, or empty.")]
+    scrapers: Annotated[int, Meta(description="Versions that it offers and that can run.")]
+    checked_at: Annotated[str | None, Meta(description="When it last answered; null: not since the start.")]
+    changed_at: Annotated[
+        str | None, Meta(description="When what it offers last changed here; null: not since the start.")
+    ]
+    stale: Annotated[str, Meta(description="Why what is served may be out of date; empty when it is fresh.")]
+
+
+class ScrapersDocument(Struct, frozen=True, kw_only=True):
+    """Every version of every scraper there is, and where they come from, in order of precedence."""
+
+    scrapers: list[ScraperSummary]
+    sources: list[SourceDocument]
+
+
+class HookDocument(Struct, frozen=True, kw_only=True):
+    """What becomes of a Git host's call."""
+
+    event: str
+    refreshing: bool
+
+
+class PolicyDefaults(Struct, frozen=True, kw_only=True):
+    """What a call that does not say gets. Null and empty: the platform's own default."""
+
+    retries: int | None
+    timeout_seconds: float | None
+    priority: str
+    fetching: Annotated[Any, OBJECT, Meta(description="The keys of a call's `policy` that are about fetching.")]
+
+
+class VersionDocument(Struct, frozen=True, kw_only=True):
+    """One version of a scraper."""
+
+    version: str
+    digest: Annotated[str, Meta(description="Of its content; empty when it is invalid or built in.")]
+    valid: bool
+    problem: str
+    prerelease: bool
+    channels: list[str]
+    source: str
+    place: Annotated[str, Meta(description="Where in its repository: a folder, a tag, a key.")]
+
+
+class WorkerEnvironment(EnvironmentStateDocument, frozen=True, kw_only=True):
+    """The same, beside those of other workers."""
+
+    worker: str
+
+
+class EnvironmentDocument(Struct, frozen=True, kw_only=True):
+    """How far a scraper's packages are installed: the worst of what workers tell."""
+
+    status: Annotated[
+        str,
+        Meta(description="`unknown`: no worker has told.", extra_json_schema={"enum": [*EnvironmentStatus, UNKNOWN]}),
+    ]
+    problem: str
+    workers: list[WorkerEnvironment]
+
+
+class ScraperDocument(ScraperSummary, frozen=True, kw_only=True):
+    """A scraper with how it is called. The schemas and limits are null when it is invalid."""
+
+    digest: str
+    place: str
+    entry: str | None
+    lane: str | None
+    network: str | None
+    allowed_hosts: tuple[str, ...] | None
+    requirements: tuple[str, ...] | None
+    capabilities: tuple[str, ...] | None
+    input_schema: dict[str, Any] | None
+    output_schema: dict[str, Any] | None
+    limits: Limits | None
+    policy: PolicyDefaults | None
+    environment: EnvironmentDocument | None
+    freshness: Annotated[SourceDocument | None, Meta(description="Its repository; null for a built-in.")]
+    versions: Annotated[list[VersionDocument], Meta(description="All of them, newest first.")]
+    all_channels: Annotated[dict[str, str], Meta(description="Channel → version, as now in force.")]
+
+
+async def environment_of(scraper: Scraper, store: WorkerStore, seen_after: float) -> EnvironmentDocument:
     """The worst state that workers report, and each worker's own. `none` if the scraper requires no packages."""
     if not scraper.requirements:
-        return {"status": EnvironmentStatus.NONE, "problem": "", "workers": []}
-    told = await _told(str(scraper.ref), workers, seen_after)
+        return EnvironmentDocument(status=EnvironmentStatus.NONE, problem="", workers=[])
+    told = await _told(str(scraper.ref), store, seen_after)
     worst = min(told.values(), key=lambda state: _WORST_FIRST.index(state.status), default=None)
-    return {
-        "status": worst.status if worst else UNKNOWN,
-        "problem": worst.problem if worst else "",
-        "workers": [{"worker": worker_id, **state_document(state)} for worker_id, state in told.items()],
-    }
+    return EnvironmentDocument(
+        status=worst.status if worst else UNKNOWN,
+        problem=worst.problem if worst else "",
+        workers=[_state(state, WorkerEnvironment, worker=worker_id) for worker_id, state in told.items()],
+    )
 
 
 async def _told(name: str, workers: WorkerStore, seen_after: float) -> dict[str, EnvironmentState]:
@@ -47,67 +167,60 @@ async def _told(name: str, workers: WorkerStore, seen_after: float) -> dict[str,
     return {worker.id: worker.environments[name] for worker in alive if name in worker.environments}
 
 
-def state_document(state: EnvironmentState) -> dict[str, Any]:
+def environment_state(state: EnvironmentState) -> EnvironmentStateDocument:
     """The state one worker reports."""
-    return {
-        "status": state.status,
-        "key": state.key,
-        "problem": state.problem,
-        "size_bytes": state.size_bytes,
-        "built_at": instant(state.built_at),
-    }
+    return _state(state, EnvironmentStateDocument)
 
 
-_PLAIN = (
-    "entry",
-    "lane",
-    "network",
-    "allowed_hosts",
-    "requirements",
-    "capabilities",
-    "input_schema",
-    "output_schema",
-    "policy",
-)
-"""Fields of a scraper that are shown unchanged."""
+Shown = TypeVar("Shown", bound=EnvironmentStateDocument)
 
 
-def listed(catalogue: Catalogue, site: str | None = None, words: str | None = None) -> Response:
+def _state(state: EnvironmentState, kind: type[Shown], **more: str) -> Shown:
+    return kind(
+        status=state.status,
+        key=state.key,
+        problem=state.problem,
+        size_bytes=state.size_bytes,
+        built_at=instant(state.built_at),
+        **more,
+    )
+
+
+def listed(catalogue: Catalogue, site: str | None = None, words: str | None = None) -> ScrapersDocument:
     """Every version that matches, and every source."""
-    found = Listings(catalogue).all(site, words)
-    return answer({"scrapers": found, "sources": [source_document(state) for state in sources(catalogue)]})
+    found = [ScraperSummary(**brief) for brief in Listings(catalogue).all(site, words)]
+    return ScrapersDocument(scrapers=found, sources=[_source(state) for state in sources(catalogue)])
 
 
-async def described(gateway: "Gateway", scraper_id: str, version: str | None) -> Response:
+async def described(gateway: "Gateway", scraper_id: str, version: str | None) -> ScraperDocument:
     """One scraper at the version that a call would get, with all its versions. Raises ScraperNotFound, BadRequest."""
     services = gateway.services
     known = Listings(services.catalogue)
     versions = known.of(scraper_id)
     listing = _chosen(services.catalogue, scraper_id, version, versions)
-    document = known.brief(listing) | _whole(listing.scraper)
-    if listing.scraper is not None:
-        document["limits"] = listing.scraper.limits.within(services.settings.limits.as_limits())
+    scraper, limits, environment = listing.scraper, None, None
+    if scraper is not None:
+        limits = scraper.limits.within(services.settings.limits.as_limits())
         seen_after = services.clock() - services.settings.worker.lease_seconds
-        document["environment"] = await environment_of(listing.scraper, services.store.workers, seen_after)
-    return answer(
-        {
-            **document,
-            "place": listing.place,
-            "freshness": _freshness(services.catalogue, listing.source),
-            "versions": [known.version(each) for each in reversed(versions)],
-            "all_channels": dict(services.catalogue.channels(scraper_id)),
-        }
+        environment = await environment_of(scraper, services.store.workers, seen_after)
+    fresh = [_source(state) for state in sources(services.catalogue) if state["name"] == listing.source]
+    shown: dict[str, Any] = {name: getattr(scraper, name, None) for name in _PLAIN}
+    return ScraperDocument(
+        **known.brief(listing),
+        **shown,
+        digest=scraper.ref.digest if scraper else "",
+        policy=convert(scraper.policy, PolicyDefaults, from_attributes=True) if scraper else None,
+        limits=limits,
+        environment=environment,
+        place=listing.place,
+        freshness=fresh[0] if fresh else None,
+        versions=[VersionDocument(**known.version(each)) for each in reversed(versions)],
+        all_channels=dict(services.catalogue.channels(scraper_id)),
     )
 
 
-def source_document(state: dict[str, Any]) -> dict[str, Any]:
-    """A source, with its times as ISO 8601."""
-    return state | {name: documents.instant(state[name]) for name in ("checked_at", "changed_at")}
-
-
-def answer(document: dict[str, Any], status: int = 200) -> Response:
-    """As JSON."""
-    return Response(documents.encode(document), status, media_type=documents.JSON)
+def _source(state: dict[str, Any]) -> SourceDocument:
+    return SourceDocument(**state | {name: instant(state[name]) for name in ("checked_at", "changed_at")})
 
 
 def _chosen(catalogue: Catalogue, scraper_id: str, version: str | None, versions: tuple[Listing, ...]) -> Listing:
@@ -124,13 +237,3 @@ def _chosen(catalogue: Catalogue, scraper_id: str, version: str | None, versions
     if not found:
         raise ScraperNotFound(f"no version {wanted.version} of {scraper_id} is listed any more")
     return found[-1]
-
-
-def _whole(scraper: Scraper | None) -> dict[str, Any]:
-    """The fields that describe a call; null for an invalid scraper."""
-    shown: dict[str, Any] = {name: getattr(scraper, name, None) for name in _PLAIN}
-    return {**shown, "digest": scraper.ref.digest if scraper else "", "limits": None, "environment": None}
-
-
-def _freshness(catalogue: Catalogue, source: str) -> dict[str, Any] | None:
-    return next((source_document(state) for state in sources(catalogue) if state["name"] == source), None)

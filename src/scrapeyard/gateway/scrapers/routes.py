@@ -1,17 +1,16 @@
 """Which scrapers there are and how they are called."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
+from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import parameter, refusals
+from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import NAME, VERSION_WANTED
 from scrapeyard.gateway.scrapers import documents, refresh
-from scrapeyard.gateway.scrapers.schemas import HookDocument, ScraperDocument, ScrapersDocument
-
-if TYPE_CHECKING:
-    from scrapeyard.gateway.services import Gateway
+from scrapeyard.gateway.scrapers.documents import HookDocument, ScraperDocument, ScrapersDocument
 
 Site = Annotated[str, Path(pattern=NAME, description="The part of the id before the slash.", examples=["builtin"])]
 Task = Annotated[str, Path(pattern=NAME, description="The part after it.", examples=["page"])]
@@ -40,56 +39,40 @@ _HOOK = {
 }
 
 
-def routes(gateway: "Gateway") -> APIRouter:
-    """The routes."""
-    router = APIRouter(tags=["scrapers"])
-    services = gateway.services
-    secret = services.settings.repository.hook_secret.get_secret_value()
+router = APIRouter(tags=["scrapers"], route_class=AnswerRoute)
 
-    @router.get(
-        "/api/scrapers",
-        summary="List scrapers",
-        description="Every version, by id; an invalid one says why it cannot run. And every repository, with how fresh "
-        "it is.",
-        operation_id="list_scrapers",
-        response_model=ScrapersDocument,
-        responses=refusals(422),
-    )
-    async def list_scrapers(site: _OfSite = None, q: _Words = None) -> Response:
-        return documents.listed(services.catalogue, site, q)
 
-    @router.post(
-        "/api/scrapers/refresh",
-        summary="Look for new scrapers now",
-        description=_REFRESH,
-        operation_id="refresh_scrapers",
-        response_model=ScrapersDocument | HookDocument,
-        responses={
-            202: {"model": HookDocument, "description": "A Git host's hook: the look has begun."},
-            **refusals(401, 413, 503),
-        },
-        openapi_extra=_HOOK,
-    )
-    async def refresh_scrapers(request: Request) -> Response:
-        event = refresh.event_of(request.headers, await request.body(), secret)
-        if event is None:
-            await gateway.refreshing.refresh()
-            return documents.listed(services.catalogue)
-        if event == "ping":
-            return documents.answer({"event": event, "refreshing": False})
-        gateway.refreshing.begin(tell=True)
-        return documents.answer({"event": event, "refreshing": True}, 202)
+@router.get("/api/scrapers", summary="List scrapers", responses=refusals(422))
+async def list_scrapers(gateway: GatewayDep, site: _OfSite = None, q: _Words = None) -> ScrapersDocument:
+    """Every version, by id; an invalid one says why it cannot run. And every repository, with how fresh it is."""
+    return documents.listed(gateway.services.catalogue, site, q)
 
-    @router.get(
-        "/api/scrapers/{site}/{task}",
-        summary="Describe a scraper",
-        description="How it is called: schemas, limits with the platform's ceiling applied, hosts it may reach; where "
-        "it comes from, how fresh that is, and all its versions.",
-        operation_id="get_scraper",
-        response_model=ScraperDocument,
-        responses=refusals(400, 404, 422, 503),
-    )
-    async def get_scraper(site: Site, task: Task, version: _Version = None) -> Response:
-        return await documents.described(gateway, f"{site}/{task}", version)
 
-    return router
+@router.post(
+    "/api/scrapers/refresh",
+    summary="Look for new scrapers now",
+    description=_REFRESH,
+    response_model=ScrapersDocument | HookDocument,
+    responses={
+        202: {"model": HookDocument, "description": "A Git host's hook: the look has begun."},
+        **refusals(401, 413, 503),
+    },
+    openapi_extra=_HOOK,
+)
+async def refresh_scrapers(gateway: GatewayDep, request: Request) -> Response:
+    secret = gateway.services.settings.repository.hook_secret.get_secret_value()
+    event = refresh.event_of(request.headers, await request.body(), secret)
+    if event is None:
+        await gateway.refreshing.refresh()
+        return respond(documents.listed(gateway.services.catalogue))
+    if event == "ping":
+        return respond(HookDocument(event=event, refreshing=False))
+    gateway.refreshing.begin(tell=True)
+    return respond(HookDocument(event=event, refreshing=True), 202)
+
+
+@router.get("/api/scrapers/{site}/{task}", summary="Describe a scraper", responses=refusals(400, 404, 422, 503))
+async def get_scraper(gateway: GatewayDep, site: Site, task: Task, version: _Version = None) -> ScraperDocument:
+    """How it is called: schemas, limits with the platform's ceiling applied, hosts it may reach; where it comes from,
+    how fresh that is, and all its versions."""
+    return await documents.described(gateway, f"{site}/{task}", version)

@@ -1,0 +1,145 @@
+"""Workers, load and health as the API shows them."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
+
+from scrapeyard.gateway.operations.health import DependencyState
+from scrapeyard.gateway.runs.documents import instant
+from scrapeyard.gateway.scrapers.documents import EnvironmentStateDocument, environment_state
+from scrapeyard.model import Priority, RunStatus, WorkerInfo
+from scrapeyard.model.job import FINAL_JOB, Counts, Job, JobStatus
+
+GOING = tuple(status for status in JobStatus if status not in FINAL_JOB)
+_TRUE = Meta(extra_json_schema={"const": True})
+
+
+class WorkerDocument(Struct, frozen=True, kw_only=True):
+    """A worker as its last heartbeat told."""
+
+    id: str
+    host: str
+    pid: int
+    version: str
+    lanes: tuple[str, ...]
+    engines: tuple[str, ...]
+    walls: tuple[str, ...]
+    slots: int
+    busy: int
+    draining: bool
+    started_at: str
+    seen_at: str
+    age_seconds: float
+    runs_done: int
+    load: float
+    memory_mb: float
+    environments: Annotated[dict[str, EnvironmentStateDocument], Meta(description="Of scrapers with requirements.")]
+
+    @classmethod
+    def of(cls, worker: WorkerInfo, now: float) -> "WorkerDocument":
+        """A worker, with the age of its heartbeat."""
+        shown = asdict(worker) | {
+            "started_at": instant(worker.started_at),
+            "seen_at": instant(worker.seen_at),
+            "environments": {name: environment_state(state) for name, state in worker.environments.items()},
+        }
+        return cls(**shown, age_seconds=round(max(0.0, now - worker.seen_at), 3))
+
+
+class WorkersDocument(Struct, frozen=True, kw_only=True):
+    """Workers whose heartbeat is fresh."""
+
+    workers: list[WorkerDocument]
+
+
+class WorkersCount(Struct, frozen=True, kw_only=True):
+    """Workers whose heartbeat is fresh."""
+
+    count: int
+    slots: int
+    busy: int
+
+    @classmethod
+    def of(cls, workers: Sequence[WorkerInfo]) -> "WorkersCount":
+        """Their slots together."""
+        slots, busy = sum(worker.slots for worker in workers), sum(worker.busy for worker in workers)
+        return cls(count=len(workers), slots=slots, busy=busy)
+
+
+class LaneDocument(Struct, frozen=True, kw_only=True):
+    """What waits in one lane of the queue."""
+
+    lane: str
+    priority: Priority
+    waiting: int
+
+
+class JobsCount(Struct, frozen=True, kw_only=True):
+    """Jobs that are not final."""
+
+    by_status: dict[str, int]
+    items: Annotated[Counts, Meta(description="Of all of them together.")]
+    more: Annotated[bool, Meta(description="Whether there are more than were counted.")]
+
+    @classmethod
+    def of(cls, jobs: Sequence[Job], more: bool) -> "JobsCount":
+        """Their number by status, and the sums of their items."""
+        by_status = dict.fromkeys((status.value for status in GOING), 0)
+        for job in jobs:
+            by_status[job.status.value] += 1
+        items = {name: sum(getattr(job.counts, name) for job in jobs) for name in Counts.__struct_fields__}
+        return cls(by_status=by_status, items=Counts(**items), more=more)
+
+
+class StatsDocument(Struct, frozen=True, kw_only=True):
+    """How busy the platform is."""
+
+    runs: Annotated[dict[RunStatus, int], Meta(description="Runs that are not final, by status.")]
+    jobs: JobsCount
+    queue: list[LaneDocument]
+    workers: WorkersCount
+
+
+class DependencyDocument(Struct, frozen=True, kw_only=True):
+    """The state of one thing we depend on."""
+
+    state: Literal["ok", "away"]
+    latency_ms: Annotated[float | None, Meta(description="Null when it did not answer or there is nothing to measure.")]
+    age_seconds: Annotated[
+        float, Meta(description="How old this finding is; for workers, since the last heartbeat seen.")
+    ]
+    detail: str
+
+    @classmethod
+    def of(cls, finding: DependencyState) -> "DependencyDocument":
+        """What was found, with its age."""
+        return cls(
+            state="ok" if finding.up else "away",
+            latency_ms=finding.latency_ms,
+            age_seconds=round(max(0.0, time.monotonic() - finding.at), 3),
+            detail=finding.detail,
+        )
+
+
+class HealthDocument(Struct, frozen=True, kw_only=True):
+    """The whole, and each dependency: queue, store, blobs, workers."""
+
+    status: Literal["ok", "degraded", "down"]
+    version: str
+    gateway: str
+    dependencies: Mapping[str, DependencyDocument]
+
+
+class ReadyDocument(Struct, frozen=True, kw_only=True):
+    """Whether calls can be taken now."""
+
+    ready: Annotated[bool, _TRUE]
+
+
+class LiveDocument(Struct, frozen=True, kw_only=True):
+    """The process answers."""
+
+    alive: Annotated[bool, _TRUE]
