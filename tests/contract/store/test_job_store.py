@@ -14,7 +14,7 @@ from scrapeyard.model.job import (
     JobStatus,
     NewItem,
 )
-from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, DeadLetterFilter, ItemFilter
 from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import a_job, a_retry, a_success, new_items
 from tests.contract.job_steps import a_running_job, an_ended_job, fetched, taken
@@ -135,6 +135,6 @@ class TestDelete:
         assert await store.jobs.delete(job.id)
         assert not await store.jobs.delete(job.id)
         assert await store.jobs.get(job.id) is None
-        letters, _ = await store.items.dead_letters(None, 10)
+        letters, _ = await store.items.dead_letters(DeadLetterFilter(), None, 10)
         assert {job_id for job_id, _ in letters} == {kept.id}
         assert (await fetched(store, kept)).counts.total == 4

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from scrapeyard.model.job import ItemStatus
 from scrapeyard.store.jobs.batches import BATCH_ITEMS
 from scrapeyard.store.jobs.item_queries import ENDED, RANGE, SOME, dead
-from scrapeyard.store.ports.jobs import ItemFilter
+from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter
 from scrapeyard.store.sql import SqlStore
 from tests.contract.job_nouns import an_error, successes
 from tests.contract.job_steps import a_running_job, taken
@@ -21,7 +21,7 @@ BY_NUMBERS: dict[str, tuple[Select[Any], dict[str, Any]]] = {
     "range": (RANGE[True], {"first": 500, "last": 1499}),
     "some": (SOME[True], {"seqs": list(range(500, 1500))}),
     "ended": (ENDED[True].limit(1000), {"first": 500, "last": 1499}),
-    "dead": (dead(None).limit(1000), {}),
+    "dead": (dead(DeadLetterFilter(), None).limit(1000), {}),
     "taken": (BATCH_ITEMS, {"first": 500, "last": 1499}),
 }
 _WORDS = create_engine("postgresql+asyncpg://").dialect

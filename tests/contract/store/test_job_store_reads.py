@@ -12,7 +12,7 @@ from scrapeyard.model.job import (
     JobStatus,
 )
 from scrapeyard.store.jobs import item_queries
-from scrapeyard.store.ports.jobs import ItemFilter, JobFilter
+from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter, JobFilter
 from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import a_batch, a_job, a_retry, an_error, successes
 from tests.contract.job_steps import a_running_job, an_ended_job, taken
@@ -46,7 +46,7 @@ class TestReads:
         with pytest.raises(BadRequest, match="cursor"):
             await store.items.page("job_1", ItemFilter(), cursor, 10)
         with pytest.raises(BadRequest, match="cursor"):
-            await store.items.dead_letters(cursor, 10)
+            await store.items.dead_letters(DeadLetterFilter(), cursor, 10)
 
     async def test_a_page_of_jobs_refuses_a_strange_cursor(self, store: Store) -> None:
         with pytest.raises(BadRequest, match="cursor"):
@@ -144,11 +144,33 @@ class TestReads:
         older, newer = await an_ended_job(store), await an_ended_job(store)
         seen, cursor = [], None
         while True:
-            letters, cursor = await store.items.dead_letters(cursor, 3)
+            letters, cursor = await store.items.dead_letters(DeadLetterFilter(), cursor, 3)
             seen += [(job_id, item.key) for job_id, item in letters]
             if cursor is None:
                 break
         assert seen == [(job.id, key) for job in (newer, older) for key in ("item-3", "item-2")]
+
+    async def test_dead_letters_by_filter(self, store: Store) -> None:
+        job, other = await an_ended_job(store), await an_ended_job(store)
+
+        async def keys(**where: Any) -> list[tuple[str, str]]:
+            letters, cursor = await store.items.dead_letters(DeadLetterFilter(**where), None, 10)
+            assert cursor is None
+            return [(job_id, item.key) for job_id, item in letters]
+
+        whole = await keys()
+        assert await keys(job_id=job.id) == [one for one in whole if one[0] == job.id]
+        assert await keys(job_id=other.id, scraper="shop/product") == [one for one in whole if one[0] == other.id]
+        ended = {
+            (job_id, item.key): item for job_id, item in (await store.items.dead_letters(DeadLetterFilter(), None, 9))[0]
+        }
+        for reason in {item.exit_reason for item in ended.values()}:
+            assert await keys(exit_reasons=(reason,)) == [one for one in whole if ended[one].exit_reason is reason]
+        for site in {item.site for item in ended.values()}:
+            assert await keys(sites=(site,)) == [one for one in whole if ended[one].site == site]
+        assert await keys(exit_reasons=(ExitReason.SUCCEEDED,)) == []
+        assert await keys(sites=("nobody.example", "no\x00")) == []
+        assert await keys(scraper="nobody/nothing") == await keys(job_id="job_9") == []
 
     async def test_events_are_numbered_and_told_once(self, store: Store) -> None:
         job = await an_ended_job(store)

@@ -423,6 +423,15 @@ async def test_items_and_dead_letters_are_paged_and_filtered(stand: Stand) -> No
     letters = await get(stand.client, "/api/dead-letters", limit=1)
     assert (letters["items"][0]["id"], letters["items"][0]["job_id"]) == ("k3", job["id"])
     assert letters["next_cursor"]
+    for fits, other in (
+        ({"job_id": job["id"]}, {"job_id": f"job_{'0' * 32}"}),
+        ({"scraper": "builtin/page"}, {"scraper": "shop/product"}),
+        ({"exit_reason": "failed"}, {"exit_reason": "timeout"}),
+        ({"site": "shop.example"}, {"site": "other.example"}),
+    ):
+        found = await get(stand.client, "/api/dead-letters", **fits)
+        assert [item["id"] for item in found["items"]] == ["k3", "k1"]
+        assert (await get(stand.client, "/api/dead-letters", **other))["items"] == []
 
 
 async def test_the_listing_and_the_stats_tell_what_goes_on(stand: Stand) -> None:

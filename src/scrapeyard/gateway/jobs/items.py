@@ -20,6 +20,7 @@ from scrapeyard.gateway.http.parameters import (
     Reasons,
     Sites,
 )
+from scrapeyard.gateway.http.patterns import JOB_ID, SCRAPER_ID
 from scrapeyard.gateway.jobs.documents import (
     DeadLetterPageDocument,
     ItemPageDocument,
@@ -30,7 +31,7 @@ from scrapeyard.gateway.jobs.documents import (
 )
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.model.job import Item
-from scrapeyard.store.ports.jobs import ItemFilter
+from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter
 
 _SHORT = {"data": "data.json", "html": "html.html", "metadata": "metadata.json", "screenshot": "screenshot.png"}
 _Artifact = Annotated[
@@ -114,8 +115,23 @@ async def _download(desk: JobService, item: Item, artifact: str, accepts: str) -
 
 
 @router.get("/api/dead-letters", summary="List dead letters", responses=refusals(400, 422, 503))
-async def list_dead_letters(gateway: GatewayDep, cursor: Cursor = None, limit: Limit = 50) -> DeadLetterPageDocument:
+async def list_dead_letters(
+    gateway: GatewayDep,
+    *,
+    job_id: Annotated[str | None, Query(pattern=JOB_ID, description="Of this job.")] = None,
+    scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
+    exit_reason: Reasons = None,
+    site: Sites = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> DeadLetterPageDocument:
     """Items that ended as errors, of every job, those of the newest job first. `POST /api/jobs/{job_id}/redrive` runs
     them again."""
-    found, next_cursor = await gateway.jobs.store.items.dead_letters(cursor, limit)
+    where = DeadLetterFilter(
+        job_id=job_id,
+        scraper=scraper,
+        exit_reasons=tuple(exit_reason) if exit_reason else None,
+        sites=tuple(site) if site else None,
+    )
+    found, next_cursor = await gateway.jobs.store.items.dead_letters(where, cursor, limit)
     return DeadLetterPageDocument(items=[dead_letter(*each) for each in found], next_cursor=next_cursor)

@@ -119,7 +119,7 @@ class ScheduleService:
     async def history(self, schedule_id: str) -> HistoryDocument:
         """The latest firings."""
         schedule = await self._found(schedule_id)
-        found = await self._store.firings(schedule_id, 2 * HISTORY)
+        found = await self._store.firings.recent(schedule_id, 2 * HISTORY)
         firings = [firing_document(schedule, firing) for firing in found]
         return HistoryDocument(schedule_id=schedule_id, firings=firings)
 

@@ -15,7 +15,7 @@ from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.jobs.locks import STOPPED, WHOLE_BATCHES, Held
 from scrapeyard.store.jobs.rows import Fields, unpack_usage
-from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, DeadLetterFilter, ItemFilter
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, OUTCOMES, WAITING
 
 _STATES = {"queued": ItemStatus.QUEUED, "running": ItemStatus.IN_PROGRESS}
@@ -207,15 +207,20 @@ def of_outcomes(where: ItemFilter) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def dead(before: Sequence[int] | None) -> Select[Any]:
-    """Failed items across jobs before a place (job, item): the newest job first, within it from its end. Both descend,
-    so that one index serves."""
+def dead(where: DeadLetterFilter, before: Sequence[int] | None) -> Select[Any]:
+    """Failed items across jobs that match, before a place (job, item): the newest job first, within it from its end.
+    Both descend, so that one index serves."""
     place = tuple_(OUTCOMES.c.job, OUTCOMES.c.seq)
     columns = (*_columns(data=True), *_NO_WAIT, JOBS.c.id.label("job_id"), JOBS.c.number)
     joined = OUTCOMES.join(ITEMS, and_(ITEMS.c.job == OUTCOMES.c.job, ITEMS.c.seq == OUTCOMES.c.seq)).join(
         JOBS, JOBS.c.number == OUTCOMES.c.job
     )
-    query = select(*columns).select_from(joined).where(FAILED)
+    failed = ItemFilter(statuses=(ItemStatus.ERROR,), exit_reasons=where.exit_reasons, sites=where.sites)
+    query = select(*columns).select_from(joined).where(*of_outcomes(failed))
+    if where.job_id is not None:
+        query = query.where(JOBS.c.id == where.job_id)
+    if where.scraper is not None:
+        query = query.where(JOBS.c.scraper_id == where.scraper)
     query = query if before is None else query.where(place < tuple_(*before))
     return query.order_by(OUTCOMES.c.job.desc(), OUTCOMES.c.seq.desc())
 

@@ -15,7 +15,7 @@ from scrapeyard.store.jobs.item_queries import Found, dead, items_after, to_item
 from scrapeyard.store.jobs.locks import STOPPED, TAKES_ITEMS, WHOLE_BATCHES, Held, as_fields, change_job, locked_job
 from scrapeyard.store.jobs.redrive import Redrive
 from scrapeyard.store.jobs.rows import Fields
-from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, ItemPage
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, DeadLetterFilter, ItemFilter, ItemPage
 from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, OUTCOMES, WAITING
 
 _ADDED: Final = select(BLOCKS.c.added).where(
@@ -98,10 +98,12 @@ class SqlItems(SqlPart):
                 ahead.cancel()
                 await asyncio.gather(ahead, return_exceptions=True)
 
-    async def dead_letters(self, cursor: str | None, limit: int) -> tuple[tuple[tuple[str, Item], ...], str | None]:
+    async def dead_letters(
+        self, where: DeadLetterFilter, cursor: str | None, limit: int
+    ) -> tuple[tuple[tuple[str, Item], ...], str | None]:
         """Items that ended as errors across jobs, (job id, item): newest job first, within it the end of its list
         first."""
-        query = dead(None if cursor is None else numbers(cursor, 2)).limit(limit + 1)
+        query = dead(where, None if cursor is None else numbers(cursor, 2)).limit(limit + 1)
         rows = await self._database.fetch_tuples(query, {})
         found = tuple((row.job_id, to_item(row)) for row in rows[:limit])
         more = len(rows) > limit > 0

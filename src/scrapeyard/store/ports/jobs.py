@@ -120,6 +120,15 @@ class ItemFilter(Struct, frozen=True, kw_only=True):
     """Items with this number or higher."""
 
 
+class DeadLetterFilter(Struct, frozen=True, kw_only=True):
+    """Which failed items across jobs; None means any."""
+
+    job_id: str | None = None
+    scraper: str | None = None
+    exit_reasons: tuple[ExitReason, ...] | None = None
+    sites: tuple[str, ...] | None = None
+
+
 class ItemPage(Struct, frozen=True, kw_only=True):
     """In the order of the list. `next_cursor` is None on the last page."""
 
@@ -149,7 +158,9 @@ class ItemStore(Protocol):
     def stream(self, job_id: str, where: ItemFilter, *, data: bool = True) -> AsyncGenerator[Sequence[Item], None]:
         """Yield all items in order, in blocks of at most ITEM_BLOCK; without `data`: no input, result, logs."""
 
-    async def dead_letters(self, cursor: str | None, limit: int) -> tuple[tuple[tuple[str, Item], ...], str | None]:
+    async def dead_letters(
+        self, where: DeadLetterFilter, cursor: str | None, limit: int
+    ) -> tuple[tuple[tuple[str, Item], ...], str | None]:
         """Items that ended as errors across jobs, (job id, item), newest job first; then the next cursor."""
 
     async def redrive(self, job_id: str, where: ItemFilter, job: Job | None, now: float) -> int | None:
