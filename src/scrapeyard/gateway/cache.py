@@ -178,7 +178,7 @@ def _host(name: str) -> str:
 router = APIRouter(tags=["cache"], route_class=AnswerRoute)
 
 
-@router.get("/api/cache", summary="Kept pages", responses=refusals(503))
+@router.get("/api/cache", summary="Kept pages", responses=refusals(422, 503))
 async def get_cache(gateway: GatewayDep) -> CacheDocument:
     """How pages are kept, and what the shared tier holds."""
     return await gateway.caching.describe()

@@ -227,7 +227,7 @@ _Name = Annotated[str, Path(pattern=POOL, description="Its name.", examples=["ho
 router = APIRouter(tags=["proxies"], route_class=AnswerRoute)
 
 
-@router.get("/api/proxies", summary="Pools of proxies", responses=refusals(503))
+@router.get("/api/proxies", summary="Pools of proxies", responses=refusals(422, 503))
 async def list_proxies(gateway: GatewayDep) -> PoolsDocument:
     """The pools of the settings and those kept by the API, the cheapest first, with which exits rest and what went
     through them. Credentials are never shown."""

@@ -274,7 +274,7 @@ def _enough(operation: schemathesis.schemas.APIOperation) -> int:
 
 def _reads_as_a_list(case: schemathesis.Case) -> bool:
     """One value in place of a list of texts is wrong in the document, and once it is written a list of one."""
-    if not case.path.endswith("/items"):
+    if not case.path.endswith(("/items", "/dead-letters")):
         return False
     return any(isinstance((case.query or {}).get(name), str | int | float) for name in TEXT_LISTS)
 

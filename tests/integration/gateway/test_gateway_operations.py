@@ -104,3 +104,28 @@ async def test_a_fault_of_ours_tells_nothing_of_its_cause(stand: Stand) -> None:
 
 async def _boom(_request: object) -> None:
     raise RuntimeError("secret cause")
+
+
+async def test_every_get_refuses_a_parameter_that_it_does_not_know(stand: Stand) -> None:
+    document = (await stand.client.get("/api/openapi.json")).json()
+    gets = {path: methods["get"] for path, methods in document["paths"].items() if "get" in methods}
+    assert "/api/jobs" in gets
+    for path, operation in gets.items():
+        response = await stand.client.get(path, params={"nonsense": "1"})
+        problem = response.json()
+        assert (response.status_code, problem["code"], str(response.status_code) in operation["responses"]) == (
+            422,
+            "invalid",
+            True,
+        ), path
+        (fault,) = problem["errors"]
+        assert fault["path"] == "/query/nonsense"
+        known = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+        assert all(name in fault["message"] for name in known)
+
+
+async def test_a_refusal_of_many_unknown_parameters_is_short(stand: Stand) -> None:
+    given = {f"{n}{'x' * 500}": "1" for n in range(100)}
+    response = await stand.client.get("/api/live", params=given)
+    assert (response.status_code, len(response.json()["errors"])) == (422, 20)
+    assert len(response.content) < 20_000

@@ -1,6 +1,6 @@
 """Answers: each is one msgspec struct, which its route encodes and the OpenAPI document describes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import wraps
 from inspect import cleandoc, signature
 from types import UnionType
@@ -8,8 +8,10 @@ from typing import Any, get_args
 
 import msgspec
 from fastapi.datastructures import DefaultPlaceholder
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from msgspec import Struct
+from starlette.requests import Request
 from starlette.responses import Response
 
 JSON = "application/json"
@@ -54,6 +56,19 @@ class AnswerRoute(APIRoute):
         options["operation_id"] = endpoint.__name__
         options["description"] = options.get("description") or " ".join((endpoint.__doc__ or "").split())
         super().__init__(path, endpoint, response_model=None, responses=responses, **options)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The handler; a GET refuses parameters that it does not know, since ignoring a filter answers wrongly."""
+        handler = super().get_route_handler()
+        known = [field.alias for field in self.dependant.query_params]
+        words = f"unknown parameter; known are {', '.join(known)}" if known else "unknown parameter; there are none"
+
+        async def checked(request: Request) -> Response:
+            if unknown := request.query_params.keys() - known:
+                raise RequestValidationError([{"loc": ("query", name), "msg": words} for name in sorted(unknown)])
+            return await handler(request)
+
+        return checked if "GET" in (self.methods or ()) else handler
 
     def _describe(self, response: dict[str, Any]) -> None:
         """Replace the model of a response by its schema."""

@@ -28,7 +28,7 @@ MOST_JOBS = 1000
 router = APIRouter(tags=["operations"], route_class=AnswerRoute)
 
 
-@router.get("/api/stats", summary="See how busy it is", responses=refusals(503))
+@router.get("/api/stats", summary="See how busy it is", responses=refusals(422, 503))
 async def get_stats(gateway: GatewayDep) -> StatsDocument:
     """Runs and jobs that are not final, what waits in the queue, and the workers' slots."""
     services = gateway.services
@@ -43,7 +43,7 @@ async def get_stats(gateway: GatewayDep) -> StatsDocument:
     )
 
 
-@router.get("/api/workers", summary="List workers", responses=refusals(503))
+@router.get("/api/workers", summary="List workers", responses=refusals(422, 503))
 async def list_workers(gateway: GatewayDep) -> WorkersDocument:
     """Workers whose heartbeat is no older than a lease, with their load, lanes, engines and walls."""
     services, now = gateway.services, gateway.services.clock()
@@ -55,7 +55,7 @@ async def list_workers(gateway: GatewayDep) -> WorkersDocument:
     "/api/health",
     summary="Tell the state of every dependency",
     response_model=HealthDocument,
-    responses={503: {"model": HealthDocument, "description": "The queue or the store is away."}, **refusals()},
+    responses={503: {"model": HealthDocument, "description": "The queue or the store is away."}, **refusals(422)},
 )
 async def health(gateway: GatewayDep) -> Response:
     """`down` (503) when calls cannot be taken; `degraded` when they are but not all goes well."""
@@ -70,7 +70,7 @@ async def health(gateway: GatewayDep) -> Response:
     return respond(shown, 503 if overall == "down" else 200)
 
 
-@router.get("/api/ready", summary="Tell whether calls can be taken", responses=refusals(503))
+@router.get("/api/ready", summary="Tell whether calls can be taken", responses=refusals(422, 503))
 async def ready(gateway: GatewayDep) -> ReadyDocument:
     """For load balancers: 503 while starting or stopping, or while the queue or the store is away."""
     if not gateway.serving:
@@ -81,13 +81,13 @@ async def ready(gateway: GatewayDep) -> ReadyDocument:
     return ReadyDocument(ready=True)
 
 
-@router.get("/api/live", summary="Tell that the process answers", responses=refusals())
+@router.get("/api/live", summary="Tell that the process answers", responses=refusals(422))
 async def live() -> LiveDocument:
     """Always 200."""
     return LiveDocument(alive=True)
 
 
-@router.get("/metrics", summary="Metrics of this gateway", response_class=PlainTextResponse, responses=refusals())
+@router.get("/metrics", summary="Metrics of this gateway", response_class=PlainTextResponse, responses=refusals(422))
 async def metrics(gateway: GatewayDep) -> Response:
     """In Prometheus' text form: how fresh each repository is, refreshes, runs ended, calls that wait."""
     return Response(gateway.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
