@@ -19,8 +19,8 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.attempts.attempt import Attempt, AttemptParts, Plan, result_bytes
-from scrapeyard.worker.attempts.retrying import MOST_SECONDS, Retry, RetryRules
+from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan, ScrapeAttempt, result_bytes
+from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, RetryRules
 from scrapeyard.worker.attempts.slots import SlotLease
 from scrapeyard.worker.attempts.steps import limits_of, refused, since
 from scrapeyard.worker.attempts.waiting import SiteWait
@@ -58,7 +58,7 @@ class Executor:
             prepared = await self._parts.preparer.prepare(scraper, seat)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the run, never the worker
             return _ended(outcome, verdict := refused(delivery.run_id, error), retries.after(verdict, delivery.attempt))
-        plan = Plan(
+        plan = AttemptPlan(
             prepared=prepared,
             limits=limits_of(scraper, delivery.timeout_seconds),
             fetching=delivery.fetching,
@@ -85,13 +85,13 @@ class Executor:
         )
 
 
-class RunAttempt(Attempt[Outcome]):
+class RunAttempt(ScrapeAttempt[Outcome]):
     """One attempt at a run."""
 
     def __init__(  # noqa: PLR0917 - in the order in which they come about
         self,
         parts: AttemptParts,
-        plan: Plan,
+        plan: AttemptPlan,
         delivery: Delivery,
         begun: Outcome,
         live: "LiveEvents",
@@ -186,7 +186,7 @@ class RunAttempt(Attempt[Outcome]):
         self.result_key = key
         self._record_ms = since(began)
 
-    def _outcome(self, verdict: Verdict, retry: Retry | None) -> Outcome:
+    def _outcome(self, verdict: Verdict, retry: NextAttempt | None) -> Outcome:
         timing = replace(
             self._begun.timing,
             environment_ms=round(self.plan.prepared.environment_ms, 3),
@@ -211,7 +211,7 @@ class RunAttempt(Attempt[Outcome]):
         return _ended(outcome, verdict, retry)
 
 
-def _ended(outcome: Outcome, verdict: Verdict, retry: Retry | None) -> Outcome:
+def _ended(outcome: Outcome, verdict: Verdict, retry: NextAttempt | None) -> Outcome:
     return replace(
         outcome,
         exit_reason=verdict.exit_reason,

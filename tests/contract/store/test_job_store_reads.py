@@ -162,7 +162,8 @@ class TestReads:
         assert await keys(job_id=job.id) == [one for one in whole if one[0] == job.id]
         assert await keys(job_id=other.id, scraper="shop/product") == [one for one in whole if one[0] == other.id]
         ended = {
-            (job_id, item.key): item for job_id, item in (await store.items.dead_letters(DeadLetterFilter(), None, 9))[0]
+            (job_id, item.key): item
+            for job_id, item in (await store.items.dead_letters(DeadLetterFilter(), None, 9))[0]
         }
         for reason in {item.exit_reason for item in ended.values()}:
             assert await keys(exit_reasons=(reason,)) == [one for one in whole if ended[one].exit_reason is reason]

@@ -19,7 +19,7 @@ from scrapeyard.model import Delivery, ExitReason, Outcome, Scraper, ScraperRef
 from scrapeyard.model.job import BatchItem, ItemOutcome, Job, JobPolicy, JobStatus
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
-from scrapeyard.worker.attempts.attempt import AttemptParts, Plan
+from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.environments import Prepared
 from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, share_out
@@ -100,7 +100,7 @@ async def item(parts: AttemptParts, given: bytes, attempt: int = 1) -> ItemOutco
         id="job_1", status=JobStatus.RUNNING, scraper="builtin/test", pinned="builtin/test@1.0.0",
         policy=JobPolicy(max_attempts=2), created_at=NOW,
     )  # fmt: skip
-    plan = Plan(
+    plan = AttemptPlan(
         prepared=PREPARED,
         limits=replace(SCRAPER.limits, wall_seconds=100),
         fetching=job.policy.fetching,

@@ -4,7 +4,7 @@ import pytest
 
 from scrapeyard.model import Backoff, ExitReason, RunError
 from scrapeyard.sandbox.port import Verdict
-from scrapeyard.worker.attempts.retrying import LEAST_SECONDS, MOST_SECONDS, Retry, RetryRules, postponement
+from scrapeyard.worker.attempts.retrying import LEAST_SECONDS, MOST_SECONDS, NextAttempt, RetryRules, postponement
 
 LEFT = MOST_SECONDS
 
@@ -75,8 +75,8 @@ def test_other_ends_are_final(reason: ExitReason) -> None:
 
 def test_a_run_whose_turn_comes_late_waits_at_the_same_attempt() -> None:
     limited = ended(ExitReason.FETCH_RATE_LIMITED)
-    assert postponement(limited, 90.0, LEFT - 10) == Retry(seconds=90.0, postponed=True)
-    assert postponement(limited, 0.0, LEFT) == Retry(seconds=LEAST_SECONDS, postponed=True)
+    assert postponement(limited, 90.0, LEFT - 10) == NextAttempt(seconds=90.0, postponed=True)
+    assert postponement(limited, 0.0, LEFT) == NextAttempt(seconds=LEAST_SECONDS, postponed=True)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Sandbox, Series, Verdict, Work
 from scrapeyard.worker.attempts.environments import Prepared, Preparer
-from scrapeyard.worker.attempts.retrying import Retry, RetryRules, postponement
+from scrapeyard.worker.attempts.retrying import NextAttempt, RetryRules, postponement
 from scrapeyard.worker.attempts.slots import SlotLease
 from scrapeyard.worker.attempts.steps import checked, refused, run_builtin, without_secrets
 from scrapeyard.worker.attempts.waiting import SiteWait, too_long
@@ -56,7 +56,7 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
             return await self.catalogue.obtain(wanted)
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class AttemptPlan(Struct, frozen=True, kw_only=True):
     """What a run, or all items of a batch, are run with."""
 
     prepared: Prepared
@@ -71,11 +71,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     job_budget: BudgetLimits = BudgetLimits()
 
 
-class Attempt(ABC, Generic[OutcomeT]):
+class ScrapeAttempt(ABC, Generic[OutcomeT]):
     """One attempt. Serves its child, or its built-in, while it runs. Most parts are created on first use, because most
     items of a large job need hardly any."""
 
-    def __init__(self, parts: AttemptParts, plan: Plan, name: str, number: int, given: Raw) -> None:
+    def __init__(self, parts: AttemptParts, plan: AttemptPlan, name: str, number: int, given: Raw) -> None:
         self.parts = parts
         self.plan = plan
         self.name = name
@@ -199,7 +199,7 @@ class Attempt(ABC, Generic[OutcomeT]):
             verdict = await plan.series.run(work, self)
         return checked(parts.checker, scraper, verdict)
 
-    def _retry(self, verdict: Verdict) -> Retry | None:
+    def _retry(self, verdict: Verdict) -> NextAttempt | None:
         if verdict.exit_reason.is_good:
             return None
         later = postponement(verdict, self._turn_in, self._latest_turn() - self.finished_at)
@@ -263,7 +263,7 @@ class Attempt(ABC, Generic[OutcomeT]):
         follows. Raises Unavailable; nothing is set then."""
 
     @abstractmethod
-    def _outcome(self, verdict: Verdict, retry: Retry | None) -> OutcomeT:
+    def _outcome(self, verdict: Verdict, retry: NextAttempt | None) -> OutcomeT:
         """How it ended."""
 
 

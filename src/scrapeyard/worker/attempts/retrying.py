@@ -22,7 +22,7 @@ from scrapeyard.sandbox.port import Verdict
 
 OURS_SECONDS = 0.5
 MOST_SECONDS = 3600.0
-"""A longer `Retry-After` of the site ends the run; so does a longer total wait for its turn."""
+"""A longer `NextAttempt-After` of the site ends the run; so does a longer total wait for its turn."""
 LEAST_SECONDS = 1.0
 JITTER = 0.2
 """Back-offs grow by up to this fraction, so that runs which failed together do not retry together."""
@@ -57,7 +57,7 @@ _NO_TURN = frozenset({ExitReason.FETCH_RATE_LIMITED, ExitReason.FETCH_SITE_DOWN,
 """Ends of an attempt that asked the site for nothing."""
 
 
-class Retry(Struct, frozen=True, kw_only=True):
+class NextAttempt(Struct, frozen=True, kw_only=True):
     """That an attempt is not the last."""
 
     seconds: float
@@ -73,7 +73,9 @@ class RetryRules(Struct, frozen=True, kw_only=True):
     backoff: Backoff
     awaited: bool = True
 
-    def after(self, verdict: Verdict, attempt: int, *, jitter: Callable[[], float] = random.random) -> Retry | None:
+    def after(
+        self, verdict: Verdict, attempt: int, *, jitter: Callable[[], float] = random.random
+    ) -> NextAttempt | None:
         """What follows this attempt; None if it was the last. `verdict.retry_after` is the delay that the script, the
         site or the unavailable part asked for."""
         if attempt >= self.max_attempts:
@@ -87,16 +89,16 @@ class RetryRules(Struct, frozen=True, kw_only=True):
             awaited=self.awaited,
             jitter=jitter,
         )
-        return None if seconds is None else Retry(seconds=seconds)
+        return None if seconds is None else NextAttempt(seconds=seconds)
 
 
-def postponement(verdict: Verdict, turn_in: float | None, most_seconds: float) -> Retry | None:
+def postponement(verdict: Verdict, turn_in: float | None, most_seconds: float) -> NextAttempt | None:
     """The same attempt again, in `turn_in` seconds; None if it did not end because its turn came too late, or if that
     is longer than `most_seconds`."""
     if verdict.exit_reason not in _NO_TURN or turn_in is None or _site_status(verdict) is not None:
         return None
     seconds = max(turn_in, LEAST_SECONDS)
-    return None if seconds > most_seconds else Retry(seconds=seconds, postponed=True)
+    return None if seconds > most_seconds else NextAttempt(seconds=seconds, postponed=True)
 
 
 def _site_status(verdict: Verdict) -> int | None:

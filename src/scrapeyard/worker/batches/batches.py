@@ -16,7 +16,7 @@ from scrapeyard.model.job import BY_BUDGET, Batch, BatchItem, Job, JobStatus
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.attempts.attempt import AttemptParts, Plan
+from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan
 from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import SlotLease, Slots
 from scrapeyard.worker.attempts.steps import limits_of, refused
@@ -242,12 +242,12 @@ class _Held:
                 plan.series.close()
             await plan.site_wait.close()
 
-    async def _prepare(self, seat: SlotLease) -> Plan:
+    async def _prepare(self, seat: SlotLease) -> AttemptPlan:
         job, policy, parts = self.job, self.job.policy, self._parts.attempts
         scraper = await parts.find(job.pinned, seat)
         fetching = policy.fetching.over(scraper.policy.fetching)
         shares_child = policy.isolation == "job" and not scraper.is_builtin
-        return Plan(
+        return AttemptPlan(
             prepared=await parts.preparer.prepare(scraper, seat),
             limits=limits_of(scraper, policy.timeout_seconds),
             fetching=fetching,
@@ -268,7 +268,7 @@ class _Held:
         while self._items and not self.draining:
             yield self._items.popleft()
 
-    async def _run_lane(self, plan: Plan, upcoming: Iterator[BatchItem]) -> None:
+    async def _run_lane(self, plan: AttemptPlan, upcoming: Iterator[BatchItem]) -> None:
         parts = self._parts
         for item in upcoming:
             await self._turns.maybe_yield()

@@ -21,8 +21,8 @@ from scrapeyard.model import GONE_STATUSES, Artifact, ExitReason, LogLine, RunEr
 from scrapeyard.model.job import BatchItem, ItemOutcome, Job
 from scrapeyard.results import artifacts
 from scrapeyard.sandbox.port import Verdict
-from scrapeyard.worker.attempts.attempt import Attempt, AttemptParts, Plan, result_bytes
-from scrapeyard.worker.attempts.retrying import MOST_SECONDS, Retry, RetryRules
+from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan, ScrapeAttempt, result_bytes
+from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, RetryRules
 
 INLINE_RESULT = 16 * 1024
 """A larger result is stored as a blob."""
@@ -55,10 +55,10 @@ class _Metadata(Struct, frozen=True, kw_only=True):
     error: RunError | None
 
 
-class ItemAttempt(Attempt[ItemOutcome]):
+class ItemAttempt(ScrapeAttempt[ItemOutcome]):
     """One attempt at an item. Saves the end of its log if it failed, and what its job's policy says."""
 
-    def __init__(self, parts: AttemptParts, plan: Plan, sites: Sites, job: Job, item: BatchItem) -> None:
+    def __init__(self, parts: AttemptParts, plan: AttemptPlan, sites: Sites, job: Job, item: BatchItem) -> None:
         super().__init__(parts, plan, f"{job.id}/{item.key}", item.attempt, item.input)
         self._sites = sites
         self._job = job
@@ -180,7 +180,7 @@ class ItemAttempt(Attempt[ItemOutcome]):
             error=_short(verdict.error),
         )
 
-    def _outcome(self, verdict: Verdict, retry: Retry | None) -> ItemOutcome:
+    def _outcome(self, verdict: Verdict, retry: NextAttempt | None) -> ItemOutcome:
         return ItemOutcome(
             seq=self._item.seq,
             attempt=self.number,
