@@ -19,7 +19,7 @@ from scrapeyard.queues.port import Queue
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.telemetry.events import get_log
-from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan, ScrapeAttempt, result_bytes
+from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan, ScrapeAttempt
 from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, RetryRules
 from scrapeyard.worker.attempts.slots import SlotLease
 from scrapeyard.worker.attempts.steps import limits_of, refused, since
@@ -178,7 +178,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
         return Artifact(name=name, content_type=content_type, size=size, key=key)
 
     async def _save(self, verdict: Verdict) -> None:
-        if verdict.result is None or result_bytes(verdict) <= INLINE_RESULT:
+        if verdict.result is None or self.result_bytes <= INLINE_RESULT:
             return
         began = time.perf_counter()
         key = keys.result(self.name, self.number)
@@ -200,7 +200,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
             self._begun,
             result=None if self.result_key else verdict.result,
             result_key=self.result_key,
-            result_bytes=result_bytes(verdict),
+            result_bytes=self.result_bytes,
             usage=self.usage(verdict),
             timing=timing,
             fetches=tuple(self._traces),

@@ -28,7 +28,6 @@ from scrapeyard.worker.attempts.steps import checked, refused, run_builtin, with
 from scrapeyard.worker.attempts.waiting import SiteWait, too_long
 
 OutcomeT = TypeVar("OutcomeT")
-_NO_LEDGER = Ledger()
 
 
 class AttemptParts(Struct, frozen=True, kw_only=True):
@@ -87,6 +86,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         self.bytes_received = 0
         self.logs: list[LogLine] = []
         self.artifacts: dict[str, Artifact] = {}
+        self.result_bytes = 0
         self.result_key = ""
         """Where the result was saved; empty if the outcome carries it."""
         self.began = time.perf_counter()
@@ -98,12 +98,13 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         """Run to the outcome. Raises only CancelledError; the child is gone by then."""
         verdict = await self._verdict()
         self.finished_at = time.time()
-        retry = self._retry(verdict)
+        self.result_bytes = 0 if verdict.result is None else len(bytes(verdict.result))
+        retry = None if verdict.exit_reason.is_good else self._retry(verdict)
         if retry is None:
             try:
                 await self._save(verdict)
             except Unavailable as error:
-                verdict = _unsaved(verdict, error)
+                verdict, self.result_bytes = _unsaved(verdict, error), 0
                 retry = self._retry(verdict)
         return self._outcome(verdict, retry)
 
@@ -155,19 +156,24 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
 
     def usage(self, verdict: Verdict) -> Usage:
         """What it used."""
-        ledger = _NO_LEDGER if self._caller is None else self._caller.ledger
-        return Usage(
+        usage = Usage(
             wall_ms=round(verdict.wall_ms, 3),
             cpu_ms=round(verdict.cpu_ms, 2),
             memory_mb=round(verdict.memory_mb, 1),
+            output_bytes=verdict.output_bytes,
+            log_bytes=verdict.log_bytes,
+            records=verdict.records,
+        )
+        if self._caller is None:
+            return usage
+        ledger = self._caller.ledger
+        return replace(
+            usage,
             fetches=self.fetches,
             requests=ledger.spent.requests,
             # An engine that replays recorded pages keeps no books.
             bytes_received=max(ledger.spent.bytes, self.bytes_received),
-            bytes_by_class=ledger.bytes_by_class.copy(),
-            output_bytes=verdict.output_bytes,
-            log_bytes=verdict.log_bytes,
-            records=verdict.records,
+            bytes_by_class=dict(ledger.bytes_by_class),
         )
 
     async def _verdict(self) -> Verdict:
@@ -200,8 +206,6 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         return checked(parts.checker, scraper, verdict)
 
     def _retry(self, verdict: Verdict) -> NextAttempt | None:
-        if verdict.exit_reason.is_good:
-            return None
         later = postponement(verdict, self._turn_in, self._latest_turn() - self.finished_at)
         return later or self.plan.retries.after(verdict, self.number)
 
@@ -265,11 +269,6 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
     @abstractmethod
     def _outcome(self, verdict: Verdict, retry: NextAttempt | None) -> OutcomeT:
         """How it ended."""
-
-
-def result_bytes(verdict: Verdict) -> int:
-    """The length of the result; 0 if there is none."""
-    return 0 if verdict.result is None else len(bytes(verdict.result))
 
 
 def _unsaved(verdict: Verdict, error: Unavailable) -> Verdict:

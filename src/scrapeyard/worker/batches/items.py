@@ -21,7 +21,7 @@ from scrapeyard.model import GONE_STATUSES, Artifact, ExitReason, LogLine, RunEr
 from scrapeyard.model.job import BatchItem, ItemOutcome, Job
 from scrapeyard.results import artifacts
 from scrapeyard.sandbox.port import Verdict
-from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan, ScrapeAttempt, result_bytes
+from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan, ScrapeAttempt
 from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, RetryRules
 
 INLINE_RESULT = 16 * 1024
@@ -148,7 +148,7 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
     async def _save(self, verdict: Verdict) -> None:
         """Store what does not fit the item's row as blobs."""
         objects = self._job.policy.results == "objects"
-        large = verdict.result is not None and (objects or result_bytes(verdict) > INLINE_RESULT)
+        large = verdict.result is not None and (objects or self.result_bytes > INLINE_RESULT)
         if not objects and not large and self._page is None:
             return
         key, saved = "", []
@@ -175,7 +175,7 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             site=self._site,
             started_at=self.started_at,
             finished_at=self.finished_at,
-            result_bytes=result_bytes(verdict),
+            result_bytes=self.result_bytes,
             usage=self.usage(verdict),
             error=_short(verdict.error),
         )
@@ -187,7 +187,7 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             exit_reason=verdict.exit_reason,
             result=None if self.result_key else verdict.result,
             result_key=self.result_key,
-            result_bytes=result_bytes(verdict),
+            result_bytes=self.result_bytes,
             error=_short(verdict.error),
             site=self._site,
             usage=self.usage(verdict),
