@@ -19,6 +19,7 @@ results         Writes what a job leaves: artifacts, manifests, changes and expo
 framed_process  Starts a helper process and talks with it in frames over stdin and stdout.
 store           The database: runs, jobs, items, schedules and webhooks, on SQLite or PostgreSQL.
 queues          Carries runs and batches to workers, and messages between processes, in memory or on Redis.
+background      Runs the background tasks of long-lived parts, stops them and logs their faults.
 redis           The connections and key names that Redis adapters share.
 blobs           Stores large results, artifacts, manifests and exports, in a folder or a bucket.
 telemetry       Log events with their words in English and Korean, metrics and traces.

@@ -1,10 +1,10 @@
 """The task that reads the sources of new jobs, and those left unread by a process that died."""
 
-import asyncio
 from collections.abc import Callable
 
 from msgspec import Struct
 
+from scrapeyard.background import Background
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.source import FOLLOWED, READ_IN
@@ -42,7 +42,7 @@ class ReadSources:
         self._jobs = jobs
         self._intake = intake
         self._clock = clock
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks = Background()
         self._troubles: dict[str, _Trouble] = {}
 
     async def start(self) -> None:
@@ -50,10 +50,7 @@ class ReadSources:
 
     async def stop(self) -> None:
         """Abort what is under way. May be called twice."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     async def run_once(self) -> None:
         """Run one round: start with the oldest jobs that nobody reads."""
@@ -64,11 +61,11 @@ class ReadSources:
                 return
             trouble = self._troubles.get(job.id)
             if job.id not in self._tasks and (trouble is None or trouble.until <= self._clock()):
-                self._begin(job)
+                self._tasks.spawn(self._read(job), name=f"reading-{job.id}", key=job.id)
 
     async def idle(self) -> None:
         """Wait until nothing is being read here."""
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self._tasks.idle()
 
     async def _unread(self) -> list[Job]:
         """Jobs whose source is not read, newest first."""
@@ -81,10 +78,6 @@ class ReadSources:
             if cursor is None:
                 break
         return found
-
-    def _begin(self, job: Job) -> None:
-        task = self._tasks[job.id] = asyncio.create_task(self._read(job), name=f"reading-{job.id}")
-        task.add_done_callback(lambda _: self._tasks.pop(job.id, None))
 
     async def _read(self, job: Job) -> None:
         try:

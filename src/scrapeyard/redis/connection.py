@@ -13,6 +13,7 @@ from msgspec import Struct
 from redis.asyncio.connection import AbstractConnection, Connection, parse_url
 from redis.exceptions import RedisError, ResponseError
 
+from scrapeyard.background import Background
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.redis.outage import Outage
 
@@ -70,20 +71,16 @@ class Link:
         self._outage = outage
         self._connection: AbstractConnection | None = None
         self._ready = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
         self._why = "not connected yet"
 
     def start(self) -> None:
         """Begin to connect; returns at once."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._stay())
+        self._background.start(self._stay, name="redis-link")
 
     async def stop(self) -> None:
         """Close the connection."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait((task,))
+        if await self._background.stop():
             self._outage.forget(self)
 
     async def ready(self, until: float) -> None:

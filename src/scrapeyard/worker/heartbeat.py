@@ -6,6 +6,7 @@ import resource
 import time
 from collections.abc import Awaitable, Callable
 
+from scrapeyard.background import Background
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import WorkerInfo
 from scrapeyard.store.ports.store import Store
@@ -72,7 +73,7 @@ class Heartbeat:
         self._stop_run = stop_run
         self._renew_more = renew_more
         self._standstill = StallDetector(lease_seconds)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._background = Background()
 
     @property
     def certain(self) -> bool:
@@ -82,16 +83,12 @@ class Heartbeat:
     async def start(self) -> None:
         """Send the first heartbeat now, so that the worker is listed at once."""
         await self._beat()
-        self._tasks = [asyncio.create_task(self._work()), asyncio.create_task(self._watch_clock())]
+        self._background.start(self._work, self._watch_clock, name="heartbeat")
 
     async def stop(self) -> None:
         """Stop beating and remove this worker from the list. May be called twice."""
-        tasks, self._tasks = self._tasks, []
-        if not tasks:
+        if not await self._background.stop():
             return
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
         try:
             await self._store.workers.forget(self._describe().id)
         except Unavailable as error:

@@ -6,10 +6,12 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from scrapeyard import __version__
+from scrapeyard.background import Background
 from scrapeyard.errors import StoreUnavailable, Unavailable
 from scrapeyard.model import (
     Cancel,
@@ -97,7 +99,7 @@ class Worker:
         self._draining = False
         self._done = 0
         self._started_at = time.time()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._background = Background()
         self._heartbeat = Heartbeat(
             store=store,
             recorder=recorder,
@@ -114,7 +116,7 @@ class Worker:
         await self._batches.start()
         await self._foresight.start()
         await self._heartbeat.start()
-        self._tasks = [asyncio.create_task(self._take_forever(share)) for share in self._shares]
+        self._background.start(*(partial(self._take_forever, share) for share in self._shares), name="worker-take")
         await self._signals.start()
         log.info("worker.started", worker=self.id, slots=self._slots, lanes=", ".join(self._settings.lanes))
 
@@ -124,9 +126,8 @@ class Worker:
             return
         self._draining = True
         log.info("worker.draining", worker=self.id, running=len(self._running) + len(self._batches))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, self._signals.stop(), return_exceptions=True)
+        await self._background.stop()
+        await self._signals.stop()
         await self._looks.stop()
         await self._drain()
         await self._hand_back()
@@ -281,7 +282,7 @@ class Worker:
 
     def _refresh(self, _: Refresh) -> None:
         """Refresh in the background, so that cancel signals are received while a slow repository is polled."""
-        self._looks.begin()
+        self._looks.request()
 
     async def _poll(self) -> None:
         await self._catalogue.refresh()

@@ -554,7 +554,7 @@ async def test_what_a_dead_process_held_is_free_again(stand: Stand) -> None:
     assert held.wait == 0
     turn = await living.acquire(SITE, limits, PATIENT)
     assert turn.wait > 0
-    dying._task.cancel()  # nobody renews what it held
+    dying._background.cancel()  # nobody renews what it held
     assert lease(stand, held) - stand.clock[0] == pytest.approx(10, abs=0.01)
     await stand.later(9.9)
     turn = await living.recheck(turn, PATIENT)

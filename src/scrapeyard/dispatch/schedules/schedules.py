@@ -7,12 +7,12 @@ The id of what is started is derived from the firing. So nothing starts twice, e
 starting and recording it, or decides after its lease has ended.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from scrapeyard.background import Background
 from scrapeyard.dispatch.schedules.timetable import at, next_due, passed
 from scrapeyard.errors import ScrapeyardError, Unavailable
 from scrapeyard.model.schedule import Firing, FiringState, Schedule, Target, subject_id
@@ -57,22 +57,18 @@ class Schedules:
         self._starter = starter
         self._clock = clock
         self._holder = holder
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks = Background()
 
     async def start(self) -> None:
         """Nothing to do: the first round begins the work."""
 
     async def stop(self) -> None:
         """Abort what is under way. May be called twice."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     async def idle(self) -> None:
         """Wait until no firing is being decided here."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks.values()))
+        await self._tasks.idle()
 
     async def run_once(self) -> None:
         """One round."""
@@ -82,7 +78,7 @@ class Schedules:
             if len(self._tasks) >= AT_ONCE:
                 return
             if firing.schedule_id not in self._tasks:
-                self._begin(firing)
+                self._tasks.spawn(self._decide(firing), name=f"schedule {firing.schedule_id}", key=firing.schedule_id)
 
     async def _fire(self, schedule: Schedule) -> None:
         now = self._clock()
@@ -95,12 +91,6 @@ class Schedules:
             missed = next((firing.reason for firing in firings if firing.state is FiringState.MISSED), "")
             if missed:
                 log.warning("schedules.missed", schedule=schedule.id, reason=missed)
-
-    def _begin(self, firing: Firing) -> None:
-        task = self._tasks[firing.schedule_id] = asyncio.create_task(
-            self._decide(firing), name=f"schedule {firing.schedule_id}"
-        )
-        task.add_done_callback(lambda _: self._tasks.pop(firing.schedule_id, None))
 
     async def _decide(self, firing: Firing) -> None:
         try:

@@ -1,13 +1,13 @@
 """Completes jobs whose items have all ended: writes manifests and exports first. A cancelled job is final at once, and
 its files follow."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
+from scrapeyard.background import Background
 from scrapeyard.errors import Unavailable
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.store.ports.jobs import JobFilter
@@ -47,7 +47,7 @@ class Finishing:
         self._store = store
         self._finish = finish
         self._clock = clock
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks = Background()
         self._tries: dict[str, _Tries] = {}
 
     async def run_once(self) -> None:
@@ -62,15 +62,11 @@ class Finishing:
 
     async def stop(self) -> None:
         """Abort what is under way: this process no longer leads. May be called twice."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     async def idle(self) -> None:
         """Wait until nothing is being written."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks.values()))
+        await self._tasks.idle()
 
     async def _found(self, **where: Any) -> Iterable[Job]:
         """Matching jobs, the oldest first."""
@@ -88,8 +84,7 @@ class Finishing:
         tries = self._tries.get(job.id)
         if job.id in self._tasks or len(self._tasks) >= AT_ONCE or (tries and self._clock() < tries.not_before):
             return
-        task = self._tasks[job.id] = asyncio.create_task(self._complete(job), name=f"finishing {job.id}")
-        task.add_done_callback(lambda _: self._tasks.pop(job.id, None))
+        self._tasks.spawn(self._complete(job), name=f"finishing {job.id}", key=job.id)
 
     async def _complete(self, job: Job) -> None:
         try:

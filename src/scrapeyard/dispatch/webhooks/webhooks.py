@@ -7,7 +7,6 @@ If the process is killed between sending and writing, the message is sent again 
 recognise it by its id.
 """
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from scrapeyard.background import Background
 from scrapeyard.dispatch.webhooks.news import Outbox
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.errors import ScrapeyardError
@@ -57,7 +57,7 @@ class Webhooks:
         self._lease = 2 * settings.webhooks.timeout_seconds + 20
         self._keep = settings.retention.webhooks_days * DAY
         self._watched = settings.retention.runs_days * DAY
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Background()
         self._hosts: Counter[str] = Counter()
         self._tidied = float("-inf")
 
@@ -66,15 +66,11 @@ class Webhooks:
 
     async def stop(self) -> None:
         """Abort what is under way. May be called twice."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     async def idle(self) -> None:
         """Wait until nothing is being sent."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._tasks.idle()
 
     async def run_once(self) -> None:
         """Run one round. The rest follows in the next round, since a leader must not be silent for long."""
@@ -112,9 +108,7 @@ class Webhooks:
 
     def _send_more(self) -> None:
         if len(self._tasks) < self._most:
-            task = asyncio.create_task(self._send_all(), name="webhooks")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.spawn(self._send_all(), name="webhooks")
 
     async def _send_all(self) -> None:
         """Send until nothing is due. A task that finds a delivery starts one more task."""

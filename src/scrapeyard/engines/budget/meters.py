@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from scrapeyard.background import Background
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.http.stage import FetchContext, RoutedFetch
 from scrapeyard.engines.port import PLAIN, FetchResponse, Route
@@ -43,21 +44,17 @@ class Meters:
         self._rows: dict[_Key, list[int]] = {}
         self._changed: set[_Key] = set()
         self._one_at_a_time = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
         self._away = False
         self._second, self._day = 0, day_of(0)
 
     async def start(self) -> None:
         """Write now and then. May be called twice."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._keep_writing(), name="meters")
+        self._background.start(self._keep_writing, name="meters")
 
     async def stop(self) -> None:
         """Write what is left, if the store answers, and no more. May be called twice."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        if await self._background.stop():
             await self.flush()
 
     def count(

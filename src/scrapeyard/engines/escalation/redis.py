@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 from redis.exceptions import ResponseError
 
+from scrapeyard.background import Background
 from scrapeyard.engines.escalation.memory import FADES, MAX_CLEARANCES, MAX_WAYS, MemoryWays
 from scrapeyard.engines.escalation.port import MOST_COUNTED, Remembered, Tried
 from scrapeyard.engines.solver.port import Clearance
@@ -64,26 +65,21 @@ class RedisWays:
         self._reading: dict[str, asyncio.Task[None]] = {}
         self._pending: dict[tuple[str, str], tuple[int, int, float]] = {}
         self._work = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
 
     async def start(self) -> None:
         """Begins to connect and waits for it, but no longer than two seconds."""
-        if self._task is not None:
+        if not self._background.start(self._keep_writing, name="way-memory"):
             return
         self._link.start()
-        self._task = asyncio.create_task(self._keep_writing(), name="way-memory")
         with suppress(LinkLost):
             await self._link.ready(asyncio.get_running_loop().time() + ANSWER_SECONDS)
 
     async def stop(self) -> None:
         """Writes what is left."""
-        task, self._task = self._task, None
-        if task is None:
-            return
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await self._write()
-        await self._link.stop()
+        if await self._background.stop():
+            await self._write()
+            await self._link.stop()
 
     async def recall(self, site: str, *, fresh: bool = False) -> Remembered:
         """One round trip where the copy is old."""

@@ -20,6 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 from redis.exceptions import ResponseError
 
+from scrapeyard.background import Background
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, SiteVerdict, Ticket
 from scrapeyard.engines.politeness.redis_scripts import (
@@ -72,26 +73,21 @@ class RedisGate:
         self._renewed_at = 0.0
         self._work = asyncio.Event()
         self._urgent = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
 
     async def start(self) -> None:
         """Begins to connect and waits for it, but no longer than the patience."""
-        if self._task is not None:
+        if not self._background.start(self._keep_telling, name="site-gate"):
             return
         self._link.start()
-        self._task = asyncio.create_task(self._keep_telling(), name="site-gate")
         with suppress(LinkLost):
             await self._link.ready(asyncio.get_running_loop().time() + self._patience)
 
     async def stop(self) -> None:
         """Tell what is left. Turns that are still held expire."""
-        task, self._task = self._task, None
-        if task is None:
-            return
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await self._report()
-        await self._link.stop()
+        if await self._background.stop():
+            await self._report()
+            await self._link.stop()
 
     async def acquire(self, site: str, limits: SiteLimits, within: float) -> Ticket:
         """At once where the site has no limits and is known to be well."""

@@ -104,7 +104,7 @@ class Refreshing:
     def begin(self, *, tell: bool) -> asyncio.Task[None]:
         """Refresh in the background; with `tell` also signal everyone. A failure is counted and logged."""
         self._report = self._report or tell
-        return self._looks.begin()
+        return self._looks.request()
 
     async def _poll(self) -> None:
         tell, self._report = self._report, False

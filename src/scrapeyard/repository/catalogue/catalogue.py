@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scrapeyard.background import Background
 from scrapeyard.errors import ScraperNotFound, SourceUnavailable
 from scrapeyard.model import Scraper
 from scrapeyard.repository.archive.copies import Cache
@@ -113,7 +114,7 @@ class SourcedCatalogue:
         self._stocks: list[Stock] = []
         self._index = Index(self._builtins, ())
         self._ready = False
-        self._upkeep_task: asyncio.Task[None] | None = None
+        self._background = Background()
 
     async def start(self) -> None:
         """Load the saved state, refresh every source once, then keep refreshing. May be called twice."""
@@ -127,15 +128,12 @@ class SourcedCatalogue:
         names = ", ".join(shelf.source.name for shelf in self._shelves)
         log.info("repository.ready", scrapers=len(self._index.listings) - invalid, invalid=invalid, sources=names)
         self._ready = True
-        self._upkeep_task = asyncio.create_task(self._keep_copies(), name="repository-copies")
+        self._background.start(self._keep_copies, name="repository-copies")
 
     async def stop(self) -> None:
         """Stop refreshing and cancel running downloads. May be called twice."""
         self._ready = False
-        task, self._upkeep_task = self._upkeep_task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._background.stop()
         for watch in self._watches:
             await watch.stop()
         for shelf in self._shelves:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
+from scrapeyard.background import Background
 from scrapeyard.repository.catalogue.sync import SourceSync
 
 OVERLAP_SECONDS = 1.0
@@ -26,7 +27,7 @@ class CoalescedRefresh:
         self._tasks: set[asyncio.Task[None]] = set()
         self._cancelled = False
 
-    def begin(self) -> asyncio.Task[None]:
+    def request(self) -> asyncio.Task[None]:
         """Refresh in the background. The task raises what the refresh raises; shield it when awaiting.
 
         After `cancel` it is cancelled at once.
@@ -86,12 +87,11 @@ class SourceWatch:
         self._shelf = shelf
         self._pace = pace
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
 
     def start(self) -> None:
         """Begin at once. May be called twice."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._poll_forever(), name=f"repository-watch-{self._shelf.source.name}")
+        self._background.start(self._poll_forever, name=f"repository-watch-{self._shelf.source.name}")
 
     def wake(self) -> None:
         """Refresh now."""
@@ -99,10 +99,7 @@ class SourceWatch:
 
     async def stop(self) -> None:
         """Stop refreshing. May be called twice."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._background.stop()
 
     async def _poll_forever(self) -> None:
         failures = 0

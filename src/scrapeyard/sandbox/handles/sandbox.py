@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from scrapeyard.background import Background
 from scrapeyard.errors import SandboxError, ScraperInvalid
 from scrapeyard.model import Environment, ExitReason, Scraper
 from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
@@ -51,7 +52,7 @@ class ForkSandbox:
         self._numbers = itertools.count(1)
         self._folder: Path | None = None
         self._watch = ChildWatch()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._background = Background()
         self._stopped = False
 
     async def start(self) -> None:
@@ -67,16 +68,12 @@ class ForkSandbox:
         except BaseException:
             await self.stop()
             raise
-        loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._watch.run()), loop.create_task(self._tidy())]
+        self._background.start(self._watch.run, self._tidy, name="sandbox")
 
     async def stop(self) -> None:
         """Kill all processes and wait until they are gone. May be called twice."""
         self._stopped = True
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
+        await self._background.stop()
         for parent in list(self._by_number.values()):
             parent.kill()
         with contextlib.suppress(TimeoutError):

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from scrapeyard.background import Background
 from scrapeyard.errors import ScrapeyardError
 
 T = TypeVar("T")
@@ -36,21 +37,18 @@ class FollowedTable(Generic[T]):
         self._on_away = on_away
         self._after_read = after_read
         self._asked = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
         self._away = False
 
     async def start(self) -> None:
         """Read once, then follow in the background. May be called twice."""
-        if self._task is None:
+        if not self._background.started:
             await self.refresh()
-            self._task = asyncio.create_task(self._poll_forever(), name=self._name)
+            self._background.start(self._poll_forever, name=self._name)
 
     async def stop(self) -> None:
         """Stop following. May be called twice."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._background.stop()
 
     def refresh_soon(self) -> None:
         """Read in the background now, instead of when the time is up."""

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrapeyard.background import Background
 from scrapeyard.errors import Overloaded, ScrapeyardError
 from scrapeyard.model import Environment, EnvironmentState, EnvironmentStatus, Scraper
 from scrapeyard.repository.environments.environments import Environments
@@ -84,19 +85,15 @@ class EnvironmentPrebuilder:
         self._catalogue = catalogue
         self._environments = environments
         self._known: list[Scraper] = []
-        self._task: asyncio.Task[None] | None = None
+        self._background = Background()
 
     async def start(self) -> None:
         """May be called twice."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._work())
+        self._background.start(self._work, name="environment-prebuilder")
 
     async def stop(self) -> None:
         """May be called twice."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait((task,))
+        await self._background.stop()
 
     def look(self) -> None:
         """Check now, because something has changed."""
