@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -12,7 +13,7 @@ from scrapeyard.errors import QueueUnavailable
 from scrapeyard.model import Cancel, Refresh
 from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
-from scrapeyard.queues.signals import Signals
+from scrapeyard.queues.signals import Signals, Subscription
 from scrapeyard.telemetry.events import get_log
 from tests.leaks import PATIENCE
 
@@ -130,3 +131,30 @@ async def test_a_start_does_not_wait_longer_than_told(queue: MemoryQueue, monkey
         async with asyncio.timeout(PATIENCE):
             await signals.start()
         await signals.stop()
+
+
+async def test_a_subscription_goes_on_after_a_message_that_its_reader_cannot_take(queue: MemoryQueue) -> None:
+    got, last = list[bytes](), asyncio.Event()
+
+    def receive(message: bytes) -> None:
+        got.append(message)
+        if message == b"undecodable":
+            raise msgspec.DecodeError("no")
+        if message == b"slip":
+            raise LookupError("a slip")
+        last.set()
+
+    subscription = Subscription(queue, "news", receive, name="test", wait_seconds=PATIENCE, log=get_log("gateway"))
+    await subscription.start()
+    await subscription.start()
+    with capture_logs() as logs:
+        for message in (b"undecodable", b"slip", b"last"):
+            await queue.send("news", message)
+        await asyncio.wait_for(last.wait(), PATIENCE)
+    assert got == [b"undecodable", b"slip", b"last"]
+    assert [(entry["event"], entry["channel"]) for entry in logs] == [
+        ("queue.dropped_message", "news"),
+        ("queue.message_failed", "news"),
+    ]
+    await subscription.stop()
+    await subscription.stop()

@@ -16,6 +16,7 @@ from scrapeyard.model.job import Batch, Job
 from scrapeyard.queues import messages as channels
 from scrapeyard.queues.deliveries import deliver_batch
 from scrapeyard.queues.port import Queue
+from scrapeyard.queues.signals import Subscription
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
@@ -169,29 +170,28 @@ class FeedLoop:
 
     def __init__(self, feeder: Feeder, queue: Queue, tick_seconds: float, leads: Callable[[], bool]) -> None:
         self._feeder = feeder
-        self._queue = queue
         self._tick = tick_seconds
         self._leads = leads
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._arrivals = Subscription(queue, channels.FEED, lambda _: self.wake(), name="feeder-arrivals")
+        self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Start in the background. May be called twice."""
-        if not self._tasks:
+        if self._task is None:
             self._stopping.clear()
-            self._tasks = [asyncio.create_task(work(), name="feeder") for work in (self._run, self._receive)]
+            self._task = asyncio.create_task(self._run(), name="feeder")
+            await self._arrivals.start()
 
     async def stop(self) -> None:
         """Stop after the current round, so that no batch is cut but not published. May be called twice."""
-        tasks, self._tasks = self._tasks, []
-        if not tasks:
-            return
-        self._stopping.set()
-        self._woken.set()
-        feeding, hearing = tasks
-        hearing.cancel()
-        await asyncio.gather(feeding, hearing, return_exceptions=True)
+        task, self._task = self._task, None
+        if task is not None:
+            self._stopping.set()
+            self._woken.set()
+            await self._arrivals.stop()
+            await asyncio.gather(task, return_exceptions=True)
 
     def wake(self) -> None:
         """Notify the loop that a job may have items to hand out."""
@@ -217,11 +217,6 @@ class FeedLoop:
         except Exception as error:  # one internal error must not stop all jobs
             log.error("dispatch.duty_broken", duty="feeder", error=repr(error), exc_info=error)
         return FAILED_SECONDS
-
-    async def _receive(self) -> None:
-        async with self._queue.listen(channels.FEED) as messages:
-            async for _ in messages:
-                self.wake()
 
 
 async def _pass(unless: asyncio.Event, seconds: float) -> None:

@@ -7,19 +7,20 @@ gateway), so a sweep also polls the store for runs that callers have waited on f
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import Enum, auto
 
 from msgspec import Struct
 from starlette.types import Receive
 
+from scrapeyard.background import Background
 from scrapeyard.errors import ScrapeyardError
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.documents import settle
 from scrapeyard.model import ExitReason, Run
 from scrapeyard.queues import messages
-from scrapeyard.queues.listeners import subscribe_forever
 from scrapeyard.queues.port import Queue
+from scrapeyard.queues.signals import Subscription
 from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.telemetry.events import get_log
 
@@ -135,7 +136,6 @@ class Waiters:
         max_calls: int = 2000,
         on_end: Callable[[ExitReason], None] = lambda _: None,
     ) -> None:
-        self._queue = queue
         self._runs = runs
         self._gateway_id = gateway_id
         self._max_calls = max_calls
@@ -143,8 +143,18 @@ class Waiters:
         self._calls: set[Call] = set()
         self._awaited: dict[str, _Awaited] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
-        self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
+        self._background = Background()
+        replies = messages.replies(gateway_id)
+        self._replies = Subscription(
+            queue,
+            replies,
+            self._receive,
+            name="gateway-replies",
+            wait_seconds=2.0,
+            log=log,
+            on_away=lambda error: log.warning("gateway.not_heard", channel=replies, error=error.message),
+        )
 
     @property
     def count(self) -> int:
@@ -153,16 +163,9 @@ class Waiters:
 
     async def start(self) -> None:
         """Subscribe and sweep in the background. Returns once subscribed, or after two seconds without a broker."""
-        if self._tasks:
-            return
-        self._closing = False
-        heard, replies = asyncio.Event(), messages.replies(self._gateway_id)
-        self._tasks = [
-            asyncio.create_task(subscribe_forever(self._queue, replies, self._receive, heard), name="gateway-replies"),
-            asyncio.create_task(self._sweep(), name="gateway-sweep"),
-        ]
-        with suppress(TimeoutError):
-            await asyncio.wait_for(heard.wait(), 2.0)
+        if self._background.start(self._sweep, name="gateway-sweep"):
+            self._closing = False
+            await self._replies.start()
 
     def close(self) -> None:
         """Make every call answer at once with what is known; later calls do not wait either."""
@@ -173,10 +176,8 @@ class Waiters:
     async def stop(self) -> None:
         """Close, and end the background tasks. May be called twice."""
         self.close()
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._replies.stop()
+        await self._background.stop()
 
     @contextmanager
     def join(self, runs: Sequence[Run]) -> Iterator[Call]:
