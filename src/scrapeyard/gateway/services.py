@@ -106,7 +106,7 @@ class Gateway:
         self.schedules = ScheduleService(
             store=services.store,
             creation=self.jobs.creation,
-            orders=RunBuilder(
+            builder=RunBuilder(
                 services.catalogue,
                 Lanes(services.store.workers, 10 * settings.worker.lease_seconds),
                 settings.repository.default,

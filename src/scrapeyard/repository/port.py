@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from scrapeyard.errors import SourceUnavailable
 from scrapeyard.model import Scraper
 
 STABLE = "stable"
@@ -79,3 +80,13 @@ class Catalogue(Protocol):
 
     async def refresh(self) -> None:
         """Refresh every source now; returns when its offer is known and downloaded."""
+
+
+async def find(catalogue: Catalogue, wanted: str) -> Scraper:
+    """As `resolve`, from memory. Only the first call that pins an old version waits until it is downloaded."""
+    try:
+        return catalogue.resolve(wanted)
+    except SourceUnavailable as error:
+        if not error.details.get("obtainable"):
+            raise
+        return await catalogue.obtain(wanted)

@@ -44,7 +44,7 @@ async def start_schedules(
         queue=queue,
         creation=desk.creation,
         control=desk.control,
-        orders=RunBuilder(
+        builder=RunBuilder(
             catalogue, Lanes(store.workers, 10 * settings.worker.lease_seconds), settings.repository.default
         ),
         receivers=WebhookValidator(settings.webhooks),

@@ -16,7 +16,7 @@ from scrapeyard.dispatch.upkeep.lost_deliveries import GRACE_SECONDS
 from scrapeyard.engines.budget.meters import day_of
 from scrapeyard.model import Delivery, ExitReason, Outcome, Priority, Run, RunStatus, new_id
 from scrapeyard.queues import messages
-from scrapeyard.queues.deliveries import Order, build_runs, deliver
+from scrapeyard.queues.deliveries import deliver
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import Meter
@@ -263,23 +263,3 @@ async def test_retention_removes_old_meters_and_what_silent_workers_told_of_prox
     await yard.dispatcher.round()
     assert [use.day for use in await yard.store.meters.use(["day"], "2000")] == [day_of(START + 80 * 86_400)]
     assert await yard.store.proxies.standings(0) == {"w2": ()}
-
-
-def test_an_order_becomes_a_queued_run_for_each_input() -> None:
-    order = Order(
-        scraper="shop/product@1.2.0",
-        inputs=(Raw(b'{"n":1}'), Raw(b'{"n":2}')),
-        lane="bulk",
-        priority=Priority.LOW,
-        max_attempts=3,
-        timeout_seconds=5.0,
-        reply_to="gw1",
-        traceparent="t",
-    )
-    runs = build_runs(order, START)
-    assert [bytes(run.input) for run in runs] == [b'{"n":1}', b'{"n":2}']
-    assert runs[0].id != runs[1].id
-    delivery = deliver(runs[0])
-    assert (delivery.lane, delivery.priority, delivery.max_attempts) == ("bulk", Priority.LOW, 3)
-    assert (delivery.timeout_seconds, delivery.reply_to, delivery.traceparent) == (5.0, "gw1", "t")
-    assert (delivery.attempt, delivery.queued_at, delivery.redelivered) == (1, START, False)

@@ -15,7 +15,6 @@ from scrapeyard.errors import (
     IdempotencyConflict,
     NotFound,
     QueueUnavailable,
-    SourceUnavailable,
     Unavailable,
 )
 from scrapeyard.gateway.http.problems import Refusal
@@ -43,7 +42,7 @@ from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
-from scrapeyard.repository.port import Catalogue
+from scrapeyard.repository.port import Catalogue, find
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, EventStore
 from scrapeyard.store.ports.runs import KeyedAnswer
 from scrapeyard.store.ports.store import Store
@@ -171,12 +170,7 @@ class JobCreation:
 
     async def find(self, wanted: str | None) -> Scraper:
         """Resolve the scraper that a call names to its current version."""
-        try:
-            return self._catalogue.resolve(wanted or self._default)
-        except SourceUnavailable as error:
-            if not error.details.get("obtainable"):
-                raise
-            return await self._catalogue.obtain(wanted or self._default)
+        return await find(self._catalogue, wanted or self._default)
 
     def pinned(self, wanted: str | None, scraper: Scraper) -> str:
         """The exact version to run; for a built-in the reference as requested, since each worker runs its own."""

@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
-from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, ScraperInvalid, SourceUnavailable
+from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, ScraperInvalid
 from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
-from scrapeyard.model import Priority, Scraper
-from scrapeyard.queues.deliveries import Order
+from scrapeyard.model import Priority, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused
-from scrapeyard.repository.port import Catalogue
+from scrapeyard.repository.port import Catalogue, find
 from scrapeyard.store.ports.operations import WorkerStore
 
 MAX_INPUT_BYTES = MAX_MESSAGE_BYTES - 65_536
@@ -149,21 +149,17 @@ class RunBuilder:
         self._default = default_scraper
         self._inputs = InputChecks()
 
-    async def place(self, asked: ScrapeRequest, reply_to: str) -> Order:
-        """The runs that the call asks for. Raises BadRequest, ScraperNotFound, ScraperInvalid or SourceUnavailable."""
-        scraper = await self._find(asked.call.scraper or self._default)
+    async def build(self, asked: ScrapeRequest, reply_to: str, now: float) -> tuple[Run, ...]:
+        """One queued run for each input, in order, not yet written or published anywhere. `reply_to` is the gateway
+        that waits; empty if none does.
+
+        Raises BadRequest, ScraperNotFound, ScraperInvalid or SourceUnavailable.
+        """
+        scraper = await find(self._catalogue, asked.call.scraper or self._default)
         inputs = self._check(asked, scraper)
         lane = await self._lanes.choose(asked.call.lane, scraper)
-        return self._order(asked, scraper, inputs, lane, reply_to)
-
-    async def _find(self, wanted: str) -> Scraper:
-        """Resolve from memory. Only the first call that pins an old, unloaded version waits until it is loaded."""
-        try:
-            return self._catalogue.resolve(wanted)
-        except SourceUnavailable as error:
-            if not error.details.get("obtainable"):
-                raise
-            return await self._catalogue.obtain(wanted)
+        first = replace(self._run(asked, scraper, inputs[0], lane, now), reply_to=reply_to)
+        return (first, *(replace(first, id=new_id("run"), input=given) for given in inputs[1:]))
 
     def _check(self, asked: ScrapeRequest, scraper: Scraper) -> tuple[Raw, ...]:
         call = asked.call
@@ -175,21 +171,22 @@ class RunBuilder:
         given = call.input if call.url is None else {**call.input, "url": call.url}
         return (self._inputs.check(scraper, given),)
 
-    def _order(
-        self, asked: ScrapeRequest, scraper: Scraper, inputs: tuple[Raw, ...], lane: str, reply_to: str
-    ) -> Order:
+    def _run(self, asked: ScrapeRequest, scraper: Scraper, given: Raw, lane: str, now: float) -> Run:
         """The version is resolved here, once; workers run exactly that. Of a built-in, each worker runs its own."""
         call, defaults = asked.call, scraper.policy
         wanted = call.priority or (Priority(defaults.priority) if defaults.priority else None)
         timeout = call.policy.timeout_seconds
-        return Order(
+        return Run(
+            id=new_id("run"),
+            status=RunStatus.QUEUED,
             scraper=(call.scraper or self._default) if scraper.is_builtin else str(scraper.ref),
-            inputs=inputs,
+            input=given,
             lane=lane,
             priority=wanted or (Priority.HIGH if asked.wait else Priority.NORMAL),
             max_attempts=1 + _retries(call.policy, scraper),
             timeout_seconds=defaults.timeout_seconds if timeout is None else timeout,
-            reply_to=reply_to,
+            created_at=now,
+            queued_at=now,
             traceparent=asked.traceparent,
             fetching=fetching_of(call.policy).over(defaults.fetching),
         )

@@ -29,7 +29,7 @@ from scrapeyard.gateway.runs.documents import Handle, Handles, Links
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.runs.waiting import Call, Waiters, Wake
 from scrapeyard.model import ExitReason, Run, RunError, RunStatus, may_help_later
-from scrapeyard.queues.deliveries import build_runs, deliver
+from scrapeyard.queues.deliveries import deliver
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
@@ -83,14 +83,13 @@ class Scraping:
         self._cancelling = cancelling
         self._receivers = WebhookValidator(settings.webhooks)
         lanes = Lanes(store.workers, 10 * settings.worker.lease_seconds)
-        self._orders = RunBuilder(catalogue, lanes, settings.repository.default)
+        self._builder = RunBuilder(catalogue, lanes, settings.repository.default)
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
 
     async def answer(self, asked: ScrapeRequest, receive: Receive) -> Response:
         """Carry out a call. `receive` is the request's, its body read: it reports when the caller disconnects."""
-        order = await self._orders.place(asked, self._gateway_id if asked.wait else "")
-        await self._backlog.admit(order.lane, len(order.inputs))
-        runs = build_runs(order, self._clock())
+        runs = await self._builder.build(asked, self._gateway_id if asked.wait else "", self._clock())
+        await self._backlog.admit(runs[0].lane, len(runs))
         await self._watch(asked, runs)
         if asked.key is not None:
             return await self._keyed(asked, asked.key, runs, receive)

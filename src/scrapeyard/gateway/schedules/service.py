@@ -48,13 +48,13 @@ class ScheduleService:
         *,
         store: Store,
         creation: JobCreation,
-        orders: RunBuilder,
+        builder: RunBuilder,
         receivers: WebhookValidator,
         clock: Callable[[], float],
     ) -> None:
         self._store = store
         self._creation = creation
-        self._orders = orders
+        self._builder = builder
         self._receivers = receivers
         self._clock = clock
 
@@ -136,7 +136,7 @@ class ScheduleService:
         if isinstance(given, JobCall):
             await self._creation.find(given.scraper)
         else:
-            await self._orders.place(_asked(given), "")
+            await self._builder.build(_asked(given), "", self._clock())
         packed = _packed(given)
         if len(packed) > MAX_TEMPLATE:
             raise BadRequest(f"what is started has {len(packed)} bytes, more than {MAX_TEMPLATE}; use items_url")

@@ -17,7 +17,7 @@ from scrapeyard.gateway.runs.calls import ScrapeRequest, traceparent
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.model.schedule import Schedule, Target
-from scrapeyard.queues.deliveries import build_runs, deliver
+from scrapeyard.queues.deliveries import deliver
 from scrapeyard.queues.port import Queue
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
@@ -36,7 +36,7 @@ class TemplateStarter:
         queue: Queue,
         creation: JobCreation,
         control: JobControl,
-        orders: RunBuilder,
+        builder: RunBuilder,
         receivers: WebhookValidator,
         cancelling: Cancelling,
         clock: Callable[[], float],
@@ -45,7 +45,7 @@ class TemplateStarter:
         self._queue = queue
         self._creation = creation
         self._control = control
-        self._orders = orders
+        self._builder = builder
         self._receivers = receivers
         self._cancelling = cancelling
         self._clock = clock
@@ -73,7 +73,7 @@ class TemplateStarter:
     async def _scrape(self, call: ScrapeCall, run_id: str) -> None:
         """Durable first, so a queue that is away only delays it. The store refuses a second delivery."""
         asked = ScrapeRequest(call=call, wait=0, preference="", key=None, digest="", traceparent=traceparent(None))
-        (run,) = build_runs(await self._orders.place(asked, ""), self._clock())
+        (run,) = await self._builder.build(asked, "", self._clock())
         run = replace(run, id=run_id)
         if call.webhook is not None:
             await self._store.webhooks.watch_runs([run_id], self._receivers.of_run(call.webhook), self._clock())
