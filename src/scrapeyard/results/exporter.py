@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from scrapeyard.background import Background
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import ExportFailed, ScrapeyardError, Unavailable
@@ -54,7 +55,7 @@ class Exporter:
         self._blobs = blobs
         self._clock = clock
         self._holder = new_id("exporter")
-        self._tasks: set[asyncio.Task[Export]] = set()
+        self._tasks = Background()
         self._not_before = 0.0
 
     async def start(self) -> None:
@@ -65,19 +66,15 @@ class Exporter:
         if self._clock() < self._not_before:
             return
         if len(self._tasks) < AT_ONCE and (export := await self._claim(None)) is not None:
-            self._begin(export)
+            self._tasks.spawn(self._run_alone(export), name=f"export {export.id}")
 
     async def stop(self) -> None:
         """Return the export under way to the queue. May be called twice."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     async def idle(self) -> None:
         """Wait until no export is being written."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks))
+        await self._tasks.idle()
 
     async def make(self, export_id: str, items: ItemReader[Counted] | None = None) -> Export | None:
         """Write this export, or wait until another process has. None if there is no such export. Raises Unavailable.
@@ -99,15 +96,11 @@ class Exporter:
         now = self._clock()
         return await self._store.exports.claim(export_id, self._holder, now, now + LEASE_SECONDS)
 
-    def _begin(self, export: Export) -> None:
-        task = asyncio.create_task(self._run(export), name=f"export {export.id}")
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: "asyncio.Task[Export]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("results.export_waits", export=task.get_name(), job="?", error=str(error))
+    async def _run_alone(self, export: Export) -> None:
+        try:
+            await self._run(export)
+        except Unavailable as error:  # the store is away: its lease expires
+            log.warning("results.export_waits", export=export.id, job=export.job_id, error=error.message)
 
     async def _run(self, export: Export, items: ItemReader[Counted] | None = None) -> Export:
         """Write it and record how that ended: DONE, FAILED, or QUEUED again if a service was away."""

@@ -9,6 +9,7 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
+from scrapeyard.background import Background
 from scrapeyard.errors import QueueUnavailable
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
@@ -72,17 +73,14 @@ class RunStream:
     async def _follow(self, run: Run, call: Call, messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield _event("status", encode({"type": "status", "status": run.status}))
         heard: asyncio.Queue[bytes | None] = asyncio.Queue()
-        tasks = [
-            asyncio.create_task(_pump(messages, heard)),
-            asyncio.create_task(_finish(call, heard)),
-        ]
+        background = Background()
+        background.spawn(_pump(messages, heard), name="run-events")
+        background.spawn(_finish(call, heard), name="run-end")
         try:
             while (piece := await _next(heard)) is not None:
                 yield piece
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await background.stop()
         if not call.open:
             yield _end(call.runs[0])
 
