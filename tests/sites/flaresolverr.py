@@ -34,6 +34,7 @@ class ChallengedSite:
     challenged: int = 0
     body: bytes = PAGE
     content_type: str = "text/html"
+    status: int = 200
 
     def __post_init__(self) -> None:
         for path in ("/", "/page", "/form"):
@@ -61,7 +62,7 @@ class ChallengedSite:
         agent = self.cleared.get(cookies.get("cf_clearance", ""))
         if agent is not None and agent == asked.headers.get("user-agent"):
             self.served += 1
-            await page(self.body, content_type=self.content_type)(asked, writer)
+            await page(self.body, status=self.status, content_type=self.content_type)(asked, writer)
             return
         self.challenged += 1
         await page(CHALLENGE, status=403, content_type="text/html", cf_mitigated="challenge")(asked, writer)

@@ -475,6 +475,65 @@ async def test_a_solver_that_sees_the_challenge_itself_has_not_helped(
     assert [each["way"] for each in caught.value.details["tried"]] == ["chrome", "firefox", "solver"]
 
 
+NGINX = b"<html><head><title>403 Forbidden</title></head><body><center><h1>403 Forbidden</h1></center></body></html>"
+MEMBERS = b"<html><body><h1>Members only</h1><p>You are not authorized to view this page.</p></body></html>"
+
+
+@pytest.mark.parametrize("refusal", [NGINX, MEMBERS, b"Forbidden", BLOCKED], ids=["nginx", "members", "word", "block"])
+async def test_a_sites_own_refusal_never_leads_to_the_solver(
+    challenged: ChallengedSite, solver: FlareSolverrSite, refusal: bytes
+) -> None:
+    site = challenged.site
+    site.routes |= {"/members": page(refusal, status=403, **HTML), "/open": page(PAGE, **HTML)}
+    async with standing(solving(solver)) as stand:
+        for _ in range(4):
+            try:
+                status = (await stand.get(site.url("/members", "shop.test"))).status
+            except FetchFailed as error:
+                status = error.site_status or 0
+            assert status == 403
+        others = [await stand.get(site.url("/open", "shop.test")) for _ in range(5)]
+    assert solver.said == []
+    assert {(other.status, "solver" in other.way) for other in others} == {(200, False)}
+
+
+async def test_a_refusal_behind_the_challenge_keeps_its_status(
+    challenged: ChallengedSite, solver: FlareSolverrSite
+) -> None:
+    """The site lets our clearance in and refuses this page to everybody."""
+    challenged.status, challenged.body = 403, NGINX
+    async with standing(solving(solver)) as stand:
+        got = [await stand.get(challenged.site.url("/page", "shop.test")) for _ in range(3)]
+    assert [response.status for response in got] == [403] * 3
+    assert len(solver.asked("request.get")) == 1
+
+
+async def test_pages_that_are_not_challenged_do_not_go_through_the_solver(
+    challenged: ChallengedSite, solver: FlareSolverrSite
+) -> None:
+    challenged.site.routes["/open"] = page(PAGE, **HTML)
+    solver.no_cookies = True
+    async with standing(solving(solver)) as stand:
+        solved = await stand.get(challenged.site.url("/page", "shop.test"))
+        others = [await stand.get(challenged.site.url("/open", "shop.test")) for _ in range(5)]
+    assert solved.way == "solver"
+    assert [other.way for other in others] == ["chrome"] * 5
+    assert len(solver.asked("request.get")) == 1
+
+
+async def test_a_solver_that_shows_the_refused_page_has_not_helped(
+    challenged: ChallengedSite, solver: FlareSolverrSite
+) -> None:
+    """It calls every page 200, also one that a status of 403 made a block."""
+    captcha = b"<html><body><p>Sorry. Please prove that you are human.</p>" + b"<p>Our rules.</p>" * 500
+    challenged.site.routes["/page"] = page(captcha, status=403, **HTML)
+    solver.no_cookies, challenged.body = True, captcha
+    async with standing(solving(solver)) as stand:
+        with pytest.raises(FetchFailed) as caught:
+            await stand.get(challenged.site.url("/page", "shop.test"))
+    assert (caught.value.reason, len(solver.asked("request.get"))) == (ExitReason.FETCH_CAPTCHA, 1)
+
+
 async def test_plain_http_only_means_no_solver(challenged: ChallengedSite, solver: FlareSolverrSite) -> None:
     async with standing(solving(solver)) as stand:
         with pytest.raises(FetchFailed):

@@ -22,7 +22,7 @@ from scrapeyard.engines.blocks.rules import (
     HeaderMark,
     Mark,
 )
-from scrapeyard.engines.blocks.words import weigh
+from scrapeyard.engines.blocks.words import Turn, weigh
 from scrapeyard.engines.port import FetchResponse
 
 _AKAMAI = re.compile(
@@ -35,6 +35,9 @@ _ENOUGH_IN_A_LINE = 0.85
 _ENOUGH_IN_LONG = 1.6
 _ENOUGH_WHEN_REFUSED = 0.5
 _SURE = 1.6
+_DOUBTFUL = 0.6
+_SERVERS_OWN = frozenset({401, 403, 405, 406, 451})
+"""Statuses whose plain pages web servers and applications have ready."""
 _OPENING = 700
 """Characters in which a refusal that stands under a good status has come to its point."""
 _WITHIN = 16 * 1024
@@ -58,11 +61,11 @@ def recognise(response: FetchResponse) -> Block | None:
     if found is None and answer.is_ordinary and _by_address(answer) is None and _by_title(answer) is None:
         return None
     for look in (_by_address, _by_title, _by_markup, _by_number, _by_words, _by_script):
-        better = look(answer)
+        better = _soften(answer, look(answer))
         if better is not None and (found is None or better.confidence > found.confidence):
             found = better
         if found is not None and found.certain:
-            return _patient(answer, found)
+            return found
     return found or _by_status(answer)
 
 
@@ -123,7 +126,7 @@ def _by_number(answer: Answer) -> Found:
 def _by_words(answer: Answer) -> Found:
     if answer.is_plenty and not answer.refuses and not answer.is_short:
         return None
-    weight, turn = weigh(f"{answer.title} {answer.text}"[: answer.WORDS if answer.refuses else _OPENING])
+    weight, turn = _weigh(answer)
     if turn is None or weight < _needed(answer) or (answer.is_plenty and not answer.refuses and not turn.to_us):
         return None
     # A form to fill in is a page of its own, and a captcha in it is a part of the form.
@@ -131,6 +134,10 @@ def _by_words(answer: Answer) -> Found:
         return None
     confidence = 0.9 if weight >= _SURE else 0.75
     return Block(kind=turn.kind, reason=turn.why, confidence=confidence)
+
+
+def _weigh(answer: Answer) -> tuple[float, Turn | None]:
+    return weigh(f"{answer.title} {answer.text}"[: answer.WORDS if answer.refuses else _OPENING])
 
 
 def _needed(answer: Answer) -> float:
@@ -182,8 +189,13 @@ def _block(mark: Mark) -> Block:
     return Block(kind=mark.kind, vendor=mark.vendor, reason=mark.why, confidence=mark.confidence)
 
 
-def _patient(answer: Answer, block: Block) -> Block:
-    """A 429 that names no bot asks for patience, whatever else its page says."""
-    if answer.status != 429 or block.vendor or block.kind in ("captcha", "challenge"):
+def _soften(answer: Answer, block: Found) -> Found:
+    """A 429 that names no bot asks for patience, whatever else its page says. A plain refusal under a status that says
+    the same is what every web server writes on its own pages: it may be meant for everybody."""
+    if block is None or not block.certain or block.vendor or block.kind in ("captcha", "challenge"):
         return block
-    return Block(kind="rate_limited", reason=block.reason, confidence=block.confidence)
+    if answer.status == 429:
+        return Block(kind="rate_limited", reason=block.reason, confidence=block.confidence)
+    if answer.status in _SERVERS_OWN and _weigh(answer)[0] < _ENOUGH:
+        return Block(kind=block.kind, reason=block.reason, confidence=_DOUBTFUL)
+    return block

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.engines.blocks import Block
+from scrapeyard.engines.blocks.words import visible_text
 from scrapeyard.engines.escalation.planner import SoftBlockHistory
 from scrapeyard.engines.port import FetchResponse
 from scrapeyard.errors import FetchFailed
@@ -13,6 +14,9 @@ from scrapeyard.model import ExitReason
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("ways")
+_CHALLENGES = ("captcha", "challenge")
+_TEXT = 4000
+"""Characters of two pages that are compared."""
 
 
 class _Try(Struct, frozen=True, kw_only=True):
@@ -61,6 +65,19 @@ class RouteReport:
         return any(each.response is not None for each in self._tries)
 
     @property
+    def was_challenged(self) -> bool:
+        """Whether the site answered with a page that a browser or a person may pass."""
+        return any(each.block is not None and each.block.kind in _CHALLENGES for each in self._tries)
+
+    def same_refusal(self, page: FetchResponse) -> Block | None:
+        """The block whose page reads like this one; None: there is none."""
+        text = _text(page)
+        for each in self._tries:
+            if each.block is not None and each.response is not None and text and _text(each.response) == text:
+                return each.block
+        return None
+
+    @property
     def proxy_failed(self) -> bool:
         """Whether the last try failed at the proxy."""
         error = self._tries[-1].error if self._tries else None
@@ -93,7 +110,7 @@ class RouteReport:
         names = ", ".join(dict.fromkeys(each.name for each in self._tries))
         by = f" by {block.vendor}" if block.vendor else ""
         return FetchFailed(
-            ExitReason.FETCH_CAPTCHA if block.kind in ("captcha", "challenge") else ExitReason.FETCH_BLOCKED,
+            ExitReason.FETCH_CAPTCHA if block.kind in _CHALLENGES else ExitReason.FETCH_BLOCKED,
             f"{self._site} refuses us{by} ({block.reason}); tried: {names}; slow down, or set up dearer proxies or a "
             "solver (escalation.solver_url)",
             site_status=response.status,
@@ -109,3 +126,7 @@ class RouteReport:
             return FetchFailed(ExitReason.FETCH_TIMEOUT, f"no time was left to try a way to {self._site}")
         details = error.details | {"tried": self.shown()}
         return FetchFailed(error.reason, error.message, site_status=error.site_status, **details)
+
+
+def _text(response: FetchResponse) -> str:
+    return visible_text(response.body, response.encoding, _TEXT).text

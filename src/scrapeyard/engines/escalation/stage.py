@@ -79,8 +79,11 @@ class Escalation:
     async def _climb(self, known: Remembered) -> FetchResponse:
         first = self._gear.ladder.first(self._request, self._caller)
         if known.blames(first.name):
-            return await self._up(self._gear.ladder.rungs(self._request, self._caller, known))
-        # The first is the cheapest: where it is not known to fail, the others need not be thought of.
+            rungs = self._gear.ladder.rungs(self._request, self._caller, known)
+            if rungs[0].kind != "solver":
+                return await self._up(rungs)
+        # The first is the cheapest: where it is not known to fail, the others need not be thought of. Before the solver
+        # it is tried in any case, since a site may challenge some pages only.
         page = await self._plain(first)
         if page is not None:
             return page
@@ -95,8 +98,7 @@ class Escalation:
             # Another exit of the same pool is cheaper than the next pool, and no other way: it does not count.
             if rung is not None and rung not in again and self._may_repeat():
                 again.add(rung)
-            elif rungs:
-                rung = rungs.popleft()
+            elif (rung := self._take_next(rungs)) is not None:
                 left -= 1
             else:
                 break
@@ -104,6 +106,15 @@ class Escalation:
             if page is not None:
                 return page
         return self._report.end()
+
+    def _take_next(self, rungs: deque[RouteOption]) -> RouteOption | None:
+        """The next rung. The solver is none unless this page was challenged: it cannot pass a site's own refusal, and
+        it would call that a success."""
+        for rung in rungs:
+            if rung.kind != "solver" or self._report.was_challenged:
+                rungs.remove(rung)
+                return rung
+        return None
 
     def _may_repeat(self) -> bool:
         return self._report.proxy_failed and self._gear.ladder.escalates(self._caller)
@@ -132,7 +143,7 @@ class Escalation:
             self._report.failed(name, error)
             await self._lose(clearance)
             return None
-        page = await self._judged(response, name, _solver_name(clearance.pool), SOLVER_COST, counts=False)
+        page = await self._judged(response, name, _solver_name(clearance.pool), SOLVER_COST, cleared=True)
         if page is None:
             await self._lose(clearance)
         return page
@@ -153,7 +164,16 @@ class Escalation:
                 await self._note(rung.name, ok=True, cost=rung.cost)
                 return page
             if cleared.page is not None and self._request.method.upper() == "GET":
-                return await self._judged(cleared.page, rung.name, rung.name, rung.cost)
+                return await self._seen_by_solver(cleared.page, rung)
+        return None
+
+    async def _seen_by_solver(self, page: FetchResponse, rung: RouteOption) -> FetchResponse | None:
+        """The solver may call every page 200: one that reads like what was refused is that refusal."""
+        block = self._report.same_refusal(page)
+        if block is None:
+            return await self._judged(page, rung.name, rung.name, rung.cost)
+        await self._note(rung.name, ok=False, cost=rung.cost)
+        self._report.blocked(rung.name, rung.name, rung.cost, page, block)
         return None
 
     async def _at_once(self) -> FetchResponse:
@@ -167,20 +187,22 @@ class Escalation:
         return page or self._report.end()
 
     async def _judged(
-        self, response: FetchResponse, name: str, remembered: str, cost: float, *, counts: bool = True
+        self, response: FetchResponse, name: str, remembered: str, cost: float, *, cleared: bool = False
     ) -> FetchResponse | None:
-        """The response, if it is a page; None: it is a block and another way may help, or there is no doubt."""
+        """The response, if it is a page; None: it is a block and another way may help, or there is no doubt. Behind a
+        clearance (`cleared`) a doubtful refusal is the site's own answer."""
         response = response if response.way == name else replace(response, way=name)
         block = None if response.kept is not None else recognise(response)
-        if block is None or not self._is_refusal(block):
-            if counts and (block is None or block.kind != "rate_limited"):
+        if block is None or not self._is_refusal(block) or (cleared and not block.certain):
+            if not cleared and (block is None or block.kind != "rate_limited"):
                 await self._note(remembered, ok=True, cost=cost)
             if not self._report.is_empty:
                 response = replace(response, tried=self._report.shown())
-                await self._blame()
+                if block is None:
+                    await self._blame()
             return response if self._request.keep is None else await self._handed_out(response, self._request.keep)
         self._report.blocked(name, remembered, cost, response, block)
-        if block.certain and counts:
+        if block.certain and not cleared:
             await self._note(remembered, ok=False, cost=cost)
         return None
 
