@@ -19,8 +19,8 @@ class Runner(Protocol):
     async def load_script(self, scraper: Scraper) -> None:
         """Load the script in its sandbox without running it. Raises ScraperInvalid with the script's error."""
 
-    def check(self, scraper: Scraper, value: dict[str, Any]) -> None:
-        """Raises InputInvalid when the input does not fit."""
+    def check(self, scraper: Scraper, value: dict[str, Any]) -> dict[str, Any]:
+        """The input with its URLs spelled plainly. Raises InputInvalid when it does not fit."""
 
     async def run(
         self, scraper: Scraper, value: dict[str, Any], *, engine: HttpEngine | None = None

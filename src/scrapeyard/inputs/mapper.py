@@ -25,7 +25,7 @@ from scrapeyard.inputs.source import (
 )
 from scrapeyard.model import Scraper
 from scrapeyard.model.job import ITEM_KEY, MAX_ITEM_INPUT, NewItem
-from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused
+from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused, spell_urls
 
 _DIGEST_BYTES: Final = 12
 _KEY = re.compile(ITEM_KEY)
@@ -108,7 +108,8 @@ class Shaper:
         except _Unfit as unfit:
             return BadRow(line=0, reason=str(unfit)[:MAX_REASON], file=url[:MAX_REASON])
 
-    def _item(self, key: str, value: dict[str, Any]) -> NewItem:
+    def _item(self, key: str, value: Mapping[str, Any]) -> NewItem:
+        value = spell_urls(self._scraper.input_schema, value)
         try:
             faults = self._errors(self._scraper, value)
             packed = canonical(value)

@@ -185,6 +185,12 @@ async def test_a_file_without_end_is_not_swallowed(stand: Stand) -> None:
     assert (await stand.refused("/yes")).reason is ExitReason.FETCH_SITE_DOWN
 
 
+@pytest.mark.parametrize("path", ["/x/../no", "/x/%2e%2e/no", "/./no"])
+async def test_dots_in_a_path_lead_round_no_rule(stand: Stand, path: str) -> None:
+    stand.answers(FORBIDS)
+    assert (await stand.refused(path)).reason is ExitReason.FETCH_ROBOTS
+
+
 async def test_a_large_file_is_read(stand: Stand) -> None:
     many = b"".join(b"Disallow: /%d/*x$\n" % number for number in range(5000))
     stand.answers(page(b"User-agent: *\n" + many + b"Disallow: /no\n"))

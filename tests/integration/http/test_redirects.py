@@ -1,5 +1,6 @@
 """Redirects: method, headers, cookies, and where they may not lead."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import reason_of
-from tests.sites.site import Site, page, redirect
+from tests.sites.site import Asked, Site, page, redirect
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,17 @@ async def test_the_method_after_a_redirect(site: Site, fetch: Any, status: int, 
     kept = expected == method
     assert (asked.method, asked.body) == (expected, body if kept else b"")
     assert ("content-type" in asked.headers) is kept
+
+
+@pytest.mark.parametrize(
+    ("location", "path"), [("/caf\u00e9".encode(), "/caf%C3%A9"), (b"/caf\xe9", "/caf%E9")], ids=["utf-8", "latin-1"]
+)
+async def test_the_bytes_of_a_location_stand_for_themselves(site: Site, fetch: Any, location: bytes, path: str) -> None:
+    async def answer(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 302 Found\r\ncontent-length: 0\r\nlocation: " + location + b"\r\n\r\n")
+
+    site.routes |= {"/from": answer, path: page(b"there")}
+    assert (await fetch(site.url("/from"))).url == site.url(path)
 
 
 async def test_a_redirect_is_an_answer_when_not_followed(site: Site, fetch: Any) -> None:

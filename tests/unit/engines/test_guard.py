@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.engines.http.guard import Guard, HostPatterns, Kind, kind_of
-from scrapeyard.engines.http.url import MAX_URL, Address, join_target, parse_target
+from scrapeyard.engines.http.url import MAX_URL, Address, join_target, parse_target, spell_url
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason
 
@@ -169,6 +169,14 @@ def test_public_addresses_pass(url: str) -> None:
         ("http://example.com?q=1", "http://example.com/?q=1"),
         ("http://example.com/a|b[c]{d}", "http://example.com/a|b[c]%7Bd%7D"),
         ("http://3com.example/", "http://3com.example/"),
+        ("http://example.com/x/../private/a", "http://example.com/private/a"),
+        ("http://example.com/x/%2E%2e/private/./a", "http://example.com/private/a"),
+        ("http://example.com/../..?q=/../a", "http://example.com/?q=/../a"),
+        ("http://example.com/a/b/..", "http://example.com/a/"),
+        ("http://example.com/a/b/.", "http://example.com/a/b/"),
+        ("http://example.com/.well-known/..x/a...b", "http://example.com/.well-known/..x/a...b"),
+        ("http://example.com//a//../b", "http://example.com//a/b"),
+        ("\x00 http://example.com/\x1f", "http://example.com/"),
         ("http://1e100.net/", "http://1e100.net/"),
     ],
 )
@@ -188,10 +196,28 @@ def test_one_plain_spelling(url: str, plain: str) -> None:
         ("", "http://example.com/a/"),
         ("../../../c", "http://example.com/c"),
         ("/caf\u00e9 x", "http://example.com/caf%C3%A9%20x"),
+        ("\\b\\c?d\\e", "http://example.com/b/c?d%5Ce"),
+        ("http:\\\\other.example\\b", "http://other.example/b"),
+        ("\\\\127.0.0.1\\b", "http://127.0.0.1/b"),
     ],
 )
 def test_redirects_join(location: str, url: str) -> None:
     assert join_target(parse_target("http://example.com/a/"), location).url == url
+
+
+@pytest.mark.parametrize(
+    ("written", "spelled"),
+    [
+        (" http://example.com/a ", "http://example.com/a"),
+        ("HTTP://Example.com/Stra\u00dfe/1", "http://example.com/Stra%C3%9Fe/1"),
+        ("http://b\u00fccher.example/", "http://xn--bcher-kva.example/"),
+        ("http://Example.com/a#top", "http://Example.com/a#top"),
+        ("http://user@example.com/\u00e9", "http://user@example.com/\u00e9"),
+        ("no URL", "no URL"),
+    ],
+)
+def test_a_url_is_spelled_as_a_browser_does_and_only_where_it_must_be(written: str, spelled: str) -> None:
+    assert spell_url(written) == spelled
 
 
 def test_metadata_is_refused_even_where_private_networks_are_allowed() -> None:

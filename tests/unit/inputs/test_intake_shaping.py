@@ -52,6 +52,24 @@ def scraper(schema: dict[str, Any] = SCHEMA) -> Scraper:
     return Scraper(ref=ScraperRef(id="shop/product", version="1.0.0"), folder=None, input_schema=schema)
 
 
+WRITTEN = ["http://a.test/stra\u00dfe/1", " http://a.test/2 ", "HTTP://a.test/3", "http://b\u00fccher.test/4"]
+SPELLED = ["http://a.test/stra%C3%9Fe/1", "http://a.test/2", "http://a.test/3", "http://xn--bcher-kva.test/4"]
+
+
+@pytest.mark.parametrize("field", ["url", "link"])
+def test_urls_are_taken_as_a_browser_takes_them(field: str) -> None:
+    schema = {"type": "object", "properties": {field: {"type": "string", "format": "uri"}}}
+    objects = shaped([{field: url} for url in WRITTEN], schema=schema)
+    cells = shaped([{field: url} for url in WRITTEN], schema=schema, text=True)
+    assert [msgspec.json.decode(item.input)[field] for item in (*objects.items, *cells.items)] == SPELLED * 2
+
+
+def test_urls_by_themselves_fit_the_built_in_scrapers() -> None:
+    found = Shaper(BUILTINS[PAGE].scraper, InputChecker(), Shape()).shape(Piece(list(enumerate(WRITTEN)), []))
+    assert [msgspec.json.decode(item.input)["url"] for item in found.items] == SPELLED
+    assert found.bad == []
+
+
 def shaped(
     rows: list[Any], shape: Shape | None = None, *, text: bool = False, schema: dict[str, Any] = SCHEMA
 ) -> Shaped:

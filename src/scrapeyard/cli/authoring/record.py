@@ -76,7 +76,7 @@ async def _run(folder: Path, settings: "Settings", prepare: "Prepare") -> _Recor
     async with open_yard(settings) as yard:
         scraper = yard.load(folder)
         value, target = prepare(scraper.input_schema)
-        yard.check(scraper, value)
+        value = yard.check(scraper, value)
         veil = _veil(scraper, settings)
         engine = RecordingEngine(yard.engine, veil)
         _, outcome = await yard.run(scraper, value, hear=say, engine=engine)

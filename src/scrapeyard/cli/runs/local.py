@@ -21,7 +21,7 @@ from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.loading import load_folder
 from scrapeyard.repository.environments.environments import Environments
-from scrapeyard.repository.manifest.json_schemas import InputChecker
+from scrapeyard.repository.manifest.json_schemas import InputChecker, spell_urls
 from scrapeyard.repository.port import Listing, SourceState
 from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
@@ -71,12 +71,14 @@ class LocalYard:
         finally:
             await catalogue.stop()
 
-    def check(self, scraper: Scraper, value: dict[str, Any]) -> None:
-        """Raises InputInvalid with each wrong place on a line of its own."""
+    def check(self, scraper: Scraper, value: dict[str, Any]) -> dict[str, Any]:
+        """The input with its URLs spelled plainly. Raises InputInvalid with each wrong place on a line of its own."""
+        value = dict(spell_urls(scraper.input_schema, value))
         faults = self._checker.errors(scraper, value)
         if faults:
             places = "".join(f"\n  {fault['path'] or '/'}: {fault['message']}" for fault in faults)
             raise InputInvalid(f"the input does not fit the schema of {scraper.ref}:{places}", errors=faults)
+        return value
 
     async def install_packages(self, scraper: Scraper) -> None:
         """Install what it requires, if anything. Raises ScraperInvalid with the resolver's message."""

@@ -173,7 +173,7 @@ class _Local:
             self._limits = scraper.limits
             url = self._target if is_url(self._target) else None
             value = read_input(self._given, self._pairs, lambda: scraper.input_schema, url)
-            yard.check(scraper, value)
+            value = yard.check(scraper, value)
             ended, outcome = await yard.run(scraper, value, timeout=self._timeout, hear=say)
             if self._artifacts is not None:
                 await _copy_artifacts(yard, outcome, self._artifacts)

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from msgspec import Struct
 from wreq import Client, Response
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from wreq.wreq import Request as Options
 
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS"})
+_ASCII = "".join(map(chr, range(0x80)))
 _PROXY_ERRORS = ("x-brd-error", "x-luminati-error")
 """Headers by which vendors say that an answer is their own and not the site's."""
 
@@ -80,7 +82,7 @@ class HopLoop:
             if self._terms.way.proxy is not None:
                 self._judge_proxy(hop.target, status, headers)
             self._hear_cookies(hop, headers)
-            onward = None if most is None else next_hop(hop, status, _header(headers, "location"))
+            onward = None if most is None else next_hop(hop, status, _location(headers))
             if onward is None:
                 return await self._read(hop, status, headers, response)
             self._seen.append(hop.target.url)
@@ -202,6 +204,17 @@ class HopLoop:
 def _header(headers: HeaderMap, name: str) -> str | None:
     value = headers.get(name)
     return None if value is None else _text(value)
+
+
+def _location(headers: HeaderMap) -> str | None:
+    """As browsers read it: UTF-8; where it is not, the bytes stand for themselves."""
+    value = headers.get("location")
+    if value is None:
+        return None
+    try:
+        return str(value, "utf-8")
+    except UnicodeDecodeError:
+        return quote(bytes(value), safe=_ASCII)
 
 
 def _text(value: memoryview) -> str:

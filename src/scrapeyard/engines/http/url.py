@@ -2,7 +2,8 @@
 
 Programs disagree about odd URLs, and attacks live in the disagreement: what one reads as a name another reads as
 127.0.0.1. So we refuse what is odd rather than guess (numbers that are not a plain address, percent signs, backslashes,
-user names, zone ids), write the rest in its plainest form, and hand exactly that to the client.
+user names, zone ids), write the rest in its plainest form, and hand exactly that to the client. Dot segments are
+resolved here, so robots.txt, the cache and the site see the path that is asked for.
 """
 
 import re
@@ -27,6 +28,12 @@ _AUTHORITY = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]+)(?::([0-9]{0,5}))?", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
+_DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|$)", re.IGNORECASE)
+_SEGMENTS = {".": "", "%2e": "", "..": "up", ".%2e": "up", "%2e.": "up", "%2e%2e": "up"}
+_SLASHES = re.compile(r"[^?#]*")
+_PLAIN_URI = re.compile(r"https?://[A-Za-z0-9!#$%&'()*+,/:;=?@._~\[\]-]*", re.ASCII)
+_BLANK = "".join(map(chr, range(0x21)))
+"""What browsers take off both ends of a URL."""
 _PLAIN = re.compile(r"[A-Za-z0-9/%:@!$&'()*+,;=~._\[\]|?-]*", re.ASCII)
 _SAFE = "/%:@!$&'()*+,;=~-._[]|?"
 
@@ -58,7 +65,7 @@ class Target(Struct, frozen=True, kw_only=True):
 
 def parse_target(url: str) -> Target:
     """Take a URL apart. Raises FetchFailed (fetch_bad_url) for anything odd, with what to write instead."""
-    url = url.strip(" \t\r\n\f")
+    url = url.strip(_BLANK)
     if len(url) > MAX_URL:
         raise _bad(url[:80], f"is longer than {MAX_URL} characters; send the data in the body instead")
     if _CONTROL.search(url):
@@ -74,16 +81,49 @@ def parse_target(url: str) -> Target:
         host, literal, port = _take_authority(authority)
     except _Odd as odd:
         raise _bad(url, str(odd)) from None
-    resource = f"{path or '/'}?{query}" if query else path or "/"
+    path = (_without_dots(path) if _DOTS.search(path) else path) or "/"
+    resource = f"{path}?{query}" if query else path
     if not _PLAIN.fullmatch(resource):
         resource = quote(resource, safe=_SAFE)
     return Target(scheme=scheme, host=host, port=port or _PORTS[scheme], resource=resource, literal=literal)
 
 
-def join_target(base: Target, location: str) -> Target:
-    """Where a redirect leads. Raises FetchFailed (fetch_bad_url)."""
+def spell_url(url: str) -> str:
+    """The URL as a browser writes it: without blanks around it, in ASCII, the scheme in lower case. One that is plain
+    already, or that nobody could fetch, stays as it is."""
+    if _PLAIN_URI.fullmatch(url):
+        return url
     try:
-        return parse_target(urljoin(base.url, location.strip()))
+        plain = parse_target(url).url
+    except FetchFailed:
+        return url
+    return plain
+
+
+def _without_dots(path: str) -> str:
+    """A path without `.` and `..`, also where the dots are percent-encoded."""
+    found: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        dots = _SEGMENTS.get(segment.lower())
+        if dots is None:
+            found.append(segment)
+        elif dots and found:
+            found.pop()
+    if segments[-1].lower() in _SEGMENTS:
+        found.append("")
+    return "/" + "/".join(found)
+
+
+def join_target(base: Target, location: str) -> Target:
+    """Where a redirect leads. A backslash before the query counts as a slash, as in browsers.
+
+    Raises FetchFailed (fetch_bad_url).
+    """
+    location = _SLASHES.sub(lambda path: path[0].replace("\\", "/"), location.strip(_BLANK), count=1)
+    location = location.replace("\\", "%5C")
+    try:
+        return parse_target(urljoin(base.url, location))
     except ValueError:
         raise _bad(location[:200], "is where the site redirects to, and it is not a URL") from None
 

@@ -4,7 +4,9 @@ import re
 from typing import Annotated
 
 from msgspec import Meta
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+
+from scrapeyard.engines.http.url import spell_url
 
 RUN_ID = r"^run_[0-9a-f]{32}$"
 
@@ -59,7 +61,12 @@ EXAMPLE_TIME = "2026-01-31T09:30:00.125Z"
 EXAMPLE_ID = "run_0199f0c2a1b43f0e9d8c7b6a5f4e3d2c"
 
 
-Url = Annotated[str, Field(pattern=URL, max_length=8192)]
+def _spelled(given: object) -> object:
+    return spell_url(given) if isinstance(given, str) else given
+
+
+Url = Annotated[str, BeforeValidator(_spelled), Field(pattern=URL, max_length=8192)]
+"""Taken as a browser takes it: blanks around it and capitals in its scheme do no harm."""
 
 
 OBJECT = Meta(extra_json_schema={"type": "object"})

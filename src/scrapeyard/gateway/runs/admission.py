@@ -15,7 +15,7 @@ from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
 from scrapeyard.model import Priority, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
-from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused
+from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused, spell_urls
 from scrapeyard.repository.port import Catalogue, find
 from scrapeyard.store.ports.operations import WorkerStore
 
@@ -32,6 +32,7 @@ class InputChecks:
 
     def check(self, scraper: Scraper, given: Mapping[str, Any], place: str = "/input") -> Raw:
         """The input as JSON. Raises InputInvalid listing each wrong place under `place`, or ScraperInvalid."""
+        given = spell_urls(scraper.input_schema, given)
         try:
             faults = self._checker.errors(scraper, given)
         except SchemaRefused as error:

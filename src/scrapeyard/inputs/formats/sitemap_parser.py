@@ -269,7 +269,7 @@ class _Xml:
             url = words.get("", "").strip(_BLANK)  # some leave <loc> out
         if not url and record == "item":
             url = words.get("guid", "").strip(_BLANK)
-            url = url if url.startswith("http") else ""
+            url = url if url.lower().startswith("http") else ""
         if url:
             modified = next((moment(words[name]) for name in _DATES[record] if name in words), None)
             self._found.append(SitemapEntry(self._parser.CurrentLineNumber, url, record == "sitemap", modified))

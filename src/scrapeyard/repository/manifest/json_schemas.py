@@ -2,13 +2,14 @@
 
 import functools
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
 import jsonschema_rs
 from msgspec import Struct
 
+from scrapeyard.engines.http.url import spell_url
 from scrapeyard.model import Scraper
 
 MAX_DEPTH = 32
@@ -155,6 +156,18 @@ def check_schema(schema: dict[str, Any]) -> None:
     """Raises SchemaRefused when the schema is wrong, refers outside itself, or could take too long to check."""
     estimate_cost(schema)
     _compile(schema)
+
+
+def spell_urls(schema: dict[str, Any], value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The input with every field of `format: uri` spelled as a browser spells it. A copy, if something changed."""
+    properties = schema.get("properties")
+    spelled = {
+        name: plain
+        for name, field in (properties.items() if isinstance(properties, dict) else ())
+        if isinstance(field, dict) and field.get("format") == "uri" and isinstance(given := value.get(name), str)
+        if (plain := spell_url(given)) != given
+    }
+    return {**value, **spelled} if spelled else value
 
 
 class InputChecker:
