@@ -13,7 +13,7 @@ class Spent(Struct, frozen=True, kw_only=True):
     """What was used up."""
 
     requests: int = 0
-    """Begun, redirects included."""
+    """Begun, with redirects and with those sent again on a new connection."""
     bytes: int = 0
     """Received, as on the wire."""
     residential_bytes: int = 0

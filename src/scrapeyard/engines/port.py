@@ -68,6 +68,8 @@ class FetchResponse(Struct, frozen=True, kw_only=True):
     """What its bytes count as: empty (no proxy), `datacenter`, `residential`, `unlocker`."""
     kept: int | None = None
     """Bytes that went to `request.keep`; None: the page is in `body`."""
+    repeats: int = 0
+    """Requests that were sent once more, because the server had closed the connection that was kept."""
 
 
 class Caller(Struct, frozen=True, kw_only=True):

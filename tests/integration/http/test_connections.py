@@ -7,12 +7,12 @@ from typing import Any
 
 from scrapeyard.engines.http.clients import ClientIdentity, Clients
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.port import Caller, FetchRequest
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
-from tests.integration.http.stand import reason_of
+from tests.integration.http.stand import failure_of, reason_of
 from tests.leaks import PATIENCE
-from tests.sites.site import Site, never, page
+from tests.sites.site import Asked, Site, never, page
 
 CHROME = ClientIdentity(profile="chrome")
 
@@ -47,6 +47,47 @@ async def test_connections_are_used_again_and_closed_at_the_end(
     await engine.stop()
     async with asyncio.timeout(PATIENCE):
         await site.until(lambda: site.open == 0)
+
+
+async def test_kept_connections_that_the_server_closed_cost_no_page(
+    site: Site, make_engine: Callable[..., WreqEngine]
+) -> None:
+    """Each connection serves one request and breaks at the next, so whatever was kept is dead."""
+    used, full = set[Any](), asyncio.Event()
+
+    async def once(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if asked.reader in used:
+            writer.transport.abort()
+            return
+        used.add(asked.reader)
+        if len(used) == 8:
+            full.set()
+        await full.wait()
+        await page(b"ok")(asked, writer)
+
+    site.routes["/"] = once
+    engine = make_engine()
+
+    async def fetched() -> list[FetchResponse]:
+        return await asyncio.gather(*(engine.fetch(FetchRequest(url=site.url("/")), Caller()) for _ in range(8)))
+
+    async with asyncio.timeout(PATIENCE):
+        first, second = await fetched(), await fetched()
+    assert [answer.body for answer in (*first, *second)] == [b"ok"] * 16
+    assert len(site.asked) == 16 + sum(answer.repeats for answer in second)
+    assert any(answer.repeats for answer in second)
+
+
+async def test_what_must_not_be_sent_twice_is_not_repeated(site: Site, make_engine: Callable[..., WreqEngine]) -> None:
+    async def broken(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+
+    site.routes |= {"/": page(b"ok"), "/broken": broken}
+    engine = make_engine()
+    failure = await failure_of(engine.fetch(FetchRequest(url=site.url("/broken"), method="POST"), Caller()))
+    assert (failure.reason, len(site.asked)) == (ExitReason.FETCH_PROTOCOL, 1)
+    failure = await failure_of(engine.fetch(FetchRequest(url=site.url("/broken")), Caller()))
+    assert (failure.reason, failure.details["repeats"], len(site.asked)) == (ExitReason.FETCH_PROTOCOL, 1, 3)
 
 
 async def test_stopping_fails_what_is_in_flight(site: Site, make_engine: Callable[..., WreqEngine]) -> None:

@@ -33,6 +33,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     size: int = 1000
     redirects: int = 0
+    repeats: int = 0
     fails: str = ""
     proxy_class: str = ""
     turns: int = 0
@@ -52,10 +53,10 @@ class Web:
         self.requests += 1
         for _ in range(answer.turns):
             await asyncio.sleep(0)
-        self.requests += answer.redirects if not answer.fails else 0
+        self.requests += answer.repeats + (answer.redirects if not answer.fails else 0)
         self.sent += answer.size
         if answer.fails:
-            raise FetchFailed(ExitReason(answer.fails), "as told", bytes_received=answer.size)
+            raise FetchFailed(ExitReason(answer.fails), "as told", bytes_received=answer.size, repeats=answer.repeats)
         return FetchResponse(
             url=request.url,
             status=200,
@@ -65,6 +66,7 @@ class Web:
             elapsed_ms=1,
             bytes_received=answer.size,
             redirects=("x",) * answer.redirects,
+            repeats=answer.repeats,
         )
 
 
@@ -109,6 +111,7 @@ _ANSWERS = st.builds(
     Answer,
     size=st.integers(0, 3 * MB),
     redirects=st.integers(0, 2),
+    repeats=st.integers(0, 1),
     fails=st.sampled_from(["", "", "", "fetch_timeout", "fetch_too_large", "fetch_proxy"]),
     proxy_class=st.sampled_from(["", "datacenter", "residential", "unlocker"]),
     turns=st.integers(0, 5),
@@ -133,7 +136,7 @@ def test_what_is_counted_is_what_was_received_in_whatever_order(answers: list[An
         spent = caller.ledger.spent
         assert spent.bytes == stand.web.sent == sum(caller.ledger.bytes_by_class.values())
         assert spent.requests == stand.web.requests
-        assert spent.requests - sum(answer.redirects for answer in answers) <= most
+        assert spent.requests - sum(answer.redirects + answer.repeats for answer in answers) <= most
         residential = sum(caller.ledger.bytes_by_class.get(name, 0) for name in ("residential", "unlocker"))
         assert spent.residential_bytes == residential
         await stand.meters.flush()

@@ -154,20 +154,20 @@ class Metered:
         caller = context.caller
         proxy_class = way.proxy.proxy_class if way.proxy else ""
         await self._budgets.begin(caller, proxy_class)
-        began, redirects, size, ok = self._clock(), 0, 0, None
+        began, more, size, ok = self._clock(), 0, 0, None
         try:
             response = await self._inner(context, way)
-            redirects, size, ok = len(response.redirects), response.bytes_received, True
+            more, size, ok = len(response.redirects) + response.repeats, response.bytes_received, True
         except FetchFailed as error:
-            size = int(error.details.get("bytes_received", 0))
+            size, more = int(error.details.get("bytes_received", 0)), int(error.details.get("repeats", 0))
             ok = False if error.reason is ExitReason.FETCH_PROXY else None
             raise
         finally:
             if way.proxy is not None:
                 self._pools.report(way.proxy, ok)
-            self._meter(context, way, requests=1 + redirects, failures=0 if ok else 1, size=size)
+            self._meter(context, way, requests=1 + more, failures=0 if ok else 1, size=size)
             seconds = self._clock() - began
-            await self._budgets.count(caller, proxy_class, requests=redirects, size=size, seconds=seconds)
+            await self._budgets.count(caller, proxy_class, requests=more, size=size, seconds=seconds)
         return response
 
     def _meter(self, context: FetchContext, way: Route, *, requests: int, failures: int, size: int) -> None:

@@ -63,7 +63,7 @@ class Budgets:
     async def count(
         self, caller: Caller, proxy_class: str = "", *, requests: int = 0, size: int = 0, seconds: float = 0.0
     ) -> None:
-        """What a request that began used up. `requests` are those that followed from it: redirects."""
+        """What a request that began used up. `requests` are those that followed from it: redirects and repeats."""
         spent = spent_through(proxy_class, requests=requests, size=size, seconds=seconds)
         caller.ledger.write(spent, proxy_class)
         self._warn(caller, "run", caller.ledger, caller.ledger.spent, self.limits(caller))

@@ -106,6 +106,8 @@ class ClientIdentity(Struct, frozen=True, kw_only=True):
     """PEM of a client certificate with its key; empty: none."""
     ca_file: Path | None = None
     """Authorities trusted beside the usual ones, as a proxy that unlocks needs; None: no others."""
+    keeps: bool = True
+    """Whether its connections are kept for later requests. False: each request has a new one."""
 
     def __repr__(self) -> str:
         return f"Dress(profile={self.profile!r}, proxied={bool(self.proxy)})"
@@ -156,6 +158,8 @@ class Clients:
             config["emulation"] = look
         else:
             config["headers"] = {"accept": "*/*", "accept-encoding": "gzip, deflate, br, zstd"}
+        if not dress.keeps:
+            config["pool_max_idle_per_host"] = 0
         if dress.proxy:
             config["proxies"] = [_proxy(dress.proxy)]
         else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from msgspec import Struct
+from msgspec.structs import replace
 from wreq import Client, Response
 from wreq.header import HeaderMap
 
@@ -27,7 +28,8 @@ from scrapeyard.model import ExitReason
 if TYPE_CHECKING:
     from wreq.wreq import Request as Options
 
-_SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS"})
+_SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+"""Idempotent: whether the server had the request already makes no difference."""
 _ASCII = "".join(map(chr, range(0x80)))
 _PROXY_ERRORS = ("x-brd-error", "x-luminati-error")
 """Headers by which vendors say that an answer is their own and not the site's."""
@@ -69,11 +71,20 @@ class HopLoop:
         self._jar = jar
         self._clock = clock
         self._seen: list[str] = []
+        self._repeats = 0
         self._began = time.perf_counter()
         self.stage = "waiting for a free connection"
 
     async def run(self, hop: Hop) -> FetchResponse:
-        """To the page. Raises FetchFailed."""
+        """To the page. Raises FetchFailed; `details["repeats"]` says how many requests were sent once more."""
+        try:
+            return await self._run(hop)
+        except FetchFailed as failure:
+            if self._repeats:
+                failure.details["repeats"] = self._repeats
+            raise
+
+    async def _run(self, hop: Hop) -> FetchResponse:
         self._began = time.perf_counter()  # waiting for a free connection was ours, not the site's
         most, home = self._terms.max_redirects, hop.target.origin
         while True:
@@ -102,6 +113,12 @@ class HopLoop:
         except WREQ_ERRORS as error:
             if hop.method not in _SAFE_TO_REPEAT or not is_stale_connection(error):
                 raise explain(error, hop.target, self._terms.proxy) from None
+        return await self._repeat(hop, options)
+
+    async def _repeat(self, hop: Hop, options: "Options") -> Response:
+        """Once more, on a new connection: of those that were kept, others may have been closed as well."""
+        self._repeats += 1
+        client = await self._connect(hop.target, replace(self._terms.dress, keeps=False))
         try:
             return await self._send(client, hop, options)
         except WREQ_ERRORS as error:
@@ -198,6 +215,7 @@ class HopLoop:
             way=self._terms.told,
             proxy_class=self._terms.way.proxy.proxy_class if self._terms.way.proxy else "",
             kept=kept,
+            repeats=self._repeats,
         )
 
 
