@@ -178,3 +178,14 @@ async def test_which_profile_is_worn(
 
 async def test_an_unknown_profile_is_refused(site: Site, make_engine: Make) -> None:
     assert await reason_of(get(make_engine(), site.url("/"), profile="netscape4")) is ExitReason.FETCH_NOT_ALLOWED
+
+
+async def test_a_cookie_outside_ascii_comes_back_as_it_came(site: Site, make_engine: Make) -> None:
+    async def answer(_asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nset-cookie: city=" + "Köln".encode() + b"\r\n\r\n")
+
+    site.routes["/"] = answer
+    engine = make_engine()
+    for _ in range(2):
+        await get(engine, site.url("/"), session="me")
+    assert site.asked[1].headers["cookie"].encode("latin-1") == "city=Köln".encode()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.engines.http.cookies import MAX_COOKIES, Jar, parse_cookie
+from scrapeyard.engines.http.cookies import MAX_COOKIES, Jar, MemorySessions, Sessions, parse_cookie
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
 
@@ -51,6 +51,9 @@ SHOP = "https://www.shop.example/a/b"
         ("__Host-a=1; Path=/; Secure", SHOP, SHOP, "__Host-a=1"),
         ("__Host-a=1; Path=/; Secure; Domain=shop.example", SHOP, SHOP, ""),
         ("__Secure-a=1; Path=/", SHOP, SHOP, ""),
+        ("=__Host-a=1; Path=/; Secure", SHOP, SHOP, ""),
+        ("__Secure-a; Path=/; Secure", SHOP, SHOP, ""),
+        ("=a=1; Path=/", SHOP, SHOP, "a=1"),
         ("a=1; Path=/; Max-Age=0", SHOP, SHOP, ""),
         ("a=1; Path=/; Max-Age=-5", SHOP, SHOP, ""),
         ("a=1; Path=/; Expires=Wed, 21 Oct 2015 07:28:00 GMT", SHOP, SHOP, ""),
@@ -104,3 +107,21 @@ def test_any_header_is_a_cookie_or_none(header: str) -> None:
         assert ";" not in cookie.name + cookie.value
         assert "\r" not in cookie.name + cookie.value
         assert "\n" not in cookie.name + cookie.value
+
+
+async def test_cookies_go_in_the_order_in_which_they_were_first_set() -> None:
+    """Also where one was set again, and after a session was kept and opened."""
+    names = [f"c{number}" for number in range(20)]
+    store = MemorySessions()
+    sessions, target = Sessions(store, 1), parse_target("https://shop.example/")
+    jar = Jar(SITES.of)
+    for name in (*names, names[3], names[7]):
+        jar.hear(f"{name}=1", target, NOW)
+    await sessions.keep("shop/a", "me", jar.changes(), jar.changed, NOW)
+    again = Jar(SITES.of, await sessions.open("shop/a", "me", NOW))
+    again.hear("c5=2", target, NOW)
+    again.hear("c0=; Max-Age=0", target, NOW)
+    await sessions.keep("shop/a", "me", again.changes(), again.changed, NOW)
+    kept = Jar(SITES.of, await sessions.open("shop/a", "me", NOW))
+    expected = "; ".join(f"{name}={2 if name == 'c5' else 1}" for name in names[1:])
+    assert (again.header(target, NOW), kept.header(target, NOW)) == (expected, expected)

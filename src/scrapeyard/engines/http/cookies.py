@@ -17,7 +17,7 @@ from scrapeyard.telemetry.events import get_log
 MAX_COOKIES = 200
 """In one jar; the one that was set first goes."""
 MAX_COOKIE = 4096
-"""Characters of name and value together."""
+"""Bytes of name and value together."""
 MAX_LIFE = 400 * 86_400.0
 """Seconds; browsers allow no more."""
 
@@ -25,6 +25,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f;]")
 _DIGITS = re.compile(r"-?[0-9]{1,15}", re.ASCII)
 
 SiteOf = Callable[[str], str]
+Place = tuple[str, str, str]
+"""Name, domain and path: a later cookie with the same place takes an earlier one's."""
 
 
 class Cookie(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -41,7 +43,7 @@ class Cookie(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Unix seconds; None: with the session."""
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def place(self) -> Place:
         """A later cookie with the same place takes this one's."""
         return self.name, self.domain, self.path
 
@@ -58,7 +60,7 @@ class Jar:
     def __init__(self, site_of: SiteOf, cookies: Iterable[Cookie] = ()) -> None:
         self._site_of = site_of
         self._cookies = {cookie.place: cookie for cookie in cookies}
-        self.changed: set[tuple[str, str, str]] = set()
+        self.changed: set[Place] = set()
 
     def __bool__(self) -> bool:
         return bool(self._cookies)
@@ -72,24 +74,25 @@ class Jar:
         cookie = parse_cookie(header, target, self._site_of(target.host), now)
         if cookie is None:
             return
-        self._cookies.pop(cookie.place, None)
         self.changed.add(cookie.place)
         if cookie.ends is None or cookie.ends > now:
-            self._cookies[cookie.place] = cookie
+            self._cookies[cookie.place] = cookie  # one that was there before stays as old as it was
+        else:
+            self._cookies.pop(cookie.place, None)
         if len(self._cookies) > MAX_COOKIES:
             oldest = next(iter(self._cookies))
             del self._cookies[oldest]
             self.changed.add(oldest)
 
     def header(self, target: Target, now: float) -> str:
-        """The Cookie header for a request to this target; empty: none. Longer paths come first."""
+        """The Cookie header for a request to this target; empty: none. Longer paths come first, then older cookies."""
         going = [cookie for cookie in self._cookies.values() if cookie.goes_to(target, now)]
         going.sort(key=lambda cookie: -len(cookie.path))
         return "; ".join(f"{cookie.name}={cookie.value}" if cookie.name else cookie.value for cookie in going)
 
     def changes(self) -> list[Cookie]:
-        """The cookies that were set; those in `changed` that are not here have ended."""
-        return [self._cookies[place] for place in self.changed if place in self._cookies]
+        """The cookies that were set, the oldest first; those in `changed` that are not here have ended."""
+        return [cookie for place, cookie in self._cookies.items() if place in self.changed]
 
 
 def parse_cookie(header: str, target: Target, site: str, now: float) -> Cookie | None:
@@ -98,12 +101,12 @@ def parse_cookie(header: str, target: Target, site: str, now: float) -> Cookie |
     pair, *attributes = header.split(";")
     name, equals, value = pair.partition("=")
     name, value = (name.strip(), value.strip()) if equals else ("", pair.strip())
-    if not (name or value) or len(name) + len(value) > MAX_COOKIE or _CONTROL.search(name + value):
+    if not (name or value) or len((name + value).encode()) > MAX_COOKIE or _CONTROL.search(name + value):
         return None
     given = _attributes(attributes)
     secure = "secure" in given
     domain = _domain(given.get("domain", ""), target.host, site)
-    if domain is None or (secure and not _is_secure(target)) or not _keeps_promise(name, given, secure):
+    if domain is None or (secure and not _is_secure(target)) or not _keeps_promise(name, value, given, secure):
         return None
     path = given.get("path", "")
     return Cookie(
@@ -134,7 +137,9 @@ def _domain(said: str, host: str, site: str) -> str | None:
     return "" if said == host else None
 
 
-def _keeps_promise(name: str, given: dict[str, str], secure: bool) -> bool:
+def _keeps_promise(name: str, value: str, given: dict[str, str], secure: bool) -> bool:
+    if not name and value.lower().startswith(("__host-", "__secure-")):
+        return False  # on the wire it would look like one that has the name
     prefix = name.lower()
     if prefix.startswith("__host-"):
         return secure and not given.get("domain") and given.get("path") == "/"
@@ -231,15 +236,14 @@ class Sessions:
             return []
         return _alive(kept, now)
 
-    async def keep(
-        self, scraper_id: str, name: str, cookies: Sequence[Cookie], places: set[tuple[str, str, str]], now: float
-    ) -> None:
+    async def keep(self, scraper_id: str, name: str, cookies: Sequence[Cookie], places: set[Place], now: float) -> None:
         """Note the cookies at these places, and that those which are not among `cookies` have ended. Others that were
-        set meanwhile stay."""
+        set meanwhile stay, and so does their order."""
 
         def change(kept: bytes) -> bytes:
-            others = [cookie for cookie in _alive(kept, now) if cookie.place not in places]
-            return _bounded([*others, *cookies])
+            new = {cookie.place: cookie for cookie in cookies}
+            merged = {cookie.place: cookie for cookie in _alive(kept, now) if cookie.place not in places - new.keys()}
+            return _bounded([*(merged | new).values()])
 
         try:
             await self._sessions.change(scraper_id, name, change, now)

@@ -168,7 +168,7 @@ class HopLoop:
 
     def _hear_cookies(self, hop: Hop, headers: HeaderMap) -> None:
         for cookie in headers.get_all("set-cookie"):
-            self._jar.hear(_text(cookie), hop.target, self._clock())
+            self._jar.hear(_unicode(cookie), hop.target, self._clock())
 
     async def _read(self, hop: Hop, status: int, headers: HeaderMap, response: Response) -> FetchResponse:
         self.stage = "sending its page"
@@ -233,6 +233,14 @@ def _location(headers: HeaderMap) -> str | None:
         return str(value, "utf-8")
     except UnicodeDecodeError:
         return quote(bytes(value), safe=_ASCII)
+
+
+def _unicode(value: memoryview) -> str:
+    """For what goes back to the site: the client writes text as UTF-8, so only UTF-8 comes back as it came."""
+    try:
+        return str(value, "utf-8")
+    except UnicodeDecodeError:
+        return _text(value)
 
 
 def _text(value: memoryview) -> str:
