@@ -15,11 +15,11 @@ class Outcome(Exception):
 
 
 class Retry(Outcome):
-    """Try this run again later: something passing stood in the way."""
+    """Try this run again later: something passing stood in the way. Without `after`, `policy.backoff` decides when."""
 
     reason = "retry"
 
-    def __init__(self, message: str = "", *, after: float = 5.0, **details: Any) -> None:
+    def __init__(self, message: str = "", *, after: float | None = None, **details: Any) -> None:
         super().__init__(message, **details)
         self.after = after
 

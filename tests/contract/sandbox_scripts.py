@@ -45,6 +45,7 @@ ACTS = {
     "odd": lambda ctx: (_ for _ in ()).throw(Odd()),
     "exit": lambda ctx: sys.exit(3),
     "retry": lambda ctx: (_ for _ in ()).throw(Retry("later", after=7, engine="browser")),
+    "retry_plain": lambda ctx: (_ for _ in ()).throw(Retry("later")),
     "retry_nan": lambda ctx: (_ for _ in ()).throw(Retry("later", after=float("nan"))),
     "retry_text": lambda ctx: (_ for _ in ()).throw(Retry("later", after="soon")),
     "retry_years": lambda ctx: (_ for _ in ()).throw(Retry("later", after=1e9)),

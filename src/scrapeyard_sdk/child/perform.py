@@ -153,7 +153,7 @@ def explain(error: BaseException) -> dict[str, Any]:
     if isinstance(error, MemoryError):
         told["message"] = NO_MEMORY
     if isinstance(error, Retry):
-        told["after"] = _number(error.after, 86400.0)
+        told["after"] = None if error.after is None else _number(error.after, 86400.0)
     if isinstance(error, FetchError):
         told["site_status"] = None if error.site_status is None else int(_number(error.site_status, 999.0))
         told["after"] = None if error.retry_after is None else _number(error.retry_after, 86400.0)

@@ -73,6 +73,7 @@ async def test_whatever_leaves_the_script_is_a_script_error(stand: Bench, case: 
     ("case", "reason", "after"),
     [
         ("retry", ExitReason.RETRY, 7.0),
+        ("retry_plain", ExitReason.RETRY, None),
         ("retry_nan", ExitReason.RETRY, 0.0),
         ("retry_text", ExitReason.RETRY, 0.0),
         ("retry_years", ExitReason.RETRY, 86400.0),

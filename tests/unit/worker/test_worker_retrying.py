@@ -19,6 +19,20 @@ def waits(verdict: Verdict, attempt: int = 1, backoff: Backoff | None = None, ji
     return None if retry is None else retry.seconds
 
 
+def test_a_script_that_names_no_time_waits_as_policy_says() -> None:
+    retried = ended(ExitReason.RETRY)
+    assert [waits(retried, attempt) for attempt in (1, 2, 3)] == [5, 10, 20]
+    linear = Backoff(kind="linear", first_seconds=3, cap_seconds=7)
+    assert [waits(retried, attempt, linear) for attempt in (1, 2, 3)] == [3, 6, 7]
+    assert waits(retried, jitter=1.0) == 6
+
+
+def test_a_scripts_own_time_is_kept_but_for_the_policys_cap() -> None:
+    assert waits(ended(ExitReason.RETRY, after=30)) == 30
+    assert waits(ended(ExitReason.RETRY, after=0)) == 0
+    assert waits(ended(ExitReason.RETRY, after=30), backoff=Backoff(cap_seconds=3)) == 3
+
+
 AGAIN = {
     *(ExitReason.FETCH_DNS, ExitReason.FETCH_CONNECT, ExitReason.FETCH_TIMEOUT, ExitReason.FETCH_PROTOCOL),
     *(ExitReason.FETCH_RATE_LIMITED, ExitReason.FETCH_SITE_DOWN, ExitReason.FETCH_BLOCKED, ExitReason.FETCH_CAPTCHA),

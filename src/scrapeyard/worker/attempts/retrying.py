@@ -1,6 +1,6 @@
 """Whether a run that ended badly is tried again, and when.
 
-    the script raised Retry                     another attempt, when the script says
+    the script raised Retry                     another attempt, when the script says, or after the policy's back-off
     an internal error                           another attempt, almost at once
     a web error that may pass                   another attempt, after the site's delay or the policy's back-off
     an item of a job was blocked, crashed or    the same, because nobody waits for it; the caller of a single run is
@@ -42,15 +42,24 @@ def retry_seconds(
     there is another attempt whenever it may help."""
     match reason:
         case ExitReason.RETRY:
-            return after or 0.0
+            return _back_off(backoff, attempt, jitter) if after is None else _capped(backoff, after)
         case ExitReason.INTERNAL_ERROR:
             return after or OURS_SECONDS
         case _ if (reason.is_fetch or not awaited) and may_help_later(reason, site_status):
             if after is not None:
                 return None if after > MOST_SECONDS else after
-            return backoff.seconds(attempt) * (1 + JITTER * jitter())
+            return _back_off(backoff, attempt, jitter)
         case _:
             return None
+
+
+def _back_off(backoff: Backoff, attempt: int, jitter: Callable[[], float]) -> float:
+    return backoff.seconds(attempt) * (1 + JITTER * jitter())
+
+
+def _capped(backoff: Backoff, after: float) -> float:
+    """What a script asks for, but no more than the policy's cap where it has one."""
+    return after if backoff.cap_seconds is None else min(after, backoff.cap_seconds)
 
 
 _NO_TURN = frozenset({ExitReason.FETCH_RATE_LIMITED, ExitReason.FETCH_SITE_DOWN, ExitReason.FETCH_BUDGET})
