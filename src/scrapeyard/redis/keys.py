@@ -44,10 +44,10 @@ class Keys:
         """The reverse of `channel`."""
         return key.removeprefix(f"{self._prefix}:c:")
 
-    def site(self, site: str) -> tuple[str, str, str, str]:
-        """What the gate's scripts work on: standing, seats, alive, sites. site.lua explains them."""
+    def site(self, site: str) -> tuple[str, str, str, str, str]:
+        """What the gate's scripts work on: standing, seats, alive, sites, places. site.lua explains them."""
         standing = f"{self._prefix}:site:{site}"
-        return standing, f"{standing}:seats", f"{standing}:alive", self.sites
+        return standing, f"{standing}:seats", f"{standing}:alive", self.sites, f"{standing}:places"
 
     def page(self, page_id: str) -> str:
         """One cached page."""

@@ -249,6 +249,33 @@ async def test_the_last_place_can_be_given_back(gate: SiteGate) -> None:
     assert found.requests_a_second == 0
 
 
+async def test_those_behind_a_place_that_is_given_back_move_up(stand: Stand, gate: SiteGate) -> None:
+    limits = SiteLimits(rate=2)
+    turns = [await gate.acquire(SITE, limits, PATIENT) for _ in range(402)]
+    assert turns[-1].wait == pytest.approx(200.5, abs=0.1)
+    for turn in turns[1:-1]:
+        gate.release(turn, UNUSED)
+    await until(gate, lambda found: found.waiting == 1)
+    await stand.later(0.0)
+    assert (await gate.recheck(turns[-1], PATIENT)).wait == pytest.approx(0.5, abs=0.1)
+    assert (await gate.acquire(SITE, limits, PATIENT)).wait == pytest.approx(1.0, abs=0.1)
+    await stand.later(0.5)
+    assert (await gate.recheck(turns[-1], PATIENT)).wait == pytest.approx(0.0, abs=0.01)
+
+
+async def test_places_given_back_do_not_raise_the_rate(stand: Stand, gate: SiteGate) -> None:
+    limits = SiteLimits(rate=1)
+    turns = [await gate.acquire(SITE, limits, PATIENT) for _ in range(9)]
+    for turn in turns[1::3]:
+        gate.release(turn, UNUSED)
+    waiting = [turn for place, turn in enumerate(turns) if place % 3 != 1]
+    await until(gate, lambda found: found.waiting == len(waiting) - 1)
+    for second in range(len(waiting)):
+        up = [turn for turn in waiting if (await gate.recheck(turn, PATIENT)).wait < 0.01]
+        assert len(up) == second + 1
+        await stand.later(1.0)
+
+
 async def test_a_new_limit_moves_those_who_wait(stand: Stand, gate: SiteGate) -> None:
     turns = [await gate.acquire(SITE, SiteLimits(rate=2), PATIENT) for _ in range(11)]
     assert turns[-1].wait == pytest.approx(5, abs=0.2)
@@ -273,6 +300,16 @@ async def test_what_robots_txt_asks_for_holds_beside_the_rate(gate: SiteGate) ->
     turn = await gate.acquire(SITE, SiteLimits(rate=10), PATIENT)
     assert turn.wait == pytest.approx(0.5, abs=0.1)
     assert (await state(gate)).rate == 2
+
+
+async def test_what_robots_txt_no_longer_asks_for_ends(stand: Stand, gate: SiteGate) -> None:
+    gate.release(await gate.acquire(SITE, SiteLimits(crawl_rate=2), within=5.0), OK)
+    turn = await gate.acquire(SITE, OPEN, within=5.0)
+    assert turn.wait == pytest.approx(0.5, abs=0.1)
+    gate.release(turn, OK)
+    await stand.later(16)
+    await goes(gate)
+    assert (await state(gate)).rate is None
 
 
 async def test_no_more_are_in_flight_than_allowed(gate: SiteGate) -> None:
@@ -561,6 +598,40 @@ async def test_what_a_dead_process_held_is_free_again(stand: Stand) -> None:
     assert turn.wait > 0
     await stand.later(0.2)
     assert (await living.recheck(turn, PATIENT)).wait == 0
+
+
+async def test_places_of_a_dead_process_are_given_back(stand: Stand) -> None:
+    stand.need_server()
+    dying, living = await stand.start(), await stand.start()
+    limits = SiteLimits(rate=1)
+    for _ in range(100):
+        await dying.acquire(SITE, limits, PATIENT)
+    turn = await living.acquire(SITE, limits, PATIENT)
+    assert turn.wait == pytest.approx(100, abs=0.1)
+    await stand.later(0.0)
+    dying._task.cancel()
+    first = lease(stand, turn)
+    await stand.later(9.0)
+    async with asyncio.timeout(PATIENCE):
+        while lease(stand, turn) <= first:
+            await asyncio.sleep(0.02)
+    await stand.later(1.1)
+    assert (await living.acquire(SITE, limits, PATIENT)).wait == pytest.approx(1, abs=0.2)
+    assert (await living.recheck(turn, PATIENT)).wait == pytest.approx(0, abs=0.1)
+
+
+async def test_one_who_leaves_while_the_server_is_asked_keeps_nothing(stand: Stand) -> None:
+    stand.need_server()
+    gate = await stand.start()
+    limits = SiteLimits(rate=1, concurrency=50)
+    await gate.acquire(SITE, limits, PATIENT)
+    asking = [asyncio.create_task(gate.acquire(SITE, limits, PATIENT)) for _ in range(20)]
+    await asyncio.sleep(0)
+    for task in asking:
+        task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    assert all(task.cancelled() for task in asking)
+    await until(gate, lambda found: found.waiting == 0 and found.in_flight == 1)
 
 
 def lease(stand: Stand, turn: Ticket) -> float:

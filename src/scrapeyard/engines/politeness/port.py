@@ -79,6 +79,8 @@ class Ticket(Struct, frozen=True, kw_only=True):
     place: float | None = None
     """None: it needs none, or has none yet."""
     is_probe: bool = False
+    is_leased: bool = False
+    """Whether the server gives its place back when this process falls silent; it must hear when the turn is over."""
     is_local: bool = False
     """Given by this process alone, because the shared gate was away."""
 
@@ -94,7 +96,7 @@ class SiteState(Struct, frozen=True, kw_only=True):
     closed_seconds: float = 0.0
     """Left of a `Retry-After`."""
     waiting: int = 0
-    """Places taken and not yet come up; a worker that died may leave some behind for a while."""
+    """Places taken and not yet come up; those of a worker that died count for some seconds."""
     in_flight: int | None = None
     """None: not counted, since there is no limit on it."""
     breaker: Literal["closed", "open", "half_open"] = "closed"

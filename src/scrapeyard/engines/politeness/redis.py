@@ -158,21 +158,31 @@ class RedisGate:
 
     async def _enter(self, turn: Ticket, within: float) -> Ticket:
         self._limits[turn.site] = turn.limits
+        asking = asyncio.ensure_future(self._ask_many(ENTER, [(turn.site, enter_arguments(turn, within))]))
         try:
-            ((refused, seconds, place, probe, view),) = await self._ask_many(
-                ENTER, [(turn.site, enter_arguments(turn, within))]
-            )
+            ((refused, seconds, place, probe, view),) = await asyncio.shield(asking)
         except LinkLost:
             return await self._alone(turn, within)
+        except asyncio.CancelledError:
+            asking.add_done_callback(lambda done: self._give_up(turn, done))
+            raise
         self._note(turn.site, view)
         if refused:
             self._forget(turn)
             return replace(turn, refused=refused.decode(), retry_after=float(seconds))
-        turn = replace(turn, wait=float(seconds), place=float(place) if place else None, is_probe=bool(probe))
+        turn = _placed(turn, seconds, place, probe)
         if turn.wait or turn.is_probe or turn.limits.concurrency:
             self._held.setdefault(turn.site, set()).add(turn.ticket)
             self._work.set()
         return turn
+
+    def _give_up(self, turn: Ticket, asking: asyncio.Future[list[Any]]) -> None:
+        """The one who asked has left meanwhile: what the server gave is given back."""
+        if asking.cancelled() or asking.exception() is not None:
+            return
+        ((refused, seconds, place, probe, _),) = asking.result()
+        if not refused:
+            self.release(_placed(turn, seconds, place, probe), UNUSED)
 
     async def _alone(self, turn: Ticket, within: float) -> Ticket:
         return replace(await self._local.acquire(turn.site, turn.limits, within), is_local=True)
@@ -258,3 +268,8 @@ class RedisGate:
                 self._log.warning("sites.refused", error=str(reply)[:200])
                 raise LinkLost(str(reply))
         return replies
+
+
+def _placed(turn: Ticket, seconds: bytes, place: bytes, probe: int) -> Ticket:
+    wait, given = float(seconds), float(place) if place else None
+    return replace(turn, wait=wait, place=given, is_probe=bool(probe), is_leased=given is not None and wait > 0)

@@ -1,5 +1,6 @@
 """The gate's scripts: their arguments and what they answer."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import msgspec
@@ -27,6 +28,8 @@ class View(Struct, frozen=True, kw_only=True):
     """0: no limit."""
     down: float | None
     """Seconds for which the site is left alone, 0 when one request may try it; None: it is well."""
+    holes: tuple[float, ...] = ()
+    """Places that were given back, in order."""
 
     @property
     def is_well(self) -> bool:
@@ -39,7 +42,8 @@ class View(Struct, frozen=True, kw_only=True):
         if not self.rate:
             return closed
         ran = max(0.0, now - self.asked_at - self.closed)
-        return closed + max(0.0, place - self.clock - ran * self.rate) / self.rate
+        left = place - self.clock - ran * self.rate - bisect_left(self.holes, place)
+        return closed + max(0.0, left) / self.rate
 
 
 class _Looked(Struct):
@@ -58,6 +62,9 @@ class _Looked(Struct):
     seen_at: float
 
 
+_NO_HOLES = (b"\x80", b"\x90")
+"""What an empty table of Lua may become."""
+_holes = msgspec.msgpack.Decoder(tuple[float, ...])
 _looked = msgspec.json.Decoder(_Looked)
 
 
@@ -103,9 +110,14 @@ def report_arguments(
 
 def read_view(reply: Sequence[bytes], now: float) -> View:
     """What the scripts call `view`."""
-    clock, closed, rate, down = reply
+    clock, closed, rate, down, holes = reply
     return View(
-        asked_at=now, clock=float(clock), closed=float(closed), rate=float(rate), down=float(down) if down else None
+        asked_at=now,
+        clock=float(clock),
+        closed=float(closed),
+        rate=float(rate),
+        down=float(down) if down else None,
+        holes=() if holes in _NO_HOLES else _holes.decode(holes),
     )
 
 

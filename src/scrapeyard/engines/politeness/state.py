@@ -8,6 +8,7 @@ That is GCRA with the theoretical arrival time counted in requests instead of se
 """
 
 import math
+from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 
 from scrapeyard.engines.politeness.port import MAX_CLOSED_SECONDS, SiteLimits, SiteState
@@ -17,7 +18,9 @@ ENOUGH = WINDOW // 2
 """Requests before the breaker's ratio, and latencies before their rise, mean anything."""
 _COUNT_SECONDS = 5.0
 _SLOW_LATENCY = 1.0
-_CRAWL_SECONDS = 3600.0
+_CRAWL_SECONDS = 10.0
+"""How long a delay of robots.txt holds after nobody waits by it any more."""
+_MAX_HOLES = 1000
 
 
 @dataclass(slots=True)
@@ -30,6 +33,8 @@ class Standing:
     """What the line's own clock shows at `at`; while `at` lies ahead, the site is closed."""
     arrival: float = 0.0
     """GCRA's theoretical arrival time of the next request, on the line's clock."""
+    holes: list[float] = field(default_factory=list)
+    """Places that were given back and have not come up, in order. The clock jumps over each when it shows it."""
     rate: float = 0.0
     crawl: float = 0.0
     crawl_until: float = 0.0
@@ -71,14 +76,21 @@ class Standing:
         if now > self.at:
             self.clock += (now - self.at) * self.in_force()
             self.at = now
+        while self.holes and self.holes[0] <= self.clock:
+            del self.holes[0]
+            self.clock += 1
 
     def obey(self, limits: SiteLimits, within: float, now: float) -> None:
         """Take the limits on. Places that nobody would wait for any more are free again."""
         self.advance(now)
         self.rate = limits.rate
         if limits.crawl_rate:
-            self.crawl, self.crawl_until = limits.crawl_rate, now + _CRAWL_SECONDS
-        self.arrival = min(self.arrival, self.clock + limits.burst + self.in_force() * within)
+            self.crawl = limits.crawl_rate
+            self.crawl_until = max(self.crawl_until, now + _CRAWL_SECONDS + min(within, MAX_CLOSED_SECONDS))
+        last = self.clock + limits.burst + self.in_force() * within + len(self.holes)
+        if self.arrival > last:
+            self.arrival = last
+            self.holes = [place for place in self.holes if place <= last - limits.burst]
 
     def closed(self, now: float) -> float:
         """Seconds until the clock runs again."""
@@ -89,7 +101,7 @@ class Standing:
         rate = self.in_force()
         if place is None or rate <= 0:
             return self.closed(now)
-        return self.closed(now) + max(0.0, place - self.clock) / rate
+        return self.closed(now) + max(0.0, place - self.clock - bisect_left(self.holes, place)) / rate
 
     def next_place(self, burst: int) -> float | None:
         """The place that the next request gets; None where there is no rate."""
@@ -100,8 +112,12 @@ class Standing:
         self.arrival = max(self.arrival, self.clock) + 1
 
     def give_back(self, place: float, burst: int) -> None:
-        """Nobody used it. Only the last one can be had again; another passes unused."""
-        if self.arrival - 1 - (burst - 1) == place:
+        """Nobody used it: whoever stands behind it moves up. One that came up long ago is over."""
+        if place <= self.clock - burst or len(self.holes) >= _MAX_HOLES:
+            return
+        insort(self.holes, place)
+        while self.holes and self.holes[-1] == self.arrival - 1 - (burst - 1):
+            self.holes.pop()
             self.arrival -= 1
 
     def take_seat(self, ticket: str, concurrency: int) -> float:
@@ -139,6 +155,7 @@ class Standing:
         if report.unused:
             for place in sorted(report.unused, reverse=True):
                 self.give_back(place, limits.burst)
+            self.advance(now)
         self._count(report.requests, now)
         self._time(report)
         if limits.adapt:
@@ -165,7 +182,7 @@ class Standing:
         """For people."""
         self.advance(now)
         burst, concurrency = (limits.burst, limits.concurrency) if limits else (1, 0)
-        waiting = max(0, math.ceil(self.arrival - burst - self.clock)) if self.in_force() else 0
+        waiting = max(0, math.ceil(self.arrival - burst - self.clock - len(self.holes))) if self.in_force() else 0
         recent = len(self.window)
         return SiteState(
             site=site,

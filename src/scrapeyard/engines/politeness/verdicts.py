@@ -112,6 +112,8 @@ class SiteReport(Struct):
     timed: int = 0
     left: list[str] = field(default_factory=list)
     """Tickets that are over."""
+    seats: int = 0
+    """How many of those had a seat, for which others may wait."""
     unused: list[float] = field(default_factory=list)
     """Places that nobody used."""
     probe: str = ""
@@ -124,8 +126,9 @@ class SiteReport(Struct):
         if verdict.latency is not None:
             self.latency += verdict.latency
             self.timed += 1
-        if turn.limits.concurrency:
+        if turn.limits.concurrency or turn.is_leased:
             self.left.append(turn.ticket)
+        self.seats += bool(turn.limits.concurrency)
         if turn.place is not None and not verdict.sent:
             self.unused.append(turn.place)
         if turn.is_probe:
@@ -136,7 +139,7 @@ class SiteReport(Struct):
     @property
     def is_urgent(self) -> bool:
         """Whether others should know at once."""
-        return bool(self.left or self.probe or self.throttled)
+        return bool(self.seats or self.probe or self.throttled)
 
     def _add_answer(self, verdict: SiteVerdict) -> None:
         if verdict.answer == "unknown":

@@ -1,6 +1,6 @@
 -- Takes the next place in a site's line, or says how a ticket that waits for a seat stands.
 --
--- KEYS     1 standing, 2 seats, 3 alive, 4 sites (see site.lua)
+-- KEYS     1 standing, 2 seats, 3 alive, 4 sites, 5 places (see site.lua)
 -- ARGV     1 site, 2 ticket, 3 seconds that the caller would wait,
 --          4 rate, 5 burst, 6 concurrency, 7 crawl rate
 -- returns  {refused, seconds, place, is probe, view}: refused is '', 'down' or 'late'; seconds to wait, or after which
@@ -14,7 +14,7 @@ local s = load(KEYS[1])
 
 local function answer(refused, seconds, place, is_probe)
   if refused ~= '' then
-    release(KEYS[2], KEYS[3], ticket)
+    release(ticket)
     if s.probe == ticket then
       s.probe = ''
     end
@@ -27,9 +27,16 @@ end
 advance(s)
 s.rate, s.burst, s.concurrency = rate, burst, concurrency
 if crawl > 0 then
-  s.crawl, s.crawl_until = crawl, now + CRAWL
+  s.crawl, s.crawl_until = crawl, math.max(s.crawl_until, now + CRAWL + math.min(within, MAX_CLOSED))
 end
-s.arrival = math.min(s.arrival, s.clock + burst + in_force(s) * within)
+drop_dead(s)
+local last = s.clock + burst + in_force(s) * within + #s.holes
+if s.arrival > last then
+  s.arrival = last
+  while s.holes[1] and s.holes[#s.holes] > last - burst do
+    table.remove(s.holes)
+  end
+end
 
 local is_probe = false
 if s.is_down then
@@ -44,14 +51,12 @@ end
 
 local force = in_force(s)
 if concurrency > 0 then
-  drop_dead(KEYS[2], KEYS[3])
   if not redis.call('ZSCORE', KEYS[2], ticket) then
     s.serial = s.serial + 1
     redis.call('ZADD', KEYS[2], s.serial, ticket)
   end
-  lease(KEYS[3], ticket)
+  lease(ticket)
   redis.call('EXPIRE', KEYS[2], FORGET)
-  redis.call('EXPIRE', KEYS[3], FORGET)
   local before = redis.call('ZRANK', KEYS[2], ticket) - concurrency + 1
   if before > 0 then
     local latency = s.latency > 0 and s.latency or 0.1
@@ -64,12 +69,17 @@ end
 local wait, place = math.max(0, s.at - now), nil
 if force > 0 then
   place = math.max(s.arrival, s.clock) - (burst - 1)
-  wait = wait + math.max(0, place - s.clock) / force
+  wait = wait + math.max(0, place - s.clock - holes_before(s, place)) / force
 end
 if wait > within then
   return answer('late', wait)
 end
 if place then
   s.arrival = math.max(s.arrival, s.clock) + 1
+  if wait > 0 then
+    lease(ticket)
+    redis.call('HSET', KEYS[5], ticket, string.format('%.17g', place))
+    redis.call('EXPIRE', KEYS[5], FORGET)
+  end
 end
 return answer('', wait, place, is_probe)

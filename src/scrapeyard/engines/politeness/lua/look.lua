@@ -1,6 +1,6 @@
 -- How a site stands, for people. Changes nothing.
 --
--- KEYS     1 standing, 2 seats, 3 alive, 4 sites (see site.lua)
+-- KEYS     1 standing, 2 seats, 3 alive, 4 sites, 5 places (see site.lua)
 -- ARGV     1 site
 -- returns  JSON, or nothing where nothing is known of the site
 
@@ -10,8 +10,13 @@ end
 local s = load(KEYS[1])
 advance(s)
 local force = in_force(s)
-local seats = redis.call('ZCARD', KEYS[2]) - redis.call('ZCOUNT', KEYS[3], '-inf', now)
-local waiting = force > 0 and math.max(0, math.ceil(s.arrival - s.burst - s.clock)) or 0
+local seats = redis.call('ZCARD', KEYS[2])
+for _, ticket in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now)) do
+  if redis.call('ZSCORE', KEYS[2], ticket) then
+    seats = seats - 1
+  end
+end
+local waiting = force > 0 and math.max(0, math.ceil(s.arrival - s.burst - s.clock - #s.holes)) or 0
 local _, failures = string.gsub(s.window, '1', '')
 if s.concurrency > 0 then
   waiting = waiting + math.max(0, seats - s.concurrency)

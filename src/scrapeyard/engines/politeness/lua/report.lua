@@ -1,6 +1,6 @@
 -- Adds what one process learnt of a site since its last report, gives back what is over and renews what is not.
 --
--- KEYS     1 standing, 2 seats, 3 alive, 4 sites (see site.lua)
+-- KEYS     1 standing, 2 seats, 3 alive, 4 sites, 5 places (see site.lua)
 -- ARGV     1 site, 2 requests, 3 answered, 4 good, 5 window, 6 trailing failures, 7 throttled, 8 retry after,
 --          9 sum of latencies, 10 how many, 11 how the probe went ('', ok, failed, unknown),
 --          12 adapt (0 or 1), 13 least rate, 14 breaker's failures, 15 its ratio, 16 its seconds, 17 burst,
@@ -23,27 +23,26 @@ advance(s)
 if number(18) >= 0 then
   s.rate = number(18)
   if number(19) > 0 then
-    s.crawl, s.crawl_until = number(19), now + CRAWL
+    s.crawl, s.crawl_until = number(19), math.max(s.crawl_until, now + CRAWL)
   end
 end
 
 for index = 23, 22 + over do
-  release(KEYS[2], KEYS[3], ARGV[index])
+  release(ARGV[index])
 end
 for index = 23 + over, 22 + over + renewed do
-  if redis.call('ZSCORE', KEYS[2], ARGV[index]) then
-    lease(KEYS[3], ARGV[index])
+  if redis.call('ZSCORE', KEYS[3], ARGV[index]) then
+    lease(ARGV[index])
   end
   if s.probe == ARGV[index] then
     s.probe_until = now + LEASE
   end
 end
--- only the last place can be had again; another passes unused
 for index = 23 + over + renewed, 22 + over + renewed + unused do
-  if s.arrival - 1 - (burst - 1) == number(index) then
-    s.arrival = s.arrival - 1
-  end
+  give_back(s, number(index), burst)
 end
+drop_dead(s)
+advance(s)
 
 s.count = s.count * math.exp(-math.max(0, now - s.counted_at) / COUNT) + requests
 s.counted_at = now
