@@ -1,8 +1,9 @@
 """What makes two requests ask for the same page.
 
-In the key: method, URL, body, the way it is fetched by (profile, proxy, place, engine), and whether redirects are
-followed. Cookies, credentials, a language, a certificate or a session make the page private: then also the scraper and
-all of those. Other headers count when the site says so (`Vary`), by a second key.
+In the key: method, URL, body, every header that the script set, the way it is fetched by (profile, proxy, place,
+engine), and whether redirects are followed. A site may answer to a header that it does not name in `Vary`, and scripts
+are not trusted, so a page that was asked for with another header is another page. Cookies, credentials, a language, a
+certificate or a session make the page private: then also the scraper and all of those.
 """
 
 from collections.abc import Sequence
@@ -50,6 +51,7 @@ def page_key(context: FetchContext) -> PageKey:
         blake2b(request.body, digest_size=_DIGEST_BYTES).digest() if request.body else b"",
         _way(request, caller.policy),
         _rest(request),
+        _headers(request),
         _privacy(request, caller),
     )
     return PageKey(id=_digest(_encode(parts)), url=url_digest(url), site=context.site)
@@ -87,15 +89,14 @@ def _way(request: FetchRequest, policy: FetchPolicy) -> tuple[str, ...]:
 
 def _privacy(request: FetchRequest, caller: Caller) -> tuple[object, ...]:
     """Empty: anyone may have it."""
-    own = () if not request.headers else sorted(_private_headers(request))
+    own = any(name.lower() in PRIVATE_HEADERS for name in request.headers)
     if not own and not request.session and not request.certificate:
         return ()
-    return caller_id(caller), request.session, request.certificate, own
+    return caller_id(caller), request.session, request.certificate
 
 
-def _private_headers(request: FetchRequest) -> list[tuple[str, str]]:
-    lowered = ((name.lower(), value) for name, value in request.headers.items())
-    return [(name, value) for name, value in lowered if name in PRIVATE_HEADERS]
+def _headers(request: FetchRequest) -> list[tuple[str, str]]:
+    return sorted((name.lower(), value) for name, value in request.headers.items()) if request.headers else []
 
 
 def _digest(data: bytes) -> str:
