@@ -78,6 +78,26 @@ async def test_a_site_that_cannot_answer_is_left_alone(door: Door, kind: str) ->
         with pytest.raises(FetchFailed) as caught:
             await door.get(url)
         assert caught.value.reason is ExitReason.FETCH_SITE_DOWN
+    assert (await door.state()).breaker == ("open" if kind == "500" else "closed")
+
+
+async def test_a_port_that_never_answered_is_left_alone_and_its_site_is_not(door: Door) -> None:
+    async with Site(routes={"/": page(b"hi")}) as site:
+        closed = f"http://127.0.0.1:{_closed_port()}/"
+        for _ in range(40):
+            with pytest.raises(FetchFailed) as caught:
+                await door.get(closed)
+        assert caught.value.reason is ExitReason.FETCH_SITE_DOWN
+        assert await door.get(site.url()) == 200
+    assert list(await door.gate.known()) == ["127.0.0.1"]
+
+
+async def test_an_origin_that_answered_and_then_fails_closes_its_site(door: Door) -> None:
+    async with Site(routes={"/": page(b"hi"), "/broken": reset}) as site:
+        assert await door.get(site.url()) == 200
+        for _ in range(2):
+            with pytest.raises(FetchFailed):
+                await door.get(site.url("/broken"))
     assert (await door.state()).breaker == "open"
 
 

@@ -7,7 +7,7 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, SiteVerdict, Ticket
+from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, SiteVerdict, Ticket, is_site
 from scrapeyard.engines.politeness.state import Standing
 from scrapeyard.engines.politeness.verdicts import SiteReport
 
@@ -71,7 +71,7 @@ class MemoryGate:
 
     async def known(self) -> Sequence[str]:
         """Since the process started."""
-        return list(self._sites)
+        return [site for site in self._sites if is_site(site)]
 
     async def reset(self, site: str) -> None:
         """In force at once."""

@@ -18,6 +18,19 @@ MAX_CLOSED_SECONDS = 3600.0
 """A site that asks to be left alone for longer is asked again after this."""
 
 
+_ORIGIN = "origin/"
+
+
+def origin_key(host: str, port: int) -> str:
+    """What an origin is called at the gate, where it has a breaker of its own beside its site's."""
+    return f"{_ORIGIN}{host}:{port}"
+
+
+def is_site(key: str) -> bool:
+    """Whether a key of the gate is a site, not an origin."""
+    return not key.startswith(_ORIGIN)
+
+
 class SiteLimits(Struct, frozen=True, kw_only=True):
     """How one site is treated."""
 
@@ -136,7 +149,7 @@ class SiteGate(Protocol):
         """What is known of these sites; one of which nothing is known is missing."""
 
     async def known(self) -> Sequence[str]:
-        """Sites that were asked lately, at most 10,000."""
+        """Sites that were asked lately, at most 10,000. Origins are not among them."""
 
     async def reset(self, site: str) -> None:
         """Close its breaker and forget slow-downs, latency and `Retry-After`. Its limits stay."""

@@ -22,7 +22,7 @@ from redis.exceptions import ResponseError
 
 from scrapeyard.background import Background
 from scrapeyard.engines.politeness.memory import MemoryGate
-from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, SiteVerdict, Ticket
+from scrapeyard.engines.politeness.port import UNUSED, SiteLimits, SiteState, SiteVerdict, Ticket, is_site
 from scrapeyard.engines.politeness.redis_scripts import (
     ENTER,
     LOOK,
@@ -143,7 +143,7 @@ class RedisGate:
             (reply,) = await self._link.ask(("ZRANGE", self._keys.sites, 0, -1), within=self._patience)
         except LinkLost:
             return await self._local.known()
-        return [] if isinstance(reply, ResponseError) else [site.decode() for site in reply]
+        return [] if isinstance(reply, ResponseError) else list(filter(is_site, (site.decode() for site in reply)))
 
     async def reset(self, site: str) -> None:
         """For all workers; they see it within REPORT_SECONDS of their next request."""

@@ -2,28 +2,50 @@
 
 A fetch is charged to the site of its first URL. What it is redirected to, also at another site, is part of the same
 turn: a redirect is the first site's answer, and a page rarely leads away more than once.
+
+Failures count for the site once its origin (host and port) has answered. Until then they count for that origin alone,
+so that nobody can close a site for all by asking for a port or a name of it that was never there.
 """
 
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 
 from msgspec.structs import replace
 
 from scrapeyard.engines.http.stage import Fetch, FetchContext
+from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.politeness import verdicts
 from scrapeyard.engines.politeness.policies import SitePolicies
-from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteVerdict, Ticket
+from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteLimits, SiteVerdict, Ticket, origin_key
 from scrapeyard.engines.port import Caller, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
 _UNKNOWN = SiteVerdict(answer="unknown")
+_ANSWERED = SiteVerdict(answer="ok", sent=False)
+_BREAKER = ("breaker_failures", "breaker_ratio", "breaker_seconds")
+_MAX_ORIGINS = 20_000
 _ALMOST = 0.002
 """Seconds too few to wait for: an event loop is no more exact."""
 _SLEEP_THROUGH = 1.0
 """Seconds that are waited in one go; of a longer wait half is, since a new limit may bring the turn forward."""
 _ASKING_A_SECOND = 100
 """How often all who wait for one site may ask together, which lets a few wait in small steps and many in large."""
+
+
+class _Origins:
+    """Origins that have answered this worker, the last ones."""
+
+    def __init__(self) -> None:
+        self._answered: OrderedDict[tuple[str, int], None] = OrderedDict()
+
+    def has_answered(self, target: Target) -> bool:
+        return (target.host, target.port) in self._answered
+
+    def note(self, target: Target) -> None:
+        self._answered[target.host, target.port] = None
+        if len(self._answered) > _MAX_ORIGINS:
+            self._answered.popitem(last=False)
 
 
 class RateLimited:
@@ -38,9 +60,36 @@ class RateLimited:
         self._gate = gate
         self._policies = policies
         self._waiting: Counter[str] = Counter()
+        self._origins = _Origins()
 
     async def __call__(self, context: FetchContext) -> FetchResponse:
         """One turn, given back whatever happens."""
+        if self._origins.has_answered(context.target):
+            return await self._at_site(context)
+        return await self._at_origin(context)
+
+    async def _at_origin(self, context: FetchContext) -> FetchResponse:
+        """The origin has a breaker of its own until it answers."""
+        target, breaker = context.target, self._policies.limits(context.site)
+        alone = SiteLimits(**{name: getattr(breaker, name) for name in _BREAKER})
+        turn = await self._gate.acquire(origin_key(target.host, target.port), alone, self._policies.wait_seconds)
+        if turn.refused:
+            raise _refused(replace(turn, site=f"{target.host}:{target.port}"))
+        verdict = UNUSED
+        try:
+            response = await self._at_site(context)
+            verdict = _ANSWERED
+        except FetchFailed as failure:
+            verdict = verdicts.of_failure(context.request, failure)
+            verdict = _ANSWERED if verdict.answer == "ok" else replace(verdict, sent=False)
+            raise
+        finally:
+            if verdict is _ANSWERED:
+                self._origins.note(target)
+            self._gate.release(turn, verdict)
+        return response
+
+    async def _at_site(self, context: FetchContext) -> FetchResponse:
         site = context.site
         turn = await self._gate.acquire(site, self._policies.limits(site), self._policies.wait_seconds)
         if turn.refused or turn.wait > _ALMOST:
@@ -51,6 +100,8 @@ class RateLimited:
             verdict = verdicts.of_response(response)
         except FetchFailed as failure:
             verdict = verdicts.of_failure(context.request, failure)
+            if failure.site_status is None and not self._origins.has_answered(context.target):
+                verdict = verdict if verdict.answer != "failed" else _UNKNOWN
             raise
         finally:
             self._gate.release(turn, verdict)
