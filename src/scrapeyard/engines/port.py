@@ -114,6 +114,8 @@ class Proxy(Struct, frozen=True, kw_only=True):
     proxy_class: ProxyClass = "datacenter"
     ca_file: Path | None = None
     """PEM file of authorities trusted beside the usual ones when this proxy is used; None: no others."""
+    guarded: bool = False
+    """Whether its own address must pass the guard: whoever wrote its pool by the API is not the operator."""
 
     def __repr__(self) -> str:
         return f"Proxy(name={self.name!r}, url={hide_user(self.url)!r}, proxy_class={self.proxy_class!r})"

@@ -84,7 +84,8 @@ async def start_engine(
         meters=meters,
         jobs=jobs,
     )
-    engine = assemble(settings, shared, WreqEngine(settings.http, sessions=store.sessions))
+    wreq = WreqEngine(settings.http, sessions=store.sessions, own_port=settings.gateway.port)
+    engine = assemble(settings, shared, wreq)
     await up(engine.start, engine.stop)
     signals = invalidation_signals(queue, engine.invalidate)
     await up(signals.start, signals.stop)

@@ -96,7 +96,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     """Stage around stage, the client innermost. Raises SettingsInvalid."""
     budgets = Budgets(settings.budget, shared.jobs)
     metered = Metered(client, budgets=budgets, meters=shared.meters, pools=shared.pools)
-    passage = SolverGuard(settings.http)
+    passage = SolverGuard(settings.http, own_port=settings.gateway.port)
     ways = Ways(
         metered,
         settings.escalation,

@@ -3,14 +3,19 @@
 import asyncio
 from collections.abc import Callable
 from ipaddress import IPv4Address, ip_address
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scrapeyard.engines.http.engine import WreqEngine
-from scrapeyard.engines.http.url import Address
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.http.url import Address, parse_target
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Route
+from scrapeyard.engines.proxies.pools import ProxyPools
+from scrapeyard.engines.proxies.stored import StoredPools
 from scrapeyard.model import ExitReason
+from scrapeyard.settings import HttpSettings, ProxyPool
+from scrapeyard.store.sql import SqlStore
 from tests.integration.http.stand import reason_of, scraper
 from tests.sites.site import Site, page, redirect
 
@@ -128,3 +133,41 @@ async def test_allowed_hosts_hold_for_every_hop(site: Site, fetch: Any) -> None:
     answer = fetch(site.url("/from", "shop.test"), scraper=scraper("shop.test"))
     assert await reason_of(answer) is ExitReason.FETCH_NOT_ALLOWED
     assert len(site.asked) == 1
+
+
+async def test_a_script_does_not_reach_the_gateway_of_its_own_machine(site: Site) -> None:
+    """Neither by itself nor by a redirect, whatever else is allowed."""
+    async with Site() as gateway:
+        site.routes["/from"] = redirect(gateway.url("/api/sites"))
+        gateway.routes["/api/sites"] = page(b"{}")
+        own_port = parse_target(gateway.url()).port
+        engine = WreqEngine(HttpSettings(allow_private=True, profile="none"), own_port=own_port)
+        for url in (gateway.url("/api/sites"), site.url("/from")):
+            fetch = engine.fetch(FetchRequest(url=url), Caller())
+            assert await reason_of(fetch) is ExitReason.FETCH_PRIVATE_ADDRESS
+        assert gateway.asked == []
+        await engine.stop()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:{port}", "http://proxy.test:{port}"])
+async def test_a_pool_of_the_api_leads_to_no_private_address(site: Site, tmp_path: Path, url: str) -> None:
+    async def public(host: str, port: int) -> list[Address]:
+        return [IPv4Address("127.0.0.1" if host == "proxy.test" else "93.184.216.34")]
+
+    store = SqlStore(f"sqlite:///{tmp_path / 'store.db'}")
+    await store.start()
+    pools = ProxyPools()
+    kept = StoredPools(store, (), pools)
+    await kept.put(ProxyPool(name="mine", urls=(url.format(port=parse_target(site.url()).port),)))
+    engine = WreqEngine(HttpSettings(profile="none"), resolve=public)
+    request = FetchRequest(url="http://shop.example/latest/meta-data/")
+    fetch = engine.fetch(request, Caller(), Route(proxy=pools.choose("mine")))
+    assert await reason_of(fetch) is ExitReason.FETCH_PRIVATE_ADDRESS
+    assert site.asked == []
+    await engine.stop()
+    allowed = WreqEngine(HttpSettings(profile="none", allow_private=True), resolve=public)
+    site.routes["http://shop.example/latest/meta-data/"] = page(b"through the proxy")
+    response = await allowed.fetch(request, Caller(), Route(proxy=pools.choose("mine")))
+    assert len(site.asked) == 1, response
+    await allowed.stop()
+    await store.stop()

@@ -327,3 +327,18 @@ def test_any_text_is_taken_apart_or_refused(url: str) -> None:
     assert parse_target(target.url) == target
     assert target.url.isascii()
     assert (urlsplit(target.url).hostname or "") == target.host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "127.9.9.9", "[::ffff:127.0.0.1]"])
+def test_our_own_gateway_is_refused_whatever_is_allowed(host: str) -> None:
+    guard = Guard(allow_private=True, allow_hosts=("127.0.0.0/8", "::1"), own_port=8000)
+    address = parse_target(f"http://{host}/").literal
+    assert address is not None
+    with pytest.raises(FetchFailed) as caught:
+        guard.check_port(host, 8000, [address])
+    assert caught.value.reason is PRIVATE
+    guard.check_port(host, 8001, [address])
+
+
+def test_the_gateways_port_of_another_machine_is_not_ours() -> None:
+    Guard(own_port=8000).check_port("shop.example", 8000, [IPv4Address("93.184.216.34")])

@@ -13,7 +13,7 @@ from wreq import CertStore, Client, DnsOptions, Emulation, Identity, Platform, P
 from wreq.redirect import Policy
 
 from scrapeyard.engines.http.failures import WREQ_ERRORS
-from scrapeyard.engines.http.url import Address
+from scrapeyard.engines.http.url import Address, Target, parse_target
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason
 from scrapeyard.settings import HttpSettings
@@ -91,6 +91,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _KEY = re.compile(r"-----BEGIN PRIVATE KEY-----.+?-----END PRIVATE KEY-----", re.DOTALL)
 _UNUSABLE: tuple[type[Exception], ...] = (ValueError, *WREQ_ERRORS)
+_PROXY_PORTS = {"http": 80, "https": 443}
 _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
@@ -102,6 +103,10 @@ class ClientIdentity(Struct, frozen=True, kw_only=True):
     """What the platform's part of the profile follows; the header itself is sent by each request."""
     proxy: str = ""
     """URL with credentials; empty: none."""
+    proxy_guarded: bool = False
+    """Whether the proxy's own address must pass the guard."""
+    proxy_at: tuple[Address, ...] = ()
+    """Addresses of the proxy that passed the guard, and nothing else is connected to; empty: as its name resolves."""
     certificate: str = ""
     """PEM of a client certificate with its key; empty: none."""
     ca_file: Path | None = None
@@ -152,6 +157,8 @@ class Clients:
     def _make(self, host: str, addresses: tuple[Address, ...], dress: ClientIdentity) -> Client:
         dns = DnsOptions()
         dns.add_resolve(host, addresses)
+        if dress.proxy_at:
+            dns.add_resolve(proxy_target(dress.proxy).host, dress.proxy_at)
         config: ClientConfig = {**self._config, "dns_options": dns}
         look = emulation(dress.profile, dress.user_agent)
         if look is not None:
@@ -209,6 +216,16 @@ def _certificates(bundle: Path) -> list[str]:
     if not found:
         raise SettingsInvalid(f"http.ca_bundle: {bundle} has no certificate in PEM form")
     return found
+
+
+def proxy_target(url: str) -> Target:
+    """Where a proxy listens. Raises FetchFailed (fetch_proxy)."""
+    try:
+        parts = urlsplit(url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        return parse_target(f"http://{host}:{parts.port or _PROXY_PORTS.get(parts.scheme, 1080)}/")
+    except (ValueError, FetchFailed):
+        raise FetchFailed(ExitReason.FETCH_PROXY, "the proxy's URL has no address that can be used") from None
 
 
 def _proxy(url: str) -> Proxy:

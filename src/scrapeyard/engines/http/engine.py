@@ -4,17 +4,18 @@ import asyncio
 import time
 from types import TracebackType
 
+from msgspec.structs import replace
 from wreq import Client
 
 from scrapeyard.engines.http.checks import Hop, check_certificate, first_hop, keep_limit, page_limit, time_limit
-from scrapeyard.engines.http.clients import ClientIdentity, Clients, profile_of
+from scrapeyard.engines.http.clients import ClientIdentity, Clients, profile_of, proxy_target
 from scrapeyard.engines.http.cookies import Cookie, Jar, MemorySessions, Sessions
 from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
 from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.http.hops import HopLoop, RequestTerms
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.stage import FetchContext
-from scrapeyard.engines.http.url import Target
+from scrapeyard.engines.http.url import Address, Target
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -108,14 +109,20 @@ class WreqEngine:
     """The HTTP engine's innermost stage. One per worker."""
 
     def __init__(
-        self, settings: HttpSettings, *, resolve: Resolve = system_resolve, sessions: SessionStore | None = None
+        self,
+        settings: HttpSettings,
+        *,
+        resolve: Resolve = system_resolve,
+        sessions: SessionStore | None = None,
+        own_port: int | None = None,
     ) -> None:
-        """`sessions` keeps the cookies of named sessions; None: in memory, as long as this engine lives.
+        """`sessions` keeps the cookies of named sessions; None: in memory, as long as this engine lives. `own_port` is
+        the gateway's on this machine, which nobody reaches; None: there is none.
 
         Raises SettingsInvalid when the profile, the CA bundle or an allowed host makes no sense.
         """
         self._settings = settings
-        self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts)
+        self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts, own_port=own_port)
         self._names = DnsCache(resolve)
         self._clients = Clients(settings)
         self._sessions = Sessions(sessions or MemorySessions(), settings.session_days)
@@ -157,10 +164,21 @@ class WreqEngine:
         literal = target.literal
         addresses = (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
         self._guard.check(target.host, addresses)
+        self._guard.check_port(target.host, target.port, addresses)
+        if dress.proxy_guarded:
+            dress = replace(dress, proxy_at=await self._proxy_addresses(dress.proxy))
         try:
             return self._clients.get(target.host, addresses, dress)
         except ValueError as error:
             raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"the request cannot be made so: {error}") from None
+
+    async def _proxy_addresses(self, proxy: str) -> tuple[Address, ...]:
+        """Where a proxy is that must pass the guard itself. Raises FetchFailed."""
+        at = proxy_target(proxy)
+        addresses = (at.literal,) if at.literal is not None else await self._names.addresses(at.host, at.port)
+        self._guard.check(at.host, addresses)
+        self._guard.check_port(at.host, at.port, addresses)
+        return addresses
 
     async def _walk(self, walk: HopLoop, hop: Hop, seconds: float | None) -> FetchResponse:
         try:
@@ -184,6 +202,7 @@ class WreqEngine:
                 profile=profile or settings.profile,
                 user_agent=way.user_agent,
                 proxy=way.proxy.url if way.proxy else "",
+                proxy_guarded=way.proxy.guarded if way.proxy else False,
                 certificate=request.certificate,
                 ca_file=way.proxy.ca_file if way.proxy else None,
             ),

@@ -7,6 +7,7 @@ Every address of a name must pass. A name that has public and private addresses 
 rebinding attack looks, and picking the good half would let the attacker choose the moment.
 """
 
+import socket
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
@@ -118,10 +119,14 @@ class Guard:
     `allow_private` opens loopback, private and link-local networks, but neither cloud metadata nor multicast nor
     reserved ones. `allow_hosts` opens more finely: a network (`10.1.0.0/16`, `::1`) opens every address in it,
     whatever its kind; a name (`intranet.example`, `*.lab.example`) opens what `allow_private` would, for that name.
+    Nothing opens `own_port` of this machine, where our gateway listens.
     """
 
-    def __init__(self, *, allow_private: bool = False, allow_hosts: Iterable[str] = ()) -> None:
+    def __init__(
+        self, *, allow_private: bool = False, allow_hosts: Iterable[str] = (), own_port: int | None = None
+    ) -> None:
         self._allow_private = allow_private
+        self._own_port = own_port
         self._networks: list[IPv4Network | IPv6Network] = []
         names = []
         for entry in allow_hosts:
@@ -161,6 +166,14 @@ class Guard:
             self._passed.clear()
         self._passed[host] = found
 
+    def check_port(self, host: str, port: int, addresses: Iterable[Address]) -> None:
+        """Raises FetchFailed (fetch_private_address) for the door of our own gateway: a script that came through it
+        would act as a client."""
+        if port != self._own_port or not any(_is_ours(embedded(address) or address) for address in addresses):
+            return
+        message = f"{host}:{port} is this server's own API, which scripts do not reach"
+        raise FetchFailed(ExitReason.FETCH_PRIVATE_ADDRESS, message, host=host)
+
     def _allows(self, host: str, address: Address, kind: Kind) -> bool:
         if kind is Kind.PUBLIC:
             return True
@@ -168,6 +181,19 @@ class Guard:
         if any(address in network or inner in network for network in self._networks):
             return True
         return kind in _OPENED_BY_ALLOW_PRIVATE and (self._allow_private or self._names.match(host))
+
+
+def _is_ours(address: Address) -> bool:
+    """Whether this machine has the address: only then can a socket be bound to it."""
+    if address.is_loopback or address.is_unspecified:
+        return True
+    family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(address), 0))
+    except OSError:
+        return False
+    return True
 
 
 class HostPatterns:

@@ -1,7 +1,9 @@
 """Pools of proxies by name: choosing an exit, and learning from how it did."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+
+from msgspec.structs import replace
 
 from scrapeyard.engines.port import Proxy
 from scrapeyard.engines.proxies.pool import ExitPlace, Exits, exits_of
@@ -21,6 +23,7 @@ class ProxyPools:
         self._pools: dict[str, ProxyPool] = {}
         self._exits: dict[str, Exits] = {}
         self._warned: set[str] = set()
+        self._guarded: frozenset[str] = frozenset()
         self.adopt(pools)
 
     @property
@@ -28,8 +31,10 @@ class ProxyPools:
         """Every pool, the cheapest first."""
         return tuple(self._pools.values())
 
-    def adopt(self, pools: Sequence[ProxyPool]) -> None:
-        """These are the pools from now on, the cheapest first. One that has not changed keeps what was learnt."""
+    def adopt(self, pools: Sequence[ProxyPool], guarded: Collection[str] = ()) -> None:
+        """These are the pools from now on, the cheapest first. One that has not changed keeps what was learnt. The
+        addresses of those named in `guarded` must pass the guard."""
+        self._guarded = frozenset(guarded)
         kept = {pool.name: self._exits[pool.name] for pool in pools if self._pools.get(pool.name) == pool}
         self._exits = {pool.name: kept.get(pool.name) or exits_of(pool, self._clock) for pool in pools}
         self._warned &= kept.keys()
@@ -51,7 +56,8 @@ class ProxyPools:
         if why and pool_name not in self._warned:
             self._warned.add(pool_name)
             log.warning("proxies.place_ignored", pool=pool_name, country=country, state=state, city=city, why=why)
-        return exits.choose(_key(pool, site, session), place)
+        proxy = exits.choose(_key(pool, site, session), place)
+        return replace(proxy, guarded=True) if pool_name in self._guarded else proxy
 
     def report(self, proxy: Proxy, ok: bool | None) -> None:
         """How an exit did: it served, it failed, or (None) nothing was learnt. A pool that is gone is no matter."""

@@ -119,7 +119,8 @@ class StoredPools:
         if known == self._kept:
             return
         self._kept = known
-        self._pools.adopt(in_tiers(self._own, _readable(sorted(known.values(), key=lambda each: each.name))))
+        tiers = in_tiers(self._own, _readable(sorted(known.values(), key=lambda each: each.name)))
+        self._pools.adopt(tiers, guarded=known)
 
 
 def standings(pools: ProxyPools) -> tuple[PoolStanding, ...]:

@@ -16,7 +16,7 @@ from wreq.redirect import Policy
 
 from scrapeyard.engines.http.body import read_wire
 from scrapeyard.engines.http.checks import check_allowed
-from scrapeyard.engines.http.clients import profile_of
+from scrapeyard.engines.http.clients import profile_of, proxy_target
 from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
 from scrapeyard.engines.http.failures import WREQ_ERRORS
 from scrapeyard.engines.http.guard import Guard
@@ -91,9 +91,11 @@ def _name(request: FetchRequest, caller: Caller, proxy: Proxy | None) -> str:
 class SolverGuard:
     """Resolves a name and asks the guard. The browser resolves it again for itself; what it is told may differ."""
 
-    def __init__(self, settings: HttpSettings, *, resolve: Resolve = system_resolve) -> None:
-        """Raises SettingsInvalid when an allowed host makes no sense."""
-        self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts)
+    def __init__(
+        self, settings: HttpSettings, *, resolve: Resolve = system_resolve, own_port: int | None = None
+    ) -> None:
+        """`own_port` as for the engine. Raises SettingsInvalid when an allowed host makes no sense."""
+        self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts, own_port=own_port)
         self._names = DnsCache(resolve)
 
     async def check(self, target: Target) -> None:
@@ -101,6 +103,7 @@ class SolverGuard:
         literal = target.literal
         found = (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
         self._guard.check(target.host, found)
+        self._guard.check_port(target.host, target.port, found)
 
     async def stop(self) -> None:
         """Forget names. May be called twice."""
@@ -160,6 +163,8 @@ class FlareSolverr:
         """As `Solver`. GET and POST of a form or text; another method is fetch_not_allowed."""
         target = parse_target(request.url)
         await self._passes(target, caller)
+        if proxy is not None and proxy.guarded:
+            await self._passage.check(proxy_target(proxy.url))
         began = time.perf_counter()
         try:
             async with asyncio.timeout(seconds + _GRACE_SECONDS):
