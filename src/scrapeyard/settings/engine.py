@@ -16,6 +16,11 @@ class HttpSettings(Section):
     connect_seconds: float = Field(10, gt=0, description="Maximum seconds to connect, TLS included.")
     total_seconds: float = Field(30, gt=0, description="Maximum seconds for one request with all its redirects.")
     max_body_mb: float = Field(20, gt=0, description="Maximum size of a page, before and after decompression.")
+    bodies_mb: float = Field(
+        512,
+        gt=0,
+        description="Memory of one worker for pages above 1 MB in flight; further ones wait. One may always go on.",
+    )
     max_redirects: int = Field(10, ge=0, le=50, description="Maximum redirects to follow.")
     concurrency: int = Field(256, ge=1, description="Maximum requests in flight in one worker.")
     profile: str = Field("chrome", description="Browser whose TLS and headers are used: chrome, firefox, safari, none.")

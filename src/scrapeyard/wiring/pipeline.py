@@ -13,6 +13,7 @@ from scrapeyard.engines.cache.port import PageStore
 from scrapeyard.engines.cache.stage import Cached
 from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.stage import Ways
+from scrapeyard.engines.http.checks import check_headers
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.stage import FetchContext
@@ -78,8 +79,10 @@ class Engine:
             await self._cached.stop()
 
     async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
-        """As `HttpEngine`: parse the URL, then through all stages from the cache inwards."""
+        """As `HttpEngine`: check headers and parse the URL, before anything waits with them; then through all stages
+        from the cache inwards."""
         try:
+            check_headers(request.headers)
             context = FetchContext.of(request, caller, self._sites)
         except FetchFailed:
             if not self._cached.concerns(request, caller):  # so that a used-up budget is the first error a script sees

@@ -113,3 +113,9 @@ async def test_the_url_of_a_fetch_is_parsed_once(yard: Yard, monkeypatch: pytest
             await yard.engine.fetch(FetchRequest(url=site.url("/")), caller_of(max_age_seconds=60))
         assert parsed == [site.url("/"), site.url("/")]
         assert len(site.asked) == 1
+
+
+async def test_headers_that_are_too_large_are_refused_before_anything_waits_with_them(yard: Yard) -> None:
+    refusal = await yard.refusal(FetchRequest(url="http://shop.example/", headers={"x": "x" * 900_000}), Caller())
+    assert refusal.reason is ExitReason.FETCH_NOT_ALLOWED
+    assert list(await yard.web.gate.known()) == []

@@ -1,5 +1,6 @@
 """Sizes, compressions and charsets."""
 
+import asyncio
 import gzip
 import zlib
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
 from tests.integration.http.stand import MB, reason_of
+from tests.leaks import PATIENCE
 from tests.sites.site import Site, chunks, page
 
 
@@ -132,3 +134,26 @@ async def test_charsets(site: Site, fetch: Any, content_type: str, body: bytes, 
     answer = await fetch(site.url("/"))
     decoded = answer.body.decode(answer.encoding)
     assert decoded.endswith(("値段", "é")) if text is None else decoded == text
+
+
+async def test_bodies_in_flight_are_bounded_together(site: Site, make_engine: Callable[..., WreqEngine]) -> None:
+    """Fifty pages that never end, and room for two of them at a time."""
+    site.routes["/"] = chunks(b"x" * 65_536, 10_000)
+    engine = make_engine(max_body_mb=4, bodies_mb=16, concurrency=50, total_seconds=PATIENCE, read_seconds=PATIENCE)
+    most, over = 0, asyncio.Event()
+
+    async def watch() -> None:
+        nonlocal most
+        while not over.is_set():
+            most = max(most, engine._memory.used)
+            await asyncio.sleep(0)
+
+    watching = asyncio.create_task(watch())
+    fetches = [reason_of(engine.fetch(FetchRequest(url=site.url("/")), Caller())) for _ in range(50)]
+    async with asyncio.timeout(PATIENCE):
+        reasons = await asyncio.gather(*fetches)
+    over.set()
+    await watching
+    assert set(reasons) == {ExitReason.FETCH_TOO_LARGE}
+    assert 0 < most <= 16 * MB
+    assert engine._memory.used == 0

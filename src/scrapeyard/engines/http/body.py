@@ -8,6 +8,7 @@ from wreq.wreq import Response
 
 from scrapeyard.engines.http.decompress import Corrupt, OverLimit, Unpacking, decompress, encodings_of
 from scrapeyard.engines.http.failures import WREQ_ERRORS, explain
+from scrapeyard.engines.http.memory import SMALL, BodyShare
 from scrapeyard.engines.http.url import Target
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -92,16 +93,23 @@ _INLINE_PAGE = 512 * 1024
 """Decompressing up to here takes about a millisecond, less than handing it to a thread costs under load."""
 
 
-async def read_wire(target: Target, status: int, response: Response, limit: int) -> bytes:
-    """The body as it came. Raises FetchFailed (fetch_too_large, fetch_protocol, fetch_timeout)."""
+async def read_wire(
+    target: Target, status: int, response: Response, limit: int, share: BodyShare | None = None
+) -> bytes:
+    """The body as it came. A large one waits for its `share` of memory first; None: it need not.
+
+    Raises FetchFailed (fetch_too_large, fetch_protocol, fetch_timeout).
+    """
     length = response.content_length
     body = bytearray()
     try:
         if length is not None and length <= limit:
+            if share is not None and length > SMALL:
+                await share.need(2 * length)
             return bytes(await response.bytes())
         if length is not None:
             raise OverLimit
-        await _read_within(response, limit, body)
+        await _read_within(response, limit, body, share)
         return bytes(body)
     except OverLimit:
         await response.close()
@@ -110,17 +118,21 @@ async def read_wire(target: Target, status: int, response: Response, limit: int)
         raise _counted(explain(error, target), len(body)) from None
 
 
-async def _read_within(response: Response, limit: int, body: bytearray) -> None:
+async def _read_within(response: Response, limit: int, body: bytearray, share: BodyShare | None) -> None:
     async with response.stream() as chunks:
         async for chunk in chunks:
             if isinstance(chunk, memoryview):  # anything else is trailers
                 body += chunk
             if len(body) > limit:
                 raise OverLimit
+            if share is not None and len(body) > SMALL:
+                await share.need(2 * limit)
 
 
-async def undo_encoding(target: Target, status: int, header: str | None, wire: bytes, limit: int) -> bytes:
-    """The page, decompressed as the Content-Encoding `header` says; None means it says nothing.
+async def undo_encoding(
+    target: Target, status: int, header: str | None, wire: bytes, limit: int, *, share: BodyShare | None = None
+) -> bytes:
+    """The page, decompressed as the Content-Encoding `header` says; None means it says nothing. `share` as above.
 
     Raises FetchFailed (fetch_too_large, fetch_decode).
     """
@@ -133,6 +145,8 @@ async def undo_encoding(target: Target, status: int, header: str | None, wire: b
                 return decompress(wire, encodings, min(limit, _INLINE_PAGE))
             except OverLimit:
                 pass  # a large page, or a bomb: find out in a thread
+        if share is not None:
+            await share.need(2 * limit)
         return await asyncio.to_thread(decompress, wire, encodings, limit)
     except OverLimit:
         raise _counted(_too_large(target, status, limit, "holds, once decompressed,"), len(wire)) from None

@@ -71,11 +71,12 @@ def first_hop(request: FetchRequest, target: Target | None = None) -> Hop:
     method = request.method.upper()
     if method not in METHODS:
         raise _not_allowed(f"the method {request.method[:20]!r} is not sent; use one of {', '.join(METHODS)}")
-    _check_headers(request.headers)
+    check_headers(request.headers)
     return Hop(target=target or parse_target(request.url), method=method, headers=request.headers, body=request.body)
 
 
-def _check_headers(headers: dict[str, str]) -> None:
+def check_headers(headers: dict[str, str]) -> None:
+    """Raises FetchFailed (fetch_not_allowed) for headers that are too many, too long or not a script's to set."""
     if not headers:
         return
     if (

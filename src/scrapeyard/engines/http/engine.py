@@ -13,6 +13,7 @@ from scrapeyard.engines.http.cookies import Cookie, Jar, MemorySessions, Session
 from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
 from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.http.hops import HopLoop, RequestTerms
+from scrapeyard.engines.http.memory import BodyMemory, BodyShare
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.http.url import Address, Target
@@ -128,6 +129,7 @@ class WreqEngine:
         self._sessions = Sessions(sessions or MemorySessions(), settings.session_days)
         self._site_of = Sites().of  # a cookie's domain is the public suffix list's matter, not of our settings
         self._free = asyncio.Semaphore(settings.concurrency)
+        self._memory = BodyMemory(int(settings.bodies_mb * 1024 * 1024))
         self._deadlines = Deadlines()
 
     async def start(self) -> None:
@@ -154,9 +156,11 @@ class WreqEngine:
         seconds = time_limit(request, self._settings)
         has_cookies = request.session or way.cookies
         jar = await self._open_jar(request, caller, way, hop.target) if has_cookies else Jar(self._site_of)
+        share = BodyShare(self._memory)
         try:
-            return await self._walk(HopLoop(self._connect, terms, jar), hop, seconds)
+            return await self._walk(HopLoop(self._connect, terms, jar, share), hop, seconds, share)
         finally:
+            share.close()
             if request.session and jar.changed:
                 await self._sessions.keep(_owner(caller), request.session, jar.changes(), jar.changed, time.time())
 
@@ -180,17 +184,18 @@ class WreqEngine:
         self._guard.check_port(at.host, at.port, addresses)
         return addresses
 
-    async def _walk(self, walk: HopLoop, hop: Hop, seconds: float | None) -> FetchResponse:
+    async def _walk(self, walk: HopLoop, hop: Hop, seconds: float | None, share: BodyShare) -> FetchResponse:
         try:
             with self._deadlines.within(seconds):
                 async with self._free:
                     return await walk.run(hop)
         except TimeoutError:
+            stage = "waiting for memory" if share.is_waiting else walk.stage
             raise FetchFailed(
                 ExitReason.FETCH_TIMEOUT,
-                f"{hop.target.host} took longer than {seconds:g} s, {walk.stage}; "
+                f"{hop.target.host} took longer than {seconds:g} s, {stage}; "
                 "raise timeout_seconds or http.total_seconds, or try again later",
-                stage=walk.stage,
+                stage=stage,
             ) from None
 
     def _terms(self, request: FetchRequest, caller: Caller, way: Route) -> RequestTerms:

@@ -20,6 +20,7 @@ from scrapeyard.engines.http.checks import METHODS, Hop, check_allowed, next_hop
 from scrapeyard.engines.http.clients import ClientIdentity
 from scrapeyard.engines.http.cookies import Jar
 from scrapeyard.engines.http.failures import WREQ_ERRORS, explain, is_stale_connection, refused_by_proxy
+from scrapeyard.engines.http.memory import BodyShare
 from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.port import FetchResponse, Keep, Route
 from scrapeyard.errors import FetchFailed
@@ -65,7 +66,15 @@ class RequestTerms(Struct, frozen=True, kw_only=True):
 class HopLoop:
     """`stage` says what it is at, for whoever loses patience."""
 
-    def __init__(self, connect: Connect, terms: RequestTerms, jar: Jar, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        connect: Connect,
+        terms: RequestTerms,
+        jar: Jar,
+        share: BodyShare,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._share = share
         self._connect = connect
         self._terms = terms
         self._jar = jar
@@ -175,9 +184,9 @@ class HopLoop:
         if self._terms.keep is not None and 200 <= status < 300:
             return await self._stream(hop, status, headers, response, self._terms.keep)
         limit = self._terms.page_limit
-        wire = await read_wire(hop.target, status, response, limit)
+        wire = await read_wire(hop.target, status, response, limit, self._share)
         packed = _header(headers, "content-encoding")
-        body = await undo_encoding(hop.target, status, packed, wire, limit) if packed else wire
+        body = await undo_encoding(hop.target, status, packed, wire, limit, share=self._share) if packed else wire
         encoding = find_charset(_header(headers, "content-type") or "", body)
         return self._answer(hop, status, headers, body=body, encoding=encoding, received=len(wire))
 

@@ -30,7 +30,7 @@ _ANSWERS = frozenset(
 )
 """The site lives, though we did not get a page."""
 _THROTTLES = frozenset({429, 503})
-_OUR_OWN = frozenset({"waiting for a free connection", "resolving its name"})
+_OUR_OWN = frozenset({"waiting for a free connection", "waiting for memory", "resolving its name"})
 """What the client was at when time ran out, before the site had any part in it."""
 
 

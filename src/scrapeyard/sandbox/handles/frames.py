@@ -65,6 +65,11 @@ class FetchFrame(_Numbered, tag="fetch", tag_field="t"):
     keep: Short = ""
     """The artifact to save the page to; if empty, the page is sent back."""
 
+    @property
+    def head_size(self) -> int:
+        """About how many bytes it takes without the raw part."""
+        return len(self.url) + len(self.certificate) + sum(len(k) + len(v) for k, v in self.headers.items())
+
 
 class KeepArtifact(_Numbered, tag="artifact", tag_field="t"):
     """The script wants the raw part saved as an artifact."""

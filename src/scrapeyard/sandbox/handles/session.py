@@ -237,19 +237,20 @@ class Session:
 
     def _on_fetch(self, frame: FetchFrame, raw: bytes) -> None:
         self._fetches += 1
-        refusal = self._fetch_refusal(len(raw))
+        size = len(raw) + frame.head_size
+        refusal = self._fetch_refusal(size)
         if refusal:
             self._answer_child(failure_head(frame.n, FetchFailed(ExitReason.FETCH_NOT_ALLOWED, refusal)))
             self._count_refusal()
             return
-        self._waiting_bytes += len(raw)
-        self._spawn(self._answer(frame, request_of(frame, raw)))
+        self._waiting_bytes += size
+        self._spawn(self._answer(frame, request_of(frame, raw), size))
 
     def _fetch_refusal(self, size: int) -> str:
         if self._fetches > self._limits.fetches:
             return f"this run may fetch {self._limits.fetches} pages; raise limits.fetches"
         if self._waiting_bytes + size > _WAITING_BODIES:
-            return "the bodies of the requests that wait are too large together; wait for some answers first"
+            return "the requests that wait are too large together; wait for some answers first"
         return ""
 
     def _count_refusal(self) -> None:
@@ -258,7 +259,7 @@ class Session:
         if self._refusals > _MAX_REFUSALS:
             self.stop(ExitReason.PROTOCOL_ERROR, f"the child went on after {_MAX_REFUSALS} refused frames")
 
-    async def _answer(self, frame: FetchFrame, request: FetchRequest) -> None:
+    async def _answer(self, frame: FetchFrame, request: FetchRequest, size: int) -> None:
         try:
             page = await (self._download(frame.keep, request) if frame.keep else self._fetch(request))
             self._answer_child(page_head(frame.n, page), page.body)
@@ -270,7 +271,7 @@ class Session:
             large = FetchFailed(ExitReason.FETCH_TOO_LARGE, f"the page does not fit: {error}")
             self._answer_child(failure_head(frame.n, large))
         finally:
-            self._waiting_bytes -= len(request.body)
+            self._waiting_bytes -= size
         await self._child.drained()
 
     async def _fetch(self, request: FetchRequest) -> FetchResponse:
