@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from scrapeyard.builtin.reading.port import Extractor, PageUnreadable, RawPage
+from scrapeyard.engines.http.mime import extract_content_type
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -40,7 +41,7 @@ def envelope(url: str, response: FetchResponse) -> dict[str, Any]:
         "status": response.status,
         "url": url,
         "final_url": response.url,
-        "content_type": header(response, "content-type"),
+        "content_type": content_type(response) or None,
     }
 
 
@@ -59,4 +60,9 @@ def is_html(response: FetchResponse) -> bool:
 
 def media_type(response: FetchResponse) -> str:
     """In lower case, without parameters; empty when there is none."""
-    return (header(response, "content-type") or "").split(";", 1)[0].strip().lower()
+    return content_type(response).split(";", 1)[0].strip().lower()
+
+
+def content_type(response: FetchResponse) -> str:
+    """The one that counts; empty when there is none."""
+    return extract_content_type([value for key, value in response.headers if key.lower() == "content-type"])

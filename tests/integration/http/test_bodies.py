@@ -157,3 +157,12 @@ async def test_bodies_in_flight_are_bounded_together(site: Site, make_engine: Ca
     assert set(reasons) == {ExitReason.FETCH_TOO_LARGE}
     assert 0 < most <= 16 * MB
     assert engine._memory.used == 0
+
+
+async def test_of_several_content_types_the_last_counts(site: Site, fetch: Any) -> None:
+    async def answer(_asked: Any, writer: asyncio.StreamWriter) -> None:
+        types = b"content-type: text/plain; charset=utf-8\r\ncontent-type: text/html; charset=windows-1251\r\n"
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n" + types + b"\r\n\xe4\xe0!")
+
+    site.routes["/"] = answer
+    assert (await fetch(site.url("/"))).encoding == "cp1251"

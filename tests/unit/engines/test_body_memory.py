@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.engines.http.memory import SMALL, BodyMemory, BodyShare
+from scrapeyard.engines.http.shares import SMALL, BodyMemory, BodyShare
 
 MB = 1024 * 1024
 

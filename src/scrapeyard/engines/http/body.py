@@ -8,7 +8,7 @@ from wreq.wreq import Response
 
 from scrapeyard.engines.http.decompress import Corrupt, OverLimit, Unpacking, decompress, encodings_of
 from scrapeyard.engines.http.failures import WREQ_ERRORS, explain
-from scrapeyard.engines.http.memory import SMALL, BodyShare
+from scrapeyard.engines.http.shares import SMALL, BodyShare
 from scrapeyard.engines.http.url import Target
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

@@ -13,7 +13,7 @@ from scrapeyard.engines.http.cookies import Cookie, Jar, MemorySessions, Session
 from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
 from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.http.hops import HopLoop, RequestTerms
-from scrapeyard.engines.http.memory import BodyMemory, BodyShare
+from scrapeyard.engines.http.shares import BodyMemory, BodyShare
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.http.url import Address, Target

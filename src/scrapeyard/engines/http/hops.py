@@ -20,7 +20,8 @@ from scrapeyard.engines.http.checks import METHODS, Hop, check_allowed, next_hop
 from scrapeyard.engines.http.clients import ClientIdentity
 from scrapeyard.engines.http.cookies import Jar
 from scrapeyard.engines.http.failures import WREQ_ERRORS, explain, is_stale_connection, refused_by_proxy
-from scrapeyard.engines.http.memory import BodyShare
+from scrapeyard.engines.http.mime import extract_content_type
+from scrapeyard.engines.http.shares import BodyShare
 from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.port import FetchResponse, Keep, Route
 from scrapeyard.errors import FetchFailed
@@ -187,13 +188,13 @@ class HopLoop:
         wire = await read_wire(hop.target, status, response, limit, self._share)
         packed = _header(headers, "content-encoding")
         body = await undo_encoding(hop.target, status, packed, wire, limit, share=self._share) if packed else wire
-        encoding = find_charset(_header(headers, "content-type") or "", body)
+        encoding = find_charset(_content_type(headers), body)
         return self._answer(hop, status, headers, body=body, encoding=encoding, received=len(wire))
 
     async def _stream(self, hop: Hop, status: int, headers: HeaderMap, response: Response, keep: Keep) -> FetchResponse:
         stream = Stream(hop.target, status, _header(headers, "content-encoding"), self._terms.keep_limit)
         try:
-            kept = await keep(stream.pieces(response), _header(headers, "content-type") or "")
+            kept = await keep(stream.pieces(response), _content_type(headers))
         except Exception:
             await response.close()
             if stream.failure is not None:
@@ -231,6 +232,11 @@ class HopLoop:
 def _header(headers: HeaderMap, name: str) -> str | None:
     value = headers.get(name)
     return None if value is None else _text(value)
+
+
+def _content_type(headers: HeaderMap) -> str:
+    """Empty: there is none."""
+    return extract_content_type([_text(value) for value in headers.get_all("content-type")])
 
 
 def _location(headers: HeaderMap) -> str | None:
