@@ -33,13 +33,18 @@ class WireError(Exception):
 
 def encode(head: dict[str, Any], raw: bytes = b"") -> bytes:
     """One frame as bytes. Raises ValueError when `head` is not JSON or the frame is too large."""
+    return prefix(head, len(raw)) + raw
+
+
+def prefix(head: dict[str, Any], raw_length: int) -> bytes:
+    """A frame up to its raw part, which has this length. Raises ValueError as `encode`."""
     packed = _encode_head(head).encode()
     if len(packed) > MAX_HEAD:
         raise ValueError(f"a frame whose head has {len(packed)} bytes is over the limit of {MAX_HEAD}")
-    total = 4 + len(packed) + len(raw)
+    total = 4 + len(packed) + raw_length
     if total > MAX_FRAME:
         raise ValueError(f"a frame of {total} bytes is over the limit of {MAX_FRAME}")
-    return b"".join((_LENGTHS.pack(total, len(packed)), packed, raw))
+    return _LENGTHS.pack(total, len(packed)) + packed
 
 
 class Decoder(Generic[Head]):

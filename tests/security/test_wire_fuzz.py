@@ -15,7 +15,9 @@ from msgspec import Raw
 from scrapeyard.model import ExitReason, Limits
 from scrapeyard.sandbox.handles.child import Child, Exit
 from scrapeyard.sandbox.handles.session import Session
+from scrapeyard.sandbox.handles.unread import UnreadPages
 from scrapeyard.sandbox.port import Verdict, Work
+from scrapeyard.settings import SandboxSettings
 from scrapeyard_sdk import wire
 from tests.contract.sandboxes import Served
 from tests.leaks import PATIENCE
@@ -93,7 +95,7 @@ async def _converse(pieces: list[bytes]) -> Verdict:
     os.close(child._pid_fd)  # the other end is this very process, which must survive
     child._pid_fd, served = -1, Served()
     work = Work(run_id="r", attempt=1, input=Raw(b"{}"), limits=LIMITS)
-    session = asyncio.create_task(Session(child, work, served).run())
+    session = asyncio.create_task(Session(child, work, served, UnreadPages(SandboxSettings())).run())
     await asyncio.sleep(0)
     for piece in pieces:
         try:

@@ -68,6 +68,19 @@ class SandboxSettings(Section):
     )
     direct_network: tuple[str, ...] = Field((), description='Ids of scrapers that may use network = "direct".')
     load_seconds: float = Field(20, gt=0, le=600, description="Maximum seconds a script may take to load.")
+    unread_mb: float = Field(
+        64,
+        gt=0,
+        description="Size of the pages that wait until a script reads them, above which its further fetches wait.",
+    )
+    unread_max_mb: float = Field(
+        400, gt=0, description="Maximum size of the pages that wait for one script; more ends its run as memory_limit."
+    )
+    unread_worker_mb: float = Field(
+        1024,
+        gt=0,
+        description="Maximum size of the pages that wait for all scripts of a worker; more ends the run with the most.",
+    )
 
 
 class LimitSettings(Section):

@@ -6,7 +6,9 @@ import os
 import signal
 import socket
 import struct
+from collections import deque
 from collections.abc import Callable
+from itertools import islice
 
 from msgspec import Struct
 
@@ -19,6 +21,10 @@ _CREDENTIALS = struct.Struct("iII")
 _READ = 256 * 1024
 _LAST_READS = 64
 """More than a socket's buffer holds."""
+_LARGE = 64 * 1024
+"""A larger raw part is sent as it is, without a copy."""
+_PARTS = 16
+"""Buffers in one call of `sendmsg`."""
 
 
 class Exit(Struct, frozen=True, kw_only=True):
@@ -56,7 +62,11 @@ class Child:
         self._told = False
         self._pid_fd = -1
         self._decoder = wire.Decoder(parse, 64 * 1024)
-        self._out = bytearray()
+        self._out: deque[memoryview] = deque()
+        self.unread = 0
+        """Bytes sent to the child that it has not read yet, but for what the socket holds."""
+        self.on_unread: Callable[[], None] = lambda: None
+        """Called after `unread` has changed."""
         self._drained = asyncio.Event()
         self._drained.set()
         ours, self.theirs = socket.socketpair()
@@ -83,7 +93,10 @@ class Child:
         """Queue a frame; use `drained` before the next large one."""
         if self._sock is None:
             return
-        self._out += wire.encode(head, raw)
+        large = len(raw) > _LARGE
+        for part in (wire.prefix(head, len(raw)), raw) if large else (wire.encode(head, raw),):
+            self._out.append(memoryview(part))
+            self.unread += len(part)
         self._write()
 
     async def drained(self) -> None:
@@ -112,6 +125,7 @@ class Child:
             self._loop.remove_writer(self._sock.fileno())
             self._sock.close()
             self._sock = None
+        self._drop_unread()
         self._drained.set()
 
     def reap(self, end: Exit) -> None:
@@ -175,18 +189,38 @@ class Child:
         if self._sock is None:
             return
         try:
-            sent = self._sock.send(self._out)
+            sent = self._sock.sendmsg(islice(self._out, _PARTS))
         except BlockingIOError:
             sent = 0
         except OSError:  # it reads no more, but earlier data may still be unread; reading will detect its end
-            sent = len(self._out)
-        del self._out[:sent]
+            self._drop_unread()
+            sent = 0
+        self._advance(sent)
         if self._out:
             self._drained.clear()
             self._loop.add_writer(self._sock.fileno(), self._write)
         else:
             self._loop.remove_writer(self._sock.fileno())
             self._drained.set()
+        self.on_unread()
+
+    def _advance(self, sent: int) -> None:
+        """Forget bytes that the socket has taken."""
+        self.unread -= sent
+        while sent:
+            first = self._out[0]
+            if sent < len(first):
+                self._out[0] = first[sent:]
+                return
+            sent -= len(first)
+            self._out.popleft()
+
+    def _drop_unread(self) -> None:
+        """Nothing more can be sent: free what waits now, not when the collector finds it."""
+        if self._out:
+            self._out.clear()
+            self.unread = 0
+            self.on_unread()
 
 
 _SIGNAL_REASONS: dict[int, tuple[ExitReason, str]] = {

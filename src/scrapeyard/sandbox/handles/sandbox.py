@@ -17,6 +17,7 @@ from scrapeyard.model import Environment, ExitReason, Scraper
 from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
 from scrapeyard.sandbox.handles.series import ChildSeries
 from scrapeyard.sandbox.handles.session import Session
+from scrapeyard.sandbox.handles.unread import UnreadPages
 from scrapeyard.sandbox.handles.watch import ChildWatch
 from scrapeyard.sandbox.handles.zygote import ENVIRONMENT, ZygoteHandle
 from scrapeyard.sandbox.inside import folders
@@ -52,6 +53,7 @@ class ForkSandbox:
         self._numbers = itertools.count(1)
         self._folder: Path | None = None
         self._watch = ChildWatch()
+        self._pages = UnreadPages(sandbox)
         self._background = Background()
         self._stopped = False
 
@@ -102,7 +104,7 @@ class ForkSandbox:
             return Verdict(exit_reason=failure.reason, error=failure.error, wall_ms=_since(asked))
         except ParentGone as gone:
             raise SandboxError(f"the process that forks children went away: {gone}") from None
-        session = Session(child, work, services)
+        session = Session(child, work, services, self._pages)
         self._watch.add(session, work.limits, parent)
         try:
             verdict = await session.run()
@@ -114,7 +116,7 @@ class ForkSandbox:
 
     def series(self, scraper: Scraper) -> ChildSeries:
         """See the port."""
-        return ChildSeries(lambda environment: self._parent(scraper, environment), self._watch)
+        return ChildSeries(lambda environment: self._parent(scraper, environment), self._watch, self._pages)
 
     async def check(self, scraper: Scraper, environment: Environment | None = None) -> None:
         """See the port."""

@@ -11,6 +11,7 @@ from scrapeyard.model import Environment, Limits
 from scrapeyard.sandbox.handles.child import Child
 from scrapeyard.sandbox.handles.parent import LoadFailed, ParentGone, ParentHandle
 from scrapeyard.sandbox.handles.session import Session, frame_room
+from scrapeyard.sandbox.handles.unread import UnreadPages
 from scrapeyard.sandbox.handles.watch import ChildWatch
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
 
@@ -24,9 +25,10 @@ FindParent = Callable[[Environment | None], Awaitable[ParentHandle]]
 class ChildSeries:
     """Made by the sandbox. Belongs to one task."""
 
-    def __init__(self, find_parent: FindParent, watch: ChildWatch) -> None:
+    def __init__(self, find_parent: FindParent, watch: ChildWatch, pages: UnreadPages) -> None:
         self._find_parent = find_parent
         self._watch = watch
+        self._pages = pages
         self._held: _Held | None = None
         self._refused: LoadFailed | None = None
 
@@ -40,7 +42,7 @@ class ChildSeries:
             return Verdict(exit_reason=failure.reason, error=failure.error, wall_ms=_since(asked))
         except ParentGone as gone:
             raise SandboxError(f"the process that forks children went away: {gone}") from None
-        session = Session(held.child, work, services, secrets.randbits(_NUMBER_BITS) + 1)
+        session = Session(held.child, work, services, self._pages, secrets.randbits(_NUMBER_BITS) + 1)
         self._watch.add(session, work.limits, held.parent)
         try:
             verdict = await session.run()

@@ -5,15 +5,12 @@ A child that serves the items of a job has a session for each of them, one after
 
 import asyncio
 import math
-import re
 import time
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError
 from scrapeyard.model import ExitReason, Limits, LogLine, RunError
 from scrapeyard.sandbox.handles.child import Child, Exit, bounded, judge_exit
 from scrapeyard.sandbox.handles.frames import (
@@ -26,21 +23,14 @@ from scrapeyard.sandbox.handles.frames import (
     Ready,
     Record,
     Result,
-    failure_head,
     fault_of,
-    page_head,
-    request_of,
 )
+from scrapeyard.sandbox.handles.requests import ChildRequests
+from scrapeyard.sandbox.handles.unread import UnreadPages
 from scrapeyard.sandbox.port import ChildServices, Verdict, Work
 
-ARTIFACT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_BAD_NAME = "an artifact's name is letters, digits, dots, dashes; at most 128"
-_FETCHES_AT_ONCE = 16
 _REQUEST_BODY = 16 * 1024 * 1024
-_WAITING_BODIES = 64 * 1024 * 1024
 _MAX_REFUSALS = 1000
-_ARTIFACT_COST = 4096
-"""Minimum bytes counted for each artifact: even a tiny file costs the store something."""
 _EXIT_PATIENCE = 2.0
 _BIG_JSON = 256 * 1024
 _MB = 1024 * 1024
@@ -58,7 +48,7 @@ def frame_room(limits: Limits) -> int:
 class Session:
     """The conversation with one busy child."""
 
-    def __init__(self, child: Child, work: Work, services: ChildServices, item: int = 0) -> None:
+    def __init__(self, child: Child, work: Work, services: ChildServices, pages: UnreadPages, item: int = 0) -> None:
         """`item` is an unguessable number for a child that serves several items; frames with another number do not
         belong to this item. 0 if the child serves this run alone."""
         self.imports: tuple[str, ...] = ()
@@ -82,13 +72,10 @@ class Session:
         self._output_bytes = 0
         self._log_bytes = 0
         self._logs_cut = False
-        self._artifact_bytes = 0
-        self._waiting_bytes = 0
-        self._fetches = 0
         self._refusals = 0
         self._concluding = False
-        self._gate = asyncio.Semaphore(_FETCHES_AT_ONCE)
-        self._downloading = asyncio.Lock()
+        self._gate = pages.gate(child, lambda why: self.stop(ExitReason.MEMORY_LIMIT, why))
+        self._requests = ChildRequests(self, work.limits, services, self._gate)
         self._tasks: set[asyncio.Task[None]] = set()
         self._started = 0.0
 
@@ -117,6 +104,7 @@ class Session:
             timer.cancel()
             for task in self._tasks:
                 task.cancel()
+            self._gate.close()
             if not self._left_well():
                 child.kill()
 
@@ -173,7 +161,7 @@ class Session:
         if why:
             self.stop(ExitReason.PROTOCOL_ERROR, why)
         else:
-            self._spawn(self._judge_death())
+            self.spawn(self._judge_death())
 
     async def _judge_death(self) -> None:
         try:
@@ -183,7 +171,8 @@ class Session:
             end = Exit()
         self._settle(judge_exit(end, math.inf if self._item else self._limits.cpu_seconds))
 
-    def _spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
+    def spawn(self, work: "asyncio._CoroutineLike[None]") -> None:
+        """Run it until it is done or the run has ended."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -199,9 +188,9 @@ class Session:
             case LogFrame():
                 self._on_log(frame)
             case FetchFrame():
-                self._on_fetch(frame, raw)
+                self._requests.fetch(frame, raw)
             case KeepArtifact():
-                self._on_artifact(frame, raw)
+                self._requests.artifact(frame, raw)
             case Record():
                 self._on_record(raw)
             case Result():
@@ -217,14 +206,15 @@ class Session:
             self.reusable = False
             self._child.kill()
 
-    def _answer_child(self, head: dict[str, Any], raw: bytes = b"") -> None:
+    def answer(self, head: dict[str, Any], raw: bytes = b"") -> None:
+        """Send the answer to a request of this item."""
         self._child.send({**head, "i": self._item} if self._item else head, raw)
 
     def _on_log(self, frame: LogFrame) -> None:
         room = self._limits.log_kb * 1024 - self._log_bytes
         self._logs_cut = self._logs_cut or frame.cut or room <= 0
         if room <= 0:
-            self._count_refusal()
+            self.count_refusal(f"the log may have {self._limits.log_kb} KB; limits.log_kb")
             return
         if frame.cut and not frame.text:
             return
@@ -235,90 +225,12 @@ class Session:
         line = LogLine(at_ms=frame.at_ms, stream=frame.stream, text=frame.text[:room], level=frame.level, fields=fields)
         self._services.log(line)
 
-    def _on_fetch(self, frame: FetchFrame, raw: bytes) -> None:
-        self._fetches += 1
-        size = len(raw) + frame.head_size
-        refusal = self._fetch_refusal(size)
-        if refusal:
-            self._answer_child(failure_head(frame.n, FetchFailed(ExitReason.FETCH_NOT_ALLOWED, refusal)))
-            self._count_refusal()
-            return
-        self._waiting_bytes += size
-        self._spawn(self._answer(frame, request_of(frame, raw), size))
-
-    def _fetch_refusal(self, size: int) -> str:
-        if self._fetches > self._limits.fetches:
-            return f"this run may fetch {self._limits.fetches} pages; raise limits.fetches"
-        if self._waiting_bytes + size > _WAITING_BODIES:
-            return "the requests that wait are too large together; wait for some answers first"
-        return ""
-
-    def _count_refusal(self) -> None:
+    def count_refusal(self, why: str) -> None:
         """End the run after too many refusals: the SDK stops at its limits, so such a child floods us on purpose."""
         self._refusals += 1
         if self._refusals > _MAX_REFUSALS:
-            self.stop(ExitReason.PROTOCOL_ERROR, f"the child went on after {_MAX_REFUSALS} refused frames")
-
-    async def _answer(self, frame: FetchFrame, request: FetchRequest, size: int) -> None:
-        try:
-            page = await (self._download(frame.keep, request) if frame.keep else self._fetch(request))
-            self._answer_child(page_head(frame.n, page), page.body)
-        except FetchFailed as failure:
-            self._answer_child(failure_head(frame.n, failure))
-        except ScrapeyardError as error:
-            self._refuse_artifact(frame.n, error.message)
-        except ValueError as error:
-            large = FetchFailed(ExitReason.FETCH_TOO_LARGE, f"the page does not fit: {error}")
-            self._answer_child(failure_head(frame.n, large))
-        finally:
-            self._waiting_bytes -= size
-        await self._child.drained()
-
-    async def _fetch(self, request: FetchRequest) -> FetchResponse:
-        async with self._gate:
-            return await self._services.fetch(request)
-
-    async def _download(self, name: str, request: FetchRequest) -> FetchResponse:
-        """One download at a time, because each reserves the artifact bytes it may use."""
-        if not ARTIFACT_NAME.fullmatch(name):
-            raise BadRequest(_BAD_NAME)
-        async with self._downloading:
-            room = int(self._limits.artifact_mb * _MB) - self._artifact_bytes
-            if room <= 0:
-                raise BadRequest(self._no_room())
-            taken = room if request.max_bytes is None else min(room, request.max_bytes)
-            self._artifact_bytes += taken
-            try:
-                page = await self._services.download(msgspec.structs.replace(request, max_bytes=taken), name)
-            except BaseException:
-                self._artifact_bytes += _ARTIFACT_COST - taken
-                raise
-            self._artifact_bytes += max(page.kept or 0, _ARTIFACT_COST) - taken
-            return page
-
-    def _on_artifact(self, frame: KeepArtifact, raw: bytes) -> None:
-        self._artifact_bytes += max(len(raw), _ARTIFACT_COST)
-        if not ARTIFACT_NAME.fullmatch(frame.name):
-            self._refuse_artifact(frame.n, _BAD_NAME)
-        elif self._artifact_bytes > self._limits.artifact_mb * _MB:
-            self._refuse_artifact(frame.n, self._no_room())
-        else:
-            self._spawn(self._keep(frame, raw))
-
-    async def _keep(self, frame: KeepArtifact, raw: bytes) -> None:
-        try:
-            await self._services.artifact(frame.name, frame.content_type, raw)
-        except ScrapeyardError as error:
-            self._refuse_artifact(frame.n, error.message)
-        else:
-            self._answer_child({"t": "kept", "n": frame.n})
-
-    def _no_room(self) -> str:
-        return f"artifacts may take {self._limits.artifact_mb:g} MB; limits.artifact_mb"
-
-    def _refuse_artifact(self, number: int, message: str) -> None:
-        self._answer_child({"t": "kept_error", "n": number, "message": message})
-        self._count_refusal()
+            message = f"the child went on after {_MAX_REFUSALS} refused frames; the last: {why}"
+            self.stop(ExitReason.PROTOCOL_ERROR, message)
 
     def _on_record(self, raw: bytes) -> None:
         if not raw:
@@ -348,7 +260,7 @@ class Session:
         if not self._item:
             self._child.close()
         if len(raw) > _BIG_JSON:
-            self._spawn(self._check_large(frame, raw))
+            self.spawn(self._check_large(frame, raw))
         else:
             self._conclude(frame, raw, fault_of(raw))
 
