@@ -1,7 +1,7 @@
 """Doors a script may try. Each is an expression that must be refused; `sc` makes a raw system call."""
 
 SCRIPT = '''
-import ctypes, errno, fcntl, glob, os, socket, struct, subprocess, sys, multiprocessing
+import ctypes, errno, fcntl, glob, mmap, os, socket, struct, subprocess, sys, multiprocessing
 FACTS = {facts}
 libc = ctypes.CDLL(None, use_errno=True)
 REFUSED = {{errno.EPERM, errno.EACCES, errno.ENOENT, errno.ENOSYS, errno.EROFS, errno.ESRCH, errno.EXDEV, errno.EAGAIN}}
@@ -201,6 +201,10 @@ KERNEL = {
     "memfd": 'os.memfd_create("x")',
     "secret memory": "sc(447, 0)",
     "shared memory": "sc(29, 0, 1 << 20, 0o1600)",
+    "shared anonymous memory": "mmap.mmap(-1, 1 << 20)",
+    "shared anonymous memory, checked": "mmap.mmap(-1, 1 << 20, flags=0x23)",
+    "shared memory of a device": 'mmap.mmap(os.open("/dev/zero", os.O_RDONLY), 1 << 20, prot=mmap.PROT_READ)',
+    "memory that grows": "mmap.mmap(-1, 1 << 20, flags=0x122)",
     "message queue": 'sc(240, b"/x", 0o102, 0o600, None)',
     "semaphore": "sc(64, 0, 1, 0o1600)",
     "mount": 'sc(165, b"none", b".", b"tmpfs", 0, None)',

@@ -72,9 +72,23 @@ GREEDY = {
     "mmap-shared": Greed(
         body="kept = []\nfor _ in range(200):\n"
         "    kept.append(mmap.mmap(-1, 1 << 20))\n    kept[-1].write(b'x' * (1 << 20))\n"
-        "time.sleep(600)",  # nothing but a look from outside ends it, and that may come late
-        run=MEMORY,
-        load=MEMORY,
+        "    kept[-1].madvise(mmap.MADV_DONTNEED)\n"
+        "time.sleep(600)",  # pages outside the resident set are seen by nobody, so there must be none
+        run={"script_error"},
+        load=INVALID,
+    ),
+    "mmap-grows": Greed(
+        body="kept = [mmap.mmap(-1, 1 << 30, flags=0x122)]\nkept[0].write(bytes(1 << 30))\ntime.sleep(600)",
+        run={"script_error"},
+        load=INVALID,
+    ),
+    "mmap-files": Greed(
+        body="kept = []\nfor n in range(100):\n    with open(str(n), 'wb+') as file:\n"
+        "        file.truncate(1 << 20)\n        kept.append(mmap.mmap(file.fileno(), 1 << 20))\n"
+        "    kept[-1].write(b'x' * (1 << 20))\n    kept[-1].madvise(mmap.MADV_DONTNEED)\n"
+        "time.sleep(600)",
+        run=DISK | {"crashed"},  # a write to a mapping without room ends in SIGBUS
+        load=DISK | INVALID,
     ),
     "stacks": Greed(
         body=f"threading.stack_size(32 << 20)\nwhile True: {START}",

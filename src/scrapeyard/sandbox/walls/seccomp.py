@@ -16,9 +16,9 @@ import struct
 from scrapeyard.sandbox.walls import libc
 from scrapeyard.sandbox.walls.syscalls import ALLOWED, DIRECT_NETWORK, FILE_ATTRIBUTES, NONE
 
-_LOAD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
+_LOAD, _AND, _JEQ, _JSET, _JGE, _RET = 0x20, 0x54, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
-_NR, _ARCH, _ARG0, _ARG1 = 0, 4, 16, 24
+_NR, _ARCH, _ARG0, _ARG1, _ARG3 = 0, 4, 16, 24, 40
 _ARCHES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 _X32 = 0x40000000
 _CLONE_THREAD = 0x10000
@@ -31,13 +31,16 @@ _FCNTLS_REFUSED = (8, 10, 15, 1024, 1026)
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _SIGKILL = 1, 22, 9
 _PRCTLS = (2, 3, 15, 16, 21, _PR_SET_SECCOMP, 23, 29, 30, 38, 39, 0x53564D41)
 """Thread and memory names, timer slack, reading current values, and what a child needs to install its filter."""
+_MAP_SHARED_ANONYMOUS, _MAP_GROWSDOWN = 0x21, 0x100
+"""Mappings that no limit counts: pages of a shared one stay when they leave the resident set, and a mapping that grows
+like a stack is not part of RLIMIT_DATA."""
 _DATAGRAM = 2
 """The bit that is set in SOCK_DGRAM and SOCK_RAW but not in SOCK_STREAM and SOCK_SEQPACKET."""
 
 _CLONE, _CLONE3, _FORK, _VFORK = (56, 220), (435, 435), (57, NONE), (58, NONE)
 _KILL_CALLS = ((62, 129), (234, 131))
 _PRLIMIT, _IOCTL, _SOCKET, _SOCKETPAIR = (302, 261), (16, 29), (41, 198), (53, 199)
-_PRCTL, _FCNTL, _SCHED_SETAFFINITY = (157, 167), (72, 25), (203, 122)
+_PRCTL, _FCNTL, _SCHED_SETAFFINITY, _MMAP = (157, 167), (72, 25), (203, 122), (9, 222)
 _CHILD_REFUSED = ((444, 444), (445, 445), (446, 446), (317, 277), (109, 154), (112, 157))
 """landlock_create_ruleset, _add_rule, _restrict_self, seccomp, setpgid, setsid: a child is done with them."""
 
@@ -92,6 +95,16 @@ class _Program:
             self._add(_RET, action)
             self._add(_LOAD, _NR)
 
+    def answer_if_all(self, call: tuple[int, int], argument: int, bits: int, action: int) -> None:
+        """Answer `action` when `argument` has all of these bits; otherwise go on to the next check."""
+        if call[self._column] != NONE:
+            self._add(_JEQ, call[self._column], 0, 5)
+            self._add(_LOAD, argument)
+            self._add(_AND, bits)
+            self._add(_JEQ, bits, 0, 1)
+            self._add(_RET, action)
+            self._add(_LOAD, _NR)
+
     def end(self, action: int) -> bytes:
         """The finished program, with the answer for every call not named."""
         self._add(_RET, action)
@@ -132,6 +145,9 @@ def script_filter(
 
 def _judge_arguments(program: _Program) -> None:
     """Calls that are harmful only with some arguments. They come first, as the kernel cannot cache their verdict."""
+    for bits in (_MAP_SHARED_ANONYMOUS, _MAP_GROWSDOWN):
+        program.answer_if_all(_MMAP, _ARG3, bits, _EPERM)
+    program.answer(_MMAP, _ALLOW)
     for command in _FCNTLS_REFUSED:
         program.answer_if(_FCNTL, _JEQ, _ARG1, command, _EPERM)
     program.answer(_FCNTL, _ALLOW)

@@ -1,9 +1,9 @@
 """The system calls a script may make, by name: (x86-64, arm64). Everything else is refused.
 
 An allow-list, because a kernel grows new calls faster than a deny-list does. What needs its arguments looked at (clone,
-fcntl, ioctl, kill, prctl, prlimit64, sched_setaffinity, socket, socketpair) stands in seccomp.py. Left out on purpose:
-execve, memfd_create (memory that no limit counts), io_uring, every namespace, mount, module, key, bpf, perf and tracing
-call.
+fcntl, ioctl, kill, mmap, prctl, prlimit64, sched_setaffinity, socket, socketpair) stands in seccomp.py. Left out on
+purpose: execve, memfd_create (memory that no limit counts), io_uring, every namespace, mount, module, key, bpf, perf
+and tracing call.
 """
 
 NONE = -1
@@ -93,7 +93,6 @@ ALLOWED: dict[str, tuple[int, int]] = {
     "mkdir": (83, NONE),
     "mkdirat": (258, 34),
     "mlock": (149, 228),
-    "mmap": (9, 222),
     "mprotect": (10, 226),
     "mremap": (25, 216),
     "msync": (26, 227),

@@ -15,7 +15,8 @@ from pathlib import Path
 from scrapeyard.sandbox.walls import landlock, libc, seccomp
 from scrapeyard.sandbox.walls.plan import ROOT_FOLDER, WORK_FOLDER, Plan
 
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
+"""Not /dev/zero: mapping it makes shared memory that no limit counts."""
 _KEPT_MOUNT_FLAGS = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC
 
 
