@@ -49,6 +49,7 @@ class BaseContext:
         self._channel = channel
         self._ends = time.monotonic() + float(start["seconds"])
         self._room = log_room
+        self._max_fetches = self._fetches_left = int(start["fetches"])
         self.run_id: str = start["run_id"]
         self.attempt: int = start["attempt"]
         self.input: dict[str, Any] = start["input"]
@@ -67,6 +68,19 @@ class BaseContext:
         """Write a line to the run's log, with fields. Read it at `/logs`, or live at `/events`."""
         self._room.write("log", as_text(message), level if level in _LEVELS else "info", _plain(fields))
 
+    def _fetch_request(self, url: str, options: dict[str, Any], keep: str = "") -> tuple[dict[str, Any], bytes]:
+        """A request for a page. Raises FetchError once limits.fetches is used up; the worker counts too."""
+        request = fetch_request(url, options, keep=keep)
+        if self._fetches_left <= 0:
+            raise FetchError("fetch_limit", too_many_fetches(self._max_fetches))
+        self._fetches_left -= 1
+        return request
+
+
+def too_many_fetches(most: int) -> str:
+    """Why a fetch is refused once `most` were made."""
+    return f"this run may fetch {most} pages; raise limits.fetches"
+
 
 class Context(BaseContext):
     """For `async def` scripts: every engine call is awaited."""
@@ -78,7 +92,7 @@ class Context(BaseContext):
         max_age, timeout (seconds), follow_redirects, max_bytes; `scrapeyard_sdk.fetch.FetchOptions` says what each
         means.
         """
-        return _page(await self._channel.request(*fetch_request(url, dict(options))))
+        return _page(await self._channel.request(*self._fetch_request(url, dict(options))))
 
     async def fetch_all(self, urls: Iterable[str], **options: "Unpack[FetchOptions]") -> list[Page]:
         """Get several pages at once, in the order asked. Raises the first FetchError."""
@@ -92,7 +106,9 @@ class Context(BaseContext):
         Returns the page without its body; `size` is the number of bytes saved. Raises FetchError, also for a status
         outside 200 to 299, and ArtifactError if it cannot be saved. The limit is limits.artifact_mb or `max_bytes`.
         """
-        return _downloaded(await self._channel.request(*fetch_request(url, dict(options), keep=artifact_name(name))))
+        return _downloaded(
+            await self._channel.request(*self._fetch_request(url, dict(options), keep=artifact_name(name)))
+        )
 
     async def artifact(self, name: str, data: bytes | str, content_type: str = "") -> None:
         """Save bytes as an artifact of this run. Raises ArtifactError if they cannot be saved."""
@@ -104,18 +120,18 @@ class SyncContext(BaseContext):
 
     def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's HTTP engine. Options and errors as in `Context.fetch`."""
-        return _page(self._channel.wait_for(self._channel.ask(*fetch_request(url, dict(options)))))
+        return _page(self._channel.wait_for(self._channel.ask(*self._fetch_request(url, dict(options)))))
 
     def fetch_all(self, urls: Iterable[str], **options: "Unpack[FetchOptions]") -> list[Page]:
         """Get several pages at once, in the order asked. Raises the first FetchError."""
-        numbers = [self._channel.ask(*fetch_request(url, dict(options))) for url in urls]
+        numbers = [self._channel.ask(*self._fetch_request(url, dict(options))) for url in urls]
         answers = [self._channel.wait_for(number) for number in numbers]
         return [_page(answer) for answer in answers]
 
     def download(self, url: str, name: str, **options: "Unpack[FetchOptions]") -> Page:
         """Save a page as an artifact without loading it into memory. Options and errors as in
         `Context.download`."""
-        number = self._channel.ask(*fetch_request(url, dict(options), keep=artifact_name(name)))
+        number = self._channel.ask(*self._fetch_request(url, dict(options), keep=artifact_name(name)))
         return _downloaded(self._channel.wait_for(number))
 
     def artifact(self, name: str, data: bytes | str, content_type: str = "") -> None:

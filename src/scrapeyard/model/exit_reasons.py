@@ -55,6 +55,7 @@ class ExitReason(StrEnum):
     FETCH_CAPTCHA = "fetch_captcha"  # as blocked, by a captcha
     FETCH_PROXY = "fetch_proxy"  # the proxy failed, not the site
     FETCH_ROBOTS = "fetch_robots"  # robots.txt forbids it and policy obeys
+    FETCH_LIMIT = "fetch_limit"  # the run has fetched as many pages as limits.fetches allows
     FETCH_BUDGET = "fetch_budget"  # the run or job has used up what it may
 
     @property

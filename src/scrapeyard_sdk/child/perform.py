@@ -1,6 +1,5 @@
 """One call of a script: captures its output, encodes its result as JSON, and describes its errors."""
 
-import errno
 import io
 import json
 import os
@@ -12,9 +11,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk.channel import Channel, WorkerGone
-from scrapeyard_sdk.context import Context, LogRoom, SyncContext, as_text
-from scrapeyard_sdk.outcomes import FetchError, Outcome, Retry
-from scrapeyard_sdk.script import Script, clean, describe_error
+from scrapeyard_sdk.child.explain import BadInput, OutputTooLarge, ResultInvalid, explain
+from scrapeyard_sdk.context import Context, LogRoom, SyncContext
+from scrapeyard_sdk.outcomes import Outcome
+from scrapeyard_sdk.script import Script
 
 if TYPE_CHECKING:
     import asyncio
@@ -24,20 +24,6 @@ _encode_value = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators
 
 
 MAX_IMPORTS = 200
-
-
-_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-NO_MEMORY = "the run used all the memory it may have; raise limits.memory_mb or hold less at once"
-
-
-class OutputTooLarge(Exception):
-    """The result as JSON is over limits.output_mb."""
-
-
-class ResultInvalid(Exception):
-    """The script's result is not JSON, or its own validate_result refused it."""
 
 
 def new_imports(loaded: int) -> list[str]:
@@ -101,12 +87,8 @@ def _invoke(script: Script, context: Context | SyncContext) -> Any:
     try:
         bound = script.signature.bind(context, **context.input)
     except TypeError as error:
-        raise _BadInput(str(error)) from None
+        raise BadInput(str(error)) from None
     return script.function(*bound.args, **bound.kwargs)
-
-
-class _BadInput(Exception):
-    """The input's fields do not fit the function's parameters."""
 
 
 def _send_records(channel: Channel, script: Script, records: Iterator[Any]) -> object:
@@ -142,45 +124,6 @@ def to_json(value: Any) -> bytes:
         raise ResultInvalid("the result is nested too deeply, or refers to itself") from None
     except (TypeError, ValueError) as error:
         raise ResultInvalid(f"the result is not JSON: {error}") from None
-
-
-def explain(error: BaseException) -> dict[str, Any]:
-    """The fields of an error frame."""
-    told: dict[str, Any] = {"reason": _reason(error), **describe_error(error)}
-    if isinstance(error, Outcome):
-        told["traceback"] = ""
-        told["details"] = {clean(key)[:100]: clean(as_text(v))[:500] for key, v in list(error.details.items())[:20]}
-    if isinstance(error, MemoryError):
-        told["message"] = NO_MEMORY
-    if isinstance(error, Retry):
-        told["after"] = None if error.after is None else _number(error.after, 86400.0)
-    if isinstance(error, FetchError):
-        told["site_status"] = None if error.site_status is None else int(_number(error.site_status, 999.0))
-        told["after"] = None if error.retry_after is None else _number(error.retry_after, 86400.0)
-    return told
-
-
-def _number(value: Any, most: float) -> float:
-    """A number from the script, clamped to 0 to `most`; 0 if it is not a number."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
-    return min(max(0.0, number), most) if number == number else 0.0  # noqa: PLR0124 - NaN alone differs from itself
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, (Outcome, FetchError)):
-        return clean(str(error.reason))[:200]
-    if isinstance(error, MemoryError):
-        return "memory_limit"
-    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
-        return "disk_limit"
-    if isinstance(error, OutputTooLarge):
-        return "output_limit"
-    if isinstance(error, _BadInput):
-        return "bad_input"
-    return "bad_result" if isinstance(error, ResultInvalid) else "script_error"
 
 
 def usage() -> dict[str, Any]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from scrapeyard_sdk import wire
 from scrapeyard_sdk.channel import Channel, WorkerGone
+from scrapeyard_sdk.child.explain import NO_MEMORY
 from scrapeyard_sdk.child.items import serve_items
 from scrapeyard_sdk.child.perform import (
-    NO_MEMORY,
     Lines,
     flush,
     new_imports,
@@ -65,7 +65,7 @@ def _new_loop() -> "asyncio.AbstractEventLoop":
 def _rehearse(channel: Channel, loop: "asyncio.AbstractEventLoop | None") -> None:
     """Touch the memory that every run uses, while nobody waits: a fork copies each page when it is first touched."""
     room = LogRoom(channel, 0)
-    SyncContext(channel, {"seconds": 1, "run_id": "", "attempt": 1, "input": {}, "config": {}}, room)
+    SyncContext(channel, {"seconds": 1, "run_id": "", "attempt": 1, "input": {}, "config": {}, "fetches": 1}, room)
     flush(Lines(room, "stdout", 1))
     tell_bare_output(room)
     wire.encode({"t": "result", **usage(), "imports": new_imports(len(sys.modules))}, to_json({}))

@@ -136,6 +136,7 @@ EXITS: dict[ExitReason, str] = {
     ExitReason.FETCH_CAPTCHA: "The site asks for a captcha: allow another proxy or the solver by policy.",
     ExitReason.FETCH_PROXY: "The proxy failed, not the site: check its address, credentials and balance.",
     ExitReason.FETCH_ROBOTS: "robots.txt forbids this page; policy.robots decides whether it counts.",
+    ExitReason.FETCH_LIMIT: "The run fetched as many pages as it may; raise limits.fetches in the manifest.",
     ExitReason.FETCH_BUDGET: "The run or job has used up its budget; raise policy.budget if it should go on.",
 }
 """The remedy for each exit reason."""

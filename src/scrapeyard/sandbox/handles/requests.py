@@ -12,6 +12,7 @@ from scrapeyard.model import ExitReason, Limits
 from scrapeyard.sandbox.handles.frames import FetchFrame, KeepArtifact, failure_head, page_head, request_of
 from scrapeyard.sandbox.handles.unread import FetchGate
 from scrapeyard.sandbox.port import ChildServices
+from scrapeyard_sdk.context import too_many_fetches
 
 ARTIFACT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _BAD_NAME = "an artifact's name is letters, digits, dots, dashes; at most 128"
@@ -55,9 +56,9 @@ class ChildRequests:
         self._fetches += 1
         size = _REQUEST_COST + len(raw) + frame.head_size
         refusal = self._fetch_refusal(size)
-        if refusal:
-            self._asker.answer(failure_head(frame.n, FetchFailed(ExitReason.FETCH_NOT_ALLOWED, refusal)))
-            self._asker.count_refusal(refusal)
+        if refusal is not None:
+            self._asker.answer(failure_head(frame.n, refusal))
+            self._asker.count_refusal(refusal.message)
             return
         self._waiting_bytes += size
         self._asker.spawn(self._answer(frame, request_of(frame, raw), size))
@@ -72,12 +73,13 @@ class ChildRequests:
         else:
             self._asker.spawn(self._keep(frame, raw))
 
-    def _fetch_refusal(self, size: int) -> str:
+    def _fetch_refusal(self, size: int) -> FetchFailed | None:
         if self._fetches > self._limits.fetches:
-            return f"this run may fetch {self._limits.fetches} pages; raise limits.fetches"
+            return FetchFailed(ExitReason.FETCH_LIMIT, too_many_fetches(self._limits.fetches))
         if self._waiting_bytes + size > _WAITING_REQUESTS:
-            return "the requests that wait are too large together; wait for some answers first"
-        return ""
+            words = "the requests that wait are too large together; wait for some answers first"
+            return FetchFailed(ExitReason.FETCH_NOT_ALLOWED, words)
+        return None
 
     async def _answer(self, frame: FetchFrame, request: FetchRequest, size: int) -> None:
         try:

@@ -134,6 +134,7 @@ class Session:
             "attempt": self._work.attempt,
             "config": self._work.config,
             "seconds": self._limits.wall_seconds,
+            "fetches": self._limits.fetches,
             "log_bytes": self._limits.log_kb * 1024,
             "output_bytes": int(self._limits.output_mb * _MB),
         }

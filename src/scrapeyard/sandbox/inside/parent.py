@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 from scrapeyard.sandbox.inside import folders
 from scrapeyard.sandbox.walls import libc, walls
 from scrapeyard.sandbox.walls.plan import Plan
-from scrapeyard_sdk.child.perform import explain
+from scrapeyard_sdk.child.explain import explain
 from scrapeyard_sdk.child.run import run_child
 from scrapeyard_sdk.script import Script, load
 

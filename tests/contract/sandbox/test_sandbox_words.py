@@ -1,0 +1,118 @@
+"""What a script is told when it meets a wall or a limit, and what works in a child although a wall is near."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from msgspec.structs import replace
+
+from scrapeyard.model import ExitReason
+from tests.contract.sandbox_scripts import result
+from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, bench
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+ROOMY = replace(SMALL, memory_mb=256)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=CONFIGURATIONS[:2], ids=lambda walls: walls.name)
+async def stand(request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
+    async with bench(request.param) as made:
+        yield made
+
+
+async def told(stand: Bench, source: str, reason: ExitReason = ExitReason.SCRIPT_ERROR) -> str:
+    verdict = await stand.run(source, limits=ROOMY)
+    assert verdict.exit_reason is reason, verdict
+    assert verdict.error is not None
+    return verdict.error.message
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "urllib.request.urlopen('http://example.test/')",
+        "socket.create_connection(('127.0.0.1', 80))",
+        "socket.getaddrinfo('example.test', 80)",
+        "socket.socket()",
+        "asyncio.run(asyncio.open_connection('example.test', 80))",
+        "httpx.get('http://example.test/', trust_env=False)",
+    ],
+)
+async def test_a_network_call_is_pointed_to_ctx_fetch(stand: Bench, call: str) -> None:
+    imports = "import asyncio, socket, urllib.request" + (", httpx" if "httpx" in call else "")
+    assert "ctx.fetch" in await told(stand, f"{imports}\ndef run(ctx): {call}")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "subprocess.run(['true'])",
+        "os.fork()",
+        "multiprocessing.get_context('fork').Process(target=print).start()",
+        "mmap.mmap(-1, 4096)",
+    ],
+)
+async def test_a_process_is_refused_in_words(stand: Bench, call: str) -> None:
+    message = await told(stand, f"import mmap, multiprocessing, os, subprocess\ndef run(ctx): {call}")
+    assert "scripts may not start programs or processes" in message
+
+
+@pytest.mark.parametrize("path", ["/tmp/mine", "/dev/shm/mine"])
+async def test_shared_folders_are_refused_in_words(stand: Bench, path: str) -> None:
+    assert "tempfile" in await told(stand, f"def run(ctx): open({path!r}, 'w')")
+
+
+async def test_a_missing_module_is_pointed_to_the_requirements(stand: Bench) -> None:
+    assert "requirements" in await told(stand, "def run(ctx): import nowhere_to_be_found")
+    at_import = "import nowhere_to_be_found\ndef run(ctx): return 1"
+    assert "requirements" in await told(stand, at_import, ExitReason.SCRAPER_INVALID)
+
+
+async def test_words_of_the_script_stay_as_they_are(stand: Bench) -> None:
+    assert await told(stand, "def run(ctx): raise RuntimeError('no stock')") == "no stock"
+    assert "ctx.fetch" not in await told(stand, "def run(ctx): open('/etc/shadow')")
+
+
+async def test_too_large_a_file_names_the_limit(stand: Bench) -> None:
+    source = "def run(ctx):\n    with open('big', 'wb') as file: file.truncate(1 << 40)"
+    assert "limits.disk_mb" in await told(stand, source, ExitReason.DISK_LIMIT)
+
+
+async def test_too_many_threads_name_the_limit(stand: Bench) -> None:
+    source = """
+import threading, time
+def run(ctx):
+    threading.stack_size(64 << 20)
+    while True: threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+"""
+    assert "limits.threads" in await told(stand, source, ExitReason.PROCESS_LIMIT)
+
+
+async def test_memory_that_a_mapping_lacks_is_the_memory_limit(stand: Bench) -> None:
+    source = "import mmap\ndef run(ctx): mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)"
+    assert "limits.memory_mb" in await told(stand, source, ExitReason.MEMORY_LIMIT)
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+async def test_more_pages_than_the_limit_name_it(stand: Bench, kind: str) -> None:
+    served = Served()
+    waits = "await " if kind == "async def" else ""
+    source = f"{kind} run(ctx): return len({waits}ctx.fetch_all(['http://a.test/'] * 2500))"
+    verdict = await stand.run(source, served)
+    assert verdict.exit_reason is ExitReason.FETCH_LIMIT
+    assert verdict.error is not None
+    assert "limits.fetches" in verdict.error.message
+    assert len(served.asked) <= SMALL.fetches
+
+
+async def test_a_script_may_go_on_after_its_last_fetch(stand: Bench) -> None:
+    source = """
+from scrapeyard_sdk import FetchError
+def run(ctx):
+    refused = 0
+    for _ in range(3000):
+        try: ctx.fetch("http://a.test/")
+        except FetchError as error: refused += error.reason == "fetch_limit"
+    return refused
+"""
+    assert result(await stand.run(source)) == 3000 - SMALL.fetches
