@@ -116,7 +116,7 @@ async def test_each_run_has_a_folder_of_its_own(stand: Bench) -> None:
 async def test_nothing_of_the_workers_environment_is_inherited(stand: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_OF_THE_WORKER", "x")
     names = result(await stand.run(CASES, case="environment"))
-    assert set(names) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "PYTHONDONTWRITEBYTECODE", "TMPDIR"}
+    assert set(names) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "PYTHONDONTWRITEBYTECODE", "TMPDIR", "USER"}
 
 
 async def test_twenty_runs_at_once(stand: Bench) -> None:

@@ -116,3 +116,36 @@ def run(ctx):
     return refused
 """
     assert result(await stand.run(source)) == 3000 - SMALL.fetches
+
+
+async def test_threads_share_locks_and_pools(stand: Bench) -> None:
+    source = """
+import getpass, multiprocessing, multiprocessing.dummy, os, tempfile, threading
+from multiprocessing.pool import ThreadPool
+
+def run(ctx):
+    lock, recursive, gate = multiprocessing.Lock(), multiprocessing.RLock(), multiprocessing.Semaphore(2)
+    count = [0]
+    def add(n):
+        for _ in range(100):
+            with lock, recursive, recursive, gate: count[0] += 1
+        return n * n
+    with ThreadPool(4) as pool: squares = pool.map(add, range(4))
+    with multiprocessing.dummy.Pool(2) as pool: more = pool.map(str, range(2))
+    queue, event = multiprocessing.Queue(), multiprocessing.Event()
+    threading.Thread(target=lambda: (queue.put("hello"), event.set())).start()
+    told = [queue.get(timeout=60), event.wait(60), lock.acquire(False), lock.acquire(timeout=0.01)]
+    try: multiprocessing.Semaphore(0).release(), multiprocessing.BoundedSemaphore(1).release()
+    except ValueError as error: told.append(str(error))
+    try: recursive.release()
+    except AssertionError: told.append("not mine")
+    with open(os.path.join(tempfile.gettempdir(), "mine"), "w") as file: file.write("x")
+    return [squares, more, count[0], told, getpass.getuser()]
+"""
+    assert result(await stand.run(source, limits=ROOMY)) == [
+        [0, 1, 4, 9],
+        ["0", "1"],
+        400,
+        ["hello", True, True, False, "semaphore or lock released too many times", "not mine"],
+        "scrapeyard",
+    ]

@@ -18,7 +18,7 @@ from scrapeyard.sandbox.inside import launch
 from scrapeyard.sandbox.inside.libraries import sdk_folder
 from scrapeyard.sandbox.walls.plan import Plan
 
-ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "USER": "scrapeyard"}
 _MESSAGE = 128 * 1024
 _HELLO_PATIENCE = 20.0
 _TRIES = 3

@@ -10,17 +10,21 @@ and kills it from outside. Inside a pid namespace it is process 1, so its death 
 import faulthandler
 import gc
 import importlib
+import importlib.util
 import json
 import os
 import select
 import signal
 import socket
+import sys
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn
 
 from scrapeyard.sandbox.inside import folders
 from scrapeyard.sandbox.walls import libc, walls
 from scrapeyard.sandbox.walls.plan import Plan
+from scrapeyard_sdk import child
 from scrapeyard_sdk.child.explain import explain
 from scrapeyard_sdk.child.run import run_child
 from scrapeyard_sdk.script import Script, load
@@ -46,6 +50,8 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
         return
     os.chdir(plan.work_folder)
     os.environ["HOME"] = os.environ["TMPDIR"] = plan.work_folder
+    if plan.walls:
+        sys.meta_path.insert(0, _Semaphores)  # type: ignore[arg-type]
     try:
         _add_packages(plan.packages)
         script = load(plan.script_folder, plan.entry)
@@ -59,6 +65,17 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
     gc.freeze()
     _say(control, loaded=script.kind)
     Parent(control, plan, script, child_walls).run()
+
+
+class _Semaphores:
+    """Gives scripts semaphores that need no `/dev/shm`, for `multiprocessing.Lock` and `ThreadPool`."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+        """None for every module but `_multiprocessing`."""
+        if name != "_multiprocessing":
+            return None
+        return importlib.util.spec_from_file_location(name, os.path.join(child.__path__[0], "semaphores.py"))  # noqa: PTH118
 
 
 def _add_packages(places: tuple[str, ...]) -> None:
