@@ -235,6 +235,8 @@ class Following:
         await self._add(job, links.follow(results), limit=source.limit)
 
     async def _result(self, item: Item) -> bytes:
+        if item.partial:
+            return b""
         if not item.result_key:
             return raw_bytes(item.result)
         try:

@@ -286,3 +286,8 @@ class Item(Struct, frozen=True, kw_only=True):
     artifacts: tuple[Artifact, ...] = ()
     started_at: float | None = None
     finished_at: float | None = None
+
+    @property
+    def partial(self) -> bool:
+        """Whether it failed and has a result all the same: the records that the script yielded before."""
+        return self.status is ItemStatus.ERROR and self.result_bytes > 0

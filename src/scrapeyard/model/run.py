@@ -283,6 +283,11 @@ class Run(Struct, frozen=True, kw_only=True):
     traceparent: str = ""
     fetching: FetchPolicy = FetchPolicy()
 
+    @property
+    def partial(self) -> bool:
+        """Whether it failed and has a result all the same: the records that the script yielded before."""
+        return self.status is RunStatus.FAILED and self.result_bytes > 0
+
 
 class WorkerInfo(Struct, frozen=True, kw_only=True):
     """A worker as of its last heartbeat."""

@@ -70,7 +70,7 @@ async def results_of(blobs: Blobs, items: Sequence[Item]) -> list[bytes | None]:
     room = asyncio.Semaphore(_READS)
 
     async def read(item: Item) -> bytes | None:
-        if not item.result_key:
+        if not item.result_key or item.partial:
             return None
         async with room:
             return await artifacts.read(blobs, item.result_key)

@@ -45,6 +45,8 @@ class ManifestEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     result_key: str = ""
     """Blob key of the data, if it is an object."""
     result_bytes: int = 0
+    partial: bool = False
+    """The item failed; `result` has the records that the script yielded before."""
     error: RunError | None = None
     artifacts: tuple[Artifact, ...] = ()
 
@@ -199,6 +201,7 @@ def _entry(item: Item) -> ManifestEntry:
         result=item.result,
         result_key=item.result_key,
         result_bytes=item.result_bytes,
+        partial=item.partial,
         error=item.error,
         artifacts=item.artifacts,
     )

@@ -25,6 +25,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     exit_reason: ExitReason
     result: Raw | None = None
+    """With a bad exit reason: the records that the script yielded before, as a list."""
     error: RunError | None = None
     wall_ms: float = 0.0
     cpu_ms: float = 0.0

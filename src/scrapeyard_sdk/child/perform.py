@@ -1,7 +1,6 @@
 """One call of a script: captures its output, encodes its result as JSON, and describes its errors."""
 
 import io
-import json
 import os
 import resource
 import sys
@@ -11,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk.channel import Channel, WorkerGone
+from scrapeyard_sdk.child.encoding import to_json
 from scrapeyard_sdk.child.explain import BadInput, OutputTooLarge, ResultInvalid, explain
 from scrapeyard_sdk.context import Context, LogRoom, SyncContext
 from scrapeyard_sdk.outcomes import Outcome
@@ -18,9 +18,6 @@ from scrapeyard_sdk.script import Script
 
 if TYPE_CHECKING:
     import asyncio
-
-
-_encode_value = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 MAX_IMPORTS = 200
@@ -76,8 +73,10 @@ async def _call_async(context: Context, channel: Channel, script: Script) -> Any
     returned = _invoke(script, context)
     if script.kind == "async":
         return _validated(script, await returned)
+    number = 0
     async for record in returned:
-        _send_record(channel, script, record)
+        _send_record(channel, script, record, number)
+        number += 1
     return _RECORDS
 
 
@@ -92,16 +91,17 @@ def _invoke(script: Script, context: Context | SyncContext) -> Any:
 
 
 def _send_records(channel: Channel, script: Script, records: Iterator[Any]) -> object:
-    for record in records:
-        _send_record(channel, script, record)
+    for number, record in enumerate(records):
+        _send_record(channel, script, record, number)
     return _RECORDS
 
 
-def _send_record(channel: Channel, script: Script, record: Any) -> None:
-    channel.send({"t": "record"}, to_json(_validated(script, record)))
+def _send_record(channel: Channel, script: Script, record: Any, number: int) -> None:
+    place = f"/{number}"
+    channel.send({"t": "record"}, to_json(_validated(script, record, place), place))
 
 
-def _validated(script: Script, result: Any) -> Any:
+def _validated(script: Script, result: Any, place: str = "") -> Any:
     """The script's own `validate_result` hook: it may return a corrected result, return None, or raise."""
     if script.validate is None:
         return result
@@ -110,20 +110,9 @@ def _validated(script: Script, result: Any) -> Any:
     except Outcome:
         raise
     except Exception as error:
-        raise ResultInvalid(f"validate_result: {type(error).__name__}: {error}") from error
+        where = f" at {place}" if place else ""
+        raise ResultInvalid(f"validate_result{where}: {type(error).__name__}: {error}") from error
     return result if corrected is None else corrected
-
-
-def to_json(value: Any) -> bytes:
-    """Strict JSON as UTF-8. Raises ResultInvalid naming the value that cannot be encoded."""
-    try:
-        return _encode_value(value).encode("utf-8")
-    except UnicodeEncodeError:
-        raise ResultInvalid("the result holds text with lone surrogates; decode it with errors='replace'") from None
-    except RecursionError:
-        raise ResultInvalid("the result is nested too deeply, or refers to itself") from None
-    except (TypeError, ValueError) as error:
-        raise ResultInvalid(f"the result is not JSON: {error}") from None
 
 
 def usage() -> dict[str, Any]:

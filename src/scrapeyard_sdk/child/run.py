@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from scrapeyard_sdk import wire
 from scrapeyard_sdk.channel import Channel, WorkerGone
+from scrapeyard_sdk.child.encoding import to_json
 from scrapeyard_sdk.child.explain import NO_MEMORY
 from scrapeyard_sdk.child.items import serve_items
 from scrapeyard_sdk.child.perform import (
@@ -20,7 +21,6 @@ from scrapeyard_sdk.child.perform import (
     new_imports,
     perform,
     tell_bare_output,
-    to_json,
     usage,
 )
 from scrapeyard_sdk.context import LogRoom, SyncContext

@@ -1,5 +1,6 @@
 """What a script is told when it meets a wall or a limit, and what works in a child although a wall is near."""
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -149,3 +150,61 @@ def run(ctx):
         ["hello", True, True, False, "semaphore or lock released too many times", "not mine"],
         "scrapeyard",
     ]
+
+
+BAD_VALUES = {
+    "nan": ("{'rows': [{'price': 1}, {'price': float('nan')}]}", "/rows/1/price"),
+    "date": ("{'a/b': {'when~': datetime.date(2024, 1, 1)}}", "/a~1b/when~0"),
+    "set": ("[1, (2, {3})]", "/1/1"),
+    "surrogate": ("{'a': ['fine', '\\ud800']}", "/a/1"),
+    "key": ("{'a': {(1, 2): 3}}", "at /a:"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_VALUES)
+async def test_a_bad_result_names_its_place(stand: Bench, name: str) -> None:
+    value, place = BAD_VALUES[name]
+    assert place in await told(stand, f"import datetime\ndef run(ctx): return {value}", ExitReason.BAD_RESULT)
+
+
+async def test_a_bad_record_names_its_number(stand: Bench) -> None:
+    source = "def run(ctx):\n    yield {'a': 1}\n    yield {'a': float('inf')}"
+    assert "/1/a" in await told(stand, source, ExitReason.BAD_RESULT)
+    source += "\ndef validate_result(record): assert record['a'] == 1, 'odd'"
+    assert "validate_result at /1:" in await told(stand, source, ExitReason.BAD_RESULT)
+
+
+PARTIAL = """
+import asyncio, os, time
+def run(ctx, end: str):
+    for n in range(900): yield {"n": n}
+    if end == "raise": raise KeyError("gone")
+    if end == "bad": yield float("nan")
+    if end == "sleep": time.sleep(600)
+    if end == "kill": os._exit(1)
+    if end == "large":
+        while True: yield "x" * 100_000
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ("raise", ExitReason.SCRIPT_ERROR),
+        ("bad", ExitReason.BAD_RESULT),
+        ("sleep", ExitReason.TIMEOUT),
+        ("kill", ExitReason.CRASHED),
+        ("large", ExitReason.OUTPUT_LIMIT),
+    ],
+)
+async def test_records_before_a_failure_are_kept(stand: Bench, end: str, reason: ExitReason) -> None:
+    limits = replace(SMALL, wall_seconds=5) if end == "sleep" else SMALL
+    verdict = await stand.run(PARTIAL, limits=limits, end=end)
+    assert verdict.exit_reason is reason
+    assert verdict.result is not None
+    kept = json.loads(bytes(verdict.result))
+    assert kept[:900] == [{"n": n} for n in range(900)]
+
+
+async def test_a_failure_without_records_has_no_result(stand: Bench) -> None:
+    assert (await stand.run("def run(ctx):\n    raise KeyError\n    yield 1")).result is None

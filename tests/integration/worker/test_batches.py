@@ -15,6 +15,7 @@ from scrapeyard.model import Backoff, BudgetLimits, CancelJob, ExitReason, RunEr
 from scrapeyard.model.job import BreakerPolicy, Item, ItemStatus, JobStatus
 from scrapeyard.queues import messages
 from scrapeyard.results import artifacts
+from scrapeyard.results.exports.protocol import line_of
 from scrapeyard.sandbox.handles import parent, zygote
 from tests.contract.sandboxes import descendants, eventually
 from tests.leaks import PATIENCE
@@ -59,7 +60,19 @@ def run(ctx, case, n=0, url=''):
     return n
 """
 YIELDS = "def run(ctx, count):\n    for n in range(count): yield n\n"
-SCRIPTS = {"test/cases": CASES, "test/yields": YIELDS, "test/broken": "raise ValueError('at import')\n"}
+RECORDS = """
+from scrapeyard_sdk import Retry
+def run(ctx, size: int, again: bool = False):
+    for n in range(3): yield {"n": n, "text": "x" * size}
+    if again and ctx.attempt == 1: raise Retry('again', after=0.05)
+    if not again: raise ValueError('no more')
+"""
+SCRIPTS = {
+    "test/cases": CASES,
+    "test/yields": YIELDS,
+    "test/records": RECORDS,
+    "test/broken": "raise ValueError('at import')\n",
+}
 CASE = "test/cases@1.0.0"
 
 
@@ -120,6 +133,21 @@ async def test_how_items_of_a_script_end(yard: BatchYard, isolation: str) -> Non
     assert error(by_case["raise"]).type == "ValueError"
     assert by_case["quiet"].logs == ()
     assert by_case["skip"].status is ItemStatus.SUCCESS
+
+
+@pytest.mark.parametrize("isolation", ["run", "job"])
+async def test_records_of_a_failed_item_are_kept_as_partial(yard: BatchYard, isolation: str) -> None:
+    inputs: list[dict[str, Any]] = [{"size": 10}, {"size": 50_000}, {"size": 10, "again": True}]
+    policy = {"isolation": isolation, "max_attempts": 2, "breaker": NO_BREAKER, "backoff": SOON}
+    small, large, good = await yard.run("test/records@1.0.0", inputs, **policy)
+    assert [item.partial for item in (small, large, good)] == [True, True, False]
+    assert [item.status for item in (small, large, good)] == [ItemStatus.ERROR, ItemStatus.ERROR, ItemStatus.SUCCESS]
+    assert small.result is not None
+    assert [record["n"] for record in msgspec.json.decode(small.result)] == [0, 1, 2]
+    assert large.result_key
+    assert large.result_bytes > 150_000
+    assert line_of(small).result == line_of(large, b"[]").result == b""
+    assert len(value(good)) == 3
 
 
 async def test_items_of_a_job_share_a_child_only_where_its_policy_says(yard: BatchYard) -> None:

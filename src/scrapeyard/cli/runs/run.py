@@ -232,6 +232,8 @@ def _finish(ended: "Run", outcome: "Outcome", result: bytes, as_json: bool, outp
         show_json(value)
     if outcome.logs_cut:
         typer.echo("scrapeyard: the script wrote more than its log limit; the rest was cut", err=True)
+    if ended.partial and not as_json:
+        typer.echo("scrapeyard: the script yielded records before it failed; --json shows them", err=True)
     if not good:
         _tell_bad_end(ended)
         raise typer.Exit(1)

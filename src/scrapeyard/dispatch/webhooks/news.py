@@ -147,6 +147,7 @@ def run_document(run: Run) -> dict[str, Any]:
         "scraper": run.scraper.partition("@")[0],
         "version": ran.version if ran else None,
         "exit_reason": run.exit_reason,
+        "partial": run.partial,
         "error": {"message": run.error.message, "site_status": run.error.site_status} if run.error else None,
         "attempt": run.attempt,
         "created_at": instant(run.created_at),

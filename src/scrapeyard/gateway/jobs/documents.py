@@ -150,6 +150,9 @@ class ItemDocument(Struct, frozen=True, kw_only=True):
     attempt: Annotated[int, Meta(description="Attempts begun.")]
     not_before: Annotated[str | None, Meta(description="When it is tried again.")]
     exit_reason: ExitReason | None
+    partial: Annotated[
+        bool, Meta(description="It failed, and `result` has the records that the script yielded before.")
+    ]
     error: RunError | None
     site: str | None
     usage: Usage | None
@@ -272,6 +275,7 @@ def _item(kind: type[ShownItem], of: str, item: Item, **more: Any) -> ShownItem:
         attempt=item.attempt,
         not_before=instant(item.not_before),
         exit_reason=item.exit_reason,
+        partial=item.partial,
         error=item.error,
         site=item.site or None,
         usage=item.usage,

@@ -94,6 +94,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     ]
     input: Annotated[Raw, OBJECT]
     exit_reason: Annotated[ExitReason | None, Meta(description="Why it ended; null while it has not.")]
+    partial: Annotated[
+        bool, Meta(description="It failed, and `result` has the records that the script yielded before.")
+    ]
     error: RunError | None
     usage: Usage | None
     timing: Timing | None
@@ -116,7 +119,11 @@ class RunDocument(Summary, frozen=True, kw_only=True):
     """A run."""
 
     result: Annotated[
-        Raw, Meta(description="What the scraper returned; null before the end, after a failure and for a skip.")
+        Raw,
+        Meta(
+            description="What the scraper returned; null before the end and for a skip. Of a failed run: the records "
+            "that the script yielded before, or null."
+        ),
     ]
 
 
@@ -191,6 +198,7 @@ def _fill(kind: type[Shown], run: Run, **more: Raw) -> Shown:
         digest=digest,
         input=run.input,
         exit_reason=run.exit_reason,
+        partial=run.partial,
         error=run.error,
         usage=run.usage,
         timing=run.timing,

@@ -49,6 +49,9 @@ class RunProblem(Problem, frozen=True, kw_only=True):
     version: str | UnsetType | None = UNSET
     digest: str | UnsetType | None = UNSET
     exit_reason: ExitReason | UnsetType = UNSET
+    partial: (
+        Annotated[bool, Meta(description="Whether the run left records: GET `links.self` has them.")] | UnsetType
+    ) = UNSET
     error: RunError | UnsetType | None = UNSET
     links: Links | UnsetType = UNSET
     runs: Annotated[list[Handle], Meta(description="Of a call with `urls`.")] | UnsetType = UNSET
@@ -237,6 +240,7 @@ def _bad_end(run: Run) -> RunProblem:
         version=version,
         digest=digest,
         exit_reason=reason,
+        partial=run.partial,
         error=run.error,
         links=documents.links(run.id),
     )

@@ -46,9 +46,11 @@ class Written(Struct, frozen=True, kw_only=True):
 
 
 def line_of(item: Item, result: bytes | None = None) -> Line:
-    """`result` where it was kept as an object."""
+    """`result` where it was kept as an object. What a failed item left is no data."""
     if result is None:
         result = b"" if item.result is None else bytes(item.result)
+    if item.partial:
+        result = b""
     site_status = item.error.site_status if item.error is not None else None
     return Line(item.key, item.status.value, item.finished_at, site_status, bytes(item.input), result)
 

@@ -99,7 +99,7 @@ class Session:
             child.send(self._start_frame(), bytes(self._work.input))
             await child.drained()
             self.handed_at = time.perf_counter()
-            return await self._ended
+            verdict = await self._ended
         finally:
             timer.cancel()
             for task in self._tasks:
@@ -107,6 +107,16 @@ class Session:
             self._gate.close()
             if not self._left_well():
                 child.kill()
+        return await self._with_records(verdict)
+
+    async def _with_records(self, verdict: Verdict) -> Verdict:
+        """The verdict; if the run ended badly, with the records that the script yielded before."""
+        if verdict.result is not None or not self._records or verdict.exit_reason is ExitReason.SKIPPED:
+            return verdict
+        raw = b"[" + self._records + b"]"
+        self._records.clear()
+        fault = await asyncio.to_thread(fault_of, raw) if len(raw) > _BIG_JSON else fault_of(raw)
+        return verdict if fault else msgspec.structs.replace(verdict, result=Raw(raw))
 
     def cpu_before(self, now: float) -> float:
         """CPU time that the child had used before this run, taken from the first sample."""

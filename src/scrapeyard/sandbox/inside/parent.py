@@ -51,7 +51,7 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
     os.chdir(plan.work_folder)
     os.environ["HOME"] = os.environ["TMPDIR"] = plan.work_folder
     if plan.walls:
-        sys.meta_path.insert(0, _Semaphores)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _Semaphores)
     try:
         _add_packages(plan.packages)
         script = load(plan.script_folder, plan.entry)

@@ -100,7 +100,9 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         self.finished_at = time.time()
         self.result_bytes = 0 if verdict.result is None else len(bytes(verdict.result))
         retry = None if verdict.exit_reason.is_good else self._retry(verdict)
-        if retry is None:
+        if retry is not None:
+            verdict, self.result_bytes = replace(verdict, result=None), 0
+        else:
             try:
                 await self._save(verdict)
             except Unavailable as error:
@@ -272,6 +274,9 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
 
 
 def _unsaved(verdict: Verdict, error: Unavailable) -> Verdict:
+    """A failure keeps its own reason, and loses the records that the script yielded before it."""
+    if not verdict.exit_reason.is_good:
+        return replace(verdict, result=None)
     failed = RunError(message=f"the result could not be kept: {error.message}")
     return replace(
         verdict, exit_reason=ExitReason.INTERNAL_ERROR, result=None, error=failed, retry_after=error.retry_after

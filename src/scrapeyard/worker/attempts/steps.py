@@ -100,8 +100,9 @@ async def run_builtin(builtin: Builtin, fetch: Fetch, given: Raw, limits: Limits
 
 
 def checked(checker: InputChecker, scraper: Scraper, verdict: Verdict) -> Verdict:
-    """The verdict; a failure if the result does not fit the scraper's own output schema."""
-    if verdict.result is None or scraper.output_schema is None:
+    """The verdict; a failure if the result does not fit the scraper's own output schema. Records stay, as after every
+    other failure."""
+    if verdict.exit_reason is not ExitReason.SUCCEEDED or verdict.result is None or scraper.output_schema is None:
         return verdict
     faults = checker.output_errors(scraper, msgspec.json.decode(verdict.result))
     if not faults:
@@ -111,7 +112,8 @@ def checked(checker: InputChecker, scraper: Scraper, verdict: Verdict) -> Verdic
     error = RunError(
         message=f"the result breaks the output schema: {where}: {first['message']}", details={"errors": faults}
     )
-    return replace(verdict, exit_reason=ExitReason.BAD_RESULT, result=None, error=error)
+    kept = verdict.result if verdict.records else None
+    return replace(verdict, exit_reason=ExitReason.BAD_RESULT, result=kept, error=error)
 
 
 def without_secrets(error: RunError | None, hidden: tuple[str, ...]) -> RunError | None:
