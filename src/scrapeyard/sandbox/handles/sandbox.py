@@ -250,6 +250,7 @@ class ForkSandbox:
         limits = scraper.limits
         as_root = os.geteuid() == 0 and "user" in self._walls
         user = self._settings.uid_base + number % _USERS if as_root else None
+        certificates = _certificates() if scraper.network == "direct" else {}
         scratch = self._scratch(number)
         if "root" not in self._walls:
             scratch.mkdir(mode=0o700)
@@ -269,7 +270,8 @@ class ForkSandbox:
             file_bytes=limits.disk_mb * _MB,
             processes=1 + self._max_children * (1 + limits.threads),
             direct_network=scraper.network == "direct",
-            environment=ENVIRONMENT,
+            certificates=tuple(path for value in certificates.values() for path in value.split(os.pathsep)),
+            environment=ENVIRONMENT | certificates,
         )
 
     @property
@@ -299,6 +301,11 @@ class ForkSandbox:
             if key != _BASE and zygote.idle_seconds(now) > self._worker.idle_scraper_seconds:
                 zygote.end()
                 del self._zygotes[key]
+
+
+def _certificates() -> dict[str, str]:
+    """Where the operator keeps certificates of their own, for scrapers with the direct network."""
+    return {name: os.environ[name] for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)}
 
 
 def _remove_orphans() -> None:

@@ -36,6 +36,8 @@ class Plan:
     processes: int
     open_files: int = 256
     direct_network: bool = False
+    certificates: tuple[str, ...] = ()
+    """Besides the usual places, where the certificates for the direct network are."""
     environment: dict[str, str] = field(default_factory=dict)
 
     def has(self, wall: str) -> bool:
@@ -50,7 +52,7 @@ class Plan:
     def decode(cls, text: str) -> "Plan":
         """From JSON. Raises ValueError or TypeError when it is not a plan."""
         fields = json.loads(text)
-        for name in ("walls", "readable", "packages"):
+        for name in ("walls", "readable", "packages", "certificates"):
             fields[name] = tuple(fields[name])
         return cls(**fields)
 

@@ -17,6 +17,12 @@ from scrapeyard.sandbox.walls.plan import ROOT_FOLDER, WORK_FOLDER, Plan
 
 _DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
 """Not /dev/zero: mapping it makes shared memory that no limit counts."""
+_NAMES_AND_CERTIFICATES = (
+    "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services",
+    "/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/usr/share/ca-certificates", "/etc/ca-certificates",
+    "/usr/local/share/ca-certificates", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/ca-trust/extracted",
+)  # fmt: skip
+"""What a script with the direct network reads to resolve names and to check certificates."""
 _KEPT_MOUNT_FLAGS = os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC
 
 
@@ -87,7 +93,8 @@ def enclose_child(ready: ChildWalls, folder: str, cpu_seconds: int) -> None:
 
 
 def _rules(plan: Plan) -> landlock.Rules:
-    readable = (*plan.readable, plan.script_folder, *_DEVICES, "/etc/localtime")
+    network = (*_NAMES_AND_CERTIFICATES, *plan.certificates) if plan.direct_network else ()
+    readable = (*plan.readable, plan.script_folder, *_DEVICES, "/etc/localtime", *network)
     return landlock.Rules(landlock.abi(), readable, ("/dev/null",), network=plan.direct_network)
 
 
@@ -111,7 +118,7 @@ def _change_root(plan: Plan) -> None:
     for device in _DEVICES:
         _bind(device, root + device)
     if plan.direct_network:
-        for path in ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl"):
+        for path in (*_NAMES_AND_CERTIFICATES, *plan.certificates):
             _bind(path, root + path)
     _bind("/etc/localtime", root + "/etc/localtime")
     os.mkdir(root + WORK_FOLDER)  # noqa: PTH102 - plain strings keep this in step with the mounts around it
@@ -127,7 +134,7 @@ def _change_root(plan: Plan) -> None:
 
 def _bind(source: str, target: str) -> None:
     place = Path(target)
-    if not Path(source).exists():
+    if not Path(source).exists() or place.exists():  # it may lie in a folder that was bound before
         return
     if Path(source).is_dir():
         place.mkdir(parents=True, exist_ok=True)
