@@ -89,7 +89,10 @@ class EnvironmentSettings(Section):
     index_url: SecretStr = Field(SecretStr(""), description="Package index; empty: as uv is configured.")
     find_links: tuple[Path, ...] = Field((), description="Local folders with wheels, besides the index.")
     offline: bool = Field(False, description="Whether only find_links and uv's cache are used.")
-    source_builds: bool = Field(False, description="Whether packages without a wheel are built, which runs their code.")
+    source_builds: bool = Field(
+        False,
+        description="Whether packages without a wheel are built, which runs their code as the worker's user, not root.",
+    )
 
     @field_validator("find_links")
     @classmethod

@@ -41,6 +41,8 @@ _PASSED = frozenset(
     | {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"}
 )
 """Variables passed to uv beside `UV_*`; the rest of the worker's environment may hold secrets."""
+_TOO_LARGE = "(os error 27)"
+"""How uv tells of a file over its limit."""
 _POLL_SECONDS = 0.05
 _SAID = 64 * 1024
 
@@ -131,8 +133,9 @@ class Uv:
                 _end(process)
         words = said.read_bytes()[-_SAID:].decode("utf-8", "replace")
         said.unlink()
-        if status == -signal.SIGXFSZ:
-            raise BuildFailed(f"a file of the requirements is larger than {self._settings.max_mb:g} MB")
+        if status == -signal.SIGXFSZ or _TOO_LARGE in words:
+            most = f"{self._settings.max_mb:g} MB"
+            raise BuildFailed(f"a file of the requirements is larger than {most}; environments.max_mb")
         if status:
             raise BuildFailed(cleaned(words, self._hidden()) or f"uv ended with status {status} and without a word")
 
