@@ -18,7 +18,9 @@ from obstore.store import LocalStore, ObjectStore, S3Store
 
 from scrapeyard.errors import BadRequest, BlobsUnavailable, NotFound
 from scrapeyard.settings import BlobSettings
+from scrapeyard.telemetry.events import get_log
 
+log = get_log("blobs")
 if TYPE_CHECKING:
     from obstore import GetOptions
 
@@ -51,6 +53,7 @@ class ObjectBlobs:
         self._remedy = remedy
         self._window = window
         self._folder: Path | None = None
+        self._unwritable = False
 
     @classmethod
     def in_folder(cls, folder: Path) -> Self:
@@ -85,7 +88,7 @@ class ObjectBlobs:
     async def put(self, key: str, data: bytes, content_type: str, content_encoding: str = "") -> None:
         """Write an object atomically: a reader sees all of it or nothing. Replaces an existing one."""
         attributes = self._attributes(content_type, content_encoding)
-        with _translated(key, self._remedy):
+        with self._writing(key):
             put = obstore.put_async(self._store, _checked(key), data, attributes=attributes, use_multipart=False)
             await self._written(put)
 
@@ -96,7 +99,7 @@ class ObjectBlobs:
         attributes = self._attributes(content_type, content_encoding)
         asked = _Asked(pieces)
         try:
-            with _translated(key, self._remedy):
+            with self._writing(key):
                 put = obstore.put_async(
                     self._store, _checked(key), asked, attributes=attributes, max_concurrency=_PARTS_AT_ONCE
                 )
@@ -173,6 +176,21 @@ class ObjectBlobs:
                 task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             raise
+
+    @contextmanager
+    def _writing(self, key: str) -> Iterator[None]:
+        """Raises as `_translated`. Logs when writing begins to fail, and when it works again."""
+        try:
+            with _translated(key, self._remedy):
+                yield
+        except BlobsUnavailable as error:
+            if not self._unwritable:
+                log.warning("blobs.unwritable", error=error.message)
+            self._unwritable = True
+            raise
+        if self._unwritable:
+            log.info("blobs.writable")
+        self._unwritable = False
 
     def _attributes(self, content_type: str, content_encoding: str) -> dict[str, str] | None:
         if not self._content_types:

@@ -208,3 +208,13 @@ async def test_records_before_a_failure_are_kept(stand: Bench, end: str, reason:
 
 async def test_a_failure_without_records_has_no_result(stand: Bench) -> None:
     assert (await stand.run("def run(ctx):\n    raise KeyError\n    yield 1")).result is None
+
+
+async def test_a_store_that_fails_is_not_the_scripts_fault(stand: Bench) -> None:
+    verdict = await stand.run("def run(ctx): ctx.artifact('full', 'x')")
+    assert verdict.exit_reason is ExitReason.INTERNAL_ERROR
+    assert verdict.exit_reason.retryable
+    assert verdict.error is not None
+    assert "disk is full" in verdict.error.message
+    forged = "from scrapeyard_sdk import ArtifactError\ndef run(ctx): raise ArtifactError('the disk is full')"
+    assert (await stand.run(forged)).exit_reason is ExitReason.SCRIPT_ERROR

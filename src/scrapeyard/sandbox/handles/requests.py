@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError
+from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError, Unavailable
 from scrapeyard.model import ExitReason, Limits
 from scrapeyard.sandbox.handles.frames import FetchFrame, KeepArtifact, failure_head, page_head, request_of
 from scrapeyard.sandbox.handles.unread import FetchGate
@@ -50,6 +50,8 @@ class ChildRequests:
         self._waiting_bytes = 0
         self._artifact_bytes = 0
         self._downloading = asyncio.Lock()
+        self.store_fault = ""
+        """Why the platform could not save something for the run; empty if it could."""
 
     def fetch(self, frame: FetchFrame, raw: bytes) -> None:
         """The child wants a page, or one downloaded."""
@@ -88,7 +90,7 @@ class ChildRequests:
         except FetchFailed as failure:
             self._asker.answer(failure_head(frame.n, failure))
         except ScrapeyardError as error:
-            self._refuse_artifact(frame.n, error.message)
+            self._not_saved(frame.n, error)
         except ValueError as error:
             large = FetchFailed(ExitReason.FETCH_TOO_LARGE, f"the page does not fit: {error}")
             self._asker.answer(failure_head(frame.n, large))
@@ -123,9 +125,14 @@ class ChildRequests:
         try:
             await self._services.artifact(frame.name, frame.content_type, raw)
         except ScrapeyardError as error:
-            self._refuse_artifact(frame.n, error.message)
+            self._not_saved(frame.n, error)
         else:
             self._asker.answer({"t": "kept", "n": frame.n})
+
+    def _not_saved(self, number: int, error: ScrapeyardError) -> None:
+        if isinstance(error, Unavailable):
+            self.store_fault = error.message
+        self._refuse_artifact(number, error.message)
 
     def _no_room(self) -> str:
         return f"artifacts may take {self._limits.artifact_mb:g} MB; limits.artifact_mb"

@@ -303,6 +303,8 @@ class Session:
             reason = ExitReason.SCRIPT_ERROR
         if reason not in CLAIMABLE:
             reason = ExitReason.PROTOCOL_ERROR
+        if frame.type == "ArtifactError" and self._requests.store_fault:  # the platform's fault, not the script's
+            reason = ExitReason.INTERNAL_ERROR
         self.reusable = self.reusable and reason not in _SPENDING
         error = RunError(
             message=frame.message,
