@@ -176,7 +176,7 @@ class Following:
         source = source_of(job)
         if not isinstance(source, FollowSource):
             return
-        scraper = await self._catalogue.obtain(job.pinned)
+        scraper = await self._catalogue.obtain(job.pinned, job.digest)
         links = PageLinks(source, Shaper(scraper, self._checker, source.shape), self._sites)
         progress: Progress | None = source.progress or await self._start(job, source, links)
         until = time.monotonic() + SLICE_SECONDS

@@ -203,7 +203,7 @@ class ItemImporter:
         return await read()
 
     async def _from_url(self, job: Job, source: UrlSource) -> None:
-        scraper = await self._catalogue.obtain(job.pinned)
+        scraper = await self._catalogue.obtain(job.pinned, job.digest)
 
         async def keep(chunks: AsyncIterator[bytes], _: str) -> int:
             tally = _tally(source.shape)
@@ -213,7 +213,7 @@ class ItemImporter:
         await keep_file(self._engine, source.url, caller, keep, MAX_LIST)
 
     async def _from_sitemap(self, job: Job, source: SitemapSource) -> None:
-        scraper = await self._catalogue.obtain(job.pinned)
+        scraper = await self._catalogue.obtain(job.pinned, job.digest)
         caller = Caller(job_id=job.id, policy=job.policy.fetching, job_budget=job.policy.budget)
         sitemaps = Sitemaps(self._engine, source, caller, bounds=self._bounds, pause=self._pause)
         tally = RowCount(reject=source.shape.bad_rows == "reject", may_be_empty=True)

@@ -26,7 +26,7 @@ from scrapeyard.model.run import (
     new_id,
     status_of,
 )
-from scrapeyard.model.scraper import SCRAPER_ID, Defaults, Limits, Scraper, ScraperRef
+from scrapeyard.model.scraper import SCRAPER_ID, Defaults, Limits, Scraper, ScraperRef, pinned_ref
 
 __all__ = [
     "FINAL",
@@ -64,5 +64,6 @@ __all__ = [
     "may_help_later",
     "may_pass",
     "new_id",
+    "pinned_ref",
     "status_of",
 ]

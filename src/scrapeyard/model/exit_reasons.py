@@ -35,6 +35,7 @@ class ExitReason(StrEnum):
     LOST_WORKER = "lost_worker"
     SCRAPER_NOT_FOUND = "scraper_not_found"
     SCRAPER_INVALID = "scraper_invalid"
+    SOURCE_UNAVAILABLE = "source_unavailable"  # its files or packages could not be had
     INTERNAL_ERROR = "internal_error"  # our fault
     # what the engines met, when the script let it through
     FETCH_DNS = "fetch_dns"
@@ -103,6 +104,7 @@ _RETRYABLE = frozenset(
         ExitReason.TIMEOUT,
         ExitReason.CRASHED,
         ExitReason.LOST_WORKER,
+        ExitReason.SOURCE_UNAVAILABLE,
         ExitReason.INTERNAL_ERROR,
         ExitReason.FETCH_DNS,
         ExitReason.FETCH_CONNECT,

@@ -168,6 +168,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """The scraper as requested."""
     pinned: str
     """`site/task@1.4.2`: the version that runs, to the end."""
+    digest: str = ""
+    """Digest of the content that runs; empty for a built-in and for a job created before digests were stored."""
     lane: str = "default"
     priority: Priority = Priority.NORMAL
     policy: JobPolicy = JobPolicy()

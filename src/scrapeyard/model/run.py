@@ -196,6 +196,8 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
     run_id: str
     scraper: str
+    digest: str = ""
+    """Digest of the content to run; empty for a built-in, and where any content of the version will do."""
     input: Raw
     """A JSON object, already checked by the gateway."""
     attempt: int = 1
@@ -252,9 +254,10 @@ class Run(Struct, frozen=True, kw_only=True):
     id: str
     status: RunStatus
     scraper: str
-    """As requested; `resolved` is what ran."""
+    """As requested; `resolved` is what runs."""
     input: Raw
     resolved: ScraperRef | None = None
+    """The exact version and content; None for a built-in that has not run yet."""
     lane: str = "default"
     priority: Priority = Priority.NORMAL
     attempt: int = 1

@@ -22,6 +22,12 @@ class ScraperRef(Struct, frozen=True, kw_only=True):
         return f"{self.id}@{self.version}"
 
 
+def pinned_ref(name: str, digest: str) -> ScraperRef | None:
+    """The reference of a pinned `site/task@1.4.2` and its digest; None if there is no digest."""
+    scraper_id, _, version = name.partition("@")
+    return ScraperRef(id=scraper_id, version=version, digest=digest) if digest else None
+
+
 class Limits(Struct, frozen=True, kw_only=True):
     """What one run may use before it is ended from outside."""
 

@@ -19,6 +19,7 @@ def deliver(run: Run, redelivered: bool = False, answer_by: float | None = None)
     return Delivery(
         run_id=run.id,
         scraper=run.scraper,
+        digest=run.resolved.digest if run.resolved else "",
         input=run.input,
         attempt=run.attempt,
         max_attempts=run.max_attempts,
@@ -41,6 +42,7 @@ def deliver_batch(batch: Batch, job: Job) -> Delivery:
         run_id=batch.id,
         job_id=job.id,
         scraper=job.pinned,
+        digest=job.digest,
         input=Raw(b"{}"),
         lane=batch.lane,
         priority=batch.priority,

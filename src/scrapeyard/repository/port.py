@@ -53,16 +53,20 @@ class Catalogue(Protocol):
     async def stop(self) -> None:
         """Stop refreshing. May be called twice."""
 
-    def resolve(self, wanted: str) -> Scraper:
+    def resolve(self, wanted: str, digest: str = "") -> Scraper:
         """`site/task`, or `site/task@` and a version, a range (`^1.4`, `~1.4`, `1.x`, `>=1.2 <2`) or a channel
         (`stable`, `beta`). A version that its source no longer offers resolves by exact version while its copy
         exists. Raises ScraperNotFound, ScraperInvalid (its files are wrong), BadRequest (not a scraper's name) or
         SourceUnavailable (offered, but not downloaded). If that error has the detail `obtainable`, no download was
-        tried yet: call `obtain`."""
+        tried yet: call `obtain`.
 
-    async def obtain(self, wanted: str) -> Scraper:
+        With a `digest`, `wanted` is an exact version, and only that content will do: raises SourceUnavailable if other
+        content of the version is here."""
+
+    async def obtain(self, wanted: str, digest: str = "") -> Scraper:
         """As `resolve`, but refreshes the sources once if the version is not known yet. For a worker whose gateway knew
-        the version earlier. Also raises SourceUnavailable if it is not found and a source is stale."""
+        the version earlier. Also raises SourceUnavailable if it is not found and a source is stale. With a `digest`,
+        looks for that content among the copies on disk and at the sources."""
 
     def listings(self) -> tuple[Listing, ...]:
         """All of them, by id and version, oldest first."""

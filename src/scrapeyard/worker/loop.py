@@ -25,6 +25,7 @@ from scrapeyard.model import (
     RunError,
     RunStatus,
     WorkerInfo,
+    pinned_ref,
 )
 from scrapeyard.queues import messages as channels
 from scrapeyard.queues.port import Queue
@@ -228,6 +229,7 @@ class Worker:
             id=delivery.run_id,
             status=RunStatus.RUNNING,
             scraper=delivery.scraper,
+            resolved=pinned_ref(delivery.scraper, delivery.digest),
             input=delivery.input,
             lane=delivery.lane,
             priority=delivery.priority,

@@ -13,7 +13,18 @@ from scrapeyard.builtin.fetching import header
 from scrapeyard.engines.politeness.verdicts import retry_after
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed, Unavailable
-from scrapeyard.model import Artifact, Delivery, ExitReason, FetchTrace, LogLine, Outcome, RunError, Timing, may_pass
+from scrapeyard.model import (
+    Artifact,
+    Delivery,
+    ExitReason,
+    FetchTrace,
+    LogLine,
+    Outcome,
+    RunError,
+    Timing,
+    may_pass,
+    pinned_ref,
+)
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.trust.secrets import redact
@@ -52,7 +63,7 @@ class Executor:
         retries = RetryRules(max_attempts=delivery.max_attempts, backoff=delivery.fetching.backoff)
         began = time.perf_counter()
         try:
-            scraper = await self._parts.find(delivery.scraper, seat)
+            scraper = await self._parts.find(delivery.scraper, delivery.digest, seat)
             timing = replace(outcome.timing, resolve_ms=round(since(began), 3))
             outcome = replace(outcome, scraper=scraper.ref, timing=timing)
             prepared = await self._parts.preparer.prepare(scraper, seat)
@@ -79,6 +90,7 @@ class Executor:
             run_id=delivery.run_id,
             attempt=delivery.attempt,
             exit_reason=ExitReason.INTERNAL_ERROR,
+            scraper=pinned_ref(delivery.scraper, delivery.digest),
             worker_id=self._worker_id,
             started_at=now,
             timing=Timing(queue_ms=round(max(0.0, now - delivery.queued_at) * 1000, 2)),

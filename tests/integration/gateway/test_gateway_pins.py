@@ -62,6 +62,13 @@ async def test_what_comes_later_does_not_change_a_run_that_waits(stand: Stand, t
     assert response.json()["id"] in [run["id"] for run in listed["runs"]]
 
 
+async def test_the_content_travels_with_the_run(stand: Stand) -> None:
+    delivery = await deliver(stand, scraper="shop/product@1.4.2")
+    assert delivery.digest == stand.services.catalogue.resolve("shop/product@1.4.2").ref.digest
+    run = (await stand.client.get(f"/api/scrape/{delivery.run_id}")).json()
+    assert (run["version"], run["digest"]) == ("1.4.2", delivery.digest)
+
+
 async def test_a_built_in_stays_as_it_was_called(stand: Stand) -> None:
     assert (await deliver(stand, input={}, url=URL)).scraper == "builtin/page"
     assert (await deliver(stand, scraper="builtin/page")).scraper == "builtin/page"

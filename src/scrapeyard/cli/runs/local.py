@@ -197,11 +197,11 @@ class _OneScraper:
 
     async def refresh(self) -> None: ...
 
-    def resolve(self, wanted: str) -> Scraper:  # noqa: ARG002  the port's signature
+    def resolve(self, wanted: str, digest: str = "") -> Scraper:  # noqa: ARG002  the port's signature
         return self._scraper
 
-    async def obtain(self, wanted: str) -> Scraper:
-        return self.resolve(wanted)
+    async def obtain(self, wanted: str, digest: str = "") -> Scraper:
+        return self.resolve(wanted, digest)
 
     def listings(self) -> tuple[Listing, ...]:
         return (Listing(id=self._scraper.ref.id, version=self._scraper.ref.version, scraper=self._scraper),)

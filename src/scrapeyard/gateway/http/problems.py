@@ -117,6 +117,7 @@ EXITS: dict[ExitReason, str] = {
     ExitReason.LOST_WORKER: "Its worker was lost; submit it again, and look at that worker's log.",
     ExitReason.SCRAPER_NOT_FOUND: "GET /api/scrapers lists what there is.",
     ExitReason.SCRAPER_INVALID: "The scraper's author must correct the fault in `error.message`.",
+    ExitReason.SOURCE_UNAVAILABLE: "Try again later; the operator checks the repository and the package index.",
     ExitReason.INTERNAL_ERROR: "This is our fault: submit it again, and look at the worker's log.",
     ExitReason.FETCH_DNS: "Check the host's name; if it is right, try again later.",
     ExitReason.FETCH_CONNECT: "The site did not take a connection; try again later.",

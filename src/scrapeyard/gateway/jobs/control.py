@@ -119,7 +119,7 @@ class JobControl:
         """Append items to a running job. All of them are checked before the first is added. `source` identifies the
         call, so that repeating it adds nothing twice; empty if the call has no key."""
         job = await self.get(job_id)
-        scraper = await self._catalogue.obtain(job.pinned)
+        scraper = await self._catalogue.obtain(job.pinned, job.digest)
         part = new_id("part")
         place = f"{job_id}/appended/{part}"
         if isinstance(call, AppendCall):
@@ -168,7 +168,8 @@ class JobControl:
         changes: dict[str, Any] = {}
         if call.scraper is not None:
             scraper = await self._creation.find(call.scraper)
-            changes = {"scraper": call.scraper, "pinned": self._creation.pinned(call.scraper, scraper)}
+            pinned = self._creation.pinned(call.scraper, scraper)
+            changes = {"scraper": call.scraper, "pinned": pinned, "digest": scraper.ref.digest}
         if call.policy is not None:
             changes["policy"] = policy_over(call.policy, job.policy)
         return replace(job, **changes)

@@ -189,6 +189,7 @@ class JobCreation:
             owner=options.owner,
             scraper=options.scraper or self._default,
             pinned=self.pinned(options.scraper, scraper),
+            digest=scraper.ref.digest,
             lane=await self._lanes.choose(options.lane, scraper),
             priority=options.priority or (Priority(preferred) if preferred else Priority.NORMAL),
             policy=policy_of(options.policy, scraper),

@@ -181,6 +181,7 @@ class RunBuilder:
             id=new_id("run"),
             status=RunStatus.QUEUED,
             scraper=(call.scraper or self._default) if scraper.is_builtin else str(scraper.ref),
+            resolved=None if scraper.is_builtin else scraper.ref,
             input=given,
             lane=lane,
             priority=wanted or (Priority.HIGH if asked.wait else Priority.NORMAL),

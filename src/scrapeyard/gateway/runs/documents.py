@@ -155,7 +155,7 @@ def settle(run: Run, outcome: Outcome) -> Run:
         status=status_of(outcome.exit_reason),
         exit_reason=outcome.exit_reason,
         attempt=outcome.attempt,
-        resolved=outcome.scraper,
+        resolved=outcome.scraper or run.resolved,
         result=outcome.result,
         result_key=outcome.result_key,
         result_bytes=outcome.result_bytes,

@@ -8,12 +8,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from scrapeyard.background import Background
-from scrapeyard.errors import ScraperNotFound, SourceUnavailable
-from scrapeyard.model import Scraper
+from scrapeyard.errors import ScraperInvalid, ScraperNotFound, ScrapeyardError, SourceUnavailable
+from scrapeyard.model import Scraper, ScraperRef, pinned_ref
 from scrapeyard.repository.archive.copies import Cache
 from scrapeyard.repository.catalogue.entries import Stock
 from scrapeyard.repository.catalogue.fetching import Fetcher
 from scrapeyard.repository.catalogue.loading import LoadTerms
+from scrapeyard.repository.catalogue.pins import PinnedCopies
 from scrapeyard.repository.catalogue.quota import CacheQuota
 from scrapeyard.repository.catalogue.refresh import RefreshPace, SourceWatch
 from scrapeyard.repository.catalogue.resolve import Index, split
@@ -110,6 +111,7 @@ class SourcedCatalogue:
         self._room = CacheQuota(int(self._upkeep.cache_mb * 1024 * 1024))
         self._shelves = [self._shelf(source, terms) for source in sources]
         self._watches = [SourceWatch(shelf, self._pace(shelf.source)) for shelf in self._shelves]
+        self._pins = PinnedCopies(self._shelves)
         self._moved: Channels = {}
         self._stocks: list[Stock] = []
         self._index = Index(self._builtins, ())
@@ -139,14 +141,49 @@ class SourcedCatalogue:
         for shelf in self._shelves:
             await shelf.stop()
 
-    def resolve(self, wanted: str) -> Scraper:
+    def resolve(self, wanted: str, digest: str = "") -> Scraper:
         """As the port says; from memory."""
-        return self._index.resolve(wanted)
-
-    async def obtain(self, wanted: str) -> Scraper:
-        """As the port says."""
-        with contextlib.suppress(ScraperNotFound, SourceUnavailable):
+        ref = pinned_ref(wanted, digest)
+        if ref is None:
             return self._index.resolve(wanted)
+        found = self._at_hand(ref) or self._pins.get(ref)
+        if found is None:
+            raise SourceUnavailable(f"{ref} with digest {digest[:12]} is not here; try again", obtainable=True)
+        return found
+
+    async def obtain(self, wanted: str, digest: str = "") -> Scraper:
+        """As the port says."""
+        ref = pinned_ref(wanted, digest)
+        if ref is None:
+            return await self._obtain_any(wanted)
+        found = self._at_hand(ref) or self._pins.get(ref)
+        if found is None:
+            self._pins.check(ref)
+            found = await self._pins.find(ref) or await self._refreshed(ref)
+        return found
+
+    async def _refreshed(self, ref: ScraperRef) -> Scraper:
+        """Refresh the sources once, then look for exactly this content. Raises ScraperNotFound, SourceUnavailable."""
+        known = ""
+        with contextlib.suppress(ScraperInvalid):
+            known = (await self._obtain_any(str(ref), again=True)).ref.digest
+        found = self._at_hand(ref) or await self._pins.find(ref)
+        if found is None:
+            raise self._pins.miss(ref, known)
+        return found
+
+    def _at_hand(self, ref: ScraperRef) -> Scraper | None:
+        """The version as the index has it; None if that is other content or does not resolve."""
+        try:
+            scraper = self._index.resolve(str(ref))
+        except ScrapeyardError:
+            return None
+        return scraper if scraper.ref == ref else None
+
+    async def _obtain_any(self, wanted: str, *, again: bool = False) -> Scraper:
+        if not again:
+            with contextlib.suppress(ScraperNotFound, SourceUnavailable):
+                return self._index.resolve(wanted)
         await asyncio.gather(*(shelf.refresh() for shelf in self._asked(wanted)))
         try:
             return self._index.resolve(wanted)
@@ -219,7 +256,8 @@ class SourcedCatalogue:
 
     def _used(self) -> set[str]:
         """Digests of the copies that must not be evicted."""
-        return {entry.digest for stock in self._stocks for entry in stock.held()} | self._index.pointed_left()
+        held = {entry.digest for stock in self._stocks for entry in stock.held()}
+        return held | self._index.pointed_left() | self._pins.digests
 
     async def _keep_copies(self) -> None:
         while True:
@@ -241,6 +279,7 @@ class SourcedCatalogue:
             self._forget(gone)
 
     def _forget(self, digests: Collection[str]) -> None:
+        self._pins.forget(digests)
         for shelf, watch in zip(self._shelves, self._watches, strict=True):
             if shelf.forget(digests):
                 watch.wake()

@@ -1,12 +1,14 @@
 """One source in the catalogue: polls it, fetches what is new, and reports how fresh that is."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Collection
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrapeyard.model import Scraper, ScraperRef
 from scrapeyard.repository.catalogue.entries import Stock, VersionEntry, key_of
 from scrapeyard.repository.catalogue.fetching import Fetcher, NotNow, OtherContent, why
 from scrapeyard.repository.catalogue.known import MAX_LEFT, SourceVersions
@@ -98,6 +100,19 @@ class SourceSync:
         """Whether the last offer has this version, here or not."""
         wanted = scraper_id, version
         return any((release.id, release.version) == wanted for release in self._offer.releases)
+
+    async def find_content(self, ref: ScraperRef) -> Scraper | None:
+        """The version with exactly this content, from its copy or from the source; None if neither has it."""
+        name = ref.id, ref.version
+        offered = [release for release in self._offer.releases if (release.id, release.version) == name]
+        copied = Release(id=ref.id, version=ref.version, mark="", place=str(ref))
+        entry = await asyncio.to_thread(self._fetcher.recall, copied, ref.digest)
+        for release in offered:
+            if entry is not None:
+                break
+            with contextlib.suppress(NotNow, OtherContent):
+                entry = await self._fetcher.fetch(release, ref.digest)
+        return entry.scraper if entry and entry.scraper and entry.scraper.ref == ref else None
 
     def ask(self, scraper_id: str, version: str) -> None:
         """Keep this version too from the next refresh on, however old it is."""

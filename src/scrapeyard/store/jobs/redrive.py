@@ -11,7 +11,7 @@ from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.item_queries import keyed, of_outcomes
 from scrapeyard.store.jobs.locks import change_job, locked_job, status_values
-from scrapeyard.store.jobs.rows import Fields
+from scrapeyard.store.jobs.rows import Fields, pinned_text
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.tables.jobs import OUTCOMES, WAITING
 
@@ -85,5 +85,5 @@ def _runs_again(job: Fields, changes: Job | None, now: float) -> dict[str, Any]:
         values |= status_values(JobStatus.RUNNING, now) | {"kill": False, "fault": None}
     if changes is not None:
         values |= {"scraper": changes.scraper, "scraper_id": changes.scraper.partition("@")[0]}
-        values |= {"pinned": changes.pinned, "policy": json.encode(changes.policy)}
+        values |= {"pinned": pinned_text(changes), "policy": json.encode(changes.policy)}
     return values

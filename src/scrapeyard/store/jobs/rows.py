@@ -19,7 +19,6 @@ _PLAIN: Final = (
     "name",
     "owner",
     "scraper",
-    "pinned",
     "lane",
     "cursor",
     "created_at",
@@ -66,6 +65,7 @@ def job_row(job: Job) -> Row:
         **dict.fromkeys(_COUNTED, 0),
         "status": job.status.value,
         "scraper_id": job.scraper.partition("@")[0],
+        "pinned": pinned_text(job),
         "priority": job.priority.value,
         "cursor": 0,
         "reading": job.reading,
@@ -85,9 +85,17 @@ def job_row(job: Job) -> Row:
     }
 
 
+def pinned_text(job: Job) -> str:
+    """The column `pinned`: the version, then # and the digest if the job has one."""
+    return f"{job.pinned}#{job.digest}" if job.digest else job.pinned
+
+
 def to_job(row: Fields) -> Job:
     """A job from its row."""
+    pinned, _, digest = row["pinned"].partition("#")
     return Job(
+        pinned=pinned,
+        digest=digest,
         status=JobStatus(row["status"]),
         priority=Priority(row["priority"]),
         policy=to_policy(row),

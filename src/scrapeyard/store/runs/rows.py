@@ -162,8 +162,8 @@ def _told(outcome: Outcome) -> Row:
     report = StoredReport(
         usage=outcome.usage, timing=outcome.timing, fetches=outcome.fetches, artifacts=outcome.artifacts
     )
-    return {
-        "resolved": packed(outcome.scraper),
+    ran = {"resolved": packed(outcome.scraper)} if outcome.scraper else {}
+    return ran | {
         "error": packed(outcome.error),
         "report": packed(report),
         "logs": packed(outcome.logs) if outcome.logs else None,
@@ -187,6 +187,7 @@ def _row(run: Run) -> Row:
         "traceparent": run.traceparent,
         "input": bytes(run.input),
         "fetching": None if run.fetching == _NO_POLICY else packed(run.fetching),
+        "resolved": packed(run.resolved),
     } | _BLANK
 
 
@@ -201,7 +202,6 @@ _BLANK: Final[Row] = {
     "result_key": "",
     "result_bytes": 0,
     "logs_cut": False,
-    "resolved": None,
     "error": None,
     "report": None,
     "result": None,

@@ -41,18 +41,18 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
     builtins: dict[str, Builtin]
     checker: InputChecker
 
-    async def find(self, wanted: str, seat: SlotLease | None) -> Scraper:
-        """The scraper, from memory. Obtains a version that is not known yet, without holding the slot.
+    async def find(self, wanted: str, digest: str, seat: SlotLease | None) -> Scraper:
+        """The scraper, from memory. Obtains content that is not known yet, without holding the slot.
 
         Raises the errors that `steps.refused` explains.
         """
         try:
-            return self.catalogue.resolve(wanted)
+            return self.catalogue.resolve(wanted, digest)
         except (ScraperNotFound, Unavailable):
             if seat is None:
-                return await self.catalogue.obtain(wanted)
+                return await self.catalogue.obtain(wanted, digest)
         async with seat.released():
-            return await self.catalogue.obtain(wanted)
+            return await self.catalogue.obtain(wanted, digest)
 
 
 class AttemptPlan(Struct, frozen=True, kw_only=True):

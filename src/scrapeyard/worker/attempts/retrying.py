@@ -2,6 +2,7 @@
 
     the script raised Retry                     another attempt, when the script says, or after the policy's back-off
     an internal error                           another attempt, almost at once
+    its files or packages could not be had      another attempt, soon; an item of a job after the policy's back-off
     a web error that may pass                   another attempt, after the site's delay or the policy's back-off
     an item of a job was blocked, crashed or    the same, because nobody waits for it; the caller of a single run is
     timed out                                   told at once and may call again
@@ -45,6 +46,8 @@ def retry_seconds(
             return _back_off(backoff, attempt, jitter) if after is None else _capped(backoff, after)
         case ExitReason.INTERNAL_ERROR:
             return after or OURS_SECONDS
+        case ExitReason.SOURCE_UNAVAILABLE:
+            return max(after or OURS_SECONDS, 0.0 if awaited else _back_off(backoff, attempt, jitter))
         case _ if (reason.is_fetch or not awaited) and may_help_later(reason, site_status):
             if after is not None:
                 return None if after > MOST_SECONDS else after

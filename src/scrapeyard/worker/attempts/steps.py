@@ -11,7 +11,15 @@ from msgspec.structs import replace
 
 from scrapeyard.builtin import Builtin
 from scrapeyard.builtin.fetching import Fetch
-from scrapeyard.errors import BadRequest, FetchFailed, ScraperInvalid, ScraperNotFound, ScrapeyardError, Unavailable
+from scrapeyard.errors import (
+    BadRequest,
+    FetchFailed,
+    ScraperInvalid,
+    ScraperNotFound,
+    ScrapeyardError,
+    SourceUnavailable,
+    Unavailable,
+)
 from scrapeyard.model import ExitReason, Limits, RunError, Scraper
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.trust.secrets import redact
@@ -60,6 +68,7 @@ _REFUSALS: dict[type[ScrapeyardError], ExitReason] = {
     ScraperNotFound: ExitReason.SCRAPER_NOT_FOUND,
     BadRequest: ExitReason.SCRAPER_NOT_FOUND,
     ScraperInvalid: ExitReason.SCRAPER_INVALID,
+    SourceUnavailable: ExitReason.SOURCE_UNAVAILABLE,
 }
 
 

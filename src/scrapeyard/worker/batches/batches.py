@@ -244,7 +244,7 @@ class _Held:
 
     async def _prepare(self, seat: SlotLease) -> AttemptPlan:
         job, policy, parts = self.job, self.job.policy, self._parts.attempts
-        scraper = await parts.find(job.pinned, seat)
+        scraper = await parts.find(job.pinned, job.digest, seat)
         fetching = policy.fetching.over(scraper.policy.fetching)
         shares_child = policy.isolation == "job" and not scraper.is_builtin
         return AttemptPlan(
