@@ -25,6 +25,8 @@ class Listing(Struct, frozen=True, kw_only=True):
     """Name of the source it comes from; empty for a built-in."""
     place: str = ""
     """Where in the source: a folder, a tag, a key."""
+    is_offered: bool = True
+    """False if no source offers the version any more, and only a copy serves calls."""
 
 
 class SourceState(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Moving channels at the gateway's door: in force at once, kept, followed by the other gateways."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,21 @@ async def test_a_store_that_is_away_changes_nothing(stand: Stand) -> None:
         assert (await stand.client.get(HERE)).json()["version"] == "1.4.2"
     finally:
         await stand.store.start()
+
+
+async def test_a_version_that_left_but_answers_calls_is_described(stand: Stand, tmp_path: Path) -> None:
+    """The operator who rolled back must see what to move the channel to, also when that version left the source."""
+    await move(stand, "1.4.1")
+    shutil.rmtree(tmp_path / "scrapers" / "shop" / "before")
+    await stand.services.catalogue.refresh()
+    assert await called(stand) == "shop/product@1.4.1"
+    response = await stand.client.get(HERE)
+    assert response.status_code == 200, response.text
+    described = response.json()
+    assert (described["version"], described["valid"]) == ("1.4.1", True)
+    assert [(each["version"], each["offered"], each["channels"]) for each in described["versions"]] == [
+        ("1.4.2", True, []),
+        ("1.4.1", False, ["stable"]),
+    ]
+    newest = (await stand.client.get(HERE, params={"version": "1.4.2"})).json()
+    assert [each["version"] for each in newest["versions"]] == ["1.4.2", "1.4.1"]

@@ -142,7 +142,8 @@ def _row(each: dict[str, Any]) -> tuple[str, ...]:
 
 def _version_row(each: dict[str, Any]) -> tuple[str, ...]:
     digest = each["digest"][:12]
-    return each["version"], ", ".join(each["channels"]), each["source"], each["place"], digest, each["problem"]
+    problem = each["problem"] if each["offered"] else "no repository offers it any more; the copy here serves calls"
+    return each["version"], ", ".join(each["channels"]), each["source"], each["place"], digest, problem
 
 
 def _show_channels(document: dict[str, Any], as_json: bool) -> None:

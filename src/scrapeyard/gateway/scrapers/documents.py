@@ -1,5 +1,6 @@
 """Scrapers and sources as the API shows them, and how far their packages are installed."""
 
+import contextlib
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, convert
@@ -9,7 +10,7 @@ from scrapeyard.gateway.http.patterns import OBJECT
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model import EnvironmentState, EnvironmentStatus, Limits, Scraper
 from scrapeyard.repository.catalogue.listings import Listings, sources
-from scrapeyard.repository.port import Catalogue, Listing
+from scrapeyard.repository.port import Catalogue, Listing, find
 from scrapeyard.store.ports.operations import WorkerStore
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class VersionDocument(Struct, frozen=True, kw_only=True):
     channels: list[str]
     source: str
     place: Annotated[str, Meta(description="Where in its repository: a folder, a tag, a key.")]
+    offered: Annotated[bool, Meta(description="False: no repository offers it any more; a copy still serves calls.")]
 
 
 class WorkerEnvironment(EnvironmentStateDocument, frozen=True, kw_only=True):
@@ -196,8 +198,9 @@ async def described(gateway: "Gateway", scraper_id: str, version: str | None) ->
     """One scraper at the version that a call would get, with all its versions. Raises ScraperNotFound, BadRequest."""
     services = gateway.services
     known = Listings(services.catalogue)
-    versions = known.of(scraper_id)
-    listing = _chosen(services.catalogue, scraper_id, version, versions)
+    listed = known.of(scraper_id)
+    listing = await _chosen(services.catalogue, scraper_id, version, listed)
+    left = _left(services.catalogue, listing, listed)
     scraper, limits, environment = listing.scraper, None, None
     if scraper is not None:
         limits = scraper.limits.within(services.settings.limits.as_limits())
@@ -214,7 +217,7 @@ async def described(gateway: "Gateway", scraper_id: str, version: str | None) ->
         environment=environment,
         place=listing.place,
         freshness=fresh[0] if fresh else None,
-        versions=[VersionDocument(**known.version(each)) for each in reversed(versions)],
+        versions=[VersionDocument(**known.version(each)) for each in (*reversed(listed), *left)],
         all_channels=dict(services.catalogue.channels(scraper_id)),
     )
 
@@ -223,17 +226,30 @@ def _source(state: dict[str, Any]) -> SourceDocument:
     return SourceDocument(**state | {name: instant(state[name]) for name in ("checked_at", "changed_at")})
 
 
-def _chosen(catalogue: Catalogue, scraper_id: str, version: str | None, versions: tuple[Listing, ...]) -> Listing:
+async def _chosen(catalogue: Catalogue, scraper_id: str, version: str | None, versions: tuple[Listing, ...]) -> Listing:
     """The listing that a call with this version, range or channel resolves to, even if it cannot run."""
     try:
-        wanted = catalogue.resolve(f"{scraper_id}@{version}" if version else scraper_id).ref
+        scraper = await find(catalogue, f"{scraper_id}@{version}" if version else scraper_id)
     except (ScraperInvalid, SourceUnavailable) as error:
         broken = [each for each in versions if each.scraper is None]
         meant = [each for each in broken if each.problem == error.message or each.version == version]
         if not broken:
             raise
         return (meant or broken)[-1]
-    found = [each for each in versions if each.version == wanted.version and each.scraper is not None]
-    if not found:
-        raise ScraperNotFound(f"no version {wanted.version} of {scraper_id} is listed any more")
-    return found[-1]
+    found = [each for each in versions if each.version == scraper.ref.version and each.scraper is not None]
+    return found[-1] if found else _unlisted(scraper)
+
+
+def _left(catalogue: Catalogue, chosen: Listing, listed: tuple[Listing, ...]) -> list[Listing]:
+    """Versions that still answer calls though no source offers them: the chosen one, and those of channels."""
+    known = {listing.version for listing in listed}
+    left = {} if chosen.version in known else {chosen.version: chosen}
+    for version in catalogue.channels(chosen.id).values():
+        if version not in known and version not in left:
+            with contextlib.suppress(ScraperNotFound, ScraperInvalid, SourceUnavailable):
+                left[version] = _unlisted(catalogue.resolve(f"{chosen.id}@{version}"))
+    return list(left.values())
+
+
+def _unlisted(scraper: Scraper) -> Listing:
+    return Listing(id=scraper.ref.id, version=scraper.ref.version, scraper=scraper, is_offered=False)

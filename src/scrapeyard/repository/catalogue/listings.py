@@ -52,6 +52,7 @@ class Listings:
             "channels": self._names(listing),
             "source": listing.source,
             "place": listing.place,
+            "offered": listing.is_offered,
         }
 
     def _names(self, listing: Listing) -> list[str]:
