@@ -20,6 +20,8 @@ class PackageIndex:
         self.asked = threading.Event()
         self.downloads: list[str] = []
         self.port = 0
+        self.status = 200
+        """Answered to everything that is asked; 200 serves the wheels."""
 
     @property
     def url(self) -> str:
@@ -43,6 +45,9 @@ def serve_packages(folder: Path) -> Iterator[PackageIndex]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if index.status != 200:
+                self.send_error(index.status)
+                return
             name = self.path.strip("/").rpartition("/")[2]
             if self.path.startswith("/simple/"):
                 self._answer(index.page(name), "text/html")

@@ -6,9 +6,9 @@
        a success   every probe failed
 
 It counts every attempt that a worker recorded, in the order of recording: `s` for a success, `e` for a failure, even if
-the item will be retried. Attempts that only waited for their turn, were cancelled, hit the end of a budget, or whose
-worker was lost do not count: they say nothing about the site. The store updates the breaker in the same transaction as
-the records, so nothing is missed or counted twice, whoever leads.
+the item will be retried. Attempts that only waited for their turn, were cancelled, hit the end of a budget, whose
+worker was lost, or whose scraper could not be had do not count: they say nothing about the site. The store updates the
+breaker in the same transaction as the records, so nothing is missed or counted twice, whoever leads.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,9 @@ from msgspec.structs import replace
 from scrapeyard.model.exit_reasons import ExitReason
 from scrapeyard.model.job import BreakerPolicy, BreakerState, ItemOutcome
 
-_SILENT = frozenset({ExitReason.CANCELLED, ExitReason.FETCH_BUDGET, ExitReason.LOST_WORKER})
+_SILENT = frozenset(
+    {ExitReason.CANCELLED, ExitReason.FETCH_BUDGET, ExitReason.LOST_WORKER, ExitReason.SOURCE_UNAVAILABLE}
+)
 
 
 def letters(outcomes: Iterable[ItemOutcome]) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from scrapeyard.errors import ScraperInvalid
+from scrapeyard.errors import ScraperInvalid, SourceUnavailable
 from scrapeyard.model import Environment, EnvironmentStatus, Scraper, ScraperRef
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.environments.store import EnvironmentStore
@@ -243,7 +243,7 @@ async def test_an_index_that_is_down_is_told_without_its_address(stand: Stand, i
 async def test_a_build_that_takes_too_long_is_killed(stand: Stand, index: PackageIndex) -> None:
     index.gate.clear()
     async with stand.open(**online(index), build_seconds=1) as environments:
-        with pytest.raises(ScraperInvalid, match="build_seconds"):
+        with pytest.raises(SourceUnavailable, match="build_seconds"):
             await environments.ready(stand.scraper("tiny"))
     assert not index.gate.is_set(), "it would have waited for ever"
     assert stand.folders() == set()
@@ -302,7 +302,7 @@ async def test_stopping_ends_a_build_and_whoever_waits(stand: Stand, index: Pack
         await environments.stop()
         assert not index.gate.is_set(), "it did not wait for the build"
         for task in (waiting, later):
-            with pytest.raises(ScraperInvalid, match="stopped"):
+            with pytest.raises(SourceUnavailable, match="stopped"):
                 await task
     assert stand.folders() == set()
 

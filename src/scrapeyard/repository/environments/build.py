@@ -8,7 +8,7 @@ from pathlib import Path
 from scrapeyard.repository.environments import disk, spec
 from scrapeyard.repository.environments.spec import EnvironmentSpec, environment_key, names
 from scrapeyard.repository.environments.store import Built, EnvironmentStore, too_large
-from scrapeyard.repository.environments.uv import BuildFailed, BuildStopped, Deadline, Uv
+from scrapeyard.repository.environments.uv import BuildFailed, BuildStopped, BuildUnavailable, Deadline, Uv
 from scrapeyard.settings import EnvironmentSettings
 
 _MB = 1024 * 1024
@@ -26,7 +26,7 @@ class Builder:
         self._uv = Uv(settings, shelf.uv_cache)
 
     def make(self, wish: EnvironmentSpec) -> Built:
-        """Raises BuildFailed with words for the author, BuildStopped, or OSError."""
+        """Raises BuildFailed with words for the author, BuildUnavailable, BuildStopped, or OSError."""
         lock = self._lock(wish)
         key = environment_key(lock)
         built = self._shelf.find(key)
@@ -77,6 +77,8 @@ class Builder:
                 return self._shelf.put(bench, key)
             except disk.Odd as error:
                 raise BuildFailed(f"{error} in the requirements is neither a file nor a folder") from None
+            except BuildUnavailable:
+                raise
             except BuildFailed:
                 self._shelf.forget_lock(wish.key)
                 self._empty_cache()  # uv's cache may hold what was too large, or incomplete downloads

@@ -9,12 +9,12 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from scrapeyard.errors import ScraperInvalid, SettingsInvalid
+from scrapeyard.errors import ScraperInvalid, SettingsInvalid, SourceUnavailable
 from scrapeyard.model import Environment, EnvironmentState, EnvironmentStatus, Scraper
 from scrapeyard.repository.environments.build import Builder
 from scrapeyard.repository.environments.spec import EnvironmentSpec, spec_of
 from scrapeyard.repository.environments.store import Built, EnvironmentStore
-from scrapeyard.repository.environments.uv import BuildFailed, BuildStopped
+from scrapeyard.repository.environments.uv import BuildFailed, BuildStopped, BuildUnavailable
 from scrapeyard.settings import EnvironmentSettings
 from scrapeyard.telemetry.events import get_log
 
@@ -24,6 +24,9 @@ _USED_SECONDS = 15.0
 _NONE = EnvironmentState(status=EnvironmentStatus.NONE)
 _WAITING = EnvironmentState(status=EnvironmentStatus.WAITING)
 _MARGIN_SECONDS = 30.0
+_PASSING_SECONDS = 5.0
+"""Seconds before a build is tried again that failed because the index was away. Runs that ask meanwhile share the
+answer."""
 
 
 class _Order:
@@ -36,6 +39,8 @@ class _Order:
         self.state = _WAITING
         self.environment: Environment | None = None
         self.failed_at = 0.0
+        self.is_passing = False
+        """Whether the last failure was not the scraper's: an index that is away, a full disk."""
         self.used_at = 0.0
         self.done: asyncio.Future[None] | None = None
         """Set while it waits or is built."""
@@ -107,10 +112,10 @@ class Environments:
         return self.state(scraper).status is not EnvironmentStatus.NONE
 
     def want(self, scraper: Scraper) -> None:
-        """Build it in the background unless a build was tried before. Never raises."""
+        """Build it in the background, unless a build failed before through a fault of the scraper. Never raises."""
         with contextlib.suppress(ScraperInvalid):
             wish = self._wish(scraper)
-            if wish is not None and self._threads is not None and wish.key not in self._orders:
+            if wish is not None and self._threads is not None and self._is_due(wish.key):
                 self._put(self._order(wish, scraper), self._calm)
 
     def at_hand(self, scraper: Scraper) -> Environment | None:
@@ -124,7 +129,8 @@ class Environments:
     async def ready(self, scraper: Scraper) -> Environment | None:
         """The environment, built if necessary; None if the scraper requires nothing and runs in the base.
 
-        Raises ScraperInvalid with the resolver's message if it cannot be built. Cancelling does not stop the build.
+        Raises ScraperInvalid with the resolver's message if it cannot be built, SourceUnavailable if it cannot be built
+        now through no fault of the scraper. Cancelling does not stop the build.
         """
         wish = self._wish(scraper)
         if wish is None:
@@ -136,8 +142,7 @@ class Environments:
         if not self._is_fresh_failure(order):
             await self._built(order)
         if order.environment is None:
-            words = order.state.problem or "this worker stopped before its requirements were installed"
-            raise ScraperInvalid(f"the requirements cannot be installed: {words}")
+            raise _failure(order)
         return order.environment
 
     async def _built(self, order: _Order) -> None:
@@ -191,7 +196,17 @@ class Environments:
 
     def _is_fresh_failure(self, order: _Order) -> bool:
         failed = order.state.status is EnvironmentStatus.FAILED
-        return failed and time.monotonic() - order.failed_at < self._settings.retry_seconds
+        seconds = self._settings.retry_seconds
+        if order.is_passing:
+            seconds = min(seconds, _PASSING_SECONDS)
+        return failed and time.monotonic() - order.failed_at < seconds
+
+    def _is_due(self, key: str) -> bool:
+        order = self._orders.get(key)
+        if order is None:
+            return True
+        failed = order.state.status is EnvironmentStatus.FAILED
+        return failed and order.is_passing and order.done is None and not self._is_fresh_failure(order)
 
     def _put(self, order: _Order, line: OrderedDict[str, _Order]) -> None:
         order.state = _WAITING
@@ -220,13 +235,17 @@ class Environments:
             built = await self._in_thread(order.wish)
         except BuildStopped:
             order.state = _WAITING
+        except BuildUnavailable as error:
+            self._note_failure(order, str(error), is_passing=True)
         except BuildFailed as error:
             self._note_failure(order, str(error))
         except OSError as error:
-            self._note_failure(order, f"the machine that builds could not: {error.strerror or type(error).__name__}")
+            words = f"the machine that builds could not: {error.strerror or type(error).__name__}"
+            self._note_failure(order, words, is_passing=True)
         except Exception as error:  # an internal error must not leave runs waiting forever
             log.error("environments.broken", scraper=order.scraper, error=repr(error), exc_info=error)
-            self._note_failure(order, f"a fault in the worker: {type(error).__name__}; its log has the rest")
+            words = f"a fault in the worker: {type(error).__name__}; its log has the rest"
+            self._note_failure(order, words, is_passing=True)
         else:
             self._note_success(order, built, time.monotonic() - began)
         finally:
@@ -258,10 +277,20 @@ class Environments:
         )
         log.info("environments.ready", scraper=order.scraper, key=built.environment.key[:12], seconds=round(seconds, 1))
 
-    def _note_failure(self, order: _Order, words: str) -> None:
+    def _note_failure(self, order: _Order, words: str, *, is_passing: bool = False) -> None:
         order.failed_at = time.monotonic()
+        order.is_passing = is_passing
         order.state = EnvironmentState(status=EnvironmentStatus.FAILED, problem=words)
         log.warning("environments.failed", scraper=order.scraper, problem=words)
+
+
+def _failure(order: _Order) -> ScraperInvalid | SourceUnavailable:
+    if order.state.status is not EnvironmentStatus.FAILED:
+        return SourceUnavailable("this worker stopped before the requirements were installed")
+    if order.is_passing:
+        words = f"the requirements cannot be installed now: {order.state.problem}"
+        return SourceUnavailable(words, retry_after=_PASSING_SECONDS)
+    return ScraperInvalid(f"the requirements cannot be installed: {order.state.problem}")
 
 
 def _settle(order: _Order) -> None:

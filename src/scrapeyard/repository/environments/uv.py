@@ -43,12 +43,22 @@ _PASSED = frozenset(
 """Variables passed to uv beside `UV_*`; the rest of the worker's environment may hold secrets."""
 _TOO_LARGE = "(os error 27)"
 """How uv tells of a file over its limit."""
+_UNREACHED = re.compile(
+    "Failed to fetch|Request failed after|error sending request|operation timed out|error reading a body|server error"
+)
+_CLIENT_ERROR = re.compile(r"HTTP status client error \((\d+)")
+_PASSING = frozenset({"401", "403", "407", "408", "425", "429"})
+_REFUSED = re.compile(r"returned a 403 Forbidden error|lack of valid authentication credentials")
 _POLL_SECONDS = 0.05
 _SAID = 64 * 1024
 
 
 class BuildFailed(Exception):
     """The environment cannot be built; the message is for the scraper's author."""
+
+
+class BuildUnavailable(BuildFailed):
+    """The environment cannot be built now: the package index or the machine is at fault, not the scraper."""
 
 
 class BuildStopped(Exception):
@@ -64,11 +74,11 @@ class Deadline:
         self._stopping = stopping
 
     def check(self) -> None:
-        """Raises BuildStopped or BuildFailed."""
+        """Raises BuildStopped or BuildUnavailable."""
         if self._stopping.is_set():
             raise BuildStopped
         if time.monotonic() > self._end:
-            raise BuildFailed(
+            raise BuildUnavailable(
                 f"the requirements took longer than {self._seconds:g} s to resolve and install; "
                 "require less, or raise environments.build_seconds"
             )
@@ -137,7 +147,8 @@ class Uv:
             most = f"{self._settings.max_mb:g} MB"
             raise BuildFailed(f"a file of the requirements is larger than {most}; environments.max_mb")
         if status:
-            raise BuildFailed(cleaned(words, self._hidden()) or f"uv ended with status {status} and without a word")
+            told = cleaned(words, self._hidden()) or f"uv ended with status {status} and without a word"
+            raise BuildUnavailable(told) if _is_away(words) else BuildFailed(told)
 
     def _start(self, arguments: list[str], output: int) -> subprocess.Popen[bytes]:
         limits = [str(os.getpid()), str(int(self._settings.max_mb * _MB))]
@@ -170,6 +181,14 @@ class Uv:
         """Parts of the index URL that uv may print without a scheme."""
         parts = urlsplit(self._settings.index_url.get_secret_value())
         yield from (part for part in (parts.password, parts.username, parts.hostname) if part)
+
+
+def _is_away(words: str) -> bool:
+    """Whether uv's message says that an index or a file server is away, too slow, or refuses our credentials."""
+    if _REFUSED.search(words):
+        return True
+    status = _CLIENT_ERROR.search(words)
+    return _UNREACHED.search(words) is not None and (status is None or status[1] in _PASSING)
 
 
 def _url(folder: Path) -> str:

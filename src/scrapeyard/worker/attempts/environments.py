@@ -39,7 +39,7 @@ class Preparer:
     async def prepare(self, scraper: Scraper, seat: SlotLease | None) -> Prepared:
         """Prepare a run. With a `seat`, a run that must wait for its packages releases its slot.
 
-        Raises ScraperInvalid, or Overloaded if too many runs wait or this one has waited too long.
+        Raises ScraperInvalid, SourceUnavailable, or Overloaded if too many runs wait or this one has waited too long.
         """
         config, hidden = self._secrets.fill(scraper), self._secrets.named_by(scraper)
         began = time.perf_counter()
