@@ -9,9 +9,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from scrapeyard.repository.manifest.values import SECRET
+from scrapeyard.repository.trust.secrets import written_forms
 
 HIDDEN = "redacted"
 MAX_DEPTH = 50
@@ -53,7 +54,7 @@ class Veil:
         """`secrets` is name → value."""
         self._words: dict[str, str] = {}
         for name, value in sorted(secrets.items(), key=lambda item: -len(item[1])):
-            for form in (value, quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1]):
+            for form in written_forms(value):
                 if len(form) >= SHORTEST:
                     self._words[form] = placeholder(name)
 

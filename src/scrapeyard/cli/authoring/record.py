@@ -69,6 +69,8 @@ class _Recorded(NamedTuple):
 
 
 async def _run(folder: Path, settings: "Settings", prepare: "Prepare") -> _Recorded:
+    import json
+
     from scrapeyard.authoring.recording import RecordingEngine
     from scrapeyard.cli.runs.local import open_yard
     from scrapeyard.cli.runs.running import say
@@ -80,7 +82,8 @@ async def _run(folder: Path, settings: "Settings", prepare: "Prepare") -> _Recor
         veil = _veil(scraper, settings)
         engine = RecordingEngine(yard.engine, veil)
         _, outcome = await yard.run(scraper, value, hear=say, engine=engine)
-        return _Recorded(target, value, outcome, veil.data(await yard.result(outcome)), engine)
+        shown: dict[str, Any] = json.loads(veil.text(json.dumps(value, ensure_ascii=False)))
+        return _Recorded(target, shown, outcome, veil.data(await yard.result(outcome)), engine)
 
 
 def _check_end(outcome: "Outcome", ends: str | None) -> None:

@@ -15,7 +15,7 @@ from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
-from scrapeyard.errors import InputInvalid, ScraperNotFound
+from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
 from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
@@ -23,7 +23,7 @@ from scrapeyard.repository.catalogue.loading import load_folder
 from scrapeyard.repository.environments.environments import Environments
 from scrapeyard.repository.manifest.json_schemas import InputChecker, spell_urls
 from scrapeyard.repository.port import Listing, SourceState
-from scrapeyard.repository.trust.secrets import Secrets
+from scrapeyard.repository.trust.secrets import Secrets, redact
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.settings import Settings
@@ -102,8 +102,8 @@ class LocalYard:
         hear: Hear | None = None,
         engine: HttpEngine | None = None,
     ) -> tuple[Run, Outcome]:
-        """One attempt, and the run as a server would show it. `hear` is called with each line that the script logs;
-        `engine` replaces the yard's own."""
+        """One attempt, and the run as a server would show it. `hear` is called with each line that the script logs,
+        without secret values; `engine` replaces the yard's own."""
         now = time.time()
         delivery = Delivery(
             run_id=new_id("run"),
@@ -128,11 +128,18 @@ class LocalYard:
         """Which walls stand around every run here."""
         return self._sandbox.walls()
 
+    def _hidden(self, scraper: Scraper) -> tuple[str, ...]:
+        """Secret values that must not be shown; empty if one is missing, since then nothing runs."""
+        try:
+            return self._secrets.named_by(scraper)
+        except ScraperInvalid:
+            return ()
+
     def _executor(self, scraper: Scraper, hear: Hear | None, engine: HttpEngine) -> Executor:
         parts = AttemptParts(
             catalogue=_OneScraper(scraper),
             preparer=Preparer(self._environments, self._secrets),
-            sandbox=_Heard(self._sandbox, hear) if hear else self._sandbox,
+            sandbox=_Heard(self._sandbox, hear, self._hidden(scraper)) if hear else self._sandbox,
             engine=engine,
             blobs=self.blobs,
             builtins=BUILTINS,
@@ -219,20 +226,22 @@ class _OneScraper:
 class _Heard:
     """A sandbox that passes on log lines while scripts run."""
 
-    def __init__(self, inner: ForkSandbox, hear: Hear) -> None:
+    def __init__(self, inner: ForkSandbox, hear: Hear, hidden: tuple[str, ...]) -> None:
         self._inner = inner
         self._receive = hear
+        self._hidden = hidden
         self.start, self.stop, self.check, self.walls = inner.start, inner.stop, inner.check, inner.walls
         self.series = inner.series  # log lines of items are not passed on
 
     async def run(self, scraper: Scraper, work: Work, services: ChildServices) -> Verdict:
-        return await self._inner.run(scraper, work, _HeardServices(services, self._receive))
+        return await self._inner.run(scraper, work, _HeardServices(services, self._receive, self._hidden))
 
 
 class _HeardServices:
-    def __init__(self, inner: ChildServices, hear: Hear) -> None:
+    def __init__(self, inner: ChildServices, hear: Hear, hidden: tuple[str, ...]) -> None:
         self._inner = inner
         self._receive = hear
+        self._hidden = hidden
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
         return await self._inner.fetch(request)
@@ -244,7 +253,8 @@ class _HeardServices:
         await self._inner.artifact(name, content_type, data)
 
     def log(self, line: LogLine) -> None:
-        self._receive(line)
+        text, fields = redact(line.text, self._hidden), redact(line.fields, self._hidden)
+        self._receive(msgspec.structs.replace(line, text=text, fields=fields))
         self._inner.log(line)
 
 

@@ -11,11 +11,13 @@ to the child; the value never appears in a listing, a platform log or the databa
 it does with it: `redact` removes values from what it logs and raises, not from its result.
 """
 
+import json
 import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
 from scrapeyard.model import SCRAPER_ID, Scraper
@@ -54,11 +56,12 @@ class Secrets:
         return {key: _filled(value, granted, scraper) for key, value in scraper.config.items()}
 
     def named_by(self, scraper: Scraper) -> tuple[str, ...]:
-        """The values that `fill` puts into this config, longest first, for `redact`. Raises ScraperInvalid."""
+        """The values that `fill` puts into this config, also as URLs and JSON write them, longest first, for `redact`.
+        Raises ScraperInvalid."""
         names = secret_names(scraper.config)
         granted = self._granted(scraper) if names else {}
-        values = {_value(name, granted, scraper) for name in names}
-        return tuple(sorted(values, key=len, reverse=True))
+        forms = {form for name in names for form in written_forms(_value(name, granted, scraper))}
+        return tuple(sorted(forms, key=len, reverse=True))
 
     def _granted(self, scraper: Scraper) -> dict[str, str]:
         try:
@@ -96,10 +99,15 @@ def secret_names(config: Any) -> frozenset[str]:
     return frozenset(_names(list(config.values())))
 
 
+def written_forms(value: str) -> tuple[str, ...]:
+    """A value as it is, and as it is written in a URL, a form and JSON."""
+    return value, quote(value, safe=""), quote(value), quote_plus(value), json.dumps(value)[1:-1]
+
+
 def redact(value: Any, hidden: tuple[str, ...]) -> Any:
     """The same text, list or table with each `hidden` value as `***`.
 
-    Keys stay as they are, and only the plain form is found: a script may write its secret in base64.
+    Keys stay as they are, and only what stands in `hidden` is found: a script may write its secret in base64.
     """
     if isinstance(value, str):
         for secret in hidden:
