@@ -25,6 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="sy-"))  # short: paths of sockets have 108 bytes
     folder.chmod(0o755)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    os.environ["XDG_CACHE_HOME"] = str(folder / "pytest-of-caches")  # a command that caches must not use the user's own
 
 
 @pytest.hookimpl(trylast=True)

@@ -66,6 +66,7 @@ class Stand:
         self.folder = folder
         self.temporary = folder / "tmp"
         self.temporary.mkdir()
+        self.cache = folder / "cache"
         self.scrapers = folder / "scrapers"
         self.write("lab/lab", LAB)
 
@@ -119,7 +120,7 @@ class Stand:
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-        return {**kept, "TMPDIR": str(self.temporary), **more}
+        return {**kept, "TMPDIR": str(self.temporary), "XDG_CACHE_HOME": str(self.cache), **more}
 
 
 def group_lives(session: int) -> bool:

@@ -1,4 +1,4 @@
-"""Runs without a server: the worker's own steps, walls and limits, with all files in a temporary folder."""
+"""Runs without a server: the worker's own steps, walls and limits, with its files in a temporary folder."""
 
 import contextlib
 import os
@@ -150,8 +150,8 @@ class LocalYard:
 
 @contextlib.asynccontextmanager
 async def open_yard(settings: Settings) -> AsyncIterator[LocalYard]:
-    """Start everything; at the end stop it and remove every file. Raises SandboxError if walls are missing and
-    sandbox.mode is strict."""
+    """Start everything; at the end stop it and remove every file but installed packages. Raises SandboxError if walls
+    are missing and sandbox.mode is strict."""
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scrapeyard-run-")))
         folder.chmod(0o755)  # noqa: ASYNC240  nothing else runs yet
@@ -161,18 +161,43 @@ async def open_yard(settings: Settings) -> AsyncIterator[LocalYard]:
         sandbox = ForkSandbox(settings.sandbox, settings.worker.model_copy(update={"ahead": 0}), 1)
         stack.push_async_callback(sandbox.stop)
         await sandbox.start()
-        environments = await _open_environments(settings, folder, stack)
+        has_own_root = any(wall.name == "root" and wall.up for wall in sandbox.walls())
+        environments = await _open_environments(settings, folder, has_own_root, stack)
         yield LocalYard(settings, folder, sandbox, engine, environments)
 
 
-async def _open_environments(settings: Settings, folder: Path, stack: contextlib.AsyncExitStack) -> Environments:
-    """Environments in the server's folder, so that the next run reuses them; without one, removed at the end."""
+async def _open_environments(
+    settings: Settings, folder: Path, has_own_root: bool, stack: contextlib.AsyncExitStack
+) -> Environments:
+    """Environments in the server's folder or the user's cache, so that the next command reuses them. If neither can be
+    written, in `folder`, which is removed at the end."""
     data_dir = settings.data_dir.resolve()
-    place = data_dir if data_dir.is_dir() and os.access(data_dir, os.W_OK) else folder
+    cache = user_cache()
+    if data_dir.is_dir() and os.access(data_dir, os.W_OK):
+        place = data_dir
+    else:
+        place = cache if _is_usable(cache, has_own_root) else folder
     environments = Environments(settings.environments, place / "environments")
     stack.push_async_callback(environments.stop)
     await environments.start()
     return environments
+
+
+def user_cache() -> Path:
+    """The user's cache folder for Scrapeyard, which may not exist: `$XDG_CACHE_HOME/scrapeyard`."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else Path.home() / ".cache") / "scrapeyard"
+
+
+def _is_usable(cache: Path, has_own_root: bool) -> bool:
+    """Whether packages can be kept there and children can read them. Makes the folder. Children that run as another
+    user, without a root of their own, must be able to pass every folder above it."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        is_open = has_own_root or os.geteuid() != 0 or all(above.stat().st_mode & 0o001 for above in cache.parents)
+    except OSError:
+        return False
+    return is_open and os.access(cache, os.W_OK | os.X_OK)
 
 
 def catalogue_of(settings: Settings, cache: Path) -> SourcedCatalogue:
