@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from scrapeyard.engines.port import HttpEngine
-from scrapeyard.model import Outcome, Run, Scraper
+from scrapeyard.model import Environment, Outcome, Run, Scraper
 
 
 class Runner(Protocol):
@@ -13,8 +13,9 @@ class Runner(Protocol):
     def load(self, folder: Path) -> Scraper:
         """The scraper in a folder. Raises ScraperInvalid. Blocking."""
 
-    async def install_packages(self, scraper: Scraper) -> None:
-        """Install what it requires, if anything. Raises ScraperInvalid with the resolver's message."""
+    async def install_packages(self, scraper: Scraper) -> Environment | None:
+        """Install what it requires; None if that is nothing. Raises ScraperInvalid with the resolver's message, or
+        SourceUnavailable."""
 
     async def load_script(self, scraper: Scraper) -> None:
         """Load the script in its sandbox without running it. Raises ScraperInvalid with the script's error."""

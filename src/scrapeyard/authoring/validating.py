@@ -1,15 +1,17 @@
 """Is a scraper ready to publish? Reads its files as the repository does, then reports what users would miss."""
 
+import asyncio
 import warnings
 from pathlib import Path
 from typing import Any
 
 from scrapeyard.authoring.cases import case_folders
 from scrapeyard.authoring.findings import Finding, fail, is_good, ok, warn
+from scrapeyard.authoring.imports import check_imports
 from scrapeyard.authoring.runner import Runner
 from scrapeyard.authoring.testing import offline
-from scrapeyard.errors import ScraperInvalid
-from scrapeyard.model import Limits, Scraper
+from scrapeyard.errors import ScraperInvalid, SourceUnavailable
+from scrapeyard.model import Environment, Limits, Scraper
 from scrapeyard.repository.archive.files import SourceFile, scraper_files
 from scrapeyard.repository.manifest.manifest import FILE_NAME, Manifest, read_manifest
 from scrapeyard.repository.manifest.semver import is_prerelease
@@ -31,6 +33,7 @@ def check_files(folder: Path, ceiling: Limits) -> tuple[Manifest | None, list[Fi
         return None, found
     found += _script(manifest, folder)
     found += [*_texts(manifest), *_reach(manifest), *_limits(manifest, ceiling), *_cases(folder)]
+    found += check_imports(manifest, files)
     return manifest, found
 
 
@@ -41,14 +44,17 @@ async def check_loading(runner: Runner, folder: Path) -> tuple[Scraper | None, l
     except ScraperInvalid as error:
         return None, [fail("loads", error.message)]
     try:
-        await runner.install_packages(scraper)
+        environment = await runner.install_packages(scraper)
     except ScraperInvalid as error:
         return scraper, [fail("requirements", error.message, "correct `requirements`, or ask where packages come from")]
+    except SourceUnavailable as error:
+        return scraper, [fail("requirements", error.message, "try again when the package index answers")]
     try:
         await runner.load_script(scraper)
     except ScraperInvalid as error:
         return scraper, [fail("loads", error.message, "mend what the script does at its top level")]
-    return scraper, [ok("loads", "inside the walls of a worker")]
+    loads = ok("loads", "inside the walls of a worker")
+    return scraper, [loads, *(await asyncio.to_thread(_installed_imports, folder, environment))]
 
 
 async def validate(runner: Runner | None, folder: Path, ceiling: Limits) -> list[Finding]:
@@ -57,6 +63,14 @@ async def validate(runner: Runner | None, folder: Path, ceiling: Limits) -> list
     if runner is not None and is_good(found):
         found += (await check_loading(runner, folder))[1]
     return found
+
+
+def _installed_imports(folder: Path, environment: Environment | None) -> list[Finding]:
+    """What a scraper with requirements imports beyond them; it may do so only when it runs."""
+    manifest = _manifest(folder, [])
+    if environment is None or manifest is None:
+        return []
+    return check_imports(manifest, scraper_files(folder, folder.resolve(), str(folder)), environment.packages)
 
 
 def _manifest(folder: Path, found: list[Finding]) -> Manifest | None:

@@ -16,7 +16,7 @@ from scrapeyard.builtin import BUILTINS
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
-from scrapeyard.model import Delivery, LogLine, Outcome, Run, RunStatus, Scraper, new_id
+from scrapeyard.model import Delivery, Environment, LogLine, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.loading import load_folder
@@ -80,9 +80,9 @@ class LocalYard:
             raise InputInvalid(f"the input does not fit the schema of {scraper.ref}:{places}", errors=faults)
         return value
 
-    async def install_packages(self, scraper: Scraper) -> None:
-        """Install what it requires, if anything. Raises ScraperInvalid with the resolver's message."""
-        await self._environments.ready(scraper)
+    async def install_packages(self, scraper: Scraper) -> Environment | None:
+        """As the port says."""
+        return await self._environments.ready(scraper)
 
     async def load_script(self, scraper: Scraper) -> None:
         """Load the script in its sandbox without running it. Raises ScraperInvalid with the script's error."""
