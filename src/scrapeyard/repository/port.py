@@ -70,6 +70,10 @@ class Catalogue(Protocol):
         the version earlier. Also raises SourceUnavailable if it is not found and a source is stale. With a `digest`,
         looks for that content among the copies on disk and at the sources."""
 
+    async def verify(self, scraper: Scraper) -> bool:
+        """Whether the copy on disk still has the content that was checked. If not, the copy is dropped: call `obtain`
+        with the digest. Call it right before a run; it costs a few file system calls."""
+
     def listings(self) -> tuple[Listing, ...]:
         """All of them, by id and version, oldest first."""
 

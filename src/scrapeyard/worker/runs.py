@@ -66,7 +66,7 @@ class Executor:
             scraper = await self._parts.find(delivery.scraper, delivery.digest, seat)
             timing = replace(outcome.timing, resolve_ms=round(since(began), 3))
             outcome = replace(outcome, scraper=scraper.ref, timing=timing)
-            prepared = await self._parts.preparer.prepare(scraper, seat)
+            prepared = await self._parts.prepare(scraper, seat)
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the run, never the worker
             return _ended(outcome, verdict := refused(delivery.run_id, error), retries.after(verdict, delivery.attempt))
         plan = AttemptPlan(

@@ -235,6 +235,9 @@ class _OneScraper:
     async def obtain(self, wanted: str, digest: str = "") -> Scraper:
         return self.resolve(wanted, digest)
 
+    async def verify(self, scraper: Scraper) -> bool:  # noqa: ARG002  it was copied a moment ago
+        return True
+
     def listings(self) -> tuple[Listing, ...]:
         return (Listing(id=self._scraper.ref.id, version=self._scraper.ref.version, scraper=self._scraper),)
 

@@ -25,6 +25,8 @@ SAFE_SECONDS = 7200.0
 SIGNATURE = "scraper.sig"
 """The detached signature in a scraper's own folder."""
 _TEMPORARY = ".new-"
+MAX_STAMPS = 10_000
+Stamp = tuple[tuple[str | int, ...], ...]
 
 
 class Cache:
@@ -33,6 +35,8 @@ class Cache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self._sizes: dict[str, int] = {}
+        self._stamps: dict[str, Stamp] = {}
+        """Of copies whose content was checked, as they were then."""
 
     def put(self, files: tuple[SourceFile, ...]) -> tuple[str, Path]:
         """Store these files; returns their digest and the folder of the copy.
@@ -54,6 +58,26 @@ class Cache:
         """
         kept = self.folder / digest
         return _listed(kept) if _is_digest(digest) and self._is_whole(kept, digest) else None
+
+    def is_unchanged(self, digest: str) -> bool:
+        """Whether no file of the copy was touched since `check`. Asks the file system, but reads no content."""
+        known = self._stamps.get(digest)
+        return known is not None and _stamp(self.folder / digest) == known
+
+    def check(self, digest: str) -> bool:
+        """Whether the copy has the content that its name says. Raises OSError if it cannot be read."""
+        kept = self.folder / digest
+        before = _stamp(kept)
+        try:
+            is_whole = _is_digest(digest) and bool(before) and _digest(_listed(kept)) == digest
+        except (ScraperInvalid, ChangedMeanwhile, FileNotFoundError):
+            is_whole = False
+        self._stamps.pop(digest, None)
+        if is_whole:
+            self._stamps[digest] = before
+            if len(self._stamps) > MAX_STAMPS:
+                del self._stamps[next(iter(self._stamps))]
+        return is_whole
 
     def make_scratch(self) -> Path:
         """An empty folder on the same disk for a download. The caller removes it; a leftover is evicted after a day.
@@ -152,6 +176,25 @@ class Cache:
         if not self.folder.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
             self.folder.chmod(0o755)
+
+
+def _stamp(folder: Path) -> Stamp:
+    """Name, kind, size and times of everything in a copy; empty if it is gone. The kernel sets the change time, so an
+    edit that restores the modification time is seen, too."""
+    found: list[tuple[str | int, ...]] = []
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    stat = entry.stat(follow_symlinks=False)
+                    times = stat.st_mtime_ns, stat.st_ctime_ns
+                    found.append((entry.path, stat.st_mode, stat.st_size, stat.st_ino, *times))
+        except OSError:
+            return ()
+    return tuple(sorted(found))
 
 
 def _is_ours(name: str) -> bool:

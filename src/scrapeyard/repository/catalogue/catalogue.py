@@ -190,6 +190,21 @@ class SourcedCatalogue:
         except ScraperNotFound as error:
             raise self._unsure(error) from None
 
+    async def verify(self, scraper: Scraper) -> bool:
+        """As the port says. Content is hashed only if a file was touched since the last time."""
+        digest = scraper.ref.digest
+        if scraper.folder is None or self._cache.is_unchanged(digest):
+            return True
+        try:
+            if await asyncio.to_thread(self._cache.check, digest):
+                return True
+            problem = "its content is not what was checked"
+        except OSError as error:
+            problem = error.strerror or str(error)
+        log.error("repository.copy_damaged", scraper=str(scraper.ref), digest=digest[:12], problem=problem)
+        self._forget({digest})
+        return False
+
     def listings(self) -> tuple[Listing, ...]:
         """As the port says; from memory."""
         return self._index.listings

@@ -15,7 +15,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin import Builtin
 from scrapeyard.engines.ledger import Ledger
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
-from scrapeyard.errors import FetchFailed, ScraperNotFound, Unavailable
+from scrapeyard.errors import FetchFailed, ScraperNotFound, SourceUnavailable, Unavailable
 from scrapeyard.model import Artifact, BudgetLimits, ExitReason, FetchPolicy, Limits, LogLine, RunError, Scraper, Usage
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
@@ -53,6 +53,17 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
                 return await self.catalogue.obtain(wanted, digest)
         async with seat.released():
             return await self.catalogue.obtain(wanted, digest)
+
+    async def prepare(self, scraper: Scraper, seat: SlotLease | None) -> Prepared:
+        """The scraper, with its config and packages. It is verified last, because packages may take minutes. A damaged
+        copy is fetched again, once. Raises the errors that `steps.refused` explains."""
+        prepared = await self.preparer.prepare(scraper, seat)
+        if await self.catalogue.verify(scraper):
+            return prepared
+        again = await self.catalogue.obtain(str(scraper.ref), scraper.ref.digest)
+        if not await self.catalogue.verify(again):
+            raise SourceUnavailable(f"the copy of {scraper.ref} on this worker is damaged; its log has more")
+        return replace(prepared, scraper=again)
 
 
 class AttemptPlan(Struct, frozen=True, kw_only=True):

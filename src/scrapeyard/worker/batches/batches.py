@@ -248,7 +248,7 @@ class _Held:
         fetching = policy.fetching.over(scraper.policy.fetching)
         shares_child = policy.isolation == "job" and not scraper.is_builtin
         return AttemptPlan(
-            prepared=await parts.preparer.prepare(scraper, seat),
+            prepared=await parts.prepare(scraper, seat),
             limits=limits_of(scraper, policy.timeout_seconds),
             fetching=fetching,
             retries=_retries(job, policy.backoff.over(fetching.backoff)),
