@@ -56,8 +56,8 @@ class Catalogue(Protocol):
         """Stop refreshing. May be called twice."""
 
     def resolve(self, wanted: str, digest: str = "") -> Scraper:
-        """`site/task`, or `site/task@` and a version, a range (`^1.4`, `~1.4`, `1.x`, `>=1.2 <2`) or a channel
-        (`stable`, `beta`). A version that its source no longer offers resolves by exact version while its copy
+        """`site/task`, or `site/task@` and a version, a range (`^1.4`, `~1.4`, `1.x`, `>=1.2 <2`, `^1 || ^3`) or a
+        channel (`stable`, `beta`). A version that its source no longer offers resolves by exact version while its copy
         exists. Raises ScraperNotFound, ScraperInvalid (its files are wrong), BadRequest (not a scraper's name) or
         SourceUnavailable (offered, but not downloaded). If that error has the detail `obtainable`, no download was
         tried yet: call `obtain`.

@@ -227,4 +227,4 @@ class TestObtain:
         with pytest.raises(ScraperNotFound):
             await catalogue.obtain("shop/product@1.0.0")
         with pytest.raises(BadRequest):
-            await catalogue.obtain("shop/product@>= 1")
+            await catalogue.obtain("shop/product@>= >= 1")

@@ -8,7 +8,7 @@ from scrapeyard.model import SCRAPER_ID, Scraper
 from scrapeyard.repository.catalogue.entries import Stock, VersionEntry
 from scrapeyard.repository.catalogue.versions import ScraperVersions, VersionSet
 from scrapeyard.repository.manifest.channels import Channels, is_channel
-from scrapeyard.repository.manifest.semver import MAX_LENGTH, is_version, parse_range
+from scrapeyard.repository.manifest.semver import MAX_RANGE_LENGTH, exact_version, is_version, parse_range
 from scrapeyard.repository.port import Listing
 
 RESERVED = "builtin/"
@@ -69,12 +69,12 @@ class Index:
 
 def split(wanted: str) -> tuple[str, str]:
     """The id and the part after the @, which is empty if there is none. Raises BadRequest."""
-    scraper_id, at, version = wanted[:300].partition("@")
+    scraper_id, at, version = wanted[:400].partition("@")
     if SCRAPER_ID.fullmatch(scraper_id) is None:
         raise BadRequest(f"{scraper_id[:100]!r} is not a scraper's name; write site/task or site/task@1.2.3")
-    if at and not 0 < len(version) <= MAX_LENGTH:
-        raise BadRequest(f"{version[:MAX_LENGTH]!r} is not a version; write {scraper_id}@1.2.3 or {scraper_id}@^1.2")
-    return scraper_id, version
+    if at and not 0 < len(version) <= MAX_RANGE_LENGTH:
+        raise BadRequest(f"{version[:64]!r} is not a version; write {scraper_id}@1.2.3 or {scraper_id}@^1.2")
+    return scraper_id, exact_version(version) or version
 
 
 def _check(version: str) -> None:

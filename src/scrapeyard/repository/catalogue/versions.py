@@ -66,9 +66,13 @@ class ScraperVersions:
             return self._answer(self._pointed(STABLE), "")
         if is_version(version):
             return self._answer(self._exact(version), version)
-        if is_channel(version):
+        if is_channel(version) and not self._is_short_version(version):
             return self._answer(self._pointed(version), version)
         return self._answer(self._in_range(version), version)
+
+    def _is_short_version(self, text: str) -> bool:
+        """Whether `v1` means a range here: there is no channel of that name."""
+        return text not in self.channels and text[:1] == "v" and text[1:].isdecimal()
 
     def pointed_left(self) -> set[str]:
         """Digests of copies that must stay only because a channel points to them."""

@@ -1,4 +1,10 @@
-"""Semantic versions, and ranges of them as npm writes them: `^1.4`, `~1.4.2`, `1.x`, `*`, `>=1.2 <2`."""
+"""Semantic versions, and ranges of them as npm writes them.
+
+^1.4   ~1.4.2   1.x   *   >=1.2 <2      a space means "and"; there may be spaces after an operator
+1.2 - 1.4                               from 1.2.0 up to the last 1.4
+^1.4 || ^3                              either
+v1.4.2   =1.4.2   ~>1.4                 the same as 1.4.2, 1.4.2 and ~1.4
+"""
 
 import operator
 import re
@@ -17,6 +23,7 @@ _VERSION = re.compile(
     re.ASCII,
 )
 MAX_LENGTH = 64
+MAX_RANGE_LENGTH = 200
 
 
 def is_version(text: str) -> bool:
@@ -54,9 +61,11 @@ Triple = tuple[int, int, int]
 _ANY = r"[xX*]"
 _RANGE_NUMBER = r"(?:0|[1-9][0-9]{0,8})"
 _PART = re.compile(
-    rf"(?P<sign>\^|~|>=|<=|>|<|=)?(?P<a>{_RANGE_NUMBER}|{_ANY})(?:\.(?P<b>{_RANGE_NUMBER}|{_ANY})(?:\.(?P<c>{_RANGE_NUMBER}|{_ANY})"
+    rf"(?P<sign>\^|~>?|>=|<=|>|<|=)?v?(?P<a>{_RANGE_NUMBER}|{_ANY})(?:\.(?P<b>{_RANGE_NUMBER}|{_ANY})(?:\.(?P<c>{_RANGE_NUMBER}|{_ANY})"
     r"(?P<rest>[-+][0-9A-Za-z.+-]+)?)?)?"
 )
+_SPACED_SIGN = re.compile(r"(\^|~>?|>=|<=|>|<|=) +")
+_HYPHEN = re.compile(r"(?P<low>[^ ]+) +- +(?P<high>[^ ]+)")
 _WIDTH = 5
 """The length of a key without build metadata."""
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -76,15 +85,15 @@ class Bound(Struct, frozen=True):
     width: int
 
 
-class Range(Struct, frozen=True, kw_only=True):
-    """A range, understood."""
+class Comparisons(Struct, frozen=True, kw_only=True):
+    """Comparisons that must all hold."""
 
     bounds: tuple[Bound, ...]
     prereleases: frozenset[Triple]
     """Versions whose prereleases the range names."""
 
     def holds(self, key: Key) -> bool:
-        """Whether the version with this key is in the range."""
+        """Whether all hold for the version with this key."""
         if not key[3] and key[:3] not in self.prereleases:
             return False
         for bound in self.bounds:  # noqa: SIM110  twice as fast as all(…), on the road of every call
@@ -93,42 +102,70 @@ class Range(Struct, frozen=True, kw_only=True):
         return True
 
 
+class Range(Struct, frozen=True, kw_only=True):
+    """A range, understood."""
+
+    either: tuple[Comparisons, ...]
+
+    def holds(self, key: Key) -> bool:
+        """Whether the version with this key is in the range."""
+        for comparisons in self.either:  # noqa: SIM110  as above
+            if comparisons.holds(key):
+                return True
+        return False
+
+
 @lru_cache(maxsize=1024)
 def parse_range(text: str) -> Range:
     """Understand a range. Raises BadRequest that names the part and shows what to write."""
-    parts = text.split(" ")
-    if not 0 < len(text) <= MAX_LENGTH or not all(parts):
+    if not text.strip(" ") or len(text) > MAX_RANGE_LENGTH:
         raise _bad(text)
+    return Range(either=tuple(_comparisons(part.strip(" ")) for part in text.split("||")))
+
+
+def exact_version(text: str) -> str:
+    """The version that `v1.4.2`, `=1.4.2` or `1.4.2` names; empty if the text does not name a single version."""
+    version = text.strip(" ").removeprefix("=").lstrip(" ").removeprefix("v")
+    return version if is_version(version) else ""
+
+
+def looks_like_range(text: str) -> bool:
+    """Whether `text` is meant as a range rather than as the name of a channel. `v1` is a good name for a channel."""
+    return not text[:1].isalpha() or (text[:1] != "v" and _PART.fullmatch(text) is not None)
+
+
+def _bad(part: str) -> BadRequest:
+    return BadRequest(
+        f"{part[:MAX_LENGTH]!r} is not a version or a range; write 1.4.2, ^1.4, ~1.4, 1.x, >=1.2 <2, 1.2 - 1.4 or "
+        "^1.4 || ^2"
+    )
+
+
+def _comparisons(text: str) -> Comparisons:
+    """One side of `||`; an empty one means any release, as in npm."""
+    hyphen = _HYPHEN.fullmatch(text)
+    if hyphen is not None:
+        parts = [f">={hyphen['low']}", f"<={hyphen['high']}"]
+    else:
+        parts = [part for part in _SPACED_SIGN.sub(r"\1", text).split(" ") if part]
     bounds: list[Bound] = []
     prereleases: set[Triple] = set()
     for part in parts:
         found = _PART.fullmatch(part)
         if found is None:
-            raise _bad(part)
+            raise _bad(text if hyphen is not None else part)
         bounds += _bounds(found, part, prereleases)
-    return Range(bounds=tuple(bounds), prereleases=frozenset(prereleases))
-
-
-def looks_like_range(text: str) -> bool:
-    """Whether `text` is meant as a range rather than as the name of a channel."""
-    return not text[:1].isalpha() or _PART.fullmatch(text) is not None
-
-
-def _bad(part: str) -> BadRequest:
-    return BadRequest(
-        f"{part[:MAX_LENGTH]!r} is not a version or a range; write 1.4.2, ^1.4, ~1.4, 1.x or >=1.2 <2, without spaces "
-        "after an operator"
-    )
+    return Comparisons(bounds=tuple(bounds), prereleases=frozenset(prereleases))
 
 
 def _bounds(found: re.Match[str], part: str, prereleases: set[Triple]) -> list[Bound]:
-    sign = found["sign"] or "="
+    sign = "~" if found["sign"] == "~>" else found["sign"] or "="
     numbers = _numbers(found)
     if len(numbers) < 3:
         if found["rest"]:
             raise _bad(part)
         return _partial(sign, numbers)
-    version = part.removeprefix(found["sign"] or "")
+    version = part.removeprefix(found["sign"] or "").removeprefix("v")
     if not is_version(version):
         raise _bad(part)
     key = precedence(version)[:_WIDTH]
