@@ -58,6 +58,10 @@ async def found(*_: Any) -> Prepared:
     return PREPARED
 
 
+async def intact(_: Scraper) -> bool:
+    return True
+
+
 async def one_page(fetch: Any, given: dict[str, Any]) -> dict[str, Any]:
     if "url" in given:
         await fetch(FetchRequest(url=given["url"]))
@@ -66,7 +70,7 @@ async def one_page(fetch: Any, given: dict[str, Any]) -> dict[str, Any]:
 
 def parts_of(fetching: Fetching | None = None, blobs: ObjectBlobs | None = None) -> AttemptParts:
     unused: Any = None
-    catalogue: Any = SimpleNamespace(resolve=lambda _: SCRAPER)
+    catalogue: Any = SimpleNamespace(resolve=lambda *_: SCRAPER, verify=intact)
     preparer: Any = SimpleNamespace(prepare=found)
     return AttemptParts(
         catalogue=catalogue,
