@@ -1,7 +1,10 @@
 """The gateway as a server on a socket, inside the event loop it is started from."""
 
 import asyncio
+import fcntl
+import ipaddress
 import socket
+import struct
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -16,6 +19,7 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("gateway")
 MAX_HEARD = 4096
 """Maximum bytes of a message from a watcher; none is expected."""
+SIOCGIFADDR = 0x8915
 GRACE_SECONDS = 10
 """How long responses under way may take once the server stops."""
 
@@ -37,10 +41,29 @@ class GatewayServer:
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104  not a bind
         return f"http://{f'[{shown}]' if ':' in shown and shown[0] != '[' else shown}:{self._port}"
 
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Every address it can be reached at. Only after `start`."""
+        return tuple(
+            f"http://{f'[{host}]' if ':' in host else host}:{self._port}" for host in reached(self._settings.host)
+        )
+
+    @property
+    def is_public(self) -> bool:
+        """Whether other machines may reach it."""
+        return not is_loopback(self._settings.host)
+
     async def start(self) -> None:
-        """Listen. Returns once requests are accepted. Raises SettingsInvalid if the address cannot be bound."""
+        """Listen. Returns once requests are accepted. Raises SettingsInvalid if the address cannot be bound, or is
+        public and that is not allowed."""
         if self._task is not None:
             return
+        if self.is_public and not self._settings.allow_public:
+            raise SettingsInvalid(
+                f"gateway.host: other machines reach {self._settings.host or 'every address'}, and whoever reaches the "
+                "API may run scrapers and read every result; put a firewall or a proxy that authenticates before it, "
+                "then set gateway.allow_public = true (or --allow-public)"
+            )
         listener = self._listener()
         self._port = listener.getsockname()[1]
         await self._gateway.start()
@@ -50,6 +73,8 @@ class GatewayServer:
         if not self._server.started:
             await self._task
         log.info("gateway.listening", url=self.url)
+        if self.is_public:
+            log.warning("gateway.public", urls=", ".join(self.urls))
 
     async def stop(self) -> None:
         """Answer waiting calls, finish requests under way, close. May be called twice."""
@@ -87,6 +112,37 @@ class GatewayServer:
             proxy_headers=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address. A name counts if all its addresses do."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        pass
+    try:
+        found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)} if host else set()
+    except OSError:
+        return False
+    return bool(found) and all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in found)
+
+
+def reached(host: str) -> list[str]:
+    """The addresses behind `host`: where it stands for all IPv4 interfaces, those that have one."""
+    if host not in ("", "0.0.0.0"):  # noqa: S104  not a bind
+        return [host.strip("[]")]
+    found = [address for _, name in socket.if_nameindex() if (address := _address_of(name))]
+    return found or ["0.0.0.0"]  # noqa: S104  not a bind
+
+
+def _address_of(interface: str) -> str:
+    """The IPv4 address of an interface; empty if it has none."""
+    asked = struct.pack("256s", interface.encode()[:15])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
+        try:
+            return socket.inet_ntoa(fcntl.ioctl(link.fileno(), SIOCGIFADDR, asked)[20:24])
+        except OSError:
+            return ""
 
 
 class _Server(uvicorn.Server):

@@ -12,6 +12,11 @@ class GatewaySettings(Section):
     """The HTTP API."""
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
+    allow_public: bool = Field(
+        False,
+        description="Listen on an address that other machines reach, although whoever reaches it may do everything: "
+        "only behind a firewall, or a proxy that authenticates.",
+    )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
     wait_seconds: float = Field(30, gt=0, le=300, description="Seconds a call waits for its answer by default.")
     max_wait_seconds: float = Field(300, gt=0, le=3600, description="Maximum seconds a call may wait.")

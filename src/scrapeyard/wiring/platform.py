@@ -37,6 +37,7 @@ from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.wiring.catalogue import make_catalogue
+from scrapeyard.wiring.data_folder import DATABASE, make_data_folder, open_for_children
 from scrapeyard.wiring.duties import start_schedules, start_webhooks
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.pipeline import Engine
@@ -101,6 +102,10 @@ class Platform:
         """Start everything. Raises SettingsInvalid or StoreUnavailable if that fails; nothing then stays running."""
         try:
             await self._start()
+        except OSError as error:
+            await self.stop()
+            place = error.filename or self.settings.data_dir
+            raise SettingsInvalid(f"cannot start: {place}: {error.strerror or error}") from error
         except BaseException:
             await self.stop()
             raise
@@ -200,6 +205,8 @@ class Platform:
         slots = settings.worker.slots or 4 * (os.cpu_count() or 1)
         sandbox = ForkSandbox(settings.sandbox, settings.worker, slots)
         await self._up(sandbox.start, sandbox.stop)
+        if os.geteuid() == 0 and not any(wall.name == "root" and wall.up for wall in sandbox.walls()):
+            open_for_children(settings.data_dir.resolve())
         extractor = ProcessExtractor()
         await self._up(extractor.start, extractor.stop)
         environments = make_environments(settings, self._environments)
@@ -272,8 +279,8 @@ def make_store(settings: Settings) -> SqlStore:
     url = settings.database_url.get_secret_value()
     if not url:
         folder = settings.data_dir.resolve()
-        _make_folder(folder)
-        url = f"sqlite:///{folder / 'scrapeyard.db'}"
+        make_data_folder(folder)
+        url = f"sqlite:///{folder / DATABASE}"
     return SqlStore(url)
 
 
@@ -301,13 +308,6 @@ def make_environments(settings: Settings, home: Path | None = None) -> Environme
     return Environments(settings.environments, home or settings.data_dir.resolve() / "environments")
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsInvalid(f"data_dir: cannot make {folder}: {error.strerror}") from None
-
-
 async def _patiently(start: Callable[[], Awaitable[None]]) -> None:
     """Retry the start, because a database that starts at the same time may need a moment."""
     deadline = time.monotonic() + _START_PATIENCE
@@ -332,7 +332,7 @@ def _only_one(settings: Settings, roles: tuple[Role, ...]) -> "Iterator[None]":
             "or use `scrapeyard up` for all of them in one process"
         )
     folder = settings.data_dir.resolve()
-    _make_folder(folder)
+    make_data_folder(folder)
     with (folder / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from scrapeyard.wiring.platform import Role
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
+AllowPublic = Annotated[
+    bool, typer.Option("--allow-public", help="Listen on a public --host, though the API asks nobody for a key.")
+]
 Port = Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where embedded backends keep their files.")]
 Scrapers = Annotated[Path | None, typer.Option("--scrapers", help="Folder with scrapers, watched.", file_okay=False)]
@@ -31,23 +34,31 @@ def register_serve(app: typer.Typer) -> None:
 def up(
     host: Host = None,
     port: Port = None,
+    *,
     data_dir: DataDir = None,
     scrapers: Scrapers = None,
     allow_private: AllowPrivate = False,
+    allow_public: AllowPublic = False,
 ) -> None:
     """Everything in one process, with nothing to install beside it."""
-    overrides = _overrides(host, port, data_dir, scrapers, allow_private)
+    overrides = _overrides(host, port, data_dir, scrapers, allow_private=allow_private, allow_public=allow_public)
     _serve(None, overrides, next_step=True)
 
 
-def gateway(host: Host = None, port: Port = None, data_dir: DataDir = None, scrapers: Scrapers = None) -> None:
+def gateway(
+    host: Host = None,
+    port: Port = None,
+    data_dir: DataDir = None,
+    scrapers: Scrapers = None,
+    allow_public: AllowPublic = False,
+) -> None:
     """The HTTP API alone. Needs REDIS_URL."""
-    _serve(("gateway",), _overrides(host, port, data_dir, scrapers))
+    _serve(("gateway",), _overrides(host, port, data_dir, scrapers, allow_public=allow_public))
 
 
 def worker(data_dir: DataDir = None, scrapers: Scrapers = None, allow_private: AllowPrivate = False) -> None:
     """A worker alone. Needs REDIS_URL. SIGTERM lets running work finish, then hands the rest back."""
-    _serve(("worker",), _overrides(None, None, data_dir, scrapers, allow_private))
+    _serve(("worker",), _overrides(None, None, data_dir, scrapers, allow_private=allow_private))
 
 
 def dispatcher(data_dir: DataDir = None) -> None:
@@ -57,11 +68,17 @@ def dispatcher(data_dir: DataDir = None) -> None:
 
 
 def _overrides(
-    host: str | None, port: int | None, data_dir: Path | None, scrapers: Path | None, allow_private: bool = False
+    host: str | None,
+    port: int | None,
+    data_dir: Path | None,
+    scrapers: Path | None,
+    *,
+    allow_private: bool = False,
+    allow_public: bool = False,
 ) -> dict[str, Any]:
     return {
         "data_dir": data_dir,
-        "gateway": {"host": host, "port": port},
+        "gateway": {"host": host, "port": port, "allow_public": allow_public or None},
         "repository": {"scrapers": scrapers},
         "http": {"allow_private": allow_private or None},
     }
@@ -106,7 +123,7 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
     gc.freeze()  # what is loaded now stays alive, so the collector can skip it
     try:
         if next_step and platform.gateway is not None:
-            _print_next_step(platform.gateway.url)
+            _print_next_step(platform.gateway.url, platform.gateway.urls if platform.gateway.is_public else ())
         await asked.wait()
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -114,7 +131,9 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
         await platform.stop()
 
 
-def _print_next_step(url: str) -> None:
+def _print_next_step(url: str, public: tuple[str, ...]) -> None:
+    if public:
+        typer.echo(f"\nWARNING: anyone who reaches {', '.join(public)} may use this API.", err=True)
     program = "scrapeyard" if shutil.which("scrapeyard") else sys.argv[0]
     typer.echo(
         f"""

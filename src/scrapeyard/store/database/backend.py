@@ -8,6 +8,7 @@ from sqlalchemy import Executable, Row
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.database.transaction import T, Work
 
 
@@ -46,6 +47,9 @@ class Backend(Protocol):
     def alone(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """A connection in its own transaction, with every other process that asks for the same locked out. For
         migrations; commits at the end."""
+
+    def unusable(self, error: DBAPIError) -> SettingsInvalid | None:
+        """What to raise at the start if the database cannot be used as it is; None if waiting may help."""
 
     def is_away(self, error: DBAPIError) -> bool:
         """Whether the database is unavailable, rather than the statement or its data wrong."""

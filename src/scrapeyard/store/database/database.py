@@ -43,7 +43,10 @@ class Database:
         """Migrate the schema and open. Does nothing if already open."""
         if self._engines is None:
             with self._translated():
-                await asyncio.to_thread(migrate, self.backend)
+                try:
+                    await asyncio.to_thread(migrate, self.backend)
+                except DBAPIError as error:
+                    raise self.backend.unusable(error) or error from None
             self._engines = self.backend.open()
 
     async def stop(self) -> None:

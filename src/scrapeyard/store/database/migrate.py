@@ -12,6 +12,7 @@ from typing import Final
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
+from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.database.backend import Backend
 
 FOLDER: Final = Path(__file__).parent.parent / "migrations"
@@ -24,14 +25,20 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def migrate(backend: Backend) -> None:
-    """Upgrade to HEAD. Blocks; call it from a thread without an event loop."""
+    """Upgrade to HEAD. Blocks; call it from a thread without an event loop. Raises SettingsInvalid if it is newer."""
     with _ONE_AT_A_TIME:
         asyncio.run(_migrate(backend))
 
 
 async def _migrate(backend: Backend) -> None:
     async with backend.alone() as connection:
-        if await connection.run_sync(_stands_at) != HEAD:
+        stands_at = await connection.run_sync(_stands_at)
+        if stands_at is not None and stands_at > HEAD:
+            raise SettingsInvalid(
+                f"database_url: the database has schema {stands_at}, and this version of scrapeyard knows {HEAD} at "
+                "most; start the newer version again, or restore a backup from before the upgrade"
+            )
+        if stands_at != HEAD:
             await connection.run_sync(_upgrade)
 
 

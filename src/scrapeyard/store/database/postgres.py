@@ -81,6 +81,10 @@ class Postgres:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
             yield connection
 
+    def unusable(self, error: DBAPIError) -> SettingsInvalid | None:  # noqa: ARG002  the port's signature
+        """None: a server that refuses may be starting."""
+        return None
+
     def is_away(self, error: DBAPIError) -> bool:
         """By SQLSTATE; a lost connection has none, or one of class 08."""
         state = getattr(error.orig, "sqlstate", None)
@@ -92,7 +96,7 @@ class Postgres:
 
     def _engine(self, **options: Any) -> AsyncEngine:
         arguments = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS, "server_settings": self._settings}
-        return create_async_engine(self._url, connect_args=arguments, **options)
+        return create_async_engine(self._url, connect_args=arguments, hide_parameters=True, **options)
 
 
 class _Reader:

@@ -93,6 +93,17 @@ class Sqlite:
             async with writer.begin() as connection:
                 yield connection
 
+    def unusable(self, error: DBAPIError) -> SettingsInvalid | None:
+        """The file is no database, is damaged, or cannot be written: waiting does not help."""
+        name = getattr(error.orig, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+            remedy = "restore it from a backup, or move it away to start with an empty one"
+        elif name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+            remedy = "make it and its folder writable for this user, or choose another"
+        else:
+            return None
+        return SettingsInvalid(f"database_url: {self._path} cannot be used: {error.orig}; {remedy}")
+
     def is_away(self, error: DBAPIError) -> bool:
         """Locked for too long, full or unreadable: the message says which."""
         return isinstance(error, OperationalError)
@@ -102,7 +113,7 @@ class Sqlite:
         return False
 
     def _engine(self, **options: Any) -> AsyncEngine:
-        engine = create_async_engine(self._url, connect_args={"timeout": BUSY_SECONDS}, **options)
+        engine = create_async_engine(self._url, connect_args={"timeout": BUSY_SECONDS}, hide_parameters=True, **options)
         event.listen(engine.sync_engine, "connect", _prepare)
         return engine
 
@@ -114,6 +125,7 @@ class _Reader:
         self._engine = create_engine(
             url.set(drivername="sqlite+pysqlite"),
             connect_args={"timeout": BUSY_SECONDS},
+            hide_parameters=True,
             pool_size=_READERS,
             max_overflow=0,
             isolation_level="AUTOCOMMIT",

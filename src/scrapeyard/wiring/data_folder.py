@@ -1,0 +1,44 @@
+"""The data directory: made for this user alone, since it holds cookies, credentials of proxies, inputs and results."""
+
+import os
+import stat
+from pathlib import Path
+
+from scrapeyard.errors import SettingsInvalid
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("data")
+DATABASE = "scrapeyard.db"
+_SHARED = frozenset({"cache", "environments"})
+"""Folders with files that children read; their content says nothing about callers."""
+
+
+def make_data_folder(folder: Path) -> None:
+    """Make it, or close one of ours to other users. Raises SettingsInvalid if it cannot be made or written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _close(folder)
+        for entry in os.scandir(folder):
+            if entry.name not in _SHARED and not entry.is_symlink():
+                _close(Path(entry.path))
+        os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        words = error.strerror or str(error)
+        raise SettingsInvalid(
+            f"data_dir: {folder} cannot be used: {words}; make it writable for this user, or choose another --data-dir"
+        ) from None
+
+
+def open_for_children(folder: Path) -> None:
+    """Let other users pass through, without seeing names: children that run as other users read copies below it."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    folder.chmod(mode | 0o011)
+
+
+def _close(path: Path) -> None:
+    """If it is ours, take every right from users outside its group. The group's rights are the operator's choice."""
+    found = path.lstat()
+    if found.st_uid == os.geteuid() and found.st_mode & 0o007:
+        path.chmod(stat.S_IMODE(found.st_mode) & ~0o007)
+        if stat.S_ISDIR(found.st_mode):
+            log.info("data.closed", path=str(path))
