@@ -95,3 +95,26 @@ def test_a_sitemap_that_is_not_there_fails_the_job_with_its_reason(yard: Embedde
     assert "404" in job["error"]["message"]
     stream = api.get(f"/api/jobs/{job_id}/stream")
     assert "event: end" in stream.text
+
+
+def test_the_wished_exports_decide_what_is_extracted(yard: Embedded, api: httpx.Client) -> None:
+    wishes = [{"type": "full", "format": "csv"}, {"type": "seo", "format": "csv"}]
+    job_id = made(api, items=[f"{yard.shop.url}/product/1"], exports=wishes)
+    assert Jobs(api).ended(job_id)["status"] == "completed"
+    found = files(api, job_id)
+    (product,) = rows(found["full.csv"])
+    assert all(product[name] for name in ("price", "currency", "availability", "sku", "images", "text_hash")), product
+    (page,) = rows(found["seo.csv"])
+    assert all(page[name] for name in ("title", "og_title", "og_image", "images_alt_joined")), page
+
+
+def test_what_a_caller_includes_is_left_as_it_is(yard: Embedded, api: httpx.Client) -> None:
+    job_id = made(
+        api,
+        items=[f"{yard.shop.url}/product/1"],
+        input={"include": ["links"]},
+        exports=[{"type": "full", "format": "csv"}],
+    )
+    Jobs(api).ended(job_id)
+    (item,) = Jobs(api).items(job_id)
+    assert item["input"]["include"] == ["links"]

@@ -97,13 +97,20 @@ def _read(manifest: Path) -> bytes:
 
 async def _table(asked: FileRun, wanted: str, jobs: "LocalJobs") -> dict[str, Any]:
     """The job as the API takes it; pairs are fields of every item."""
+    from scrapeyard.builtin import PAGE
+    from scrapeyard.builtin.reading.port import DEFAULT
     from scrapeyard.cli.common.inputs import read_input
     from scrapeyard.cli.jobs.calls import list_format
+    from scrapeyard.cli.jobs.results import default_type
+    from scrapeyard.results.exports.columns import PARTS_OF
 
     table = {**asked.terms.table(), "scraper": wanted}
     if asked.pairs or asked.terms.given is not None:
         scraper = await jobs.find(wanted)
         table["input"] = read_input(asked.terms.given, asked.pairs, lambda: scraper.input_schema)
+    kind = asked.kind or default_type(wanted)
+    if wanted.partition("@")[0] == PAGE and PARTS_OF.get(kind):
+        table["input"] = {"include": [*DEFAULT, *PARTS_OF[kind]], **table.get("input", {})}
     if asked.timeout is not None:
         table["policy"] = {**table.get("policy", {}), "timeout_seconds": asked.timeout}
     return {"format": list_format(asked.file) or "auto", **table}

@@ -12,7 +12,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import AppendCall, ChangeCall, RedriveCall, ShapeOptions
-from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier, Upload, shape_of
+from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier, Upload, shape_of, with_parts
 from scrapeyard.gateway.jobs.policies import policy_over
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.spool import ListSummary, read_spool
@@ -120,12 +120,13 @@ class JobControl:
         call, so that repeating it adds nothing twice; empty if the call has no key."""
         job = await self.get(job_id)
         scraper = await self._catalogue.obtain(job.pinned, job.digest)
+        shape = with_parts(shape_of(call), scraper, _types(job))
         part = new_id("part")
         place = f"{job_id}/appended/{part}"
         if isinstance(call, AppendCall):
-            summary = await self._intake.keep_values(place, scraper, call.items, shape_of(call))
+            summary = await self._intake.keep_values(place, scraper, call.items, shape)
         elif upload is not None:
-            summary = await self._intake.keep_list(place, scraper, upload.chunks, shape_of(call), upload.limit)
+            summary = await self._intake.keep_list(place, scraper, upload.chunks, shape, upload.limit)
         else:
             raise ValueError("neither items nor an upload to append")
         try:
@@ -179,6 +180,10 @@ class JobControl:
         if job.status is not before.status or job.pause_reason != before.pause_reason:
             await self._news.status(job)
         return job
+
+
+def _types(job: Job) -> list[str]:
+    return [wish.type for wish in job.exports] + (["diff"] if job.policy.snapshots is not None else [])
 
 
 def _there(job: Job | None, job_id: str) -> Job:

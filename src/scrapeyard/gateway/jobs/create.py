@@ -1,15 +1,17 @@
 """From a call or a template to a job in the store; and messages about jobs to other processes."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.builtin import PAGE
+from scrapeyard.builtin.reading.port import DEFAULT
 from scrapeyard.errors import (
     BadRequest,
     IdempotencyConflict,
@@ -43,6 +45,7 @@ from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue, find
+from scrapeyard.results.exports.columns import PARTS_OF
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, EventStore
 from scrapeyard.store.ports.runs import KeyedAnswer
 from scrapeyard.store.ports.store import Store
@@ -151,21 +154,21 @@ class JobCreation:
         if (job := await self._store.jobs.get(job_id)) is not None:
             return Created(job=job, replayed=True)
         scraper = await self.find(template.scraper)
-        source = _source(template)
+        source = extracting(_source(template), scraper, _types(template))
         check_source(source, scraper, self._checker)
         job = await self._drafted(template, scraper, source, job_id)
         job = msgspec.structs.replace(job, schedule_id=schedule_id)
         if template.items is None:
             return await self._written(job, None, key)
-        summary = await self._intake.keep_values(job_id, scraper, template.items, shape_of(template))
+        summary = await self._intake.keep_values(job_id, scraper, template.items, source.shape)
         return await self._written(job, summary, key)
 
     async def create_from_list(self, options: JobOptions, upload: Upload, *, key: Key | None = None) -> Created:
         """Create a job from an uploaded list. Raises as `create_job`, and whatever reading the upload raises."""
         job_id, scraper = new_id("job"), await self.find(options.scraper)
-        shape = shape_of(options)
-        job = await self._drafted(options, scraper, ListSource(shape=shape, name=upload.name), job_id)
-        summary = await self._intake.keep_list(job_id, scraper, upload.chunks, shape, upload.limit)
+        source = extracting(ListSource(shape=shape_of(options), name=upload.name), scraper, _types(options))
+        job = await self._drafted(options, scraper, source, job_id)
+        summary = await self._intake.keep_list(job_id, scraper, upload.chunks, source.shape, upload.limit)
         return await self._written(job, summary, key)
 
     async def find(self, wanted: str | None) -> Scraper:
@@ -262,6 +265,29 @@ def shape_of(options: ShapeOptions, bad_rows: BadRows = "reject") -> Shape:
         input=dict(options.input),
         bad_rows=options.bad_rows or bad_rows,
     )
+
+
+AnySource = TypeVar("AnySource", bound=Source)
+
+
+def extracting(source: AnySource, scraper: Scraper, types: Iterable[str]) -> AnySource:
+    """The source, with every item asking `builtin/page` for what these exports show. A call that gives `include` itself
+    decides; other scrapers return what they return."""
+    return msgspec.structs.replace(source, shape=with_parts(source.shape, scraper, types))
+
+
+def with_parts(shape: Shape, scraper: Scraper, types: Iterable[str]) -> Shape:
+    """The same for a shape."""
+    more = [part for kind in types for part in PARTS_OF.get(kind, ()) if part not in DEFAULT]
+    if scraper.ref.id != PAGE or not more or "include" in shape.input:
+        return shape
+    return msgspec.structs.replace(shape, input={**shape.input, "include": [*DEFAULT, *dict.fromkeys(more)]})
+
+
+def _types(options: JobOptions) -> list[str]:
+    """The kinds of exports that a job is made for; snapshots are for diffs."""
+    diffs = ["diff"] if options.policy.snapshots is not None else []
+    return [export.type for export in options.exports] + diffs
 
 
 def _source(call: JobCall) -> Source:

@@ -65,3 +65,5 @@ DIFF: Final = (
     Column("title_curr"),
 )
 FIXED: Final = {"full": FULL, "seo": SEO, "diff": DIFF}
+PARTS_OF: Final = {"full": ("product", "images"), "seo": ("images",), "diff": ("product", "images")}
+"""What an export shows of a page beside its head: parts that `builtin/page` extracts on request."""
