@@ -42,6 +42,8 @@ def envelope(url: str, response: FetchResponse) -> dict[str, Any]:
         "url": url,
         "final_url": response.url,
         "content_type": content_type(response) or None,
+        "size": response.kept if response.kept is not None else len(response.body),
+        "redirects": list(response.redirects),
     }
 
 

@@ -30,6 +30,8 @@ ENVELOPE: dict[str, Any] = {
     "url": {"type": "string", "description": "As asked."},
     "final_url": {"type": "string", "description": "After redirects."},
     "content_type": TEXT,
+    "size": {"type": "integer", "description": "Bytes of the page, decompressed."},
+    "redirects": told(TEXTS, "URLs that redirected, in order; empty if the first answered."),
 }
 """What every result begins with."""
 

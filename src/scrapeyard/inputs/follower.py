@@ -8,13 +8,13 @@ from contextlib import aclosing
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.http.decompress import Corrupt, OverLimit, decompress
 from scrapeyard.engines.http.site import Sites
-from scrapeyard.engines.http.url import parse_target
+from scrapeyard.engines.http.url import MAX_URL, parse_target
 from scrapeyard.errors import FetchFailed, NotFound, ScrapeyardError
 from scrapeyard.inputs.formats.rows import ListRefused
 from scrapeyard.inputs.mapper import Shaper, key_of
@@ -49,15 +49,19 @@ class PageLinks:
 
     def starts(self) -> list[NewItem]:
         """The items to start with; unusable URLs are skipped."""
-        return list(self._items(dict.fromkeys(self._source.start), chosen=False))
+        return list(self._items(dict.fromkeys(self._source.start, ""), depth=0))
 
-    def follow(self, results: list[bytes]) -> list[NewItem]:
-        """New items for the links of some pages, each once. Raises ListRefused for a link that does not fit the
-        scraper's input, if the job rejects bad rows."""
-        found: dict[str, None] = {}
-        for result in results:
-            found.update(dict.fromkeys(self._found(result)))
-        return list({item.key: item for item in self._items(found, chosen=True)}.values())
+    def follow(self, pages: Sequence[tuple[str, bytes]], depth: int) -> list[NewItem]:
+        """New items for the links of some pages (URL and result), each once, `depth` links from a start. Raises
+        ListRefused for a link that does not fit the scraper's input, if the job rejects bad rows."""
+        found: dict[str, str] = {}
+        for page, result in pages:
+            for url in self._found(result):
+                found.setdefault(url, page)
+        items: dict[str, NewItem] = {}
+        for item in self._items(found, depth=depth):
+            items.setdefault(item.key, item)
+        return list(items.values())
 
     def _found(self, result: bytes) -> Iterator[str]:
         try:
@@ -74,18 +78,19 @@ class PageLinks:
                     yield url
             left -= len(links[:left])
 
-    def _items(self, urls: dict[str, None], *, chosen: bool) -> Iterator[NewItem]:
-        for url in urls:
+    def _items(self, urls: dict[str, str], *, depth: int) -> Iterator[NewItem]:
+        """Items of URLs, each with the page it was found on. Starts are taken whatever the patterns say."""
+        for url, referrer in urls.items():
             try:
                 target = parse_target(url)
             except FetchFailed:  # mailto:, javascript: and the like
                 continue
             plain = target.url
-            if chosen and not (self._is_home(target.host) and self._chooser.takes(plain)):
+            if depth and not (self._is_home(target.host) and self._chooser.takes(plain)):
                 continue
             item = self._shaper.item_of(plain, key_of(plain.encode()))
             if isinstance(item, NewItem):
-                yield item
+                yield replace(item, depth=depth, referrer=referrer)
             elif self._source.shape.bad_rows == "reject":
                 raise ListRefused([item], 1)
 
@@ -113,6 +118,20 @@ def raw_bytes(result: Raw | None) -> bytes:
     """A result stored in its row; empty if there is none."""
     return b"" if result is None else bytes(result)
 
+
+def _url_of(item: Item) -> str:
+    """The URL in an item's input; empty if it has none."""
+    try:
+        return _INPUT(item.input).url[:MAX_URL]
+    except msgspec.MsgspecError:
+        return ""
+
+
+class _Input(Struct, frozen=True):
+    url: str = ""
+
+
+_INPUT = msgspec.json.Decoder(_Input).decode
 
 log = get_log("intake")
 BLOCKS = "links"
@@ -206,7 +225,7 @@ class Following:
         ahead = self._ahead[job.id]
         fresh = [item for item in window if item.status is ItemStatus.SUCCESS and item.seq not in ahead]
         for first in range(0, len(fresh), PAGES):
-            await self._read(job, source, links, fresh[first : first + PAGES])
+            await self._read(job, source, links, fresh[first : first + PAGES], progress.depth + 1)
         at = next((item.seq for item in window if item.status not in _FINAL), progress.at + len(window))
         self._ahead[job.id] = {item.seq for item in window if item.status in _FINAL and item.seq > at}
         return replace(progress, at=at)
@@ -228,11 +247,11 @@ class Following:
                 return [item for item in block if item.seq < progress.end]
         return []
 
-    async def _read(self, job: Job, source: FollowSource, links: PageLinks, pages: Sequence[Item]) -> None:
+    async def _read(self, job: Job, source: FollowSource, links: PageLinks, pages: Sequence[Item], depth: int) -> None:
         where = ItemFilter(keys=tuple(page.key for page in pages))
         found = await self._store.items.page(job.id, where, None, len(pages))
-        results = [await self._result(item) for item in found.items]
-        await self._add(job, links.follow(results), limit=source.limit)
+        results = [(_url_of(item), await self._result(item)) for item in found.items]
+        await self._add(job, links.follow(results, depth), limit=source.limit)
 
     async def _result(self, item: Item) -> bytes:
         if item.partial:

@@ -44,6 +44,8 @@ class Export(Struct, frozen=True, kw_only=True):
     """Blob key; empty until it is done."""
     error: str = ""
     """Why it failed."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the file must know: columns that no item gave, parts of the source that were not read."""
     attempt: int = 0
     """How often it was started."""
     created_at: float

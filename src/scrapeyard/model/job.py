@@ -210,6 +210,10 @@ class NewItem(Struct, frozen=True, kw_only=True):
     """Matches ITEM_KEY and is unique within the job."""
     input: Raw
     """A JSON object."""
+    depth: int | None = None
+    """Links from a start to it; None if it was not found by following links."""
+    referrer: str = ""
+    """URL of the page that linked to it first."""
 
 
 class BatchItem(Struct, frozen=True, kw_only=True):
@@ -288,6 +292,8 @@ class Item(Struct, frozen=True, kw_only=True):
     artifacts: tuple[Artifact, ...] = ()
     started_at: float | None = None
     finished_at: float | None = None
+    depth: int | None = None
+    referrer: str = ""
 
     @property
     def partial(self) -> bool:

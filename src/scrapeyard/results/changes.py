@@ -31,7 +31,14 @@ MAX_NAMES: Final = 50
 _LONG: Final = 200
 """Characters; longer text is compared by its digest."""
 _GONE: Final = (404, 410)
-_NOT_COMPARED: Final = frozenset({"url", "fetched_at"})
+_COMPARED: Final = frozenset(
+    {
+        *("final_url", "http_status", "title", "h1", "price", "currency", "availability", "sku", "brand", "category"),
+        *("breadcrumbs", "images", "attrs_json", "text_hash", "meta_description", "og_title", "og_description"),
+        *("og_image", "twitter_title", "twitter_description", "canonical", "robots", "hreflang", "images_alt_joined"),
+    }
+)
+"""Columns of `full` and `seo` that say what a page holds; the others say how it was fetched."""
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -177,7 +184,7 @@ def _fields(line: Line, data: dict[str, Any], ignore: Sequence[str]) -> dict[str
 def _page_fields(line: Line) -> dict[str, Cell]:
     """What the built-in scrapers report about a page, by our column names: everything else is markup."""
     named = zip((*FULL, *SEO), (*full_row(line), *seo_row(line)), strict=True)
-    return {column.name: value for column, value in named if column.name not in _NOT_COMPARED and value is not None}
+    return {column.name: value for column, value in named if column.name in _COMPARED and value is not None}
 
 
 def _short(value: Cell) -> Cell:

@@ -49,6 +49,8 @@ class ManifestEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The item failed; `result` has the records that the script yielded before."""
     error: RunError | None = None
     artifacts: tuple[Artifact, ...] = ()
+    depth: int | None = None
+    referrer: str = ""
 
 
 class PartFile(Struct, frozen=True, kw_only=True):
@@ -204,6 +206,8 @@ def _entry(item: Item) -> ManifestEntry:
         partial=item.partial,
         error=item.error,
         artifacts=item.artifacts,
+        depth=item.depth,
+        referrer=item.referrer,
     )
 
 

@@ -303,7 +303,7 @@ def test_links_of_results_become_items_of_the_same_site_once() -> None:
         choice=UrlChoice(exclude=("**.pdf",)),
         shape=Shape(input={"include": ["links"]}),
     )
-    pages = [
+    results = [
         b'{"links": ["https://img.shop.example/a#top", "https://img.shop.example/a", "mailto:x", "https://other.example/"]}',
         b'[{"links": [{"url": "https://shop.example/b"}, {"url": 7}, null]}, {"links": null}, {}]',
         b'{"links": "https://shop.example/c"}',
@@ -311,10 +311,17 @@ def test_links_of_results_become_items_of_the_same_site_once() -> None:
         b"not json",
         b"",
     ]
-    found = [msgspec.json.decode(item.input) for item in links_of(source).follow(pages)]
+    pages = [(f"https://shop.example/{number}", result) for number, result in enumerate(results)]
+    items = links_of(source).follow(pages, 3)
     expected = ["https://img.shop.example/a", "https://shop.example/b"]
-    assert found == [{"include": ["links"], "url": url} for url in expected]
-    anywhere = links_of(msgspec.structs.replace(source, same_site=False)).follow(pages)
+    assert [msgspec.json.decode(item.input) for item in items] == [
+        {"include": ["links"], "url": url} for url in expected
+    ]
+    assert [(item.depth, item.referrer) for item in items] == [
+        (3, "https://shop.example/0"),
+        (3, "https://shop.example/1"),
+    ]
+    anywhere = links_of(msgspec.structs.replace(source, same_site=False)).follow(pages, 1)
     assert len(anywhere) == 3
 
 

@@ -183,7 +183,8 @@ class JobControl:
 
 
 def _types(job: Job) -> list[str]:
-    return [wish.type for wish in job.exports] + (["diff"] if job.policy.snapshots is not None else [])
+    wished: list[str] = [wish.type for wish in job.exports]
+    return [*wished, "diff"] if job.policy.snapshots is not None else wished
 
 
 def _there(job: Job | None, job_id: str) -> Job:

@@ -158,6 +158,8 @@ class ItemDocument(Struct, frozen=True, kw_only=True):
     usage: Usage | None
     started_at: str | None
     finished_at: str | None
+    depth: Annotated[int | None, Meta(description="Links from a start to it; null unless links are followed.")]
+    referrer: Annotated[str | None, Meta(description="The page that linked to it first.")]
     result: Annotated[Raw, Meta(description="Null before the end and where the data is an object: `artifacts` has it.")]
     result_bytes: int
     artifacts: list[ArtifactDocument]
@@ -281,6 +283,8 @@ def _item(kind: type[ShownItem], of: str, item: Item, **more: Any) -> ShownItem:
         usage=item.usage,
         started_at=instant(item.started_at),
         finished_at=instant(item.finished_at),
+        depth=item.depth,
+        referrer=item.referrer or None,
         result=item.result if item.result is not None else _NULL,
         result_bytes=item.result_bytes,
         artifacts=_artifacts(here, item),

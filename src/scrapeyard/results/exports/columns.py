@@ -17,6 +17,15 @@ class Column(Struct, frozen=True):
     kind: Kind = "text"
 
 
+_ITEM: Final = (
+    Column("item_status"),
+    Column("exit_reason"),
+    Column("error"),
+    Column("attempts", "integer"),
+    Column("depth", "integer"),
+    Column("referrer"),
+)
+"""How the item ended and where its URL was found: what there is to know of a page that failed."""
 FULL: Final = (
     Column("url"),
     Column("final_url"),
@@ -34,6 +43,7 @@ FULL: Final = (
     Column("images"),
     Column("attrs_json"),
     Column("text_hash"),
+    *_ITEM,
 )
 SEO: Final = (
     Column("url"),
@@ -50,6 +60,13 @@ SEO: Final = (
     Column("robots"),
     Column("hreflang"),
     Column("images_alt_joined"),
+    Column("http_status", "integer"),
+    Column("redirect_url"),
+    Column("word_count", "integer"),
+    Column("size", "integer"),
+    Column("indexable", "boolean"),
+    Column("indexability"),
+    *_ITEM,
 )
 DIFF: Final = (
     Column("url"),

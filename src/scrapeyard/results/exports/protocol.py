@@ -27,6 +27,13 @@ class Line(Struct, frozen=True, array_like=True, gc=False):
     site_status: int | None
     input: bytes
     result: bytes
+    exit_reason: str = ""
+    error: str = ""
+    """Message of the error; empty if it has none."""
+    attempts: int = 0
+    depth: int | None = None
+    """Links from a start; None if it was not found by following links."""
+    referrer: str = ""
 
 
 class ExportProgress(Struct, frozen=True, kw_only=True):
@@ -51,8 +58,20 @@ def line_of(item: Item, result: bytes | None = None) -> Line:
         result = b"" if item.result is None else bytes(item.result)
     if item.partial:
         result = b""
-    site_status = item.error.site_status if item.error is not None else None
-    return Line(item.key, item.status.value, item.finished_at, site_status, bytes(item.input), result)
+    error = item.error
+    return Line(
+        item.key,
+        item.status.value,
+        item.finished_at,
+        None if error is None else error.site_status,
+        bytes(item.input),
+        result,
+        "" if item.exit_reason is None else item.exit_reason.value,
+        "" if error is None else error.message,
+        item.attempt,
+        item.depth,
+        item.referrer,
+    )
 
 
 frame: Final = FRAMING.pack

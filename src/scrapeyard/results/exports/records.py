@@ -1,13 +1,18 @@
 """Items as rows: `full` and `seo` with fixed columns, `data` with columns of its own."""
 
+import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
+from scrapeyard.engines.http.url import parse_target
+from scrapeyard.errors import FetchFailed
 from scrapeyard.results.exports.cells import as_integer, as_json, as_number, as_text, as_time, decode, each, plain
 from scrapeyard.results.exports.columns import Cell, Column, Kind, Row
 from scrapeyard.results.exports.protocol import Line
 
 _NOTHING: Final[dict[str, Any]] = {}
+_NOINDEX: Final = re.compile(r"\b(?:noindex|none)\b", re.IGNORECASE)
 
 
 def full_row(line: Line) -> Row:
@@ -32,6 +37,7 @@ def full_row(line: Line) -> Row:
         "|".join(each(images, "url")) or None if (images := product.get("images") or page.get("images")) else None,
         as_text(product.get("attributes")),
         as_text(page.get("text_hash")),
+        *_item(line),
     ]
 
 
@@ -54,7 +60,75 @@ def seo_row(line: Line) -> Row:
         _robots(page.get("robots")),
         _hreflang(page.get("hreflang")),
         "|".join(each(images, "alt")) or None if (images := page.get("images")) else None,
+        *_fetched(line, page),
+        *_item(line),
     ]
+
+
+def _item(line: Line) -> Row:
+    return [
+        line.status,
+        line.exit_reason or None,
+        line.error or None,
+        line.attempts,
+        line.depth,
+        line.referrer or None,
+    ]
+
+
+def _fetched(line: Line, page: dict[str, Any]) -> Row:
+    """How the page was answered, and whether search engines may list it."""
+    status = status_of(line, page)
+    redirect = redirect_of(page)
+    reasons = _not_indexed(status, redirect, page)
+    is_known = status is not None or bool(page)
+    return [
+        status,
+        redirect,
+        as_integer(page.get("word_count")),
+        as_integer(page.get("size")),
+        not reasons if is_known else None,
+        "|".join(reasons) or None,
+    ]
+
+
+def redirect_of(page: dict[str, Any]) -> str | None:
+    """Where the page's URL led, if the site redirected it."""
+    final, seen = page.get("final_url"), page.get("redirects")
+    if not isinstance(final, str) or not final:
+        return None
+    redirected = bool(seen) if isinstance(seen, list) else not same_url(final, page.get("url"))
+    return final if redirected else None
+
+
+def _not_indexed(status: int | None, redirect: str | None, page: dict[str, Any]) -> list[str]:
+    """Why search engines leave the page out; empty if they may list it."""
+    reasons = [f"status {status}"] if status is not None and status != 200 else []
+    if redirect is not None:
+        reasons.append("redirected")
+    robots = page.get("robots")
+    if (robots.get("index") is False) if type(robots) is dict else _NOINDEX.search(as_text(robots) or ""):
+        reasons.append("noindex")
+    canonical, here = page.get("canonical"), page.get("final_url") or page.get("url")
+    if isinstance(canonical, str) and canonical and isinstance(here, str) and not same_url(canonical, here):
+        reasons.append("canonical elsewhere")
+    return reasons
+
+
+def same_url(one: str, other: object) -> bool:
+    """Whether two URLs are one address, however they are spelled."""
+    if one == other:
+        return True
+    return isinstance(other, str) and spelled(one) == spelled(other)
+
+
+@lru_cache(4096)
+def spelled(url: str) -> str:
+    """A URL in its one spelling, without fragment; as it is if it cannot be read."""
+    try:
+        return parse_target(url).url
+    except FetchFailed:
+        return url
 
 
 PAGE_ROWS: Final[dict[str, Callable[[Line], Row]]] = {"full": full_row, "seo": seo_row}

@@ -47,6 +47,7 @@ EXPORTS = Table(
     Column("finished_at", Double),
     Column("holder", Text, nullable=False),
     Column("lease_until", Double),
+    Column("notes", LargeBinary),
     CheckConstraint("state IN ('queued', 'running', 'done', 'failed')", name="exports_state"),
     CheckConstraint("(state = 'running') = (lease_until IS NOT NULL)", name="exports_lease"),
     CheckConstraint("(state IN ('done', 'failed')) = (finished_at IS NOT NULL)", name="exports_finished_at"),
@@ -57,7 +58,8 @@ EXPORTS = Table(
 )
 
 _WISH: Final = json.Decoder(ExportWish)
-_NAMES: Final = tuple(column.name for column in EXPORTS.c if column.name not in ("wish", "state"))
+_NOTES: Final = json.Decoder(tuple[str, ...])
+_NAMES: Final = tuple(column.name for column in EXPORTS.c if column.name not in ("wish", "state", "notes"))
 
 
 class SqlExports(SqlPart):
@@ -143,9 +145,11 @@ def _held(export: Export) -> ColumnElement[bool]:
 
 def _row(export: Export) -> dict[str, Any]:
     row = {name: getattr(export, name) for name in _NAMES}
-    return row | {"wish": json.encode(export.wish), "state": export.state.value}
+    notes = json.encode(export.notes) if export.notes else None
+    return row | {"wish": json.encode(export.wish), "state": export.state.value, "notes": notes}
 
 
 def _export(row: RowMapping) -> Export:
     plain = {name: row[name] for name in _NAMES}
-    return Export(wish=_WISH.decode(row["wish"]), state=ExportState(row["state"]), **plain)
+    notes = _NOTES.decode(row["notes"]) if row["notes"] else ()
+    return Export(wish=_WISH.decode(row["wish"]), state=ExportState(row["state"]), notes=notes, **plain)

@@ -82,12 +82,14 @@ _LOGS: Final = json.Decoder(tuple[LogLine, ...]).decode
 _REASONS: Final = {reason.value: reason for reason in ExitReason}
 _STATUSES: Final = {reason.value: ItemStatus.SUCCESS if reason.is_good else ItemStatus.ERROR for reason in ExitReason}
 _NO_INPUT: Final = Raw(b"{}")
+_FOUND: Final = 15
+"""Place of `depth` in a row; `referrer` and when it is tried again follow."""
 
 
 def to_item(row: Any, standing: Whereabouts | None = None) -> Item:
     """An item from a row of these queries; a final one needs no `standing`. Without data its input is `{}`."""
     seq, key, given, result, logs, attempt, reason, result_key, size, error, site, usage, artifacts, start, end = row[
-        :15
+        :_FOUND
     ]
     if reason is None and standing is not None:
         return _unfinished(row, standing)
@@ -108,6 +110,8 @@ def to_item(row: Any, standing: Whereabouts | None = None) -> Item:
         artifacts=() if artifacts is None else _ARTIFACTS(artifacts),
         started_at=start,
         finished_at=end,
+        depth=row[_FOUND],
+        referrer=row[_FOUND + 1] or "",
     )
 
 
@@ -121,12 +125,21 @@ def matches(item: Item, where: ItemFilter) -> bool:
 
 
 def _unfinished(row: Any, standing: Whereabouts) -> Item:
-    seq, key, given, attempt, not_before = row[0], row[1], row[2], row[15], row[16]
+    seq, key, given, (depth, referrer, attempt, not_before) = row[0], row[1], row[2], row[_FOUND : _FOUND + 4]
     status, begun = standing.idle, 0 if attempt is None else attempt - 1
     if attempt is None:
         status, begun = standing.status(seq) or (standing.idle, 0)
     shown = _NO_INPUT if given is None else Raw(given)
-    return Item(seq=seq, key=key, input=shown, status=status, attempt=begun, not_before=not_before)
+    return Item(
+        seq=seq,
+        key=key,
+        input=shown,
+        status=status,
+        attempt=begun,
+        not_before=not_before,
+        depth=depth,
+        referrer=referrer or "",
+    )
 
 
 FAILED: Final = OUTCOMES.c.ok == literal_column("false")
@@ -163,7 +176,7 @@ def _same(found: Table, known: Table) -> ColumnElement[bool]:
 
 def _columns(*, data: bool) -> tuple[Any, ...]:
     """The columns that `to_item` reads, in its order."""
-    return ITEMS.c.seq, ITEMS.c.key, *(_DATA if data else _NO_DATA), *_ENDED
+    return ITEMS.c.seq, ITEMS.c.key, *(_DATA if data else _NO_DATA), *_ENDED, ITEMS.c.depth, ITEMS.c.referrer
 
 
 def _all(data: bool) -> Select[Any]:

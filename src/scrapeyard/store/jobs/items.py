@@ -140,7 +140,10 @@ def _append(job: Fields, given: Sequence[NewItem]) -> Script[int]:
 
 
 def _rows(job: Fields, items: Sequence[NewItem]) -> list[tuple[Any, ...]]:
-    return [(job["number"], seq, item.key, bytes(item.input)) for seq, item in enumerate(items, job["total"])]
+    return [
+        (job["number"], seq, item.key, bytes(item.input), item.depth, item.referrer or None)
+        for seq, item in enumerate(items, job["total"])
+    ]
 
 
 def _counted(job: Fields) -> Script[Counts]:

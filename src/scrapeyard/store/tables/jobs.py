@@ -105,6 +105,8 @@ ITEMS = Table(
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("key", ID, nullable=False),
     Column("input", LargeBinary, nullable=False),
+    Column("depth", Integer),
+    Column("referrer", Text),
     UniqueConstraint("job", "key", name="items_by_key"),
     CheckConstraint("seq >= 0", name="items_seq"),
     sqlite_with_rowid=False,
