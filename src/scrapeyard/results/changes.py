@@ -21,7 +21,7 @@ from scrapeyard.model.job import SnapshotPolicy
 from scrapeyard.results.exports.cells import as_json, as_number, as_text, as_time, decode
 from scrapeyard.results.exports.columns import FULL, SEO, Cell, Row
 from scrapeyard.results.exports.protocol import Line
-from scrapeyard.results.exports.records import data_of, flatten, full_row, seo_row, status_of, url_of
+from scrapeyard.results.exports.records import data_of, flatten, full_row, is_page, seo_row, status_of, url_of
 from scrapeyard.store.ports.exports import PageState, Snapshot
 
 MAX_FIELDS: Final = 500
@@ -173,17 +173,17 @@ def _missing(before: PageState, policy: SnapshotPolicy) -> tuple[PageState, Chan
 
 
 def _fields(line: Line, data: dict[str, Any], ignore: Sequence[str]) -> dict[str, Any]:
-    if "final_url" in data and "status" in data:
-        found = _page_fields(line)
+    if is_page(data):
+        found = _page_fields(line, data)
     else:
         found = flatten(data) if data else {"records": as_json(decode(line.result))}
     kept = {name: _short(value) for name, value in found.items() if not _ignored(name, ignore)}
     return kept if len(kept) <= MAX_FIELDS else dict(list(kept.items())[:MAX_FIELDS])
 
 
-def _page_fields(line: Line) -> dict[str, Cell]:
+def _page_fields(line: Line, data: dict[str, Any]) -> dict[str, Cell]:
     """What the built-in scrapers report about a page, by our column names: everything else is markup."""
-    named = zip((*FULL, *SEO), (*full_row(line), *seo_row(line)), strict=True)
+    named = zip((*FULL, *SEO), (*full_row(line, data), *seo_row(line, data)), strict=True)
     return {column.name: value for column, value in named if column.name in _COMPARED and value is not None}
 
 

@@ -20,7 +20,7 @@ from scrapeyard.model import new_id
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.process import file_process
-from scrapeyard.results.exports.protocol import ExportProgress, Written
+from scrapeyard.results.exports.protocol import ExportProgress, Task, Written
 from scrapeyard.results.feeding import Counted, ItemReader, change_frames, counted_frames, item_blocks, item_frames
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
@@ -144,6 +144,7 @@ class Exporter:
             bytes=written.bytes,
             digest=written.digest,
             key=_key(export),
+            notes=written.notes,
             finished_at=self._clock(),
         )
 
@@ -156,7 +157,7 @@ class Exporter:
             blocks = item_blocks(self._store.items, export.job_id)
             frames = item_frames(counted_frames(blocks, self._blobs), watch.fed)
         async with file_process(watch.told) as file:
-            pieces = file.pieces(export.wish, frames)
+            pieces = file.pieces(Task(wish=export.wish), frames)
             size = await self._blobs.put_stream(_key(export), pieces, CONTENT_TYPES[export.wish.format])
             if file.written is None or file.written.bytes != size:
                 raise ExportFailed("the file did not arrive whole in the blob store; ask for it anew")
@@ -248,5 +249,6 @@ def _event(export: Export) -> bytes:
             "rows": export.rows,
             "bytes": export.bytes,
             "error": export.error,
+            "notes": export.notes,
         }
     )

@@ -30,7 +30,7 @@ def a_line(page: dict[str, Any] | None, **more: Any) -> Line:
 
 
 def seo(page: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
-    return dict(zip([column.name for column in SEO], seo_row(a_line(page, **more)), strict=True))
+    return dict(zip([column.name for column in SEO], seo_row(a_line(page, **more), page or {}), strict=True))
 
 
 def test_seo_has_the_cards_of_a_page() -> None:
@@ -93,7 +93,7 @@ def test_a_failed_item_has_its_reason() -> None:
     row = seo(None, **failed)
     assert tuple(row[name] for name in names) == expected
     assert (row["http_status"], row["indexable"], row["indexability"]) == (503, False, "status 503")
-    full = dict(zip([column.name for column in FULL], full_row(a_line(None, **failed)), strict=True))
+    full = dict(zip([column.name for column in FULL], full_row(a_line(None, **failed), {}), strict=True))
     assert (*(full[name] for name in names), full["http_status"]) == (*expected, 503)
 
 

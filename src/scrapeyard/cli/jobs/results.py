@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -58,6 +59,7 @@ def results(
     wish = {"type": kind or default_type(job["scraper"]), "format": form, "bom": not no_bom}
     made = _awaited(server, _existing(server, job, wish) or _wished(server, path, wish))
     _fetch(server, made, output)
+    tell_notes(made["notes"])
     if as_json:
         show_json(made)
 
@@ -175,6 +177,14 @@ def _fetch(server: "Server", made: dict[str, Any], output: Path | None) -> None:
     with whole_file(output) as stream:
         fetch_into(server, made, stream)
     typer.echo(f"wrote {output}: {made['rows']:,} rows, {size(made['bytes'])}", err=True)
+
+
+def tell_notes(notes: Sequence[str]) -> None:
+    """Print on stderr what readers of a file must know."""
+    from scrapeyard.cli.common.output import plain
+
+    for note in notes:
+        typer.echo(f"scrapeyard: note: {plain(note)}", err=True)
 
 
 def _row(made: dict[str, Any]) -> tuple[str, ...]:

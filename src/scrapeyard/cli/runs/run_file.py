@@ -131,13 +131,14 @@ async def _write(asked: FileRun, jobs: "LocalJobs", job: "Job") -> None:
     from scrapeyard.cli.common.inputs import whole_file
     from scrapeyard.cli.common.output import size, write
     from scrapeyard.cli.common.progress import share_bar
-    from scrapeyard.cli.jobs.results import default_type
+    from scrapeyard.cli.jobs.results import default_type, tell_notes
     from scrapeyard.model.job import ExportWish
 
     kind: Any = asked.kind or default_type(job.pinned)
     form: Any = asked.form
     with share_bar("writing") as show:
         made: Export = await jobs.file(job, ExportWish(type=kind, format=form), show)
+    tell_notes(made.notes)
     if asked.output is None:
         async for piece in jobs.bytes_of(made):
             write(piece)

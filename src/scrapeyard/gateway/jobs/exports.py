@@ -90,6 +90,9 @@ class ExportDocument(Struct, frozen=True, kw_only=True):
     sha256: str | None
     filename: str
     error: str | None
+    notes: Annotated[
+        tuple[str, ...], Meta(description="What its readers must know: empty columns and why, what was not read.")
+    ]
     created_at: str
     started_at: str | None
     finished_at: str | None
@@ -119,6 +122,7 @@ def export_document(export: Export) -> ExportDocument:
         sha256=export.digest or None,
         filename=export.name,
         error=export.error or None,
+        notes=export.notes,
         created_at=instant(export.created_at),
         started_at=instant(export.started_at),
         finished_at=instant(export.finished_at),

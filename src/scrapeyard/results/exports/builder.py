@@ -15,7 +15,7 @@ from scrapeyard.results.exports.cells import as_json, to_json
 from scrapeyard.results.exports.columns import FIXED, Column, Row
 from scrapeyard.results.exports.files import CsvFile, FileWriter, JsonArray, JsonLines, Sink
 from scrapeyard.results.exports.protocol import Line, Written, decode_rows, encode
-from scrapeyard.results.exports.records import ITEM, PAGE_ROWS, Fields, records_of
+from scrapeyard.results.exports.records import ITEM, PAGE_ROWS, Fields, Unfilled, data_of, records_of
 from scrapeyard.results.exports.xlsx_file import XlsxFile
 
 _BLOCK: Final = 1000
@@ -24,8 +24,10 @@ _BLOCK: Final = 1000
 class ExportBuilder:
     """Builds one file. Rows keep the order of the items."""
 
-    def __init__(self, wish: ExportWish, send: Callable[[bytes], None]) -> None:
+    def __init__(self, wish: ExportWish, send: Callable[[bytes], None], notes: Sequence[str] = ()) -> None:
+        """`notes` are told with the file, before what is found out while it is written."""
         self._wish = wish
+        self._notes = notes
         self._sink = Sink(send)
         self.rows = 0
         self._way = _way(wish, self._sink)
@@ -42,9 +44,10 @@ class ExportBuilder:
 
     def finish(self) -> Iterator[tuple[int, float]]:
         """Write the rest; yields the number of rows and the share of the rest that is done, now and then."""
-        for share in self._way.finish():
+        notes = (*self._notes, *self._way.notes())
+        for share in self._way.finish(notes):
             yield self.rows, share
-        self.written = Written(rows=self.rows, digest=self._sink.finish(), bytes=self._sink.size)
+        self.written = Written(rows=self.rows, digest=self._sink.finish(), bytes=self._sink.size, notes=notes)
 
 
 class _Direct:
@@ -53,18 +56,27 @@ class _Direct:
     def __init__(self, writer: FileWriter, wish: ExportWish) -> None:
         self._writer = writer
         self._row = PAGE_ROWS.get(wish.type)
+        self._unfilled = Unfilled(wish.type)
 
     def add(self, block: Sequence[Line]) -> int:
         assert self._row is not None  # noqa: S101 - a diff is given as rows
-        make = self._row
-        return self.add_rows([make(line) for line in block])
+        make, look = self._row, self._unfilled.look
+        rows: list[Row] = []
+        for line in block:
+            page = data_of(line)
+            look(line, page)
+            rows.append(make(line, page))
+        return self.add_rows(rows)
 
     def add_rows(self, rows: Sequence[Row]) -> int:
         self._writer.write(rows)
         return len(rows)
 
-    def finish(self) -> Iterator[float]:
-        self._writer.close()
+    def notes(self) -> list[str]:
+        return self._unfilled.notes()
+
+    def finish(self, notes: Sequence[str]) -> Iterator[float]:
+        self._writer.close(notes)
         yield 1.0
 
 
@@ -79,8 +91,11 @@ class _Objects:
         self._writer.write_objects(objects)
         return len(objects)
 
-    def finish(self) -> Iterator[float]:
-        self._writer.close()
+    def notes(self) -> list[str]:
+        return []
+
+    def finish(self, notes: Sequence[str]) -> Iterator[float]:
+        self._writer.close(notes)
         yield 1.0
 
 
@@ -102,7 +117,10 @@ class _Spooled:
         self._rows += len(rows)
         return len(rows)
 
-    def finish(self) -> Iterator[float]:
+    def notes(self) -> list[str]:
+        return []
+
+    def finish(self, notes: Sequence[str]) -> Iterator[float]:
         done = 0
         with self._spool as spool:
             spool.seek(0)
@@ -113,7 +131,7 @@ class _Spooled:
                 writer.write(rows)
                 done += len(rows)
                 yield done / self._rows
-            writer.close()
+            writer.close(notes)
         yield 1.0
 
 

@@ -32,7 +32,8 @@ def serve(source: BinaryIO, answers: BinaryIO) -> None:
 
 def _make(source: BinaryIO, send: Callable[[bytes, bytes], None]) -> None:
     letter, body = protocol.FRAMING.read(source)
-    maker = ExportBuilder(protocol.decode_wish(body), lambda piece: send(protocol.DATA, piece))
+    task = protocol.decode_task(body)
+    maker = ExportBuilder(task.wish, lambda piece: send(protocol.DATA, piece), task.notes)
     while letter != protocol.END:
         letter, body = protocol.FRAMING.read(source)
         if letter == protocol.LINES:

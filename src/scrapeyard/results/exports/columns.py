@@ -84,3 +84,23 @@ DIFF: Final = (
 FIXED: Final = {"full": FULL, "seo": SEO, "diff": DIFF}
 PARTS_OF: Final = {"full": ("product", "images"), "seo": ("images",), "diff": ("product", "images")}
 """What an export shows of a page beside its head: parts that `builtin/page` extracts on request."""
+ON_REQUEST: Final = frozenset({"product", "images", "anchors"})
+"""Those of them that are not extracted by default."""
+_PRODUCT: Final = ("price", "currency", "availability", "sku", "brand", "category", "breadcrumbs", "attrs_json")
+_SAME: Final = ("title", "h1", "canonical", "robots", "hreflang", "word_count", "size")
+FIELDS_OF: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "full": {
+        "h1": ("h1",),
+        **dict.fromkeys(_PRODUCT, ("product",)),
+        "images": ("images", "product"),
+        "text_hash": ("text_hash",),
+    },
+    "seo": {
+        **{name: (name,) for name in _SAME},
+        "meta_description": ("description",),
+        **dict.fromkeys(("og_title", "og_description", "og_image"), ("opengraph",)),
+        **dict.fromkeys(("twitter_title", "twitter_description"), ("twitter",)),
+        "images_alt_joined": ("images",),
+    },
+}
+"""By export and column: the fields of a page that fill it, any of them."""

@@ -18,8 +18,8 @@ class FileWriter(Protocol):
     def write(self, rows: Sequence[Row]) -> None:
         """Write some rows, in order."""
 
-    def close(self) -> None:
-        """Write the end of the file."""
+    def close(self, notes: Sequence[str] = ()) -> None:
+        """Write the end of the file; with notes for its readers, if the format has a place for them."""
 
 
 class Sink:
@@ -86,7 +86,7 @@ class CsvFile:
         self._text.seek(0)
         self._text.truncate()
 
-    def close(self) -> None:
+    def close(self, notes: Sequence[str] = ()) -> None:
         """Nothing to write: the file may end after any row."""
 
 
@@ -123,7 +123,7 @@ class JsonLines:
             self._sink.write(self._between.join(objects))
             self._began = True
 
-    def close(self) -> None:
+    def close(self, notes: Sequence[str] = ()) -> None:  # noqa: ARG002  every line is a row
         """Write the end of the file."""
         self._sink.write(self._shut if self._began else self._empty)
 

@@ -42,9 +42,11 @@ class ParquetFile:
         if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
             self._flush()
 
-    def close(self) -> None:
-        """Write the last row group and the footer."""
+    def close(self, notes: Sequence[str] = ()) -> None:
+        """Write the last row group and the footer, which has the notes under `scrapeyard.notes`."""
         self._flush()
+        if notes:
+            self._writer.add_key_value_metadata({"scrapeyard.notes": as_json(list(notes))})
         self._writer.close()
 
     def _array(self, place: int, rows: Sequence[Row]) -> Any:

@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager, suppress
 
 from scrapeyard.errors import ExportFailed
 from scrapeyard.framed_process import FramedProcess, start_process
-from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports import protocol
-from scrapeyard.results.exports.protocol import ExportProgress, Written
+from scrapeyard.results.exports.protocol import ExportProgress, Task, Written
 
 Tell = Callable[[ExportProgress], None]
 
@@ -21,9 +20,9 @@ class FileProcess:
         self._report = tell
         self.written: Written | None = None
 
-    async def pieces(self, wish: ExportWish, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def pieces(self, task: Task, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """The file made of these frames. What `frames` raises leaves as it is; ExportFailed says why there is none."""
-        feeding = asyncio.create_task(self._feed(wish, frames))
+        feeding = asyncio.create_task(self._feed(task, frames))
         try:
             async for piece in self._read():
                 yield piece
@@ -37,9 +36,9 @@ class FileProcess:
             with suppress(asyncio.CancelledError, Exception):
                 await feeding
 
-    async def _feed(self, wish: ExportWish, frames: AsyncIterator[bytes]) -> None:
+    async def _feed(self, task: Task, frames: AsyncIterator[bytes]) -> None:
         try:
-            await self._process.send(protocol.frame(protocol.BEGIN, protocol.encode(wish)))
+            await self._process.send(protocol.frame(protocol.BEGIN, protocol.encode(task)))
             async for frame in frames:
                 await self._process.send(frame)
             await self._process.send(protocol.frame(protocol.END))

@@ -44,12 +44,21 @@ class ExportProgress(Struct, frozen=True, kw_only=True):
     """Of what is done after the last item was read; 0 where there is nothing to do then."""
 
 
+class Task(Struct, frozen=True, kw_only=True):
+    """The file to write."""
+
+    wish: ExportWish
+    notes: tuple[str, ...] = ()
+    """What is known to be worth telling before the first item is read."""
+
+
 class Written(Struct, frozen=True, kw_only=True):
     """A whole file."""
 
     rows: int
     bytes: int
     digest: str
+    notes: tuple[str, ...] = ()
 
 
 def line_of(item: Item, result: bytes | None = None) -> Line:
@@ -78,6 +87,6 @@ frame: Final = FRAMING.pack
 encode: Final = msgspec.msgpack.Encoder().encode
 decode_lines: Final = msgspec.msgpack.Decoder(list[Line]).decode
 decode_rows: Final = msgspec.msgpack.Decoder(list[list[Any]]).decode
-decode_wish: Final = msgspec.msgpack.Decoder(ExportWish).decode
+decode_task: Final = msgspec.msgpack.Decoder(Task).decode
 decode_told: Final = msgspec.msgpack.Decoder(ExportProgress).decode
 decode_written: Final = msgspec.msgpack.Decoder(Written).decode

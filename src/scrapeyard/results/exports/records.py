@@ -8,16 +8,15 @@ from typing import Any, Final
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import FetchFailed
 from scrapeyard.results.exports.cells import as_integer, as_json, as_number, as_text, as_time, decode, each, plain
-from scrapeyard.results.exports.columns import Cell, Column, Kind, Row
+from scrapeyard.results.exports.columns import FIELDS_OF, ON_REQUEST, Cell, Column, Kind, Row
 from scrapeyard.results.exports.protocol import Line
 
 _NOTHING: Final[dict[str, Any]] = {}
 _NOINDEX: Final = re.compile(r"\b(?:noindex|none)\b", re.IGNORECASE)
 
 
-def full_row(line: Line) -> Row:
-    """The row of `full`; every item has one, even if it failed."""
-    page = data_of(line)
+def full_row(line: Line, page: dict[str, Any]) -> Row:
+    """The row of `full`; every item has one, even if it failed. `page` is its data."""
     product = _table(page, "product") or page
     final_url = page.get("final_url")
     return [
@@ -41,9 +40,8 @@ def full_row(line: Line) -> Row:
     ]
 
 
-def seo_row(line: Line) -> Row:
-    """The row of `seo`; every item has one, even if it failed."""
-    page = data_of(line)
+def seo_row(line: Line, page: dict[str, Any]) -> Row:
+    """The row of `seo`; every item has one, even if it failed. `page` is its data."""
     card, twitter = _table(page, "opengraph"), _table(page, "twitter")
     return [
         url_of(line, page),
@@ -131,7 +129,7 @@ def spelled(url: str) -> str:
         return url
 
 
-PAGE_ROWS: Final[dict[str, Callable[[Line], Row]]] = {"full": full_row, "seo": seo_row}
+PAGE_ROWS: Final[dict[str, Callable[[Line, dict[str, Any]], Row]]] = {"full": full_row, "seo": seo_row}
 
 
 def data_of(line: Line) -> dict[str, Any]:
@@ -140,6 +138,48 @@ def data_of(line: Line) -> dict[str, Any]:
     if type(data) is list and len(data) == 1:
         data = data[0]
     return data if type(data) is dict else _NOTHING
+
+
+def is_page(page: dict[str, Any]) -> bool:
+    """Whether it is a page as the built-in scrapers report one."""
+    return "final_url" in page and "status" in page
+
+
+class Unfilled:
+    """Finds the columns of an export that no page was asked for."""
+
+    def __init__(self, kind: str) -> None:
+        self._fields = FIELDS_OF.get(kind, _NOTHING)
+        self._left: set[str] = {name for names in self._fields.values() for name in names}
+        self._pages = 0
+
+    def look(self, line: Line, page: dict[str, Any]) -> None:
+        """Take one item into account."""
+        if not self._left or not is_page(page):
+            return
+        self._pages += 1
+        self._left -= {name for name in self._left if _is_extracted(name, line, page)}
+
+    def notes(self) -> list[str]:
+        """A sentence for each field that no page has, with the columns that are empty for it."""
+        if not self._pages:
+            return []
+        empty: dict[str, list[str]] = {}
+        for column, names in self._fields.items():
+            if self._left.issuperset(names):
+                empty.setdefault(names[0], []).append(column)
+        return [_note(name, columns) for name, columns in empty.items()]
+
+
+def _is_extracted(name: str, line: Line, page: dict[str, Any]) -> bool:
+    if name not in ON_REQUEST:
+        return name in page
+    return page.get(name) is not None or b'"%b"' % name.encode() in line.input
+
+
+def _note(name: str, columns: list[str]) -> str:
+    remedy = f'; run it with this export, or with {{"include": ["{name}"]}} in its input' if name in ON_REQUEST else ""
+    return f"{', '.join(columns)}: empty, because the job did not extract `{name}`{remedy}"
 
 
 def url_of(line: Line, page: dict[str, Any]) -> str:

@@ -71,11 +71,18 @@ class XlsxFile:
             self._rows += len(now)
             self._write("".join([_row(row) for row in now]))
 
-    def close(self) -> None:
-        """Write the last sheet, and the parts that list all sheets."""
+    def close(self, notes: Sequence[str] = ()) -> None:
+        """Write the last sheet, a sheet `Notes` if there are any, and the parts that list all sheets."""
         self._end_sheet()
+        names = [f"Sheet{n}" for n in range(1, self._sheets + 1)]
+        if notes:
+            self._names = ["note"]
+            self._begin_sheet()
+            self._write("".join(_row([note]) for note in notes))
+            self._end_sheet()
+            names.append("Notes")
         numbers = range(1, self._sheets + 1)
-        sheets = "".join(f'<sheet name="Sheet{n}" sheetId="{n}" r:id="rId{n}"/>' for n in numbers)
+        sheets = "".join(f'<sheet name="{name}" sheetId="{n}" r:id="rId{n}"/>' for n, name in enumerate(names, 1))
         links = "".join(
             f'<Relationship Id="rId{n}" Type="{_OFFICE}/worksheet" Target="worksheets/sheet{n}.xml"/>' for n in numbers
         )
