@@ -118,3 +118,22 @@ def test_what_a_caller_includes_is_left_as_it_is(yard: Embedded, api: httpx.Clie
     Jobs(api).ended(job_id)
     (item,) = Jobs(api).items(job_id)
     assert item["input"]["include"] == ["links"]
+
+
+def test_a_crawl_tells_its_broken_links_and_where_pages_were_found(yard: Embedded, api: httpx.Client) -> None:
+    job_id = made(
+        api,
+        start_url=f"{yard.shop.url}/",
+        follow={"depth": 1, "limit": 15, "exclude": ["/slow**", "/account"]},
+        exports=[{"type": "links", "format": "csv"}, {"type": "full", "format": "csv"}],
+    )
+    assert Jobs(api).ended(job_id)["status"] == "completed"
+    found = files(api, job_id)
+    links = rows(found["links.csv"])
+    home = [row for row in links if row["source_url"] == f"{yard.shop.url}/"]
+    assert home
+    assert any(row["anchor_text"] and row["target_status"] for row in home)
+    items = Jobs(api).items(job_id)
+    assert [item["depth"] for item in items] == [0] + [1] * (len(items) - 1)
+    assert {item["referrer"] for item in items[1:]} == {f"{yard.shop.url}/"}
+    assert [row["depth"] for row in rows(found["full.csv"])] == [str(item["depth"]) for item in items]

@@ -14,6 +14,7 @@ from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.cells import as_json, to_json
 from scrapeyard.results.exports.columns import FIXED, Column, Row
 from scrapeyard.results.exports.files import CsvFile, FileWriter, JsonArray, JsonLines, Sink
+from scrapeyard.results.exports.links import LinkTable
 from scrapeyard.results.exports.protocol import Line, Written, decode_rows, encode
 from scrapeyard.results.exports.records import ITEM, PAGE_ROWS, Fields, Unfilled, data_of, records_of
 from scrapeyard.results.exports.xlsx_file import XlsxFile
@@ -29,18 +30,22 @@ class ExportBuilder:
         self._wish = wish
         self._notes = notes
         self._sink = Sink(send)
-        self.rows = 0
         self._way = _way(wish, self._sink)
+
+    @property
+    def rows(self) -> int:
+        """Rows so far."""
+        return self._way.rows
 
     def add_lines(self, block: Sequence[Line]) -> None:
         """Add some items, in order."""
-        self.rows += self._way.add(block)
+        self._way.add(block)
 
     def add_rows(self, block: Sequence[Row]) -> None:
         """Add some rows of `diff`, in order."""
         if not isinstance(self._way, _Direct):
             raise ValueError("records are made of items")
-        self.rows += self._way.add_rows(block)
+        self._way.add_rows(block)
 
     def finish(self) -> Iterator[tuple[int, float]]:
         """Write the rest; yields the number of rows and the share of the rest that is done, now and then."""
@@ -55,10 +60,11 @@ class _Direct:
 
     def __init__(self, writer: FileWriter, wish: ExportWish) -> None:
         self._writer = writer
+        self.rows = 0
         self._row = PAGE_ROWS.get(wish.type)
         self._unfilled = Unfilled(wish.type)
 
-    def add(self, block: Sequence[Line]) -> int:
+    def add(self, block: Sequence[Line]) -> None:
         assert self._row is not None  # noqa: S101 - a diff is given as rows
         make, look = self._row, self._unfilled.look
         rows: list[Row] = []
@@ -66,11 +72,11 @@ class _Direct:
             page = data_of(line)
             look(line, page)
             rows.append(make(line, page))
-        return self.add_rows(rows)
+        self.add_rows(rows)
 
-    def add_rows(self, rows: Sequence[Row]) -> int:
+    def add_rows(self, rows: Sequence[Row]) -> None:
         self._writer.write(rows)
-        return len(rows)
+        self.rows += len(rows)
 
     def notes(self) -> list[str]:
         return self._unfilled.notes()
@@ -85,11 +91,12 @@ class _Objects:
 
     def __init__(self, writer: JsonLines) -> None:
         self._writer = writer
+        self.rows = 0
 
-    def add(self, block: Sequence[Line]) -> int:
+    def add(self, block: Sequence[Line]) -> None:
         objects = [found for line in block for found in _objects(line)]
         self._writer.write_objects(objects)
-        return len(objects)
+        self.rows += len(objects)
 
     def notes(self) -> list[str]:
         return []
@@ -105,17 +112,16 @@ class _Spooled:
     def __init__(self, open_writer: Callable[[Sequence[Column]], FileWriter]) -> None:
         self._open = open_writer
         self._fields = Fields()
-        self._rows = 0
+        self.rows = 0
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this does
         self._pack = zstandard.ZstdCompressor(level=1).compress
 
-    def add(self, block: Sequence[Line]) -> int:
+    def add(self, block: Sequence[Line]) -> None:
         rows = [row for line in block for row in self._fields.rows(line)]
         for start in range(0, len(rows), _BLOCK):
             packed = self._pack(encode(rows[start : start + _BLOCK]))
             self._spool.write(len(packed).to_bytes(4) + packed)
-        self._rows += len(rows)
-        return len(rows)
+        self.rows += len(rows)
 
     def notes(self) -> list[str]:
         return []
@@ -130,15 +136,44 @@ class _Spooled:
                 rows = decode_rows(unpack(spool.read(int.from_bytes(head))))
                 writer.write(rows)
                 done += len(rows)
-                yield done / self._rows
+                yield done / self.rows
             writer.close(notes)
         yield 1.0
 
 
-_Way = _Direct | _Objects | _Spooled
+class _Linked:
+    """Links, which are joined with their targets when all pages are known."""
+
+    def __init__(self, writer: FileWriter) -> None:
+        self._writer = writer
+        self._table = LinkTable()
+        self._unfilled = Unfilled("links")
+        self.rows = 0
+
+    def add(self, block: Sequence[Line]) -> None:
+        pages = [(line, data_of(line)) for line in block]
+        for line, page in pages:
+            self._unfilled.look(line, page)
+        self._table.add(pages)
+
+    def notes(self) -> list[str]:
+        return self._unfilled.notes()
+
+    def finish(self, notes: Sequence[str]) -> Iterator[float]:
+        for rows in self._table.rows():
+            self._writer.write(rows)
+            self.rows += len(rows)
+            yield min(1.0, self.rows / max(self._table.links, 1))
+        self._writer.close(notes)
+        yield 1.0
+
+
+_Way = _Direct | _Objects | _Spooled | _Linked
 
 
 def _way(wish: ExportWish, sink: Sink) -> _Way:
+    if wish.type == "links":
+        return _Linked(_writer(wish, sink, FIXED[wish.type]))
     if wish.type != "records":
         return _Direct(_writer(wish, sink, FIXED[wish.type]), wish)
     if wish.format in ("json", "jsonl"):

@@ -81,11 +81,30 @@ DIFF: Final = (
     Column("title_prev"),
     Column("title_curr"),
 )
-FIXED: Final = {"full": FULL, "seo": SEO, "diff": DIFF}
-PARTS_OF: Final = {"full": ("product", "images"), "seo": ("images",), "diff": ("product", "images")}
+LINKS: Final = (
+    Column("source_url"),
+    Column("target_url"),
+    Column("anchor_text"),
+    Column("rel"),
+    Column("internal", "boolean"),
+    Column("target_status", "integer"),
+    Column("target_exit_reason"),
+    Column("broken", "boolean"),
+    Column("redirect_url"),
+    Column("redirect_chain"),
+    Column("redirects", "integer"),
+    Column("target_inlinks", "integer"),
+)
+FIXED: Final = {"full": FULL, "seo": SEO, "diff": DIFF, "links": LINKS}
+PARTS_OF: Final = {
+    "full": ("product", "images"),
+    "seo": ("images",),
+    "diff": ("product", "images"),
+    "links": ("anchors",),
+}
 """What an export shows of a page beside its head: parts that `builtin/page` extracts on request."""
-ON_REQUEST: Final = frozenset({"product", "images", "anchors"})
-"""Those of them that are not extracted by default."""
+ON_REQUEST: Final = frozenset({"product", "images", "anchors", "links"})
+"""Parts of a page that are there only if they were asked for."""
 _PRODUCT: Final = ("price", "currency", "availability", "sku", "brand", "category", "breadcrumbs", "attrs_json")
 _SAME: Final = ("title", "h1", "canonical", "robots", "hreflang", "word_count", "size")
 FIELDS_OF: Final[dict[str, dict[str, tuple[str, ...]]]] = {
@@ -101,6 +120,12 @@ FIELDS_OF: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         **dict.fromkeys(("og_title", "og_description", "og_image"), ("opengraph",)),
         **dict.fromkeys(("twitter_title", "twitter_description"), ("twitter",)),
         "images_alt_joined": ("images",),
+    },
+    "links": {
+        "source_url": ("links", "anchors"),
+        "target_url": ("links", "anchors"),
+        "anchor_text": ("anchors",),
+        "rel": ("anchors",),
     },
 }
 """By export and column: the fields of a page that fill it, any of them."""
