@@ -23,6 +23,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     site_status: int | None = None
     result_key: str = ""
     result_bytes: int = 0
+    depth: int | None = None
 
 
 def good(number: int, data: Any = None, url: str = "") -> Ended:
@@ -42,6 +43,8 @@ async def finished_job(
     exports: Sequence[ExportWish] = (),
     snapshots: SnapshotPolicy | None = None,
     at: float = NOW,
+    source: dict[str, Any] | None = None,
+    name: str = "",
 ) -> Job:
     """A job that is FINISHING, with these items in this order."""
     policy = JobPolicy(snapshots=snapshots)
@@ -54,11 +57,13 @@ async def finished_job(
         reading=True,
         exports=tuple(exports),
         policy=policy,
+        source=source or {},
+        name=name,
     )
     assert await store.jobs.create(job)
     for block in range(0, len(items), 1000):
         new = [
-            NewItem(key=item.key, input=Raw(msgspec.json.encode({"url": item.url})))
+            NewItem(key=item.key, input=Raw(msgspec.json.encode({"url": item.url})), depth=item.depth)
             for item in items[block : block + 1000]
         ]
         assert await store.items.add(job_id, new, block // 1000, at) == len(new)

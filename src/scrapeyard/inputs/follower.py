@@ -199,15 +199,27 @@ class Following:
         links = PageLinks(source, Shaper(scraper, self._checker, source.shape), self._sites)
         progress: Progress | None = source.progress or await self._start(job, source, links)
         until = time.monotonic() + SLICE_SECONDS
+        last = progress
         while progress is not None and time.monotonic() < until:
             step = await self._step(job, source, links, progress)
             if step == progress:
                 break
-            progress = step
+            last, progress = progress, step
         if progress is None:
-            await self._store.jobs.end_reading(job.id, 0, "", self._clock())
+            await self._end(job, source, last or Progress())
         elif progress != source.progress:
             await self._note(job, source, progress)
+
+    async def _end(self, job: Job, source: FollowSource, last: Progress) -> None:
+        gaps = []
+        if last.failed:
+            pages = "page" if last.failed == 1 else "pages"
+            gaps.append(f"{last.failed} {pages} failed, and the links there could not be followed")
+        if await self._total(job) >= source.limit:
+            gaps.append(f"the limit of {source.limit} pages was reached, and links beyond it were not followed")
+        if gaps:
+            await self._store.jobs.set_source(job.id, {**as_table(replace(source, progress=last)), "gaps": gaps})
+        await self._store.jobs.end_reading(job.id, 0, "", self._clock())
 
     async def _start(self, job: Job, source: FollowSource, links: PageLinks) -> Progress:
         await self._add(job, links.starts(), limit=source.limit)
@@ -228,14 +240,15 @@ class Following:
             await self._read(job, source, links, fresh[first : first + PAGES], progress.depth + 1)
         at = next((item.seq for item in window if item.status not in _FINAL), progress.at + len(window))
         self._ahead[job.id] = {item.seq for item in window if item.status in _FINAL and item.seq > at}
-        return replace(progress, at=at)
+        failed = sum(item.status is ItemStatus.ERROR for item in window if item.seq < at)
+        return replace(progress, at=at, failed=progress.failed + failed)
 
     async def _deeper(self, job: Job, source: FollowSource, progress: Progress) -> Progress | None:
         """Store the new depth before reading any of it: the end of a depth cannot be determined later."""
         total = await self._total(job)
         if total <= progress.end:
             return None
-        deeper = Progress(depth=progress.depth + 1, at=progress.end, end=total)
+        deeper = replace(progress, depth=progress.depth + 1, at=progress.end, end=total)
         await self._note(job, source, deeper)
         self._ahead[job.id] = set()
         return deeper

@@ -217,7 +217,7 @@ class ItemImporter:
         caller = Caller(job_id=job.id, policy=job.policy.fetching, job_budget=job.policy.budget)
         sitemaps = Sitemaps(self._engine, source, caller, bounds=self._bounds, pause=self._pause)
         tally = RowCount(reject=source.shape.bad_rows == "reject", may_be_empty=True)
-        await self._put(job.id, self._shaped_sitemap(scraper, sitemaps, source.shape), tally)
+        await self._put(job.id, self._shaped_sitemap(scraper, sitemaps, source.shape, tally), tally)
 
     async def _spool(self, job_id: str, shaped: AsyncIterator[Shaped], tally: RowCount) -> ListSummary:
         await self._put(job_id, shaped, tally)
@@ -240,11 +240,14 @@ class ItemImporter:
             yield shaper.shape(Piece(list(enumerate(values[at : at + _PIECE], at + 1)), []))
             await asyncio.sleep(0)
 
-    async def _shaped_sitemap(self, scraper: Scraper, sitemaps: Sitemaps, shape: Shape) -> AsyncIterator[Shaped]:
+    async def _shaped_sitemap(
+        self, scraper: Scraper, sitemaps: Sitemaps, shape: Shape, tally: RowCount
+    ) -> AsyncIterator[Shaped]:
         shaper = Shaper(scraper, self._checker, shape)
         async with aclosing(sitemaps.rows()) as pieces:
             async for piece in pieces:
                 yield shaper.shape(piece)
+        tally.gaps += sitemaps.gaps
 
     async def _add(self, job: Job, lease: Lease) -> ListSummary | None:
         """Add every block in order. None if the job accepts no more, or the lease was lost."""
@@ -264,6 +267,8 @@ class ItemImporter:
         if summary.bad:
             rows = Raw(msgspec.json.encode({"count": summary.bad, "first": summary.first}))
             await self._store.events.add(job.id, "rows_skipped", rows, now)
+        if told := _unread(job, summary):
+            await self._store.jobs.set_source(job.id, {**job.source, **told})
         await self._store.jobs.end_reading(job.id, summary.bad + summary.doubles, "", now)
         log.info(
             "intake.read", job=job.id, items=summary.rows - summary.doubles, bad=summary.bad, twice=summary.doubles
@@ -293,6 +298,16 @@ class ItemImporter:
 def _is_read(job: Job) -> bool:
     """Whether the job's source is still to be read."""
     return job.reading and job.status in READ_IN and job.source.get("kind") != FOLLOWED
+
+
+def _unread(job: Job, summary: ListSummary) -> dict[str, Any]:
+    """What the job's row says of a source that was not read whole. A row of a list is a page to look at; a bad entry of
+    a sitemap is no page."""
+    is_sitemap = job.source.get("kind") == "sitemap"
+    left_out = [summary.left_out] if summary.left_out else []
+    gaps = [*summary.gaps, *([] if is_sitemap else left_out)]
+    told = {"gaps": gaps, "left_out": left_out if is_sitemap else []}
+    return {name: value for name, value in told.items() if value}
 
 
 def _tally(shape: Shape) -> RowCount:

@@ -26,6 +26,7 @@ from scrapeyard.model import may_help_later
 
 ATTEMPTS = 3
 PAUSE_SECONDS = 5.0
+_MAX_GAPS = 1000
 
 
 class SitemapBounds(Struct, frozen=True, kw_only=True):
@@ -70,6 +71,10 @@ class Sitemaps:
         self._known: set[str] = set()
         self._bytes = 0
         self._taken = 0
+        self._is_cut = False
+        """Whether there are more pages than the limit."""
+        self.gaps: list[str] = []
+        """What was not read and why: whole files, the rest of a file, pages beyond the limit."""
         self.read = 0
         """Files that were read to their end."""
 
@@ -80,13 +85,16 @@ class Sitemaps:
         """
         refused = [self._enqueue(_File(url, 0)) for url in await self._starts()]
         faults = [bad for bad in refused if bad is not None]
+        self.gaps += [f"a part of the sitemap could not be read: {fault}" for fault in faults]
         yield Piece([], faults)
-        while self._waiting and self._taken < self._limit:
+        while self._waiting and not self._is_cut:
             file = self._waiting.popleft()
             async with aclosing(self._read(file)) as pieces:
                 async for piece in pieces:
                     faults = faults or piece.bad
                     yield piece
+        if self._is_cut:
+            self._note(f"the limit of {self._limit} pages was reached, and the sitemap has more")
         if not self.read and not self._taken and faults:
             raise ListUnreadable(f"the sitemap cannot be read: {faults[0]}")
 
@@ -125,7 +133,9 @@ class Sitemaps:
 
     async def _read(self, file: _File) -> AsyncGenerator[Piece, None]:
         """Read one file, with retries where they may help; a retry yields the earlier entries again."""
+        taken = self._taken
         for attempt in range(1, ATTEMPTS + 1):
+            self._taken, self._is_cut = taken, False  # the same pages again are counted once
             try:
                 async with aclosing(self._entries(file)) as found:
                     async for entries in found:
@@ -138,16 +148,16 @@ class Sitemaps:
                 if attempt < ATTEMPTS and may_help_later(failure.reason, failure.site_status):
                     await self._pause(PAUSE_SECONDS * attempt)
                     continue
-                yield _broken(file, failure.message)
+                yield self._broken(file, failure.message)
                 return
             except SitemapBroken as broken:
                 yield self._sifted(file, Entries(broken.found, []))
-                yield _broken(file, str(broken), broken.line)
+                yield self._broken(file, str(broken), broken.line)
                 return
             except ListUnreadable as unreadable:
-                yield _broken(file, unreadable.message)
+                yield self._broken(file, unreadable.message)
                 return
-        yield _broken(file, "was fetched anew again and again")
+        yield self._broken(file, "was fetched anew again and again")
 
     async def _entries(self, file: _File) -> AsyncGenerator[Entries, None]:
         parser = SitemapFile()
@@ -158,7 +168,7 @@ class Sitemaps:
             async for piece in unpacked(chunks, limit):
                 self._bytes += len(piece)
                 yield parser.feed(piece)
-                if self._taken >= self._limit:
+                if self._is_cut:
                     return
                 await asyncio.sleep(0)
         yield parser.finish()
@@ -171,8 +181,10 @@ class Sitemaps:
                 continue
             if entry.is_sitemap:
                 refused = self._enqueue(_File(url, file.depth + 1))
-                piece.bad.extend([refused] if refused else [])
-            elif self._taken < self._limit and self._chooser.takes(url):
+                if refused is not None:
+                    self._note(f"a part of the sitemap could not be read: {refused}")
+                    piece.bad.append(refused)
+            elif self._chooser.takes(url):
                 self._take(file, entry, url, piece)
         return piece
 
@@ -182,8 +194,21 @@ class Sitemaps:
         except FetchFailed as failure:
             piece.bad.append(BadRow(line=entry.line, file=file.url, reason=failure.message[:MAX_REASON]))
             return
+        if self._taken >= self._limit:
+            self._is_cut = True
+            return
         self._taken += 1
         piece.rows.append((entry.line, url))
+
+    def _broken(self, file: _File, reason: str, line: int = 0) -> Piece:
+        """The rest of a file cannot be read: what it lists is not known."""
+        row = BadRow(line=line, file=file.url, reason=reason[:MAX_REASON])
+        self._note(f"a part of the sitemap could not be read: {row}")
+        return Piece([], [row])
+
+    def _note(self, gap: str) -> None:
+        if len(self.gaps) < _MAX_GAPS:
+            self.gaps.append(gap)
 
     def _is_new_enough(self, entry: SitemapEntry) -> bool:
         since = self._source.modified_since
@@ -196,7 +221,3 @@ def _joined(base: str, url: str) -> str:
         return url if "://" in url else urljoin(base, url)
     except ValueError:  # such as //[
         return url
-
-
-def _broken(file: _File, reason: str, line: int = 0) -> Piece:
-    return Piece([], [BadRow(line=line, file=file.url, reason=reason[:MAX_REASON])])

@@ -83,6 +83,8 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of the first item at this depth whose links have not been read."""
     end: int = 0
     """Number of the first item that is deeper."""
+    failed: int = 0
+    """Pages so far that failed, so that their links are not known."""
 
 
 class FollowSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=FOLLOWED):

@@ -8,7 +8,7 @@ Keys begin with a letter or digit, so the last line cannot be mistaken for an it
 all, so that reading it again yields the same blocks, and adding them again after a crash adds nothing twice.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from scrapeyard.errors import BlobsUnavailable
 from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable
 from scrapeyard.inputs.mapper import Shaped
-from scrapeyard.model.job import NewItem
+from scrapeyard.model.job import MAX_GAPS, NewItem
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 
 KEPT = 100
@@ -34,6 +34,15 @@ class ListSummary(Struct, frozen=True, kw_only=True):
     bad: int = 0
     first: tuple[BadRow, ...] = ()
     """The first KEPT of the bad rows."""
+    gaps: tuple[str, ...] = ()
+    """What of the source was not read, as a job tells it."""
+
+    @property
+    def left_out(self) -> str:
+        """How many rows could not be used, and why the first; empty if all could. Unread files are told as gaps."""
+        if self.bad <= len(self.gaps):
+            return ""
+        return f"{self.bad} {'row' if self.bad == 1 else 'rows'} could not be used: {self.first[0]}"
 
 
 class RowCount:
@@ -45,6 +54,8 @@ class RowCount:
         self._rows = 0
         self._bad = 0
         self._first: list[BadRow] = []
+        self.gaps: list[str] = []
+        """What of the source was not read; add to it while it is read."""
 
     def take(self, shaped: Shaped) -> None:
         """Raises ListRefused once KEPT rows are bad, if the list is taken as a whole or not at all."""
@@ -67,7 +78,14 @@ class RowCount:
             raise ListUnreadable(f"none of its {self._bad} rows can be used: {self._first[0]}")
         if not self._rows and not self._may_be_empty:
             raise ListUnreadable("the list has no rows")
-        return ListSummary(rows=self._rows, bad=self._bad, first=tuple(self._first))
+        return ListSummary(rows=self._rows, bad=self._bad, first=tuple(self._first), gaps=_shortened(self.gaps))
+
+
+def _shortened(gaps: Sequence[str]) -> tuple[str, ...]:
+    """The first MAX_GAPS; the last then says how many more there are."""
+    if len(gaps) <= MAX_GAPS:
+        return tuple(gaps)
+    return (*gaps[: MAX_GAPS - 1], f"and {len(gaps) - MAX_GAPS + 1} more")
 
 
 async def write_spool(shaped: AsyncIterator[Shaped], tally: RowCount) -> AsyncGenerator[bytes, None]:

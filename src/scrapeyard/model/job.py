@@ -25,6 +25,7 @@ ABREAST = 16
 """Maximum items of one batch that run concurrently; fewer if the job's concurrency is lower."""
 BY_BUDGET = "budget"
 """Value of `pause_reason` for a job whose budget is used up."""
+MAX_GAPS = 20
 MAX_ITEM_INPUT = 64 * 1024
 """Maximum bytes of one item's input as JSON."""
 
@@ -110,7 +111,8 @@ class SnapshotPolicy(Struct, frozen=True, kw_only=True):
     """How a job's pages are stored, so that the next crawl can detect changes."""
 
     scope: str = ""
-    """Crawls of one scope are compared; if empty, the job's schedule, else its name, else its scraper."""
+    """Crawls of one scope are compared; if empty, the job's schedule, else its name, else its scraper with the site of
+    each page."""
     ignore: tuple[str, ...] = ()
     """Fields whose changes are ignored: `text_hash`; with `.*` everything below: `meta.*`."""
     confirm: int = 1
@@ -154,6 +156,8 @@ class ExportWish(Struct, frozen=True, kw_only=True):
     format: Literal["csv", "xlsx", "json", "jsonl", "parquet"]
     bom: bool = True
     """CSV only: start with a byte order mark, so that Excel detects UTF-8."""
+    against: str = ""
+    """`diff` only: the job to compare with; if empty, the crawl before."""
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -201,6 +205,17 @@ class Job(Struct, frozen=True, kw_only=True):
     """It is being deleted, with everything it left."""
     files_pending: bool = False
     """Cancelled, and its manifests and exports are not written yet."""
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What of its source was not read: files of a sitemap, pages beyond a limit, links of failed pages. The first
+        MAX_GAPS; the last then says how many more there are."""
+        return tuple(self.source.get("gaps", ()))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What whoever uses its results must know: the gaps, and rows that were left out."""
+        return (*self.gaps, *self.source.get("left_out", ()))
 
 
 class NewItem(Struct, frozen=True, kw_only=True):

@@ -18,10 +18,12 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import ExportFailed, ScrapeyardError, Unavailable
 from scrapeyard.model import new_id
 from scrapeyard.model.export import Export, ExportState
-from scrapeyard.model.job import ExportWish
+from scrapeyard.model.job import ExportWish, Job
+from scrapeyard.results.comparison import compared_rows
+from scrapeyard.results.exports import protocol
 from scrapeyard.results.exports.process import file_process
 from scrapeyard.results.exports.protocol import ExportProgress, Task, Written
-from scrapeyard.results.feeding import Counted, ItemReader, change_frames, counted_frames, item_blocks, item_frames
+from scrapeyard.results.feeding import Counted, Fed, ItemReader, change_frames, counted_frames, item_blocks, item_frames
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
@@ -135,7 +137,7 @@ class Exporter:
             raise ExportFailed("its job is gone")
         watch = _Watch(export.wish, job.counts.total)
         async with self._kept(export, watch):
-            written = await self._write(export, watch, items)
+            written = await self._write(export, job, watch, items)
         return replace(
             export,
             state=ExportState.DONE,
@@ -148,8 +150,10 @@ class Exporter:
             finished_at=self._clock(),
         )
 
-    async def _write(self, export: Export, watch: "_Watch", items: ItemReader[Counted] | None) -> Written:
-        if export.wish.type == "diff":
+    async def _write(self, export: Export, job: Job, watch: "_Watch", items: ItemReader[Counted] | None) -> Written:
+        if export.wish.against:
+            frames = self._comparison(export.wish.against, job, watch.fed)
+        elif export.wish.type == "diff":
             frames = change_frames(self._blobs, export.job_id, watch.fed)
         elif items is not None and items.open:
             frames = item_frames(items, watch.fed)
@@ -157,11 +161,19 @@ class Exporter:
             blocks = item_blocks(self._store.items, export.job_id)
             frames = item_frames(counted_frames(blocks, self._blobs), watch.fed)
         async with file_process(watch.told) as file:
-            pieces = file.pieces(Task(wish=export.wish), frames)
+            pieces = file.pieces(Task(wish=export.wish, notes=_notes(job)), frames)
             size = await self._blobs.put_stream(_key(export), pieces, CONTENT_TYPES[export.wish.format])
             if file.written is None or file.written.bytes != size:
                 raise ExportFailed("the file did not arrive whole in the blob store; ask for it anew")
             return file.written
+
+    async def _comparison(self, against: str, job: Job, fed: Fed) -> AsyncIterator[bytes]:
+        earlier = await self._store.jobs.get(against)
+        if earlier is None:
+            raise ExportFailed(f"the job {against}, which it compares with, is gone")
+        async for rows in compared_rows(self._store.items, self._blobs, earlier, job):
+            yield protocol.frame(protocol.ROWS, protocol.encode(rows))
+            fed(len(rows))
 
     @asynccontextmanager
     async def _kept(self, export: Export, watch: "_Watch") -> AsyncIterator[None]:
@@ -229,6 +241,11 @@ class _Watch:
         read = min(1.0, self._fed / self._total)
         progress = (read + self._told.share) / 2 if self._spooled else read
         return replace(export, progress=progress, rows=self._told.rows, lease_until=lease_until)
+
+
+def _notes(job: Job) -> tuple[str, ...]:
+    cancelled = ("the job was cancelled before it had read every page",) if job.counts.cancelled else ()
+    return (*cancelled, *job.warnings)
 
 
 def _key(export: Export) -> str:

@@ -1,6 +1,7 @@
 """Files written when all items of a job have ended: manifests, snapshots, the exports it was created with."""
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from typing import Final
@@ -97,4 +98,7 @@ async def _all_of(*works: Awaitable[None]) -> None:
 
 def wished_id(job_id: str, wish: ExportWish) -> str:
     """The id of an export that a job was created with: the same however often the job is finished."""
-    return f"export_{job_id.removeprefix('job_')}-{wish.type}-{wish.format}"
+    base = job_id.removeprefix("job_")
+    if wish.against:
+        base = hashlib.sha256(f"{job_id} {wish.against}".encode()).hexdigest()[:32]
+    return f"export_{base}-{wish.type}-{wish.format}"

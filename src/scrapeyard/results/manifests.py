@@ -87,6 +87,8 @@ class JobMetadata(Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     exit_reasons: dict[str, int]
     usage: Usage
+    warnings: tuple[str, ...] = ()
+    """What of the job's source was not read."""
     manifests: dict[str, ManifestFiles]
 
 
@@ -178,6 +180,7 @@ class _Summary:
             counts={"total": sum(self._counts.values()), **self._counts},
             exit_reasons=dict(sorted(self._exits.items())),
             usage=job.use,
+            warnings=job.warnings,
             manifests={str(kind): found for kind, found in files.items()},
         )
 

@@ -20,6 +20,7 @@ from scrapeyard.results.changes import ChangesMetadata, Sight, compare, miss, se
 from scrapeyard.results.exports.columns import DIFF, Row
 from scrapeyard.results.exports.protocol import line_of
 from scrapeyard.results.feeding import results_of
+from scrapeyard.results.listings import PageListing, listing_of, site_of
 from scrapeyard.store.ports.exports import Snapshot
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.ports.store import Store
@@ -28,19 +29,27 @@ from scrapeyard.telemetry.events import get_log
 log = get_log("results")
 PART_ROWS: Final = 1000
 _BLOCK: Final = 500
+_MAX_SCOPES: Final = 1000
+"""Scopes of one job whose missing pages are looked up."""
 _TYPE: Final = [column.name for column in DIFF].index("change_type")
 
 
 def policy_of(job: Job) -> SnapshotPolicy | None:
     """The job's snapshot policy; None if its pages are not stored."""
-    if job.policy.snapshots is None and not any(wish.type == "diff" for wish in job.exports):
+    if job.policy.snapshots is None and not any(wish.type == "diff" and not wish.against for wish in job.exports):
         return None
     return job.policy.snapshots or SnapshotPolicy()
 
 
-def scope_of(job: Job, policy: SnapshotPolicy) -> str:
-    """Name of the scope: crawls of one scope are compared with each other."""
-    return policy.scope or job.schedule_id or job.name or job.scraper.partition("@")[0]
+def scope_of(job: Job, policy: SnapshotPolicy, site: str) -> str:
+    """Name of the scope of a site's pages: crawls of one scope are compared with each other. Jobs without a scope, a
+    schedule and a name meet only where they crawl the same site with the same scraper."""
+    named = policy.scope or job.schedule_id or job.name
+    return named or f"{job.scraper.partition('@')[0]} {site}".strip()
+
+
+def _is_named(job: Job, policy: SnapshotPolicy) -> bool:
+    return bool(policy.scope or job.schedule_id or job.name)
 
 
 class SnapshotComparer:
@@ -53,22 +62,26 @@ class SnapshotComparer:
     async def update(self, job: Job) -> ChangesMetadata | None:
         """Compare one job whose items have all ended. None if the job does not want it. May be repeated.
 
-        A cancelled job may not have read its whole list, so its missing pages are not reported.
+        A cancelled job may not have read its whole list, so its missing pages are not reported. Nor are those of a
+        list under no name: it says which pages to look at, not which there are.
         """
         policy = policy_of(job)
         if policy is None:
             return None
-        scope = scope_of(job, policy)
+        listing = listing_of(job)
         parts = _Parts(self._blobs, job.id)
         last = 0.0
+        scopes: dict[str, None] = {}
         async for items in self._items(job.id):
             last = max(last, *(item.finished_at or 0.0 for item in items))
-            await parts.add(await self._compare(scope, job.id, items, policy))
+            await parts.add(await self._compare(job, items, policy, listing, scopes))
         if job.status is not JobStatus.CANCELLED:
-            async for rows in self._missing(scope, job.id, last, policy):
-                await parts.add(rows)
-        metadata = await parts.finish(scope)
-        log.info("results.snapshots_kept", job=job.id, scope=scope, changes=metadata.counts)
+            for scope in _listed_scopes(job, policy, listing, scopes):
+                async for rows in self._missing(scope, job.id, last, policy, listing):
+                    await parts.add(rows)
+        told = next(iter(scopes), scope_of(job, policy, ""))
+        metadata = await parts.finish(told)
+        log.info("results.snapshots_kept", job=job.id, scope=told, changes=metadata.counts)
         return metadata
 
     async def _items(self, job_id: str) -> AsyncIterator[Sequence[Item]]:
@@ -76,22 +89,32 @@ class SnapshotComparer:
             for start in range(0, len(block), _BLOCK):
                 yield block[start : start + _BLOCK]
 
-    async def _compare(self, scope: str, job_id: str, items: Sequence[Item], policy: SnapshotPolicy) -> list[Row]:
+    async def _compare(
+        self, job: Job, items: Sequence[Item], policy: SnapshotPolicy, listing: PageListing, scopes: dict[str, None]
+    ) -> list[Row]:
+        """Rows of some items; their scopes are added to `scopes`, as many as it may have."""
         results = await results_of(self._blobs, items)
-        sights = await asyncio.to_thread(_sights, items, results, policy)
-        known = await self._store.snapshots.get(scope, [sight.page for sight in sights])
-        changed, rows = await asyncio.to_thread(_judged, known, sights, job_id, policy)
-        if changed:
-            await self._store.snapshots.put(scope, changed)
+        sights = await asyncio.to_thread(_sights, items, results, policy, listing)
+        rows: list[Row] = []
+        for scope, seen in _by_scope(job, policy, sights).items():
+            if len(scopes) < _MAX_SCOPES:
+                scopes[scope] = None
+            known = await self._store.snapshots.get(scope, [sight.page for sight in seen])
+            changed, found = await asyncio.to_thread(_judged, known, seen, job.id, policy)
+            if changed:
+                await self._store.snapshots.put(scope, changed)
+            rows += found
         return rows
 
-    async def _missing(self, scope: str, job_id: str, at: float, policy: SnapshotPolicy) -> AsyncIterator[list[Row]]:
+    async def _missing(
+        self, scope: str, job_id: str, at: float, policy: SnapshotPolicy, listing: PageListing
+    ) -> AsyncIterator[list[Row]]:
         """Changes of pages missing from the list, including those this job found missing before a crash."""
         after = ""
         while found := await self._store.snapshots.missing(scope, job_id, after, _BLOCK):
             after = found[-1].page
-            judged = [(page, *miss(page, job_id, at, policy)) for page in found]
-            kept = [new for page, new, _ in judged if new is not None and page.job_id != job_id]
+            judged = [(page, *miss(page, job_id, at, policy, listing)) for page in found]
+            kept = [new for page, new, _ in judged if new is not None and new is not page and page.job_id != job_id]
             gone = [page.page for page, new, _ in judged if new is None]
             if kept:
                 await self._store.snapshots.put(scope, kept)
@@ -100,9 +123,29 @@ class SnapshotComparer:
             yield [row for _, _, row in judged if row is not None]
 
 
-def _sights(items: Sequence[Item], results: Sequence[bytes | None], policy: SnapshotPolicy) -> list[Sight]:
+def _listed_scopes(job: Job, policy: SnapshotPolicy, listing: PageListing, seen: dict[str, None]) -> Sequence[str]:
+    """Scopes whose pages the job would have listed."""
+    if _is_named(job, policy):
+        return [scope_of(job, policy, "")]
+    if job.source.get("kind") == "list":
+        return ()
+    return list(seen) if listing.sites is None else [scope_of(job, policy, site) for site in listing.sites]
+
+
+def _by_scope(job: Job, policy: SnapshotPolicy, sights: Sequence[Sight]) -> dict[str, list[Sight]]:
+    if _is_named(job, policy):
+        return {scope_of(job, policy, ""): list(sights)} if sights else {}
+    found: dict[str, list[Sight]] = {}
+    for sight in sights:
+        found.setdefault(scope_of(job, policy, site_of(sight.url)), []).append(sight)
+    return found
+
+
+def _sights(
+    items: Sequence[Item], results: Sequence[bytes | None], policy: SnapshotPolicy, listing: PageListing
+) -> list[Sight]:
     pairs = zip(items, results, strict=True)
-    return [see(line_of(item, result), item.seq, policy.ignore) for item, result in pairs]
+    return [see(line_of(item, result), item.seq, policy.ignore, listing.source) for item, result in pairs]
 
 
 def _judged(

@@ -41,11 +41,13 @@ class Crawls:
         self.number = 0
         self.job: Job | None = None
 
-    async def crawl(self, *items: Ended) -> dict[str, dict[str, Any]]:
+    async def crawl(self, *items: Ended, source: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
         """Changes by URL."""
         self.number += 1
         at = NOW + 1000 * self.number
-        self.job = await finished_job(self.store, items, job_id=f"job_{self.number}", snapshots=self.policy, at=at)
+        self.job = await finished_job(
+            self.store, items, job_id=f"job_{self.number}", snapshots=self.policy, at=at, source=source
+        )
         return await self.compare()
 
     async def compare(self) -> dict[str, dict[str, Any]]:
@@ -92,7 +94,9 @@ async def test_a_failed_fetch_is_never_removed(store: SqlStore, blobs: ObjectBlo
     crawls = Crawls(store, blobs)
     await crawls.crawl(good(0), good(1))
     for _ in range(3):
-        assert types(await crawls.crawl(good(0), bad(1, reason, 503), bad(2, reason))) == {"0": "UNCHANGED"}
+        told = await crawls.crawl(good(0), bad(1, reason, 503), bad(2, reason))
+        assert types(told) == {"0": "UNCHANGED", "1": "FAILED", "2": "FAILED"}
+        assert told["http://shop.example/1"]["reason"] == f"{reason}: it failed"
     assert types(await crawls.crawl(good(0), good(1))) == {"0": "UNCHANGED", "1": "UNCHANGED"}
 
 
@@ -134,7 +138,7 @@ async def test_ignored_fields_are_no_news(store: SqlStore, blobs: ObjectBlobs) -
 async def test_long_texts_are_compared_without_being_kept(store: SqlStore, blobs: ObjectBlobs) -> None:
     crawls = Crawls(store, blobs)
     await crawls.crawl(good(0, {"text": "x" * 50_000}))
-    (kept,) = await store.snapshots.missing("shop/product", "none", "", 10)
+    (kept,) = await store.snapshots.missing("shop/product shop.example", "none", "", 10)
     assert len(str(kept.state.fields)) < 200
     assert types(await crawls.crawl(good(0, {"text": "x" * 50_000}))) == {"0": "UNCHANGED"}
     assert types(await crawls.crawl(good(0, {"text": "x" * 50_000 + "y"}))) == {"0": "MODIFIED"}
@@ -208,10 +212,12 @@ def test_who_is_remembered_and_where() -> None:
     assert policy_of(job(exports=(ExportWish(type="diff", format="csv"),))) == SnapshotPolicy()
     asked = SnapshotPolicy(confirm=2)
     assert policy_of(job(policy=JobPolicy(snapshots=asked))) == asked
-    assert scope_of(job(), asked) == "a/b"
-    assert scope_of(job(name="shop"), asked) == "shop"
-    assert scope_of(job(name="shop", schedule_id="s_1"), asked) == "s_1"
-    assert scope_of(job(name="shop"), SnapshotPolicy(scope="x")) == "x"
+    assert policy_of(job(exports=(ExportWish(type="diff", format="csv", against="job_0"),))) is None
+    assert scope_of(job(), asked, "shop.example") == "a/b shop.example"
+    assert scope_of(job(), asked, "") == "a/b"
+    assert scope_of(job(name="shop"), asked, "shop.example") == "shop"
+    assert scope_of(job(name="shop", schedule_id="s_1"), asked, "shop.example") == "s_1"
+    assert scope_of(job(name="shop"), SnapshotPolicy(scope="x"), "shop.example") == "x"
 
 
 def an_item(what: str) -> Item:
@@ -251,7 +257,7 @@ def test_any_history_is_told_as_a_plain_reading_of_it(history: list[str], confir
         told = None if row is None else row[NAMES.index("change_type")]
         said = "gone" if what in ("gone", "absent") else what
         if what == "fail":
-            assert told is None
+            assert told == "FAILED"
             continue
         if said == (shown or "gone"):
             run, other = 0, ""

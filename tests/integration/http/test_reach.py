@@ -157,7 +157,7 @@ async def test_a_pool_of_the_api_leads_to_no_private_address(site: Site, tmp_pat
     store = SqlStore(f"sqlite:///{tmp_path / 'store.db'}")
     await store.start()
     pools = ProxyPools()
-    kept = StoredPools(store, (), pools)
+    kept = StoredPools(store.proxies, (), pools)
     await kept.put(ProxyPool(name="mine", urls=(url.format(port=parse_target(site.url()).port),)))
     engine = WreqEngine(HttpSettings(profile="none"), resolve=public)
     request = FetchRequest(url="http://shop.example/latest/meta-data/")

@@ -224,3 +224,25 @@ async def test_whatever_crashes_the_same_pages_are_found(
     source = source_of(now)
     assert isinstance(source, FollowSource)
     await stand.store.jobs.cancel(job.id, True, stand.clock())
+
+
+async def test_a_page_that_failed_is_a_gap_of_the_crawl(stand: Stand) -> None:
+    web = {page: links for page, links in WEB.items() if page != HOME + "b"}
+    job = await crawl(stand, await stand.create(FollowSource(start=(HOME,), depth=3)), web)
+    assert job.gaps == ("1 page failed, and the links there could not be followed",)
+    deepest = {page: links for page, links in WEB.items() if page not in pages("c", "d")}
+    job = await crawl(stand, await stand.create(FollowSource(start=(HOME,), depth=2)), deepest)
+    assert job.gaps == ()
+
+
+async def test_a_limit_is_a_gap_of_the_crawl(stand: Stand) -> None:
+    job = await crawl(stand, await stand.create(FollowSource(start=(HOME,), depth=3, limit=3)), WEB)
+    assert job.gaps == ("the limit of 3 pages was reached, and links beyond it were not followed",)
+
+
+async def test_items_know_where_they_were_found(stand: Stand) -> None:
+    job = await stand.create(FollowSource(start=(HOME,), depth=2))
+    await crawl(stand, job, WEB)
+    found = {item.key: item for item in await stand.items(job)}
+    told = sorted((item.depth, item.referrer.removeprefix(HOME)) for item in found.values())
+    assert told == [(0, ""), (1, ""), (1, ""), (2, "a"), (2, "b")]

@@ -209,3 +209,30 @@ async def test_a_sitemap_cannot_lead_to_a_private_address(tmp_path: Path, site: 
         job = await read(stand, SitemapSource(url=site.url("/all.xml"), shape=SKIP))
     assert job.status is JobStatus.FAILED
     assert not site.asked
+
+
+async def test_a_job_tells_which_parts_of_its_sitemap_it_could_not_read(stand: Stand, site: Site) -> None:
+    site.routes |= {
+        "/all.xml": page(index(site.url("/good.xml"), site.url("/away.xml"), site.url("/cut.xml"))),
+        "/good.xml": page(urlset("https://a.example/1", "mailto:nobody")),
+        "/cut.xml": page(urlset("https://a.example/2")[:-9] + b"<url><loc>https://a.exam"),
+    }
+    job = await read(stand, SitemapSource(url=site.url("/all.xml"), shape=SKIP))
+    assert set(await stand.urls(job)) == {"https://a.example/1", "https://a.example/2"}
+    away, cut = job.gaps
+    assert away.startswith(f"a part of the sitemap could not be read: {site.url('/away.xml')}: ")
+    assert "404" in away
+    assert f"{site.url('/cut.xml')} line" in cut
+    assert [warning for warning in job.warnings if "3 rows could not be used" in warning]
+
+
+@pytest.mark.parametrize(("limit", "gaps"), [(2, 1), (3, 0), (4, 0)])
+async def test_a_limit_is_told_when_it_left_something_out(stand: Stand, site: Site, limit: int, gaps: int) -> None:
+    site.routes |= {
+        "/all.xml": page(index(site.url("/1.xml"), site.url("/2.xml"))),
+        "/1.xml": page(urlset("https://a.example/1", "https://a.example/2")),
+        "/2.xml": page(urlset("https://a.example/3")),
+    }
+    job = await read(stand, SitemapSource(url=site.url("/all.xml"), shape=SKIP, limit=limit))
+    assert len(await stand.urls(job)) == min(limit, 3)
+    assert [f"the limit of {limit} pages" in gap for gap in job.gaps] == [True] * gaps

@@ -10,7 +10,7 @@ import pytest
 from scrapeyard.cli.common.client import RefusedCall, Server, ServerUnreachable
 from scrapeyard.cli.common.progress import JobBar, facts, span
 from scrapeyard.cli.jobs.calls import JobTerms, Origin, as_query, export_of
-from scrapeyard.cli.jobs.documents import is_bad
+from scrapeyard.cli.jobs.documents import is_bad, summary
 from scrapeyard.cli.jobs.transfers import ATTEMPTS, DownloadFailed, fetch_into
 from scrapeyard.cli.jobs.watch import AWAY_SECONDS, JobWatch
 from scrapeyard.cli.operations.schedule import seconds
@@ -249,3 +249,18 @@ def test_what_is_no_length_of_time_is_refused(text: str) -> None:
 def test_which_ends_are_bad(status: str, success: int, error: int, strict: bool, bad: bool) -> None:
     counts = {"total": success + error, "success": success, "error": error}
     assert is_bad({"status": status, "counts": counts}, strict=strict) is bad
+
+
+def test_the_last_line_tells_what_was_not_read() -> None:
+    job = {
+        "status": "completed",
+        "error": None,
+        "counts": {"total": 2, "success": 2, "error": 0, "cancelled": 0},
+        "started_at": None,
+        "finished_at": None,
+        "warnings": ["a part of the sitemap could not be read: http://a/2.xml: answers 500", "and more"],
+    }
+    assert summary(job).endswith(
+        "2 success; warning: a part of the sitemap could not be read: http://a/2.xml: answers 500 (and 1 more)"
+    )
+    assert "warning" not in summary({**job, "warnings": []})

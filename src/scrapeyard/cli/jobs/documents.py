@@ -66,7 +66,14 @@ def summary(job: Mapping[str, Any]) -> str:
     numbers = [f"{counts[name]:,} {name}" for name in ("success", "error", "cancelled") if counts[name]]
     why = f": {job['error']['message']}" if job["error"] else ""
     took = f" in {_took(job)}" if job["finished_at"] and job["started_at"] else ""
-    return plain(f"{job['status']}{why}, {counts['total']:,} items{took}: {', '.join(numbers) or 'none ended yet'}")
+    ended = f"{job['status']}{why}, {counts['total']:,} items{took}: {', '.join(numbers) or 'none ended yet'}"
+    return plain(ended + _warned(job))
+
+
+def _warned(job: Mapping[str, Any]) -> str:
+    """The first warning, and how many more there are."""
+    first, *more = job.get("warnings") or [""]
+    return f"; warning: {first}{f' (and {len(more)} more)' if more else ''}" if first else ""
 
 
 def end(job: Mapping[str, Any], *, strict: bool) -> None:

@@ -20,6 +20,9 @@ ExportFormat = Annotated[
     typer.Option("--format", help="Of the file. Default: as -o says, else jsonl."),
 ]
 NoBom = Annotated[bool, typer.Option("--no-bom", help="CSV without the mark by which Excel knows UTF-8.")]
+Against = Annotated[
+    str | None, typer.Option(metavar="JOB_ID", help="With --type diff: compare with this job, not the crawl before.")
+]
 ExportFile = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="Write it to this file (.csv, .xlsx, .json, .jsonl or .parquet)."),
@@ -39,6 +42,7 @@ def results(
     kind: ExportType = None,
     form: ExportFormat = None,
     no_bom: NoBom = False,
+    against: Against = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the job to end first, and show its progress.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
@@ -56,7 +60,7 @@ def results(
     job = watched(server, job_id) if wait else server.get(path)
     if job["status"] not in FINAL:
         typer.echo(f"scrapeyard: the job is {job['status']}: these are the items that have ended so far", err=True)
-    wish = {"type": kind or default_type(job["scraper"]), "format": form, "bom": not no_bom}
+    wish = {"type": kind or default_type(job["scraper"]), "format": form, "bom": not no_bom, "against": against}
     made = _awaited(server, _existing(server, job, wish) or _wished(server, path, wish))
     _fetch(server, made, output)
     tell_notes(made["notes"])
@@ -72,6 +76,7 @@ def export(
         Literal["csv", "xlsx", "json", "jsonl", "parquet"], typer.Option("--format", help="Of the file.")
     ] = "csv",
     no_bom: NoBom = False,
+    against: Against = None,
     wait: Annotated[bool, typer.Option("--wait", help="Until it is made.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
@@ -83,7 +88,7 @@ def export(
 
     server, path = Server(url), path_of(job_id)
     columns = kind or default_type(server.get(path)["scraper"])
-    made = _wished(server, path, {"type": columns, "format": form, "bom": not no_bom})
+    made = _wished(server, path, {"type": columns, "format": form, "bom": not no_bom, "against": against})
     made = _awaited(server, made) if wait else made
     if as_json:
         show_json(made)

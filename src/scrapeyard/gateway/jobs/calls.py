@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from scrapeyard.gateway.http.patterns import NAME, SCRAPER_WANTED, URL, Url, no_number
+from scrapeyard.gateway.http.patterns import JOB_ID, NAME, SCRAPER_WANTED, URL, Url, no_number
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
 from scrapeyard.inputs.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START
 from scrapeyard.model import ExitReason, Priority
@@ -47,9 +47,21 @@ class ExportCall(BaseModel):
     format: Literal["csv", "xlsx", "json", "jsonl", "parquet"] = Field(description="Of the file.")
     bom: bool = Field(True, strict=True, description="CSV alone: begin with the mark by which Excel knows UTF-8.")
 
+    against: str | None = Field(
+        None,
+        pattern=JOB_ID,
+        description="`diff` alone: the job to compare with, instead of the crawl before. Neither needs snapshots.",
+    )
+
+    @model_validator(mode="after")
+    def _compares_diffs_only(self) -> "ExportCall":
+        if self.against is not None and self.type != "diff":
+            raise ValueError("against goes with the type diff")
+        return self
+
     def wish(self) -> ExportWish:
         """Convert to the model's ExportWish."""
-        return ExportWish(type=self.type, format=self.format, bom=self.bom)
+        return ExportWish(type=self.type, format=self.format, bom=self.bom, against=self.against or "")
 
 
 class Choice(BaseModel):

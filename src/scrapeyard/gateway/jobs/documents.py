@@ -66,6 +66,13 @@ class JobDocument(Struct, frozen=True, kw_only=True):
     ]
     reading: Annotated[bool, Meta(description="Whether items are still being added by its source.")]
     skipped_rows: Annotated[int, Meta(description="Rows of its list that were not usable, or there twice.")]
+    warnings: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="What of its source was not read, and why: files of a sitemap, pages beyond a limit, links of "
+            "pages that failed, rows that could not be used."
+        ),
+    ]
     source: dict[str, Any]
     policy: Annotated[Any, OBJECT]
     breaker: BreakerDocument
@@ -195,6 +202,8 @@ class DeadLetterPageDocument(Struct, frozen=True, kw_only=True):
 _NULL = Raw(b"null")
 Shown = TypeVar("Shown", bound=JobDocument)
 ShownItem = TypeVar("ShownItem", bound=ItemDocument)
+_TOLD = ("gaps", "left_out")
+"""Parts of a source that are shown as warnings."""
 
 
 def job_document(job: Job, pace: JobPace) -> JobDocument:
@@ -229,7 +238,8 @@ def _job(kind: type[Shown], job: Job, pace: JobPace, **more: RowsDocument | None
         eta_seconds=pace.eta_seconds,
         reading=job.reading,
         skipped_rows=job.skipped_rows,
-        source=job.source,
+        warnings=job.warnings,
+        source={name: value for name, value in job.source.items() if name not in _TOLD},
         policy=job.policy,
         breaker=_breaker(job),
         pause_reason=job.pause_reason,

@@ -23,6 +23,7 @@ from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import Counts, Job, JobStatus
 from scrapeyard.results.exporter import CONTENT_TYPES
 from scrapeyard.results.manifests import JobMetadata, ManifestFiles, read_metadata
+from scrapeyard.results.snapshots import policy_of
 
 
 class PartDocument(Struct, frozen=True, kw_only=True):
@@ -83,6 +84,9 @@ class ExportDocument(Struct, frozen=True, kw_only=True):
     type: str
     format: str
     bom: bool
+    against: Annotated[
+        str | None, Meta(description="Of a `diff`: the job it compares with; null for the crawl before.")
+    ]
     state: ExportState
     progress: Annotated[float, Meta(ge=0, le=1)]
     rows: int
@@ -115,6 +119,7 @@ def export_document(export: Export) -> ExportDocument:
         type=export.wish.type,
         format=export.wish.format,
         bom=export.wish.bom,
+        against=export.wish.against or None,
         state=export.state,
         progress=round(export.progress, 4),
         rows=export.rows,
@@ -191,11 +196,14 @@ async def download_export(gateway: GatewayDep, request: Request, export_id: Expo
     status_code=202,
     summary="Wish for an export",
     response_model=ExportDocument,
-    responses={202: {"headers": LOCATION}, **refusals(400, 404, 413, 422, 503)},
+    responses={202: {"headers": LOCATION}, **refusals(400, 404, 409, 413, 422, 503)},
 )
 async def create_export(gateway: GatewayDep, job_id: JobId, call: ExportCall) -> Response:
-    """Makes a file of the job's items as they are then. `diff` needs a job whose pages are remembered."""
+    """Makes a file of the job's items as they are then. `diff` needs a job whose pages are remembered, or
+    another job to compare with."""
     export = Export(id=new_id("export"), job_id=job_id, wish=call.wish(), created_at=gateway.jobs.clock())
+    if call.type == "diff":
+        await _check_diff(gateway.jobs, job_id, call)
     if not await gateway.jobs.store.exports.add(export):
         raise NotFound(f"no job {job_id}")
     return respond(export_document(export), 202, {"Location": f"/api/exports/{export.id}"})
@@ -208,6 +216,20 @@ async def list_exports(gateway: GatewayDep, job_id: JobId) -> ExportsDocument:
     return ExportsDocument(
         exports=[export_document(export) for export in await gateway.jobs.store.exports.of_job(job_id)]
     )
+
+
+async def _check_diff(desk: JobService, job_id: str, call: ExportCall) -> None:
+    """Refuse a comparison that cannot be made."""
+    job = await desk.control.get(job_id)
+    if call.against is not None:
+        await desk.control.get(call.against)
+    elif policy_of(job) is None:
+        raise Refusal(
+            "conflict",
+            409,
+            "the job's pages were not compared with an earlier crawl; name a job with `against`, or make the job with "
+            "policy.snapshots or a diff export",
+        )
 
 
 async def _export(desk: JobService, export_id: str) -> Export:

@@ -80,6 +80,7 @@ DIFF: Final = (
     Column("availability_curr"),
     Column("title_prev"),
     Column("title_curr"),
+    Column("reason"),
 )
 LINKS: Final = (
     Column("source_url"),

@@ -158,7 +158,7 @@ class Unfilled:
         if not self._left or not is_page(page):
             return
         self._pages += 1
-        self._left -= {name for name in self._left if _is_extracted(name, line, page)}
+        self._left -= {name for name in self._left if is_extracted(name, line, page)}
 
     def notes(self) -> list[str]:
         """A sentence for each field that no page has, with the columns that are empty for it."""
@@ -171,7 +171,8 @@ class Unfilled:
         return [_note(name, columns) for name, columns in empty.items()]
 
 
-def _is_extracted(name: str, line: Line, page: dict[str, Any]) -> bool:
+def is_extracted(name: str, line: Line, page: dict[str, Any]) -> bool:
+    """Whether the item was asked for this field, even if the page has nothing of it."""
     if name not in ON_REQUEST:
         return name in page
     return page.get(name) is not None or b'"%b"' % name.encode() in line.input

@@ -53,6 +53,12 @@ class PageState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Hash of a change that is not confirmed yet."""
     pending_crawls: int = 0
     """Consecutive crawls that saw that change."""
+    parts: tuple[str, ...] = ()
+    """Groups of fields that were extracted; those that only one of two crawls extracted are not compared."""
+    source: str = ""
+    """Digest of the listing that it was last on; empty if unknown."""
+    depth: int | None = None
+    """Links from a start to it, in that listing."""
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
