@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, closing
 from typing import Any
 
 import msgspec
@@ -149,7 +149,8 @@ class ItemImporter:
 
     def shape(self, scraper: Scraper, values: Sequence[Any], shape: Shape) -> Shaped:
         """Build items from a few values, to append them to a running job. Raises ScraperInvalid."""
-        return Shaper(scraper, self._checker, shape).shape(Piece(list(enumerate(values, 1)), []))
+        with closing(Shaper(scraper, self._checker, shape)) as shaper:
+            return shaper.shape(Piece(list(enumerate(values, 1)), []))
 
     async def fill(self, job: Job) -> bool:
         """Read a job's source to its end. If the source cannot be read, the job fails with the reason in its error; a
@@ -230,15 +231,15 @@ class ItemImporter:
     async def _shaped_list(
         self, scraper: Scraper, chunks: AsyncIterator[bytes], shape: Shape, limit: int
     ) -> AsyncIterator[Shaped]:
-        shaper = Shaper(scraper, self._checker, shape)
-        async for some in read_list(chunks, shape, limit):
-            yield shaper.shape(some.piece, text=some.text)
+        with closing(Shaper(scraper, self._checker, shape)) as shaper:
+            async for some in read_list(chunks, shape, limit):
+                yield shaper.shape(some.piece, text=some.text)
 
     async def _shaped_values(self, scraper: Scraper, values: Sequence[Any], shape: Shape) -> AsyncIterator[Shaped]:
-        shaper = Shaper(scraper, self._checker, shape)
-        for at in range(0, len(values), _PIECE):
-            yield shaper.shape(Piece(list(enumerate(values[at : at + _PIECE], at + 1)), []))
-            await asyncio.sleep(0)
+        with closing(Shaper(scraper, self._checker, shape)) as shaper:
+            for at in range(0, len(values), _PIECE):
+                yield shaper.shape(Piece(list(enumerate(values[at : at + _PIECE], at + 1)), []))
+                await asyncio.sleep(0)
 
     async def _shaped_sitemap(
         self, scraper: Scraper, sitemaps: Sitemaps, shape: Shape, tally: RowCount

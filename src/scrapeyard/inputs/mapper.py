@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import BadRequest, FetchFailed, ScraperInvalid
 from scrapeyard.inputs.formats.rows import MAX_REASON, BadRow, ListUnreadable, Piece
+from scrapeyard.inputs.item_ids import ItemIds
 from scrapeyard.inputs.patterns import Chooser
 from scrapeyard.inputs.source import (
     MAX_DEPTH,
@@ -85,6 +86,7 @@ class Shaper:
         self._plan: tuple[tuple[str, str, Convert | None], ...] | None = None
         self._named = ITEM_ID not in self._properties
         """Whether `item_id` is the item's key rather than a field of its input."""
+        self._ids = ItemIds()
 
     def shape(self, piece: Piece, *, text: bool = False) -> Shaped:
         """Items of a piece, in order; with `text` its rows map columns to text.
@@ -96,10 +98,17 @@ class Shaper:
         for line, row in piece.rows:
             try:
                 key, value = take(row)
-                shaped.items.append(self._item(key, value))
+                item = self._item(key, value)
+                if key and (earlier := self._ids.earlier(key, line, bytes(item.input))) is not None:
+                    raise _Unfit(f"same {ITEM_ID} as line {earlier} with another input: {key}")
+                shaped.items.append(item)
             except _Unfit as unfit:
                 shaped.bad.append(BadRow(line=line, reason=str(unfit)[:MAX_REASON]))
         return shaped
+
+    def close(self) -> None:
+        """Forget the ids that were seen. May be called twice."""
+        self._ids.close()
 
     def item_of(self, url: str, key: str) -> NewItem | BadRow:
         """The item of a URL, under the given key; a bad row if it does not fit the scraper's input."""

@@ -163,6 +163,15 @@ def test_a_value_that_does_not_fit_says_why(row: Any, words: str) -> None:
     assert words in only_reason(shaped([row]))
 
 
+@pytest.mark.parametrize("text", [False, True])
+def test_one_id_with_two_inputs_is_a_bad_row(text: bool) -> None:
+    rows = [{"item_id": "a", "url": "u"}, {"item_id": "a", "url": "u"}, {"item_id": "a", "url": "v"}]
+    found = shaped(rows, text=text)
+    assert [item.key for item in found.items] == ["a", "a"]
+    (bad,) = found.bad
+    assert (bad.line, bad.reason) == (4, "same item_id as line 2 with another input: a")
+
+
 def test_a_field_that_the_scraper_calls_item_id_stays_a_field() -> None:
     schema = {"type": "object", "properties": {"item_id": {"type": "string"}}, "required": ["item_id"]}
     found = shaped([{"item_id": "a/b"}], schema=schema)

@@ -14,8 +14,9 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import AppendCall, ChangeCall, RedriveCall, ShapeOptions
 from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier, Upload, shape_of, with_parts
 from scrapeyard.gateway.jobs.policies import policy_over
+from scrapeyard.inputs.formats.rows import BadRow
 from scrapeyard.inputs.importer import ItemImporter
-from scrapeyard.inputs.spool import ListSummary, read_spool
+from scrapeyard.inputs.spool import KEPT, ListSummary, read_spool
 from scrapeyard.model import new_id
 from scrapeyard.model.job import Job, JobStatus, NewItem
 from scrapeyard.repository.port import Catalogue
@@ -130,11 +131,13 @@ class JobControl:
         else:
             raise ValueError("neither items nor an upload to append")
         try:
-            added = await self._add(job, place, f"append {source or part}")
+            added, clashes = await self._add(job, place, f"append {source or part}")
         finally:
             await self._blobs.delete([keys.job_list(place)])
         await self._news.wake()
-        return Appended(added=added, twice=summary.rows - added, summary=summary)
+        bad, first = summary.bad + len(clashes), (*summary.first, *clashes)[:KEPT]
+        summary = replace(summary, bad=bad, first=first)
+        return Appended(added=added, twice=summary.rows - added - len(clashes), summary=summary)
 
     async def delete(self, job_id: str) -> None:
         """Delete a final job and everything it left. It is marked first, then objects are removed before the rows that
@@ -146,15 +149,30 @@ class JobControl:
         await self._store.jobs.delete(job_id)
         log.info("jobs.deleted", job=job_id)
 
-    async def _add(self, job: Job, place: str, source: str) -> int:
+    async def _add(self, job: Job, place: str, source: str) -> tuple[int, list[BadRow]]:
+        """How many are new, and which ids the job has with another input."""
         added = block = 0
+        clashes: list[BadRow] = []
         async with aclosing(read_spool(self._blobs.stream(keys.job_list(place)))) as found:
             async for some in found:
                 if isinstance(some, ListSummary):
                     break
-                added += await self._add_block(job, some, block, source)
-                block += 1
-        return added
+                new = await self._add_block(job, some, block, source)
+                if new < len(some):
+                    clashes += await self._clashes(job, some)
+                added, block = added + new, block + 1
+        return added, clashes
+
+    async def _clashes(self, job: Job, items: Sequence[NewItem]) -> list[BadRow]:
+        """Items that were not added because the job has another input under their id."""
+        given = {item.key: item for item in items}
+        found = await self._store.items(job.id, ItemFilter(keys=tuple(given)), None, len(given))
+        reason = "the job has the item_id {} with another input"
+        return [
+            BadRow(line=0, reason=reason.format(held.key))
+            for held in found.items
+            if bytes(held.input) != bytes(given[held.key].input)
+        ]
 
     async def _add_block(self, job: Job, items: Sequence[NewItem], block: int, source: str) -> int:
         new = await self._store.items.add(job.id, items, block, self._clock(), source=source)

@@ -106,7 +106,7 @@ class BadRowDocument(Struct, frozen=True, kw_only=True):
 class RowsDocument(Struct, frozen=True, kw_only=True):
     """What became of the list that came with the call."""
 
-    taken: int
+    taken: Annotated[int, Meta(description="Rows that can be used; some may be the same item.")]
     bad: int
     first_bad: Annotated[list[BadRowDocument], Meta(description="At most 100.")]
 
