@@ -236,3 +236,17 @@ async def test_a_limit_is_told_when_it_left_something_out(stand: Stand, site: Si
     job = await read(stand, SitemapSource(url=site.url("/all.xml"), shape=SKIP, limit=limit))
     assert len(await stand.urls(job)) == min(limit, 3)
     assert [f"the limit of {limit} pages" in gap for gap in job.gaps] == [True] * gaps
+
+
+async def test_a_sitemap_may_spell_its_addresses_as_browsers_take_them(stand: Stand, site: Site) -> None:
+    site.routes["/all.xml"] = page(
+        urlset("https://a.example/straße", " HTTPS://a.example/2 ", "https://bücher.example/", "https://a.example/x|y")
+    )
+    job = await read(stand, SitemapSource(url=site.url("/all.xml"), shape=SKIP))
+    assert set(await stand.urls(job)) == {
+        "https://a.example/stra%C3%9Fe",
+        "https://a.example/2",
+        "https://xn--bcher-kva.example/",
+        "https://a.example/x%7Cy",
+    }
+    assert (job.skipped_rows, job.warnings) == (0, ())

@@ -163,6 +163,32 @@ def test_a_value_that_does_not_fit_says_why(row: Any, words: str) -> None:
     assert words in only_reason(shaped([row]))
 
 
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ("http://shop.example/straße/1", "http://shop.example/stra%C3%9Fe/1"),
+        ("https://bücher.example/", "https://xn--bcher-kva.example/"),
+        ("  http://shop.example/a \t", "http://shop.example/a"),
+        ("HTTP://Shop.example/A", "http://shop.example/A"),
+        ("http://shop.example/a b?q=ü|[x]", "http://shop.example/a%20b?q=%C3%BC%7C%5Bx%5D"),
+        ("http://shop.example/100%", "http://shop.example/100%25"),
+        ("http://shop.example/a#top", "http://shop.example/a#top"),
+        ("http://shop.example/%C3%9F", "http://shop.example/%C3%9F"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["value", "object", "cell"])
+def test_addresses_are_taken_as_browsers_take_them(given: str, taken: str, kind: str) -> None:
+    rows: list[Any] = [given] if kind == "value" else [{"url": given}]
+    found = shaped(rows, text=kind == "cell", schema=BUILTINS[PAGE].scraper.input_schema)
+    assert not found.bad
+    assert inputs(found) == [{"url": taken}]
+
+
+@pytest.mark.parametrize("given", ["", " ", "straße", "ftp://ü.example/", "mailto:ü@x", "http://exa mple/"])
+def test_what_is_no_address_stays_refused(given: str) -> None:
+    assert shaped([given], schema=BUILTINS[PAGE].scraper.input_schema).bad
+
+
 @pytest.mark.parametrize("text", [False, True])
 def test_one_id_with_two_inputs_is_a_bad_row(text: bool) -> None:
     rows = [{"item_id": "a", "url": "u"}, {"item_id": "a", "url": "u"}, {"item_id": "a", "url": "v"}]

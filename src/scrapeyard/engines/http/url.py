@@ -13,6 +13,7 @@ from urllib.parse import quote, urljoin
 
 import idna
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -31,7 +32,9 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 _DOTS = re.compile(r"/(?:\.|%2e){1,2}(?:/|$)", re.IGNORECASE)
 _SEGMENTS = {".": "", "%2e": "", "..": "up", ".%2e": "up", "%2e.": "up", "%2e%2e": "up"}
 _SLASHES = re.compile(r"[^?#]*")
-_PLAIN_URI = re.compile(r"https?://[A-Za-z0-9!#$%&'()*+,/:;=?@._~\[\]-]*", re.ASCII)
+_PLAIN_URI = re.compile(r"https?://(?:[A-Za-z0-9._~:/?#@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*", re.ASCII)
+_NO_URI = re.compile(r"[|\[\]]|%(?![0-9A-Fa-f]{2})")
+"""What browsers send as it is, and schemas do not take for a part of a URI."""
 _BLANK = "".join(map(chr, range(0x21)))
 """What browsers take off both ends of a URL."""
 _PLAIN = re.compile(r"[A-Za-z0-9/%:@!$&'()*+,;=~._\[\]|?-]*", re.ASCII)
@@ -94,10 +97,10 @@ def spell_url(url: str) -> str:
     if _PLAIN_URI.fullmatch(url):
         return url
     try:
-        plain = parse_target(url).url
+        target = parse_target(url)
     except FetchFailed:
         return url
-    return plain
+    return replace(target, resource=_NO_URI.sub(lambda odd: quote(odd[0], safe=""), target.resource)).url
 
 
 def _without_dots(path: str) -> str:

@@ -166,7 +166,7 @@ class JobControl:
     async def _clashes(self, job: Job, items: Sequence[NewItem]) -> list[BadRow]:
         """Items that were not added because the job has another input under their id."""
         given = {item.key: item for item in items}
-        found = await self._store.items(job.id, ItemFilter(keys=tuple(given)), None, len(given))
+        found = await self._store.items.page(job.id, ItemFilter(keys=tuple(given)), None, len(given))
         reason = "the job has the item_id {} with another input"
         return [
             BadRow(line=0, reason=reason.format(held.key))
