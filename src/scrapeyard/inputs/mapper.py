@@ -158,8 +158,18 @@ class Shaper:
             raise _Unfit("its input is not an object")
         return key, {**self._shape.input, **inner}
 
+    def _field_of(self, column: str, columns: Sequence[str]) -> str:
+        """The input that a column is: of its own name, or of one that differs in case only, as `URL` and `url` do."""
+        if column in self._properties:
+            return column
+        same = [name for name in self._properties if _no_case(name) == _no_case(column) and name not in columns]
+        alone = sum(_no_case(column) == _no_case(other) for other in columns) == 1
+        return same[0] if len(same) == 1 and alone else column
+
     def _planned(self, columns: Sequence[str]) -> tuple[tuple[str, str, Convert | None], ...]:
-        wanted = self._shape.columns or {name: name for name in columns if not (self._named and name == ITEM_ID)}
+        wanted = self._shape.columns or {
+            name: self._field_of(name, columns) for name in columns if not (self._named and name == ITEM_ID)
+        }
         missing = [name for name in wanted if name not in columns]
         if missing:
             raise ListUnreadable(f"columns maps {_names(missing)}, which the list has not; it has {_names(columns)}")
@@ -171,6 +181,10 @@ class Shaper:
             )
         self._plan = tuple((column, name, converter(self._properties.get(name))) for column, name in wanted.items())
         return self._plan
+
+
+def _no_case(name: str) -> str:
+    return name.strip().casefold()
 
 
 def converter(schema: Any) -> Convert | None:

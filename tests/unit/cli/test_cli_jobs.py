@@ -10,7 +10,7 @@ import pytest
 from scrapeyard.cli.common.client import RefusedCall, Server, ServerUnreachable
 from scrapeyard.cli.common.progress import JobBar, facts, span
 from scrapeyard.cli.jobs.calls import JobTerms, Origin, as_query, export_of
-from scrapeyard.cli.jobs.documents import is_bad, summary
+from scrapeyard.cli.jobs.documents import is_bad, job_row, summary
 from scrapeyard.cli.jobs.transfers import ATTEMPTS, DownloadFailed, fetch_into
 from scrapeyard.cli.jobs.watch import AWAY_SECONDS, JobWatch
 from scrapeyard.cli.operations.schedule import seconds
@@ -264,3 +264,10 @@ def test_the_last_line_tells_what_was_not_read() -> None:
         "2 success; warning: a part of the sitemap could not be read: http://a/2.xml: answers 500 (and 1 more)"
     )
     assert "warning" not in summary({**job, "warnings": []})
+
+
+def test_cancelled_items_are_not_done() -> None:
+    counts = {"success": 3, "error": 1, "cancelled": 36, "total": 40}
+    shown = {"id": JOB, "status": "cancelled", "name": "", "scraper": "builtin/page", "version": None}
+    row = job_row({**shown, "counts": counts, "created_at": "2026-01-01T00:00:00Z"})
+    assert row[4:7] == ("4", "40", "1")

@@ -163,6 +163,14 @@ def test_a_value_that_does_not_fit_says_why(row: Any, words: str) -> None:
     assert words in only_reason(shaped([row]))
 
 
+def test_a_column_may_be_spelled_in_another_case() -> None:
+    assert inputs(shaped([{" URL": "u", "Count": "3"}], text=True)) == [{"url": "u", "count": 3}]
+    with pytest.raises(ListUnreadable, match="Url"):
+        shaped([{"URL": "u", "Url": "v"}], text=True)
+    with pytest.raises(ListUnreadable, match="URL is no input"):
+        shaped([{"url": "u", "URL": "v"}], text=True)
+
+
 @pytest.mark.parametrize(
     ("given", "taken"),
     [

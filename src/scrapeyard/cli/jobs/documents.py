@@ -40,7 +40,7 @@ def pages(server: "Server", path: str, name: str, limit: int, **where: Any) -> I
 def job_row(job: Mapping[str, Any]) -> tuple[str, ...]:
     """Cells under JOB_HEADERS."""
     counts = job["counts"]
-    done = counts["success"] + counts["error"] + counts["cancelled"]
+    done = counts["success"] + counts["error"]
     version = f"@{job['version']}" if job["version"] else ""
     numbers = (str(done), str(counts["total"]), str(counts["error"]))
     return (
