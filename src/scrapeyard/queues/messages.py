@@ -41,14 +41,22 @@ def encode_delivery(delivery: Delivery) -> bytes:
     return check_size(_encoder.encode(delivery))
 
 
+LAST_SECOND = 32_503_680_000.0
+"""The year 3000, in Unix seconds."""
+
+
 def decode_delivery(message: bytes) -> Delivery:
     """Raises Unreadable."""
     if len(message) > MAX_MESSAGE_BYTES:
         raise Unreadable(f"{len(message)} bytes, at most {MAX_MESSAGE_BYTES} are read")
     try:
-        return _decoder.decode(message)
+        delivery = _decoder.decode(message)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Unreadable(str(error)) from None
+    for name, at in (("created_at", delivery.created_at), ("queued_at", delivery.queued_at)):
+        if not 0 <= at <= LAST_SECOND:
+            raise Unreadable(f"{name}: {at!r} is no time")
+    return delivery
 
 
 SIGNALS = "signals"

@@ -101,7 +101,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     usage: Usage | None
     timing: Timing | None
     attempt: int
-    created_at: Annotated[str, Meta(examples=[EXAMPLE_TIME])]
+    created_at: Annotated[
+        str | None,
+        Meta(description="Null: the row is broken, and its time cannot be told.", examples=[EXAMPLE_TIME]),
+    ]
     starts_at: Annotated[
         str | None,
         Meta(
@@ -203,7 +206,7 @@ def _fill(kind: type[Shown], run: Run, **more: Raw) -> Shown:
         usage=run.usage,
         timing=run.timing,
         attempt=run.attempt,
-        created_at=instant(run.created_at),
+        created_at=possible_instant(run.created_at),
         starts_at=instant(run.not_before) if run.status is RunStatus.QUEUED else None,
         started_at=instant(run.started_at),
         finished_at=instant(run.finished_at),
@@ -237,6 +240,14 @@ def instant(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def possible_instant(seconds: float) -> str | None:
+    """The same; None for a number that is no time, so that one broken row does not break a list."""
+    try:
+        return instant(seconds)
+    except (OverflowError, OSError, ValueError):
+        return None
 
 
 def encode(document: Any) -> bytes:
