@@ -20,7 +20,9 @@ URL: dict[str, Any] = {
 }
 
 
-async def read(extractor: Extractor, response: FetchResponse, include: tuple[str, ...]) -> dict[str, Any]:
+async def read(
+    extractor: Extractor, response: FetchResponse, include: tuple[str, ...], *, main_only: bool = True
+) -> dict[str, Any]:
     """The fields of an HTML page. Raises FetchFailed (`fetch_decode`) for one that cannot be read."""
     page = RawPage(
         url=response.url,
@@ -28,6 +30,7 @@ async def read(extractor: Extractor, response: FetchResponse, include: tuple[str
         encoding=response.encoding,
         headers=tuple(pair for pair in response.headers if pair[0].lower() == "x-robots-tag"),
         include=include,
+        main_only=main_only,
     )
     try:
         return await extractor.extract(page)

@@ -22,6 +22,7 @@ def optional(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "type": [schema["type"], "null"]}
 
 
+WARNINGS: dict[str, Any] = told(TEXTS, "Parts that could not be read, and why; they are null.")
 ENVELOPE: dict[str, Any] = {
     "status": {
         "type": "integer",
@@ -77,6 +78,11 @@ PAGE_INPUT: dict[str, Any] = {
             "default": list(DEFAULT),
             "description": "Which of the large fields to return; the others are null.",
         },
+        "main_only": {
+            "type": "boolean",
+            "default": True,
+            "description": "Whether `markdown` is the main part of the page, or all that is visible.",
+        },
     },
     "required": ["url"],
     "additionalProperties": False,
@@ -85,7 +91,7 @@ PAGE_INPUT: dict[str, Any] = {
 _PAGE_PARTS: dict[str, Any] = {
     "links": optional(told(TEXTS, "Where the page's links lead, each once.")),
     "text": told(TEXT, "What a reader sees, one line for each block."),
-    "markdown": told(TEXT, "The main part of the page."),
+    "markdown": told(TEXT, "The main part of the page; all of it with `main_only` false."),
     "anchors": optional(told({"type": "array", "items": TABLE}, "Links with `text`, `rel` and `internal`.")),
     "images": optional(told({"type": "array", "items": TABLE}, "`url` and `alt`.")),
     "structured": optional(told(TABLE, "`json_ld`, `microdata` and `rdfa` as lists of items, `opengraph` as a table.")),
@@ -111,11 +117,12 @@ PAGE_OUTPUT: dict[str, Any] = {
         "word_count": {"type": ["integer", "null"]},
         "text_hash": told(TEXT, "SHA-256 of the visible words; changes when they do, not when the markup does."),
         **_PAGE_PARTS,
+        "warnings": WARNINGS,
     },
 }
 PAGE_OUTPUT["required"] = list(PAGE_OUTPUT["properties"])
 
-_EMPTY_PAGE = dict.fromkeys((*FIELDS, *PARTS))
+_EMPTY_PAGE = {**dict.fromkeys((*FIELDS, *PARTS)), "warnings": []}
 
 
 class PageScraper:
@@ -128,7 +135,10 @@ class PageScraper:
         """`input` fits PAGE_INPUT. Raises FetchFailed."""
         response = await fetch(FetchRequest(url=input["url"]))
         include = tuple(input.get("include", DEFAULT))
-        page = await read(self._extractor, response, include) if is_html(response) else _plain(response, include)
+        if is_html(response):
+            page = await read(self._extractor, response, include, main_only=input.get("main_only", True))
+        else:
+            page = _plain(response, include)
         page["language"] = page.get("language") or _first(header(response, "content-language"))
         return {**envelope(input["url"], response), **_EMPTY_PAGE, **page}
 
@@ -161,6 +171,7 @@ PRODUCT_OUTPUT: dict[str, Any] = {
         "title": TEXT,
         "text_hash": told(TEXT, "SHA-256 of the visible words."),
         "product": {"anyOf": [PRODUCT, {"type": "null"}], "description": "Null when the page shows no product."},
+        "warnings": WARNINGS,
     },
 }
 
@@ -177,7 +188,8 @@ class ProductScraper:
         """`input` fits PRODUCT_INPUT. Raises FetchFailed."""
         response = await fetch(FetchRequest(url=input["url"]))
         page = await read(self._extractor, response, ("product",)) if is_html(response) else {}
-        return {**envelope(input["url"], response), **{name: page.get(name) for name in _PRODUCT_FIELDS}}
+        found = {name: page.get(name) for name in _PRODUCT_FIELDS}
+        return {**envelope(input["url"], response), **found, "warnings": page.get("warnings", [])}
 
 
 ECHO_INPUT: dict[str, Any] = {"type": "object"}

@@ -47,7 +47,7 @@ def _source(tree: "LexborHTMLParser") -> str:
 
     Of its scripts only valid JSON-LD stays, because a broken script can keep the library's patterns busy for minutes.
     """
-    copy = tree.clone()
+    copy = type(tree)(tree.html or "")  # clone() fails on pages with some legal doctypes
     for node in copy.css("script"):
         if "ld+json" not in (node.attributes.get("type") or "") or not _is_sound(node.text()):
             node.decompose()

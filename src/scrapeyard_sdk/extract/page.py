@@ -170,7 +170,10 @@ MAX_LINKS = 5000
 MAX_IMAGES = 2000
 MAX_HEADINGS = 100
 _MAX_ANCHOR = 300
+_CANDIDATE = re.compile(r"([^\s,]\S*[^\s,])(?:\s+([\d.]+[wx]))?\s*(?:,|$)")
 _UNSEEN = "script, style, noscript, template, iframe, object, svg, canvas, head, [hidden]"
+
+_HIDDEN = '[style*="display:none" i], [style*="display: none" i]'
 
 
 def read_headings(tree: "LexborHTMLParser") -> dict[str, list[str]]:
@@ -219,10 +222,20 @@ def read_text_facts(tree: "LexborHTMLParser") -> dict[str, Any]:
 
 
 def drop_unseen(tree: "LexborHTMLParser") -> "LexborHTMLParser":
-    """The same tree without what no reader sees."""
-    for node in tree.css(_UNSEEN):
+    """The same tree without what no reader sees.
+
+    A box that is hidden by its style and has most of the page's words stays: a script would show it.
+    """
+    # Inner nodes come first: one that is gone with its parent must not be removed again.
+    for node in reversed(tree.css(_UNSEEN)):
         if node.tag not in ("html", "body"):
             node.decompose()
+    hidden = [node for node in tree.css(_HIDDEN) if node.tag not in ("html", "body")]
+    if hidden and tree.body is not None:
+        most = len(tree.body.text()) / 2
+        for node in reversed(hidden):
+            if len(node.text()) < most:
+                node.decompose()
     return tree
 
 
@@ -247,10 +260,32 @@ def _anchors(tree: "LexborHTMLParser", base: str) -> "Iterator[tuple[LexborNode,
 
 def _image(node: "LexborNode", joiner: Joiner) -> dict[str, str | None] | None:
     attributes = node.attributes
-    source = joiner.absolute(attributes.get("src") or attributes.get("data-src"))
+    source = next((link for href in _sources(attributes) if (link := joiner.absolute(href))), None)
     if source is None:
         return None
     return {"url": source, "alt": folded(attributes["alt"] or "")[:MAX_FIELD] if "alt" in attributes else None}
+
+
+def _sources(attributes: Mapping[str, str | None]) -> Iterator[str]:
+    """The image's addresses, the likeliest first. Pages that load images late have a placeholder in `src`."""
+    source = (attributes.get("src") or "").strip()
+    late = [attributes.get(name) for name in ("data-src", "data-lazy-src", "data-original")]
+    sets = [_largest(attributes.get(name) or "") for name in ("srcset", "data-srcset")]
+    found = (each.strip() for each in (source, *late, *sets) if each)
+    return (each for each in found if not each.startswith("data:"))
+
+
+def _largest(srcset: str) -> str | None:
+    """The address with the greatest width or density in `a.png 1x, b.png 2x`."""
+    found = [(each[0], _size(each[1])) for each in _CANDIDATE.findall(srcset[:MAX_LINK])]
+    return max(found, key=lambda each: each[1], default=(None, 0.0))[0]
+
+
+def _size(descriptor: str) -> float:
+    try:
+        return float(descriptor[:-1] or 1)
+    except ValueError:
+        return 0.0
 
 
 def _host(url: str) -> str:

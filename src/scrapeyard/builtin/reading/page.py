@@ -1,13 +1,13 @@
 """A page as data: its head, headings, links, images, text, markdown, article, structured data, product."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from html_to_markdown import ConversionError, ConversionOptions, PreprocessingOptions, convert
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
 
 from scrapeyard.builtin.reading.bounds import bounded
-from scrapeyard.builtin.reading.port import DEFAULT, MAX_TEXT
+from scrapeyard.builtin.reading.markdown import to_markdown
+from scrapeyard.builtin.reading.port import DEFAULT, MAX_TEXT, RawPage
 from scrapeyard_sdk.extract.article import read_article
 from scrapeyard_sdk.extract.page import (
     MAX_FIELD,
@@ -23,73 +23,7 @@ from scrapeyard_sdk.extract.page import (
 from scrapeyard_sdk.extract.structured import read_structured
 from scrapeyard_sdk.text import lines
 
-__all__ = ["MAX_FIELD", "MAX_LINKS", "decode", "extract_page", "read_page"]
-
-MAX_MARKDOWN = 1_000_000
-_MAX_HTML = 2_000_000
-_PIECE = 64 * 1024
-"""Characters converted at once. The converter holds the GIL; other threads run between pieces."""
-
-_NOISE = 'nav, footer, aside, form, dialog, [role="navigation"], [role="banner"], [role="contentinfo"]'
-_CONTAINERS = frozenset({"body", "main", "article", "section", "div"})
-
-
-def to_markdown(tree: LexborHTMLParser, base: str) -> str:
-    """Markdown of the page's main part, or of its whole body if none is marked. Changes the tree.
-
-    Pages without text give an empty string, as do ones nested deeper than about a thousand elements.
-    """
-    root = _main(tree)
-    if root is None:
-        return ""
-    for node in root.css(_NOISE):
-        # css() also returns the root itself when it fits, and without it nothing would be left.
-        if node.mem_id != root.mem_id:
-            node.decompose()
-    options = ConversionOptions(
-        extract_metadata=False,
-        preprocessing=PreprocessingOptions(preset="standard", remove_navigation=False, remove_forms=True),
-        base_url=base,
-    )
-    pieces = (_convert(html, options) for html in _pieces(root))
-    return "\n\n".join(piece.strip() for piece in pieces if piece.strip())[:MAX_MARKDOWN]
-
-
-def _convert(html: str, options: ConversionOptions) -> str:
-    try:
-        return convert(html, options).content or ""
-    except ConversionError:
-        # The converter refuses what looks binary to it; the words are still worth having.
-        return LexborHTMLParser(html).text(separator=" ", strip=True)
-
-
-def _main(tree: LexborHTMLParser) -> LexborNode | None:
-    marked = tree.css('main, [role="main"]') or tree.css("article")
-    if len(marked) == 1 and marked[0].text(strip=True):
-        return marked[0]
-    return tree.body
-
-
-def _pieces(root: LexborNode) -> Iterator[str]:
-    piece, room = "", _MAX_HTML
-    for html in _blocks(root, depth=0):
-        room -= len(html)
-        if room < 0:
-            break
-        if len(piece) + len(html) > _PIECE:
-            yield piece
-            piece = ""
-        piece += html
-    yield piece
-
-
-def _blocks(node: LexborNode, depth: int) -> Iterator[str]:
-    html = node.html or ""
-    if len(html) <= _PIECE or node.tag not in _CONTAINERS or depth > 20:
-        yield html
-        return
-    for child in node.iter(include_text=True):
-        yield from _blocks(child, depth + 1)
+__all__ = ["MAX_FIELD", "MAX_LINKS", "decode", "extract_page", "read_page", "read_raw"]
 
 
 def extract_page(
@@ -99,17 +33,36 @@ def extract_page(
     encoding: str = "utf-8",
     include: Sequence[str] = DEFAULT,
     headers: Iterable[tuple[str, str]] = (),
+    main_only: bool = True,
 ) -> dict[str, Any]:
     """All fields of a page. `url` makes links absolute; `encoding` is for bytes only.
 
-    A field that the page lacks is None or empty; of `PARTS`, only those that `include` names are present. `headers`
-    are the response's, for `X-Robots-Tag`.
+    A field that the page lacks is None or empty; of `PARTS`, only those that `include` names are present. One that
+    cannot be read is None, and `warnings` says why. `headers` are the response's, for `X-Robots-Tag`. `main_only`:
+    whether `markdown` is the main part of the page, or all of it.
     """
-    return read_page(bounded(decode(html, encoding)), url, include=include, headers=headers)
+    return read_page(bounded(decode(html, encoding)), url, include=include, headers=headers, main_only=main_only)
+
+
+def read_raw(page: RawPage) -> dict[str, Any]:
+    """As `extract_page`."""
+    return extract_page(
+        page.body,
+        page.url,
+        encoding=page.encoding,
+        include=page.include,
+        headers=page.headers,
+        main_only=page.main_only,
+    )
 
 
 def read_page(
-    source: str, url: str, *, include: Sequence[str] = DEFAULT, headers: Iterable[tuple[str, str]] = ()
+    source: str,
+    url: str,
+    *,
+    include: Sequence[str] = DEFAULT,
+    headers: Iterable[tuple[str, str]] = (),
+    main_only: bool = True,
 ) -> dict[str, Any]:
     """As `extract_page`, for text that is within its bounds."""
     tree = LexborHTMLParser(source)
@@ -117,24 +70,33 @@ def read_page(
     page = read_meta(tree, url, headers)
     page["headings"] = read_headings(tree)
     page["h1"] = next(iter(page["headings"]["h1"]), None)
-    page |= {part: read(tree, base, url) for part, read in _READERS.items() if part in include}
-    page |= read_text_facts(tree)
+    readers: dict[str, Callable[[], Any]] = {
+        "links": lambda: read_links(tree, base),
+        "anchors": lambda: read_anchors(tree, base, url),
+        "images": lambda: read_images(tree, base),
+        "structured": lambda: read_structured(tree, url),
+        "product": lambda: _product(tree, url),
+        "article": lambda: read_article(tree, url),
+    }
+    warnings: list[str] = []
+    page |= {part: _read(part, read, warnings) for part, read in readers.items() if part in include}
+    page |= read_text_facts(tree)  # from here on the tree is changed
     if "text" in include:
-        page["text"] = _text(tree)
+        page["text"] = _read("text", lambda: _text(tree), warnings)
     if "markdown" in include:
-        page["markdown"] = to_markdown(tree, base)
-    return page
+        page["markdown"] = _read("markdown", lambda: to_markdown(tree, base, whole=not main_only), warnings)
+    return {**page, "warnings": warnings}
 
 
-_READERS: dict[str, Callable[[LexborHTMLParser, str, str], Any]] = {
-    "links": lambda tree, base, _: read_links(tree, base),
-    "anchors": read_anchors,
-    "images": lambda tree, base, _: read_images(tree, base),
-    "structured": lambda tree, _, url: read_structured(tree, url),
-    "product": lambda tree, _, url: _product(tree, url),
-    "article": lambda tree, _, url: read_article(tree, url),
-}
-"""Parts that must be read before the tree is changed."""
+def _read(part: str, read: Callable[[], Any], warnings: list[str]) -> Any:
+    """The part, or None and a warning: a fault in one part must not cost the others."""
+    try:
+        return read()
+    except MemoryError:
+        raise  # nothing else would succeed either
+    except Exception as error:  # noqa: BLE001 - libraries raise their own on odd pages
+        warnings.append(f"{part} could not be read: {type(error).__name__}: {str(error)[:200]}")
+        return None
 
 
 def decode(html: bytes | str, encoding: str) -> str:
@@ -151,4 +113,4 @@ def _product(tree: LexborHTMLParser, url: str) -> dict[str, Any] | None:
 
 
 def _text(tree: LexborHTMLParser) -> str:
-    return "\n".join(lines(tree.body))[:MAX_TEXT] if tree.body is not None else ""
+    return "\n".join(lines(tree.body, indent=True))[:MAX_TEXT] if tree.body is not None else ""

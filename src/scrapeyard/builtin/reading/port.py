@@ -11,7 +11,7 @@ PARTS = ("links", "text", "markdown", "anchors", "images", "structured", "produc
 DEFAULT = ("links", "text", "markdown")
 FIELDS = (
     *("title", "description", "h1", "canonical", "language", "keywords", "robots", "hreflang", "opengraph", "twitter"),
-    *("meta", "headings", "word_count", "text_hash"),
+    *("meta", "headings", "word_count", "text_hash", "warnings"),
 )
 """What every page has."""
 MAX_TEXT = 1_000_000
@@ -27,6 +27,8 @@ class RawPage(Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     include: tuple[str, ...] = ()
     """Of `scrapeyard.builtin.reading.port.PARTS`."""
+    main_only: bool = True
+    """Whether `markdown` is the main part of the page, or all of it."""
 
 
 class PageUnreadable(ScrapeyardError):

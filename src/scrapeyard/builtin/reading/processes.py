@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.bounds import MAX_LIGHT, is_light
-from scrapeyard.builtin.reading.page import decode, read_page
+from scrapeyard.builtin.reading.page import decode, read_page, read_raw
 from scrapeyard.builtin.reading.port import PageUnreadable, RawPage
 from scrapeyard.framed_process import FramedProcess, start_process
 from scrapeyard.telemetry.events import get_log
@@ -52,7 +52,7 @@ class ProcessExtractor:
         if len(page.body) <= MAX_LIGHT and not _SLOW_PARTS.intersection(page.include):
             source = decode(page.body, page.encoding)
             if is_light(source):
-                return read_page(source, page.url, include=page.include, headers=page.headers)
+                return read_page(source, page.url, include=page.include, headers=page.headers, main_only=page.main_only)
         async with self._room:
             return await self._in_process(page)
 
@@ -66,7 +66,7 @@ class ProcessExtractor:
             raise PageUnreadable(f"reading the page took longer than {self._seconds:g} s") from None
         except (EOFError, OSError, ValueError) as error:
             log.warning("extract.parser_lost", host=urlsplit(page.url).hostname, error=repr(error))
-            raise PageUnreadable("reading the page ended the parser: it takes more memory than a page may") from None
+            raise PageUnreadable("reading the page ended its parser process: it may have run out of memory") from None
         finally:
             await self._settle(parser)
         if isinstance(answer, str):
@@ -116,8 +116,4 @@ class ThreadExtractor:
 
     async def extract(self, page: RawPage) -> dict[str, Any]:
         """As `Extractor`. Never raises PageUnreadable."""
-        from scrapeyard.builtin.reading.page import extract_page  # noqa: PLC0415 - a run of a script here needs no parser
-
-        return await asyncio.to_thread(
-            extract_page, page.body, page.url, encoding=page.encoding, include=page.include, headers=page.headers
-        )
+        return await asyncio.to_thread(read_raw, page)

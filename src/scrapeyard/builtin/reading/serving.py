@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from scrapeyard.builtin.reading import frames
-from scrapeyard.builtin.reading.page import extract_page
+from scrapeyard.builtin.reading.page import read_raw
 from scrapeyard.builtin.reading.port import RawPage
 from scrapeyard.framed_process import PipeClosed, prepare_child
 
@@ -40,12 +40,14 @@ def serve(pages: BinaryIO, answers: BinaryIO) -> None:
 def answer(page: RawPage) -> bytes:
     """The frame to send back."""
     try:
-        fields = extract_page(page.body, page.url, encoding=page.encoding, include=page.include, headers=page.headers)
+        fields = read_raw(page)
         return frames.FRAMING.pack(frames.PAGE, frames.encode(fields))
     except MemoryError:
         return _NO_MEMORY
     except RecursionError:
         return frames.FRAMING.pack(frames.FAULT, b"it is nested too deeply")
+    except Exception as error:  # noqa: BLE001 - a page costs itself, not the process
+        return frames.FRAMING.pack(frames.FAULT, f"{type(error).__name__}: {str(error)[:200]}".encode())
 
 
 def limit_memory(megabytes: int) -> None:

@@ -1,0 +1,101 @@
+"""A page as Markdown: its main part, or all of it."""
+
+from collections.abc import Iterator
+
+from html_to_markdown import ConversionError, ConversionOptions, PreprocessingOptions, convert
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from scrapeyard.builtin.reading.main_part import find_main
+
+MAX_MARKDOWN = 1_000_000
+_MAX_HTML = 2_000_000
+_PIECE = 64 * 1024
+"""Characters converted at once. The converter holds the GIL; other threads run between pieces."""
+_CONTAINERS = frozenset({"body", "main", "article", "section", "div", "form"})
+_CONTROLS = "button, input, select, textarea, datalist"
+_MEDIA = "img, video, audio, picture, iframe"
+_NO_LINK = ("javascript:", "data:", "vbscript:", "#")
+
+
+def to_markdown(tree: LexborHTMLParser, base: str, *, whole: bool = False) -> str:
+    """Markdown of the page's main part under its heading; of all that is visible if `whole`. Changes the tree.
+
+    A page in which no part stands out is taken whole, without navigation and footer. Pages without text give an empty
+    string, as do ones nested deeper than about a thousand elements.
+    """
+    title = tree.css_first("h1")
+    heading = (title.html or "") if title is not None and title.text(strip=True) else ""
+    root = tree.body if whole else find_main(tree)
+    if root is None:
+        return ""
+    if root.tag == "body" or root.css_first("h1") is not None:
+        heading = ""
+    _tidy(root)
+    options = ConversionOptions(
+        extract_metadata=False,
+        preprocessing=PreprocessingOptions(preset="standard", remove_navigation=False, remove_forms=False),
+        base_url=base,
+        sup_symbol="<sup>",
+        sub_symbol="<sub>",
+    )
+    pieces = (_convert(html, options) for html in (heading, *_pieces(root)) if html)
+    return "\n\n".join(piece.strip() for piece in pieces if piece.strip())[:MAX_MARKDOWN]
+
+
+def _tidy(root: LexborNode) -> None:
+    """Remove form controls, links that lead nowhere or have no words, images without an address, empty list items."""
+    # Inner nodes come first: one that is gone with its parent must not be removed again.
+    for node in reversed(root.css(f"{_CONTROLS}, img, a, li")):
+        if node.tag == "a":
+            _tidy_link(node)
+        elif not (_has_address(node) if node.tag == "img" else node.tag == "li" and _shows(node)):
+            node.decompose()
+
+
+def _has_address(image: LexborNode) -> bool:
+    attributes = image.attributes
+    source = (attributes.get("src") or "").strip()
+    lazy = any("src" in name and name != "src" and value for name, value in attributes.items())
+    return lazy or bool(source and not source.startswith("data:"))
+
+
+def _tidy_link(node: LexborNode) -> None:
+    href = (node.attributes.get("href") or "").strip().lower()
+    if not _shows(node):
+        node.decompose()
+    elif not href or href.startswith(_NO_LINK):
+        node.unwrap()
+
+
+def _shows(node: LexborNode) -> bool:
+    return bool(node.text(strip=True)) or node.css_first(_MEDIA) is not None
+
+
+def _convert(html: str, options: ConversionOptions) -> str:
+    try:
+        return convert(html, options).content or ""
+    except ConversionError:
+        # The converter refuses what looks binary to it; the words are still worth having.
+        return LexborHTMLParser(html).text(separator=" ", strip=True)
+
+
+def _pieces(root: LexborNode) -> Iterator[str]:
+    piece, room = "", _MAX_HTML
+    for html in _blocks(root, depth=0):
+        room -= len(html)
+        if room < 0:
+            break
+        if len(piece) + len(html) > _PIECE:
+            yield piece
+            piece = ""
+        piece += html
+    yield piece
+
+
+def _blocks(node: LexborNode, depth: int) -> Iterator[str]:
+    html = node.html or ""
+    if len(html) <= _PIECE or node.tag not in _CONTAINERS or depth > 20:
+        yield html
+        return
+    for child in node.iter(include_text=True):
+        yield from _blocks(child, depth + 1)
