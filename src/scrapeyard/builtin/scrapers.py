@@ -40,6 +40,10 @@ PRODUCT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": TEXT,
+        "confidence": {
+            "type": "number",
+            "description": "How surely the page is about this product: 0.5 to 1. Below that there is no product.",
+        },
         "price": told(NUMBER, "What it costs now."),
         "currency": told(TEXT, "ISO 4217 code."),
         "list_price": told(NUMBER, "What it cost before, where that is published."),

@@ -17,11 +17,10 @@ _EXACT = 2**53
 _WRAPPING = re.compile(
     r"^\s*(?:<!--|//<!\[CDATA\[|/\*<!\[CDATA\[\*/|<!\[CDATA\[)|(?:-->|//\]\]>|/\*\]\]>\*/|\]\]>)\s*$"
 )
-_TOKENS = re.compile(
-    r"""("(?:[^"\\]|\\.)*+(?:"|$))"""  # a string, closed or not: an unclosed one must not be matched again
-    r"|//[^\n]*|/\*(?:.*?\*/|.*$)|,(?=\s*+[}\]])",
-    re.DOTALL,
-)
+_STRING = r"""("(?:[^"\\]|\\.)*+(?:"|$))"""
+"""Closed or not: an unclosed one must not be matched again."""
+_COMMENTS = re.compile(_STRING + r"|//[^\n]*|/\*(?:.*?\*/|.*$)|<!--(?:.*?-->|.*$)", re.DOTALL)
+_COMMAS = re.compile(_STRING + r"|,(?=\s*+[}\]])", re.DOTALL)
 _BAD_ESCAPE = re.compile(r"\\(?:\\|(?![\"\\/bfnrtu])|u(?![0-9a-fA-F]{4}))")
 _BETWEEN = re.compile(r"[\s,;]*")
 
@@ -40,10 +39,11 @@ def read_json(text: str, budget: Budget | None = None) -> list[Any]:
     """
     if len(text) > MAX_SOURCE:
         return []
-    text = _WRAPPING.sub("", _WRAPPING.sub("", text.replace("\ufeff", "")))
-    found = _documents(text)
+    text = text.replace("\ufeff", "")
+    bare = _WRAPPING.sub("", _WRAPPING.sub("", text))
+    found = _documents(bare)
     if found is None:
-        found = _documents(_repaired(text)) or []
+        found = _documents(_repaired(bare)) or _documents(_repaired(text)) or []
     budget = budget or Budget()
     return [plain(value, budget) for value in found]
 
@@ -101,7 +101,9 @@ def _gap(text: str, at: int) -> int:
 def _repaired(text: str) -> str:
     if "&quot;" in text or "&#34;" in text:
         text = html.unescape(text)
-    return _TOKENS.sub(lambda token: _escaped(token[1]) if token[1] else "", text)
+    # Comments go first: one may stand between a comma and the bracket that makes it a trailing one.
+    text = _COMMENTS.sub(lambda token: token[1] or "", text)
+    return _COMMAS.sub(lambda token: _escaped(token[1]) if token[1] else "", text)
 
 
 def _escaped(string: str) -> str:

@@ -19,7 +19,12 @@ _WHOLE = re.compile(r"https?://[a-z0-9.\-]+(?::\d+)?/[!$&-;=?-Z_a-z~%]*[!$&-;=@-
 """Plain absolute links, which need no joining. Joining is slow, and pages have thousands of links."""
 _ORIGIN = re.compile(r"https?://[a-z0-9.\-]+(?::\d+)?(?=/|$)")
 _ROOTED = re.compile(r"/(?!/)(?:[!$&-:=?-Z_a-z~%]*[!$&-:=@-Z_a-z~%])?")
-_CARDS = {"og:": "opengraph", "product:": "opengraph", "article:": "opengraph", "twitter:": "twitter"}
+_CARDS = {
+    **{f"{name}:": "opengraph" for name in ("og", "product", "article", "book", "profile", "music", "video", "fb")},
+    **{f"{name}:": "opengraph" for name in ("books", "business", "place", "restaurant", "game", "al")},
+    "twitter:": "twitter",
+}
+"""The vocabularies of Open Graph and of its publisher: objects, app links, the page's own ids."""
 
 
 def read_meta(tree: "LexborHTMLParser", url: str, headers: Iterable[Iterable[str]] = ()) -> dict[str, Any]:

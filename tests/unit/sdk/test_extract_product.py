@@ -39,6 +39,79 @@ def test_pages_without_a_product(html: str) -> None:
     assert read_product(LexborHTMLParser(html), "https://news.example/2026/123456") is None
 
 
+STORY = "<h1>Oil falls again</h1><p>A barrel was at $1.1075 on Monday.</p>"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        page(STORY, '<meta property="og:type" content="article">', title="Oil falls again"),
+        page("<h1>Oil falls again</h1><p>A barrel: $1.10</p>", title="Oil falls again"),
+        page(
+            STORY,
+            ld(
+                {
+                    "@type": "NewsArticle",
+                    "headline": "Oil falls again",
+                    "isPartOf": {"@type": ["CreativeWork", "Product"], "name": "The Daily", "productID": "daily:basic"},
+                }
+            ),
+            title="Oil falls again - The Daily",
+        ),
+        page(STORY, ld({"@type": "Article"}, {"@type": "Book", "name": "Oil"}), title="Oil falls again"),
+    ],
+)
+def test_news_with_a_number_is_no_product(html: str) -> None:
+    assert read_product(LexborHTMLParser(html), "https://news.example/oil-falls") is None
+
+
+def test_confidence_follows_the_evidence() -> None:
+    published = product(page("<h1>Blue Teapot</h1>", ld({**TEAPOT, "offers": OFFER})))["confidence"]
+    shown = product(page('<h1>Blue Teapot</h1><p class="price">24,90 €</p>'))["confidence"]
+    assert 0.5 <= shown < 0.9 < published <= 1
+
+
+MICRODATA = """<div itemscope itemtype="https://schema.org/Product"><h1 itemprop=name>Blue Teapot</h1>
+<div itemprop=offers itemscope itemtype="https://schema.org/Offer"><meta itemprop=priceCurrency content=EUR>
+<{old} class=price-old itemprop=price>{listed}</{old}> <span class="price-new">{shown}</span></div></div>"""
+
+
+def test_a_published_price_that_is_struck_out_is_the_list_price() -> None:
+    found = product(page(MICRODATA.format(old="del", listed="30,00 €", shown="24,90 €")))
+    assert (found["price"], found["list_price"], found["sources"]["price"]) == (24.9, 30.0, "page")
+
+
+@pytest.mark.parametrize(("listed", "shown"), [("24,90 €", "30,00 €"), ("24,90 €", "1,00 €"), ("24,90 €", "Sale!")])
+def test_a_published_price_stays_where_the_other_is_doubtful(listed: str, shown: str) -> None:
+    found = product(page(MICRODATA.format(old="del", listed=listed, shown=shown)))
+    assert (found["price"], found["list_price"]) == (24.9, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "sku"),
+    [
+        ("Réf : X-10 Housse", "X-10"),
+        ("SKU: CA304103-0000 Watch for men", "CA304103-0000"),
+        ("SKU: AB 123 45", "AB 123 45"),
+        ("SKU: 4711 Blue", "4711"),
+    ],
+)
+def test_a_number_ends_where_the_next_word_begins(text: str, sku: str) -> None:
+    assert product(page(f"<h1>Blue Teapot</h1><p class=price>24,90 €</p><p>{text}</p>"))["sku"] == sku
+
+
+def test_the_brand_that_the_name_begins_with() -> None:
+    body = '<h1>Kiln &amp; Co Blue Teapot</h1><p class="price">24,90 €</p><a href="/brands/x">{}</a>'
+    assert product(page(body.format("Kiln &amp; Co"), title="Kiln & Co Blue Teapot"))["brand"] == "Kiln & Co"
+    assert product(page(body.format("Other"), title="Kiln & Co Blue Teapot"))["brand"] is None
+    assert product(page(body.format("Kil"), title="Kiln & Co Blue Teapot"))["brand"] is None
+
+
+def test_an_amount_in_two_pieces() -> None:
+    body = "<h1>Blue Teapot</h1><p><span>12</span><span>,50 €</span></p><button>Add to cart</button>"
+    assert product(page(body))["price"] == 12.5
+
+
 def test_what_stands_on_the_page_decides_between_two_numbers() -> None:
     published = ld({**TEAPOT, "sku": "INT-100", "offers": OFFER})
     assert product(page("<h1>Blue Teapot</h1><p>SKU: BT-2041</p>", published))["sku"] == "BT-2041"

@@ -86,6 +86,12 @@ def test_open_graph_and_all_lists_are_there_when_empty() -> None:
     assert read_structured(tree(html), URL)["opengraph"] == {"og:title": "T", "og:image": ["/a", "/b"]}
 
 
+def test_open_graph_has_its_other_vocabularies() -> None:
+    names = ("book:author", "profile:username", "music:duration", "video:actor", "fb:app_id", "al:ios:url")
+    html = "".join(f'<meta property="{name}" content="x">' for name in names) + '<meta name="viewport" content="y">'
+    assert read_structured(tree(html), URL)["opengraph"] == dict.fromkeys(names, "x")
+
+
 @pytest.mark.parametrize(
     ("text", "values"),
     [
@@ -96,6 +102,9 @@ def test_open_graph_and_all_lists_are_there_when_empty() -> None:
         ('//<![CDATA[\n{"a": 1}\n//]]>', [{"a": 1}]),
         ('\ufeff{"a": [1, 2,],}', [{"a": [1, 2]}]),
         ('{"a": "x", /* y, */ "b": "//c"} // d', [{"a": "x", "b": "//c"}]),
+        ('{"a": 1, // x\n}', [{"a": 1}]),
+        ('{"a": [1, /* y */ ], // z\n "b": "<!--",}', [{"a": [1], "b": "<!--"}]),
+        ('<!-- by a plugin -->\n{"a": 1}', [{"a": 1}]),
         ("{&quot;a&quot;: &quot;b&quot;}", [{"a": "b"}]),
         ('{"a": "tab\there\nline"}', [{"a": "tab\there\nline"}]),
         (r'{"a": "it\'s \x", "b": 1,}', [{"a": r"it\'s \x", "b": 1}]),

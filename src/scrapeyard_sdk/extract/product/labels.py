@@ -24,7 +24,8 @@ _MAX_VALUE = 1000
 _MAX_TEXTS = 20_000
 _MAX_BOXES = 100
 _MAX_NODES = 200
-_CODE = re.compile(r"[#№]?\s*([A-Za-z0-9](?:[\w./\-]| (?=[A-Z0-9])){1,39})")
+_CODE = re.compile(r"[#№]?\s*([A-Za-z0-9](?:[\w./\-]| (?=[A-Z]{0,4}\d{2})){1,39})")
+"""A blank belongs to a number only if digits follow: after it the next word may begin."""
 _PAIR = re.compile(r"^([^:：]{2,60})\s*[:：]\s*(\S.{0,300})$")
 _SPECS = re.compile(
     r"spec|attribut|propert|detail|feature|charact|tech|param|data-?sheet|eigenschaft|caract|fiche", re.IGNORECASE
@@ -43,6 +44,7 @@ def labelled_in(tree: "LexborHTMLParser", layout: Layout, url: str) -> ProductFi
     codes = _codes([*pairs, *_boxes(layout)], words.SKU, url)
     return ProductFinding(
         source="page",
+        confidence=0.2 if codes else 0.0,
         sku=next(iter(codes), None),
         codes=codes,
         gtin=next((code for _, value in _named(pairs, words.GTIN) if (code := gtin_of(value.split(",")[0]))), None),
@@ -160,6 +162,7 @@ def loose_in(tree: "LexborHTMLParser", layout: Layout) -> ProductFinding:
     found = {field: _agreed(tree, layout, *names) for field, names in _NAMES.items()}
     return ProductFinding(
         source="attributes",
+        confidence=(0.4 if amount_of(found["price"]) else 0.0) + (0.2 if found["sku"] else 0.0),
         price=amount_of(found["price"]),
         currency=text_of(found["currency"]),
         availability=availability_of(found["availability"]),

@@ -201,3 +201,21 @@ def _crumbs(place: "LexborNode") -> list[str]:
     nodes = place.css("li") or place.css("a, span")
     texts = (folded(node.text(separator=" ")).strip(" />»›|·→") for node in nodes[: _MAX_CRUMBS * 3])
     return unique((text for text in texts if 0 < len(text) <= _MAX_CRUMB), _MAX_CRUMBS)
+
+
+_BRANDS = (
+    '[class*="brand" i], [class*="manufacturer" i], a[href*="/brand" i], a[href*="/marque" i], a[href*="/marke" i], '
+    'a[href*="/marca" i], a[href*="manufacturer" i]'
+)
+_MAX_BRAND = 40
+
+
+def brand_seen(tree: "LexborHTMLParser", name: str | None) -> str | None:
+    """The words that the product's name begins with, if an element that is named for a brand has them alone."""
+    if not name:
+        return None
+    for node in tree.css(_BRANDS)[:_MAX_NODES]:
+        text = folded(node.text()[: _MAX_BRAND * 4])
+        if 1 < len(text) <= _MAX_BRAND and len(text) < len(name) and f"{name} ".lower().startswith(f"{text} ".lower()):
+            return text
+    return None

@@ -7,13 +7,14 @@ that the shop's customers know.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from scrapeyard_sdk.extract.currencies import iso_code
 from scrapeyard_sdk.extract.page import absolute, base_of, folded, read_meta
 from scrapeyard_sdk.extract.product.labels import labelled_in, loose_in
-from scrapeyard_sdk.extract.product.layout import Layout, find_heading, trail_seen
+from scrapeyard_sdk.extract.product.layout import Layout, brand_seen, find_heading, trail_seen
 from scrapeyard_sdk.extract.product.schema_org import product_in, trail_in
 from scrapeyard_sdk.extract.product.states import state_in
 from scrapeyard_sdk.extract.product.values import (
@@ -27,14 +28,19 @@ from scrapeyard_sdk.extract.product.values import (
     text_of,
     unique,
 )
-from scrapeyard_sdk.extract.product.visible import seen_in
+from scrapeyard_sdk.extract.product.visible import sale_in, seen_in
 from scrapeyard_sdk.extract.product.words import BRAND
-from scrapeyard_sdk.extract.structured import read_json_ld, read_microdata, read_rdfa
+from scrapeyard_sdk.extract.structured import items, kinds, read_json_ld, read_microdata, read_rdfa
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
 MAX_IMAGES = 50
+FLOOR = 0.5
+"""A page whose confidence is lower has no product: none is better than a wrong one."""
+_ARTICLE_DOUBT = 0.4
+_PUBLISHED = frozenset({"json-ld", "microdata", "rdfa", "opengraph"})
+_WEAK = frozenset({"attributes", "page", "url"})
 _TEXTS = ("name", "sku", "gtin", "mpn", "brand", "category", "description", "condition")
 _JUNK = re.compile(
     r"[$@#]?\{|\$\w+$|\{\{|%\w+%|^(?:null|none|undefined|n/?a|nan|false|true|-+|default|unknown|no brand)$",
@@ -48,8 +54,9 @@ _SKU_TRUST = ("page", "json-ld", "microdata", "rdfa", "opengraph", "attributes",
 def read_product(tree: "LexborHTMLParser", url: str) -> dict[str, Any] | None:
     """The page's product; None for a page that shows none. Fields without an answer are None or empty.
 
-    `sources` gives the source of each field. `availability` is `InStock` or `OutOfStock`; if the page does not say, a
-    product with a price counts as in stock, and `sources` says `assumed`. Does not change the tree.
+    `confidence` says how surely the page is about this product; a page below `FLOOR` has none. `sources` gives the
+    source of each field. `availability` is `InStock` or `OutOfStock`; if the page does not say, a product with a price
+    counts as in stock, and `sources` says `assumed`. Does not change the tree.
     """
     return _Reading(tree, url).product()
 
@@ -63,7 +70,7 @@ class _Reading:
         self._meta = read_meta(tree, url)
         self._cards: dict[str, Any] = self._meta["opengraph"]
         titles = [title for title in (text_of(self._cards.get("og:title")), self._meta["title"]) if title]
-        heading = find_heading(tree, titles)
+        heading = find_heading(tree, [*titles, *_slug(url)])
         names = [folded(heading.text())[:300]] if heading is not None else []
         self._subject = Subject(url=url, names=(*names, *titles), place=_place(url, self._meta["language"]))
         self._layout = Layout(tree, heading)
@@ -73,15 +80,19 @@ class _Reading:
         findings = self._findings()
         sources: dict[str, str] = {}
         found: dict[str, Any] = {name: _taken(findings, name, sources) for name in _TEXTS}
+        if not found["brand"] and (brand := brand_seen(self._tree, found["name"] or first(self._subject.names))):
+            found["brand"], sources["brand"] = brand, "page"
         found["sku"] = _taken(_by_sku_trust(findings), "sku", sources)
         found |= self._price(findings, sources)
         detail = _taken(findings, "availability", sources)
         if detail is None and found["price"] is not None:
             detail, sources["availability"] = "InStock", "assumed"
-        if not _is_product(findings, found, sources):
+        confidence = self._confidence(findings)
+        if confidence < FLOOR or not _is_product(findings, found, sources):
             return None
         return {
             **found,
+            "confidence": round(confidence, 2),
             "name": found["name"] or first(self._subject.names),
             "description": found["description"] or self._meta["description"],
             "availability": in_or_out(detail) if detail else None,
@@ -89,6 +100,20 @@ class _Reading:
             **self._surroundings(findings, found),
             "sources": sources,
         }
+
+    def _confidence(self, findings: list[ProductFinding]) -> float:
+        """The strongest published source, or the sum of the weak signs; less on a page that calls itself an article."""
+        weak = [each.confidence for each in findings if each.source in _WEAK]
+        strong = [each.confidence for each in findings if each.source not in _WEAK]
+        published = max((each.confidence for each in findings if each.source in _PUBLISHED), default=0.0)
+        doubt = _ARTICLE_DOUBT if self._is_article() else 0.0
+        return min(0.99, max(published, max(strong, default=0.0) - doubt, sum(weak) - doubt))
+
+    def _is_article(self) -> bool:
+        if "article" in str(self._cards.get("og:type")).lower():
+            return True
+        said = (kinds(item) for documents in self._documents for item in items(documents))
+        return any(kind.endswith(("Article", "BlogPosting")) for each in said for kind in each)
 
     def _findings(self) -> list[ProductFinding]:
         """Findings, most trusted first. Reads expensive sources only while a field that they may provide is missing."""
@@ -116,6 +141,8 @@ class _Reading:
         best = next(iter(priced), next((each for each in findings if each.price is not None), None))
         if best is None:
             return dict.fromkeys(("price", "currency", "list_price", "high_price"))
+        if best.source in _PUBLISHED and best.price and (sale := sale_in(self._layout, best.price)):
+            best = replace(best, source="page", price=sale, list_price=best.price)
         sources["price"] = best.source
         named = [best, *(each for each in findings if each is not best)]
         codes = ((each, iso_code(each.currency, self._subject.place)) for each in named if each.currency)
@@ -192,10 +219,13 @@ def _from_cards(cards: dict[str, Any]) -> ProductFinding:
     def said(*names: str) -> str | None:
         return next((value for name in names if (value := text_of(cards.get(name)))), None)
 
+    is_product = "product" in str(cards.get("og:type")).lower()
+    price = amount_of(said("product:sale_price:amount", "product:price:amount", "og:price:amount"))
     return ProductFinding(
         source="opengraph",
-        name=said("og:title") if "product" in str(cards.get("og:type")) else None,
-        price=amount_of(said("product:sale_price:amount", "product:price:amount", "og:price:amount")),
+        confidence=0.85 if price is not None else 0.6 if is_product else 0.0,
+        name=said("og:title") if is_product else None,
+        price=price,
         list_price=amount_of(said("product:original_price:amount")),
         currency=said("product:sale_price:currency", "product:price:currency", "og:price:currency"),
         availability=availability_of(said("product:availability", "og:availability")),
@@ -216,6 +246,16 @@ def _place(url: str, language: str | None) -> str:
         ending = ""
     region = (language or "").replace("_", "-").partition("-")[2].lower()
     return ending if len(ending) == 2 else region[:2]
+
+
+def _slug(url: str) -> list[str]:
+    """The words of the address, where it has some: a page's title may be that of the site alone."""
+    try:
+        path = unquote(urlsplit(url).path)
+    except ValueError:
+        return []
+    words = [re.sub(r"[\W_]+", " ", part).strip() for part in path.split("/")]
+    return [max(words, key=len)] if any(each.count(" ") >= 2 for each in words) else []
 
 
 def _number(amount: Any) -> float | None:

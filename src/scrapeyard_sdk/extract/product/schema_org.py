@@ -10,6 +10,7 @@ from scrapeyard_sdk.extract.product.values import (
     availability_of,
     first,
     gtin_of,
+    is_name,
     likeness,
     listed,
     same_page,
@@ -36,6 +37,7 @@ def product_in(documents: list[Any], subject: Subject, source: str) -> ProductFi
     if found is None:
         return None
     finding = _finding(graph, found, subject, source)
+    finding.confidence = _confidence(graph, found, finding, subject)
     if finding.availability and any(_can_be_had(graph, each) for each in products if _is_sibling(each, found)):
         finding.availability = "InStock"
     return finding
@@ -85,6 +87,17 @@ def _fits(graph: _Graph, item: Item, subject: Subject) -> float:
     offered = bool(graph.get(item, "offers", "hasVariant"))
     main = "event" not in _kinds(item) and "book" not in _kinds(item)
     return alike * 3 + own * 2 + offered * 2 + main
+
+
+def _confidence(graph: _Graph, item: Item, finding: ProductFinding, subject: Subject) -> float:
+    """News sites publish a subscription, or a book that an article is about, as products."""
+    own = is_name(finding.name, subject.names[:2]) or same_page(text_of(graph.get(item, "url", "@id")), subject.url)
+    if finding.price is not None or finding.availability:
+        return 0.95 if own else 0.6
+    if "event" in _kinds(item) or "book" in _kinds(item):
+        return 0.3
+    known = finding.sku or finding.gtin or finding.mpn or finding.brand or finding.variants or finding.rating
+    return (0.8 if known else 0.6) if own else 0.2
 
 
 def _is_sibling(item: Item, other: Item) -> bool:

@@ -148,6 +148,7 @@ def _finding(source: dict[str, Any]) -> ProductFinding:
         price = first((inner.get("price"), price.get("value"), price.get("current")))
     return ProductFinding(
         source="script",
+        confidence=0.7 if amount_of(price) else 0.2,
         name=text_of(source.get("name")),
         price=amount_of(price),
         currency=text_of(source.get("currency")),

@@ -34,6 +34,7 @@ _AVAILABILITY = {
     "pending": "BackOrder",
 }
 _GONE = frozenset({"OutOfStock", "SoldOut", "Discontinued", "Reserved"})
+_ALIKE = 0.6
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -124,6 +125,11 @@ def likeness(one: str | None, other: str | None) -> float:
     return len(mine & theirs) / min(len(mine), len(theirs)) if mine and theirs else 0.0
 
 
+def is_name(text: str | None, names: Iterable[str]) -> bool:
+    """Whether it is the name of what the page is about, and not only a word of it, such as the name of the site."""
+    return any(likeness(text, name) >= _ALIKE and len(text or "") * 3 > len(name) for name in names)
+
+
 def same_page(one: str | None, other: str | None) -> bool:
     """Whether two addresses have the same path."""
     if not one or not other:
@@ -154,6 +160,8 @@ class ProductFinding:
     """What one source says; None or empty for what it does not."""
 
     source: str
+    confidence: float = 0.0
+    """How surely the page is about a product, by this source alone: 0 to 1."""
     name: str | None = None
     price: Decimal | None = None
     list_price: Decimal | None = None

@@ -28,9 +28,12 @@ _MAX_BUTTONS = 1000
 _MAX_TEXTS = 20_000
 _MAX_SHORT = 30
 _CROWD = 5
+_SURE = 4.0
+"""The weight of an amount with its currency in a box named for a price, near the heading."""
 _BARE = re.compile(r"[\d.,' ]+")
 _CENTS = re.compile(r"^\d{2}$")
 _DIGIT = re.compile(r"\d")
+_DECIMALS = re.compile(r"[.,]\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,22 @@ def seen_in(tree: "LexborHTMLParser", layout: Layout) -> ProductFinding:
     best = _best(list(_offers(layout)))
     if best is not None:
         finding.price, finding.currency = best.amount, best.sign
+        finding.confidence = (0.5 if best.weight >= _SURE else 0.35) if best.name else 0.2
     finding.availability = _availability(tree, layout)
+    finding.confidence += 0.3 if finding.availability else 0.0
     return finding
+
+
+def sale_in(layout: Layout, listed: Decimal) -> Decimal | None:
+    """The price that the page shows beside `listed` where it shows that struck out; None where it does not."""
+    places = [(each, _price_text(layout, each)) for each in islice(layout.boxes, _MAX_BOXES) if not each.flags & ASIDE]
+    places += [(each, each.text) for each in layout.texts[:_MAX_TEXTS] if each.flags & OLD and not each.flags & ASIDE]
+    shown = [(place, parse_price(text).amount) for place, text in places if text]
+    struck = {bool(place.flags & OLD) for place, amount in shown if amount == listed}
+    if struck != {True}:
+        return None
+    best = _best(list(_offers(layout)))
+    return best.amount if best is not None and best.sign and listed / 10 < best.amount < listed else None
 
 
 def _best(offers: list[_Offer]) -> _Offer | None:
@@ -81,8 +98,12 @@ def _offers(layout: Layout) -> Iterator[_Offer]:
 def _short_texts(layout: Layout) -> Iterator[Position]:
     """Texts with a digit outside price boxes. A bare number gets the currency next to it."""
     texts = [each for each in layout.texts[:_MAX_TEXTS] if len(each.text) <= _MAX_SHORT and not each.flags & PRICE]
-    for place, after in zip_longest(texts, texts[1:]):
-        if not _DIGIT.search(place.text):
+    for before, place, after in zip_longest([None, *texts[:-1]], texts, texts[1:]):
+        if place is None or not _DIGIT.search(place.text):
+            continue
+        if _DECIMALS.match(place.text):
+            if before is not None and _BARE.fullmatch(before.text) and place.order - before.order <= 4:
+                yield replace(place, text=before.text + place.text)
             continue
         if (
             after
