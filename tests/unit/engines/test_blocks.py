@@ -222,6 +222,17 @@ REFUSALS = {
     "a bare 429": Case(body="", status=429, kind="rate_limited"),
     "999": Case(body="", status=999, kind="blocked"),
     "nothing at all": Case(body="  \n ", kind="blocked"),
+    "distil in a site's own words": Case(
+        body=page(f"<h1>Sorry</h1><p>Something about your browser made us think you were a bot.</p>{PROSE[:600]}"),
+        kind="challenge",
+        vendor="imperva",
+    ),
+    "jiasule": Case(
+        body='<script>go({"bts":["1",""],"chars":"ab","tn":"__jsl_clearance_s","vt":"3600"})</script>',
+        status=521,
+        kind="challenge",
+        vendor="jiasule",
+    ),
 }  # fmt: skip
 
 PAGES = {
@@ -297,6 +308,9 @@ PAGES = {
     ),
     "a privacy note in a footer": Case(
         body=page("<h1>News</h1><p>Rain in the north.</p><footer>This site is protected by reCAPTCHA.</footer>")
+    ),
+    "an article about Distil": Case(
+        body=page(f"<p>{PROSE}</p><p>It said: something about your browser made us think you were a bot.</p>{PROSE}")
     ),
 }  # fmt: skip
 

@@ -101,6 +101,7 @@ ADDRESSES: tuple[Mark, ...] = (
     Mark("/_____tmd_____/punish", "alibaba", "captcha", "always", "we were sent to Alibaba's penalty page"),
     Mark("wappass.baidu.com", "baidu", "captcha", "always", "we were sent to Baidu's check"),
     Mark("/distil_r_captcha", "imperva", "captcha", "always", "we were sent to Distil's captcha"),
+    Mark("/distil_r_blocked", "imperva", "blocked", "always", "we were sent to Distil's refusal"),
     Mark("geo.captcha-delivery.com", "datadome", "captcha", "always", "we were sent to DataDome's captcha"),
 )
 
@@ -126,6 +127,12 @@ MARKUP: tuple[Mark, ...] = (
     Mark("_pxappid", "human", "captcha", "bare", "HUMAN's sensor and nothing else", 0.85),
     Mark("captcha-delivery.com", "datadome", "captcha", "bare", "DataDome's captcha"),
     Mark("captcha-delivery.com", "datadome", "captcha", "refused", "DataDome's captcha"),
+    Mark("made us think you were a bot", "imperva", "challenge", "always", "Distil takes us for a bot"),
+    Mark("made us think that you are a bot", "imperva", "challenge", "always", "Distil takes us for a bot"),
+    Mark("moving through this website with super-human speed", "imperva", "challenge", "always", "Distil's reasons"),
+    Mark("distil_r_captcha", "imperva", "captcha", "bare", "Distil's captcha"),
+    Mark("distil_ident_block", "imperva", "challenge", "bare", "Distil's script and nothing else", 0.85),
+    Mark("__jsl_clearance", "jiasule", "challenge", "bare", "Jiasule's script that sets a cookie"),
     Mark("incapsula incident id", "imperva", "blocked", "bare", "Imperva's incident number"),
     Mark("_incapsula_resource", "imperva", "challenge", "bare", "Imperva's frame or script and nothing else"),
     Mark("_incapsula_resource", "imperva", "challenge", "refused", "Imperva's frame beside a refusal"),
