@@ -51,8 +51,8 @@ def envelope(url: str, response: FetchResponse) -> dict[str, Any]:
 
 
 def header(response: FetchResponse, name: str) -> str | None:
-    """The first value; None when there is none."""
-    return next((value for key, value in response.headers if key.lower() == name), None)
+    """The value, the last of several; None when there is none."""
+    return next((value for key, value in reversed(response.headers) if key.lower() == name), None)
 
 
 def is_html(response: FetchResponse) -> bool:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from wreq import Client, Response
 from wreq.header import HeaderMap
 
-from scrapeyard.engines.http.body import Stream, find_charset, read_wire, undo_encoding
+from scrapeyard.engines.http.body import Stream, read_wire, undo_encoding
+from scrapeyard.engines.http.charset import find_charset
 from scrapeyard.engines.http.checks import METHODS, Hop, check_allowed, next_hop
 from scrapeyard.engines.http.clients import ClientIdentity
 from scrapeyard.engines.http.cookies import Jar
