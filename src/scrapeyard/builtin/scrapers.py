@@ -126,7 +126,7 @@ PAGE_OUTPUT: dict[str, Any] = {
 }
 PAGE_OUTPUT["required"] = list(PAGE_OUTPUT["properties"])
 
-_EMPTY_PAGE = {**dict.fromkeys((*FIELDS, *PARTS)), "warnings": []}
+_EMPTY_PAGE: dict[str, Any] = {**dict.fromkeys((*FIELDS, *PARTS)), "warnings": []}
 
 
 class PageScraper:
