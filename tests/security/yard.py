@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 from msgspec.structs import replace
 
+from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.wiring.platform import Platform
@@ -94,6 +95,7 @@ class Yard:
 @asynccontextmanager
 async def yard(folder: Path, attacks: dict[str, tuple[str, dict[str, float]]]) -> AsyncIterator[Yard]:
     """A platform that knows these scrapers and a good one."""
+    await ObjectBlobs.in_folder(folder / "warm").put("a", b"", "text/plain")  # its library then keeps three descriptors
     before = Traces.now()
     scrapers, data_dir = folder / "scrapers", folder / "data"
     scrapers.mkdir(exist_ok=True)
