@@ -96,6 +96,13 @@ async def test_no_fetch_begins_while_much_waits(stand: Bench) -> None:
     assert stand.sandbox._pages.total == 0
 
 
+async def test_no_fetch_begins_for_a_run_that_has_ended(stand: Bench) -> None:
+    served = Large()
+    limits = replace(LIMITS, wall_seconds=5)
+    assert (await stand.run(SCRIPT, served, limits=limits, count=80)).exit_reason is ExitReason.TIMEOUT
+    assert len(served.asked) <= 16
+
+
 async def test_a_script_that_reads_late_gets_every_page(stand: Bench) -> None:
     served = Large()
     assert result(await stand.run(SCRIPT, served, limits=LIMITS, count=40, read=True)) == 40

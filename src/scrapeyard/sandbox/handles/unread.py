@@ -114,8 +114,8 @@ class FetchGate:
         self._expected = max(page_bytes, self._expected * 3 // 4)
 
     def let_in(self) -> None:
-        """Begin the fetches that may begin now."""
-        while self._waiting and self._may_begin():
+        """Begin the fetches that may begin now; none for a child that is gone."""
+        while self._waiting and self._child.open and self._may_begin():
             turn = self._waiting.popleft()
             if not turn.done():
                 self._under_way += 1
