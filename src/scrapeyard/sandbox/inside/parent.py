@@ -48,6 +48,8 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
     except OSError as error:
         _say(control, walls=str(error))
         return
+    if _is_closed(control):  # its death signal was not set while the walls changed the user, so it may have been missed
+        return
     os.chdir(plan.work_folder)
     os.environ["HOME"] = os.environ["TMPDIR"] = plan.work_folder
     if plan.walls:
@@ -85,6 +87,13 @@ def _add_packages(places: tuple[str, ...]) -> None:
 
         for place in places:
             site.addsitedir(place)
+
+
+def _is_closed(control: socket.socket) -> bool:
+    """Whether the worker is gone."""
+    waits = select.poll()
+    waits.register(control.fileno(), 0)
+    return bool(waits.poll(0))
 
 
 def _say(control: socket.socket, **message: Any) -> None:
