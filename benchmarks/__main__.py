@@ -16,6 +16,7 @@ from benchmarks.report import Options, Report
 BENCHES = {
     "core": "benchmarks.core",
     "engine": "benchmarks.engine",
+    "extraction": "benchmarks.extraction",
     "jobs": "benchmarks.jobs",
     "repository": "benchmarks.repository",
     "sandbox": "benchmarks.sandbox",

@@ -6,6 +6,7 @@ the best sum is the main part. Pages without much plain text, such as lists and 
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -126,7 +127,7 @@ def _new(boxes: list[_Box], node: LexborNode, parent: int, tag: str) -> _Box:
 
 
 def _count(boxes: list[_Box], parent: int, text: str) -> None:
-    size = len(" ".join(text.split()).encode())
+    size = len(text.strip().encode())
     if not size:
         return
     block = boxes[boxes[parent].block]
@@ -144,11 +145,16 @@ def _noise(node: LexborNode, tag: str) -> int:
     attributes = node.attributes
     if not attributes:
         return 0
-    if (attributes.get("role") or "").lower() in _NOISE_ROLES:
+    if "role" in attributes and (attributes["role"] or "").lower() in _NOISE_ROLES:
         return _MARKED
     if attributes.get("aria-hidden") == "true":
         return _NAMED
-    names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"[:300]
+    return _noise_by_name(f"{attributes.get('class') or ''} {attributes.get('id') or ''}"[:300])
+
+
+@lru_cache(4096)
+def _noise_by_name(names: str) -> int:
+    """Cached, because the elements of a page share a few names."""
     return _NAMED if len(names) > 1 and _NOISE_NAME.search(names) and not _MAIN_NAME.search(names) else 0
 
 
