@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from scrapeyard.builtin.reading.port import Extractor, PageUnreadable, RawPage
-from scrapeyard.engines.http.mime import extract_content_type
+from scrapeyard.engines.http.charset import extract_content_type
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

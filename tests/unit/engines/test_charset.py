@@ -2,8 +2,7 @@
 
 import pytest
 
-from scrapeyard.engines.http.charset import find_charset
-from scrapeyard.engines.http.mime import extract_content_type
+from scrapeyard.engines.http.charset import extract_content_type, find_charset
 
 HTML = "text/html"
 META = b"<meta charset=windows-1251>"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scrapeyard.engines.http.mime import extract_content_type
+from scrapeyard.engines.http.charset import extract_content_type
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,13 @@ def test_keys_of_a_server_in_use_keep_their_names() -> None:
         "yard:l:a:high",
         "yard:c:b",
     ]
-    assert keys.site("s") == ("yard:site:s", "yard:site:s:seats", "yard:site:s:alive", "yard:sites")
+    assert keys.site("s") == (
+        "yard:site:s",
+        "yard:site:s:seats",
+        "yard:site:s:alive",
+        "yard:sites",
+        "yard:site:s:places",
+    )
     assert [keys.page("i"), keys.page_claim("n")] == ["yard:pages:p:i", "yard:pages:claim:n"]
     assert [keys.pages_used, keys.pages_meta] == ["yard:pages:used", "yard:pages:meta"]
     assert [keys.pages_bytes, keys.pages_counts] == ["yard:pages:bytes", "yard:pages:counts"]

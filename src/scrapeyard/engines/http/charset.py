@@ -1,6 +1,8 @@
-"""The charset of a page, as the HTML standard finds it: byte order mark, Content-Type, `<meta>`, and then a guess."""
+"""The content type of an answer, and the charset of its page as the HTML standard finds it: byte order mark, header,
+`<meta>`, and then a guess."""
 
 import re
+from collections.abc import Sequence
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _META = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE)
@@ -98,3 +100,30 @@ def _guess(body: bytes) -> str:
     except UnicodeDecodeError:
         return "cp1252"
     return "utf-8"
+
+
+_PARTS = re.compile(r'(?:[^",]|"(?:[^"\\]|\\.)*"?)+')
+_TYPE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*(?:;|$)")
+_CHARSET = re.compile(r';\s*charset\s*=\s*("(?:[^"\\]|\\.)*"?|[^\s;"]+)', re.IGNORECASE)
+
+
+def extract_content_type(values: Sequence[str]) -> str:
+    """The last value that is a type counts. Where it names no charset, that of the same type before it holds on.
+
+    Empty when there is none. A single value is handed back as it is.
+    """
+    if len(values) == 1 and "," not in values[0]:
+        return values[0]
+    found = essence = charset = ""
+    for value in (part for given in values for part in _PARTS.findall(given)):
+        match = _TYPE.match(value)
+        if match is None or match[1] == "*/*":
+            continue
+        named = _CHARSET.search(value)
+        kind = match[1].lower()
+        if kind != essence or named:
+            charset = named[1] if named else ""
+        found, essence = value.strip(), kind
+        if charset and not named:
+            found = f"{found}; charset={charset}"
+    return found or (values[0] if values else "")

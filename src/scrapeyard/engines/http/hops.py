@@ -16,12 +16,11 @@ from wreq import Client, Response
 from wreq.header import HeaderMap
 
 from scrapeyard.engines.http.body import Stream, read_wire, undo_encoding
-from scrapeyard.engines.http.charset import find_charset
+from scrapeyard.engines.http.charset import extract_content_type, find_charset
 from scrapeyard.engines.http.checks import METHODS, Hop, check_allowed, next_hop
 from scrapeyard.engines.http.clients import ClientIdentity
 from scrapeyard.engines.http.cookies import Jar
 from scrapeyard.engines.http.failures import WREQ_ERRORS, explain, is_stale_connection, refused_by_proxy
-from scrapeyard.engines.http.mime import extract_content_type
 from scrapeyard.engines.http.shares import BodyShare
 from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.port import FetchResponse, Keep, Route
