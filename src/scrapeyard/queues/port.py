@@ -56,7 +56,7 @@ class Queue(Protocol):
         """
 
     async def ping(self) -> float:
-        """Round trip to the broker in milliseconds."""
+        """Round trip of a small write to the broker, in milliseconds."""
 
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024

@@ -21,6 +21,8 @@ class Keys:
                 f"queue prefix {prefix[:80]!r}: use up to 64 letters, digits, dots, dashes, underscores"
             )
         self._prefix = prefix
+        self.probe = f"{prefix}:probe"
+        """A text that is written to see whether the server takes anything."""
         self.lanes = f"{prefix}:lanes"
         """A set: every lane that was ever published to."""
         self.sites = f"{prefix}:sites"

@@ -1,11 +1,14 @@
 """The gateway while its queue is away, full or restarted: a clear refusal, nothing accepted in secret, nothing lost."""
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
 
 from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.dispatch.upkeep.lost_deliveries import GRACE_SECONDS
@@ -57,6 +60,31 @@ async def test_who_waits_while_the_queue_is_away_gets_a_503_and_nothing_stays_to
     assert (health.status_code, health.json()["status"]) == (503, "down")
     assert health.json()["dependencies"]["queue"]["state"] == "away"
     assert (await stand.client.get("/api/live")).status_code == 200
+
+
+async def test_a_queue_that_answers_but_takes_nothing_is_not_ready(stand: Stand, own_valkey: ValkeyServer) -> None:
+    assert (await stand.client.get("/api/ready")).status_code == 200
+    async with Redis.from_url(own_valkey.url) as redis:
+        await redis.config_set("maxmemory", 1)  # full, and nothing is evicted
+        while (ready := await stand.client.get("/api/ready")).status_code == 200:
+            await asyncio.sleep(0.05)  # what was found last counts for a second
+        assert ready.json()["code"] == "not_ready"
+        assert (await stand.client.get("/api/health")).json()["dependencies"]["queue"]["state"] == "away"
+        await redis.config_set("maxmemory", 0)
+        while (await stand.client.get("/api/ready")).status_code != 200:
+            await asyncio.sleep(0.05)
+
+
+async def test_a_database_that_takes_nothing_is_not_ready(stand: Stand, tmp_path: Path) -> None:
+    assert (await stand.client.get("/api/ready")).status_code == 200
+    with closing(sqlite3.connect(tmp_path / "runs.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        while (ready := await stand.client.get("/api/ready")).status_code == 200:
+            await asyncio.sleep(0.05)
+        assert ready.json()["code"] == "not_ready"
+        other.execute("ROLLBACK")
+    while (await stand.client.get("/api/ready")).status_code != 200:
+        await asyncio.sleep(0.05)
 
 
 async def test_a_key_refused_while_the_queue_was_away_works_when_it_is_back(

@@ -1,12 +1,11 @@
 """The one place that opens connections and translates database errors into ours."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Executable, RowMapping, text
+from sqlalchemy import Executable, RowMapping
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -92,12 +91,6 @@ class Database:
             return result.scalars().all() if result.returns_rows else ()
 
         return await self._whole(self._transaction(work, single=True))
-
-    async def ping(self) -> float:
-        """Round trip in milliseconds."""
-        began = time.perf_counter()
-        await self.fetch(text("SELECT 1"))
-        return (time.perf_counter() - began) * 1000
 
     def insert(self, *arguments: Any) -> Any:
         """An INSERT that supports ON CONFLICT."""

@@ -41,4 +41,4 @@ class Store(Protocol):
         """Close the pool. May be called twice."""
 
     async def ping(self) -> float:
-        """Round trip to the database in milliseconds."""
+        """Round trip of a small write in milliseconds."""
