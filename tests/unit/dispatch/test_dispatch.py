@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
@@ -136,8 +137,25 @@ async def test_a_delivery_that_the_queue_lost_is_published_again_once(yard: Yard
     assert await yard.taken() == []
     yard.clock.now += 2
     await yard.dispatcher.round()
+    assert await yard.taken() == [], "it may be just being taken"
+    await yard.dispatcher.round()
     (delivery,) = await yard.taken()
     assert (delivery.run_id, delivery.redelivered, delivery.queued_at) == (run.id, True, yard.clock.now)
+    await yard.dispatcher.round()
+    assert await yard.taken() == []
+
+
+async def test_a_run_that_is_just_being_taken_is_not_lost(yard: Yard) -> None:
+    """It is out of the queue, and the row that says running follows a moment later."""
+    run = a_run()
+    await yard.store.runs.add([run])
+    await yard.queue.publish([deliver(run)])
+    yard.clock.now += 60
+    assert len(await yard.taken()) == 1
+    await yard.dispatcher.round()
+    now = yard.clock.now
+    begun = replace(run, status=RunStatus.RUNNING, started_at=now, worker_id="w1", lease_until=now + 15)
+    await yard.store.runs.begin([begun])
     await yard.dispatcher.round()
     assert await yard.taken() == []
 
@@ -157,6 +175,7 @@ async def test_a_run_published_before_the_oldest_that_waits_is_lost(yard: Yard) 
     await yard.queue.publish([deliver(waiting)])
     yard.clock.now += 60
     await yard.dispatcher.round()
+    await yard.dispatcher.round()
     assert [delivery.run_id for delivery in await yard.taken()] == [waiting.id, lost.id]
 
 
@@ -165,6 +184,7 @@ async def test_each_priority_is_judged_by_its_own_line(yard: Yard) -> None:
     await yard.store.runs.add([lost, waiting])
     await yard.queue.publish([deliver(waiting)])
     yard.clock.now += 60
+    await yard.dispatcher.round()
     await yard.dispatcher.round()
     assert [delivery.run_id for delivery in await yard.taken()] == [lost.id, waiting.id]
 
@@ -175,7 +195,7 @@ async def test_lost_runs_behind_a_long_line_are_found_in_later_rounds(yard: Yard
     await yard.store.runs.add([*waiting, lost])
     await yard.queue.publish([deliver(run) for run in waiting])
     yard.clock.now += 60
-    for _ in range(2):
+    for _ in range(3):
         await yard.dispatcher.round()
     (delivery,) = await yard.queue.take(["default"], 1, [Priority.HIGH], 0)
     assert delivery.run_id == lost.id

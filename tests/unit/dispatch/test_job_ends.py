@@ -150,6 +150,7 @@ async def test_a_cancelled_job_whose_queued_batches_were_lost_ends_too(yard: Job
     await yard.store.jobs.cancel(job_id, False, yard.clock())
     yard.clock.now += GRACE_SECONDS + 1
     await yard.dispatcher.round()
+    await yard.dispatcher.round()
     await yard.work()
     await settle(yard)
     job = await yard.got(job_id)

@@ -26,6 +26,9 @@ class QueuedWork(Protocol):
     """A run or a batch that was handed to the queue."""
 
     @property
+    def id(self) -> str: ...
+
+    @property
     def lane(self) -> str: ...
 
     @property
@@ -50,6 +53,25 @@ async def missing(queue: Queue, published: Sequence[P]) -> list[P]:
         if first is None or one.queued_at < first:
             found.append(one)
     return found
+
+
+class Suspects:
+    """Tells lost work from work that is just being taken: that is missing from the queue, too, until its row says so a
+    moment later. What is missing in two rounds in a row is lost."""
+
+    def __init__(self) -> None:
+        self._before: frozenset[tuple[str, float]] = frozenset()
+
+    def confirm(self, found: Sequence[P]) -> list[P]:
+        """Those that were missing in the last round already."""
+        lost = [one for one in found if (one.id, one.queued_at) in self._before]
+        self._before = frozenset((one.id, one.queued_at) for one in found) - self._before
+        return lost
+
+    @property
+    def any(self) -> bool:
+        """Whether some must be looked at once more: the next round must read as many rows."""
+        return bool(self._before)
 
 
 class RowLimit:
@@ -78,14 +100,16 @@ class LostDeliveries:
         self._queue = queue
         self._clock = clock
         self._page = RowLimit()
+        self._suspects = Suspects()
 
     async def run_once(self) -> None:
         """One round."""
         now = self._clock()
         due = await self._runs.due(now, now - GRACE_SECONDS, self._page.limit)
-        self._page.seen(len(due))
         later = [run for run in due if run.not_before is not None]
-        lost = await missing(self._queue, [run for run in due if run.not_before is None])
+        lost = self._suspects.confirm(await missing(self._queue, [run for run in due if run.not_before is None]))
+        if not self._suspects.any:
+            self._page.seen(len(due))
         if lost:
             log.warning("dispatch.lost_deliveries", count=len(lost))
         await self._publish([*later, *lost], now)
@@ -111,13 +135,15 @@ class LostBatches:
         self._queue = queue
         self._clock = clock
         self._page = RowLimit()
+        self._suspects = Suspects()
 
     async def run_once(self) -> None:
         """One round."""
         now = self._clock()
         queued = await self._store.batches.queued(now - GRACE_SECONDS, self._page.limit)
-        self._page.seen(len(queued))
-        lost = await missing(self._queue, queued)
+        lost = self._suspects.confirm(await missing(self._queue, queued))
+        if not self._suspects.any:
+            self._page.seen(len(queued))
         if lost:
             job_log.warning("jobs.lost_batches", count=len(lost))
             await self._publish(lost, now)
