@@ -609,7 +609,7 @@ async def test_places_of_a_dead_process_are_given_back(stand: Stand) -> None:
     turn = await living.acquire(SITE, limits, PATIENT)
     assert turn.wait == pytest.approx(100, abs=0.1)
     await stand.later(0.0)
-    dying._task.cancel()
+    await dying._background.stop()
     first = lease(stand, turn)
     await stand.later(9.0)
     async with asyncio.timeout(PATIENCE):

@@ -76,7 +76,8 @@ RUNS = Table(
     CheckConstraint(f"({_UNFINISHED}) = (finished_at IS NULL)", name="runs_finished_at"),
     CheckConstraint("(status = 'cancelled') = (COALESCE(exit_reason, '') = 'cancelled')", name="runs_cancelled"),
     CheckConstraint(
-        "(status = 'succeeded') = (COALESCE(exit_reason, '') IN ('succeeded', 'skipped'))", name="runs_succeeded"
+        "(status = 'succeeded') = (COALESCE(exit_reason, '') IN ('succeeded', 'gone', 'skipped'))",
+        name="runs_succeeded",
     ),
     CheckConstraint("(status = 'running') = (lease_until IS NOT NULL)", name="runs_lease"),
     CheckConstraint("status <> 'running' OR (worker_id <> '' AND started_at IS NOT NULL)", name="runs_running"),
