@@ -171,6 +171,8 @@ def test_items_and_dead_letters_are_listed(yard: Client, done: str, failed: str)
     assert [row[:3] for row in yard("jobs", "items", failed, "--status", "error").rows] == [["bad", "error", "1"]]
     assert yard("jobs", "items", failed, "--item", "good", "--json").json[0]["result"] == {"seconds": 0}
     assert [failed, "bad"] in [row[:2] for row in yard("jobs", "dead-letters").rows]
+    assert [row[:2] for row in yard("jobs", "dead-letters", "--job", failed).rows] == [[failed, "bad"]]
+    assert yard("jobs", "dead-letters", "--job", done, "--json").json == []
 
 
 def test_a_failed_item_is_told_and_makes_only_strict_watches_fail(yard: Client, failed: str) -> None:

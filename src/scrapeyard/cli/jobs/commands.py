@@ -46,6 +46,10 @@ def list_jobs(
     show_list(found, as_json, JOB_HEADERS, job_row, empty="no jobs")
 
 
+Reasons = Annotated[list[str] | None, typer.Option(help="As fetch_timeout; may be repeated.")]
+Sites = Annotated[list[str] | None, typer.Option(help="A registrable domain; may be repeated.")]
+
+
 @group.command()
 def status(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """How a job stands: counts, rate, time left, breaker, what it used."""
@@ -68,8 +72,8 @@ def items(
         list[str] | None,
         typer.Option(help="pending, queued, in_progress, success, error, cancelled; may be repeated."),
     ] = None,
-    exit_reason: Annotated[list[str] | None, typer.Option(help="As fetch_timeout; may be repeated.")] = None,
-    site: Annotated[list[str] | None, typer.Option(help="A registrable domain; may be repeated.")] = None,
+    exit_reason: Reasons = None,
+    site: Sites = None,
     item: Annotated[list[str] | None, typer.Option(help="An item by its id; may be repeated.")] = None,
     limit: Limit = 50,
     url: ServerUrl = DEFAULT_URL,
@@ -87,7 +91,16 @@ def items(
 
 
 @group.command("dead-letters")
-def dead_letters(limit: Limit = 50, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+def dead_letters(
+    *,
+    job: Annotated[str | None, typer.Option(help="Of this job, by its id.")] = None,
+    scraper: Annotated[str | None, typer.Option(help="site/task, any version.")] = None,
+    exit_reason: Reasons = None,
+    site: Sites = None,
+    limit: Limit = 50,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
     """Items that ended as errors, of every job; `jobs redrive` runs them again."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_list
@@ -96,7 +109,9 @@ def dead_letters(limit: Limit = 50, url: ServerUrl = DEFAULT_URL, as_json: AsJso
     def row(item: dict[str, Any]) -> tuple[str, ...]:
         return item["job_id"], *item_row(item)
 
-    found = list(pages(Server(url), "/api/dead-letters", "items", limit))
+    where = {"job_id": job, "scraper": scraper, "exit_reason": exit_reason, "site": site}
+    given = {name: value for name, value in where.items() if value}
+    found = list(pages(Server(url), "/api/dead-letters", "items", limit, **given))
     show_list(found, as_json, ("JOB", *ITEM_HEADERS), row, empty="no dead letters")
 
 
