@@ -287,6 +287,8 @@ class _Held:
             job = await store.jobs.get(self.job.id)
             if job is None or job.status not in (JobStatus.CREATING, JobStatus.RUNNING):
                 return
+            if job.policy.budget != self.job.policy.budget:  # raised since this batch was taken
+                return
             await store.jobs.set_paused(job.id, True, BY_BUDGET, time.time())
             await store.events.add(job.id, "budget", Raw(msgspec.json.encode(spent)), time.time())
         except Unavailable as error:
