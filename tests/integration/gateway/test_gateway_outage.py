@@ -115,6 +115,7 @@ async def test_who_does_not_wait_is_accepted_while_the_queue_is_away_and_runs_wh
     late = time.time() + GRACE_SECONDS + 1
     dispatcher = Dispatcher(stand.settings, stand.store, stand.queue, stand.blobs, clock=lambda: late)
     assert await dispatcher.round()
+    assert await dispatcher.round()
     delivery = await stand.take()
     assert (delivery.run_id, delivery.redelivered) == (run_id, True)
     assert await dispatcher.round()
