@@ -80,7 +80,8 @@ def walls(**settings: Any) -> Walls:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stand() -> AsyncIterator[Bench]:
-    async with bench(walls()) as made:
+    """It forks no child ahead: a test with a bench of its own would take that for something left behind."""
+    async with bench(walls(), ahead=0) as made:
         yield made
 
 
