@@ -51,6 +51,9 @@ chaos: $(VENV)/.test-installed  ## kill processes and stop servers for a minute 
 	CHAOS_LONG=1 $(BIN)/python -m pytest -m chaos
 	$(BIN)/python -m tests.chaos.driver --seconds 60
 
+soak: $(VENV)/.test-installed  ## use and hurt a yard for half an hour; no process may grow
+	$(BIN)/python -m tests.chaos.soak
+
 lock:  ## resolve the dependencies again into requirements/*.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group test --group check -c requirements/run.txt -o requirements/test.txt
@@ -77,4 +80,4 @@ $(VENV)/.bench-installed: $(VENV)/.test-installed requirements/bench.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help up install test test-quick test-steady test-security check bench chaos lock clean
+.PHONY: help up install test test-quick test-steady test-security check bench chaos soak lock clean

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from tests.leaks import Process
-from tests.programs import Cluster, Program, running
+from tests.programs import Cluster, Program, Yard, running
 
 AWAY_SECONDS = 5.0
 FROZEN_SECONDS = 7.0
@@ -27,17 +27,17 @@ async def kill_worker(cluster: Cluster, chance: random.Random) -> None:
     cluster.add_worker()
 
 
-async def kill_child(cluster: Cluster, chance: random.Random) -> None:
+async def kill_child(cluster: Yard, chance: random.Random) -> None:
     """kill -9 of every child of a worker, those that run and those that wait."""
     await _kill_some(chance.choice(running(cluster.workers)).children)
 
 
-async def kill_parent(cluster: Cluster, chance: random.Random) -> None:
+async def kill_parent(cluster: Yard, chance: random.Random) -> None:
     """kill -9 of a worker's scraper parents."""
     await _kill_some(chance.choice(running(cluster.workers)).scraper_parents)
 
 
-async def kill_zygote(cluster: Cluster, chance: random.Random) -> None:
+async def kill_zygote(cluster: Yard, chance: random.Random) -> None:
     """kill -9 of a worker's zygote."""
     worker = chance.choice(running(cluster.workers))
     await _kill_some(lambda: [zygote] if (zygote := worker.zygote()) else [])
