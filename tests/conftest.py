@@ -47,6 +47,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 pytest_plugins = [
     "tests.leaks",
     "tests.temporary",
+    "tests.services.azurite",
     "tests.services.postgres",
     "tests.services.seaweed",
     "tests.services.static_site",

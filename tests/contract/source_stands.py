@@ -18,7 +18,7 @@ from scrapeyard.model import Limits
 from scrapeyard.repository.publish.publish import Published, PublishTarget, pack_scraper, publish
 from scrapeyard.repository.publish.targets import open_target
 from scrapeyard.repository.sources.git.source import GitSource
-from scrapeyard.repository.sources.indexed.source import http_source, s3_source
+from scrapeyard.repository.sources.indexed.source import bucket_source, http_source
 from scrapeyard.repository.sources.port import Source
 from scrapeyard.settings import SourceSettings
 from tests.leaks import PATIENCE
@@ -203,7 +203,7 @@ class S3Stand:
         self.store = server.store(bucket, "team/scrapers")
         self._work = work
         self._target = open_target(f"s3://{bucket}/team/scrapers", self.settings, TIMEOUT_SECONDS)
-        self.source: Source = s3_source(self.settings, TIMEOUT_SECONDS)
+        self.source: Source = bucket_source(self.settings, TIMEOUT_SECONDS)
 
     async def publish(self, folder: Path, channel: str = "") -> Published:
         return await publish_folder(folder, self._target, self._work / "parcel", channel)
@@ -238,7 +238,7 @@ class PlainStand:
         self.server = server
         self.settings = server.settings(bucket, "plain")
         self.store = server.store(bucket, "plain")
-        self.source: Source = s3_source(self.settings, TIMEOUT_SECONDS)
+        self.source: Source = bucket_source(self.settings, TIMEOUT_SECONDS)
 
     async def publish(self, folder: Path) -> None:
         files = contents(folder)

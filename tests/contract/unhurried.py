@@ -5,14 +5,13 @@ A test whose subject is such a time-out sets its own.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 
 import pytest
 
 from tests.leaks import PATIENCE
 
 TIMEOUTS: dict[str, object] = {
-    "scrapeyard.blobs.objects._PATIENCE": timedelta(seconds=PATIENCE),
+    "scrapeyard.blobs.objects._PATIENCE_SECONDS": PATIENCE,
     "scrapeyard.dispatch.webhooks.webhooks.ROUND_SECONDS": PATIENCE,
     "scrapeyard.engines.cache.redis.ANSWER_SECONDS": PATIENCE,
     "scrapeyard.engines.escalation.redis.ANSWER_SECONDS": PATIENCE,

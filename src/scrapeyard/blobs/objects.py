@@ -1,4 +1,4 @@
-"""Blobs in an object store, through obstore: a local folder, S3 and compatible stores."""
+"""Blobs in an object store, through obstore: a local folder or a bucket."""
 
 import asyncio
 import re
@@ -7,15 +7,14 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
-from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, ObjectStore, S3Store
+from obstore.store import LocalStore, ObjectStore
 
+from scrapeyard.blobs.buckets import Bucket, open_bucket
 from scrapeyard.errors import BadRequest, BlobsUnavailable, NotFound
 from scrapeyard.settings import BlobSettings
 from scrapeyard.telemetry.events import get_log
@@ -34,7 +33,8 @@ _FOLDER_REMEDY: Final = "check the data directory"
 _BUCKET_REMEDY: Final = "check blobs.url, its endpoint and keys, and the server behind them"
 _WINDOW: Final = 8 * 1024 * 1024
 """Bytes per request when reading large objects: each request must end in time, however slow the reader is."""
-_PATIENCE: Final = timedelta(seconds=20)
+_RETRIES: Final = 3
+_PATIENCE_SECONDS: Final = 20.0
 """For one request, and for all its retries: it is better to report early that the store is away."""
 
 
@@ -65,24 +65,15 @@ class ObjectBlobs:
 
     @classmethod
     def in_bucket(cls, settings: BlobSettings) -> Self:
-        """Blobs in the S3-compatible bucket of the settings. Does not contact the server yet.
-
-        Uses only the keys of the settings; without any, the machine's own credentials.
-        """
-        place = urlsplit(settings.url)
-        options: dict[str, Any] = {"prefix": place.path.strip("/")} if place.path.strip("/") else {}
-        if settings.endpoint:
-            options |= {"endpoint": settings.endpoint, "virtual_hosted_style_request": False}
-        if settings.region:
-            options["region"] = settings.region
-        if key := settings.access_key.get_secret_value():
-            options |= {"access_key_id": key, "secret_access_key": settings.secret_key.get_secret_value()}
-        store = S3Store(
-            place.netloc,
-            client_options={"timeout": _PATIENCE, "allow_http": settings.endpoint.lower().startswith("http://")},
-            retry_config={"max_retries": 3, "retry_timeout": _PATIENCE},
-            **options,
+        """Blobs in the bucket of the settings. Does not contact the server yet."""
+        bucket = Bucket(
+            url=settings.url,
+            endpoint=settings.endpoint,
+            region=settings.region,
+            access_key=settings.access_key.get_secret_value(),
+            secret_key=settings.secret_key.get_secret_value(),
         )
+        store = open_bucket(bucket, timeout_seconds=_PATIENCE_SECONDS, retries=_RETRIES)
         return cls(store, content_types=True, remedy=_BUCKET_REMEDY, window=_WINDOW)
 
     async def put(self, key: str, data: bytes, content_type: str, content_encoding: str = "") -> None:

@@ -17,7 +17,13 @@ from scrapeyard.settings.engine import (
     SiteSettings,
 )
 from scrapeyard.settings.loading import ALIASES, CONFIG_FILE, PREFIX, describe, hide_password, hide_user, load, redacted
-from scrapeyard.settings.repository import BlobSettings, EnvironmentSettings, RepositorySettings, SourceSettings
+from scrapeyard.settings.repository import (
+    SCHEMES,
+    BlobSettings,
+    EnvironmentSettings,
+    RepositorySettings,
+    SourceSettings,
+)
 from scrapeyard.settings.section import Section
 from scrapeyard.settings.server import (
     GatewaySettings,
@@ -36,6 +42,7 @@ __all__ = [
     "ALIASES",
     "CONFIG_FILE",
     "PREFIX",
+    "SCHEMES",
     "BlobSettings",
     "BudgetSettings",
     "CacheSettings",

@@ -9,14 +9,19 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from scrapeyard.settings.section import Section
 
+SCHEMES = ("s3", "gs", "az")
+"""Kinds of buckets: Amazon and compatible stores, Google, Azure."""
+
 
 class SourceSettings(Section):
     """One repository of scrapers."""
 
-    type: Literal["", "folder", "git", "http", "s3"] = Field("", description="Kind of repository; empty: none.")
+    type: Literal["", "folder", "git", "http", "s3", "gs", "az"] = Field(
+        "", description="Kind of repository; empty: none."
+    )
     name: str = Field("", description="Name in listings; empty: its URL without credentials.")
     url: SecretStr = Field(
-        SecretStr(""), description="Folder, any URL that git understands, or the URL of the index; not for s3."
+        SecretStr(""), description="Folder, any URL that git understands, or the URL of the index; not for buckets."
     )
     path: str = Field("", description="Folder inside a Git repository that holds the scrapers; empty: all of it.")
     branch: str = Field("", description="Git branch; empty: the repository's default branch.")
@@ -24,23 +29,27 @@ class SourceSettings(Section):
     token: SecretStr = Field(SecretStr(""), description="Password for Git over https, bearer token for http.")
     key_file: Path | None = Field(None, description="Private key for Git over ssh.")
     known_hosts: Path | None = Field(None, description="Host keys for Git over ssh; empty: the user's own file.")
-    bucket: str = Field("", description="S3 bucket.")
+    bucket: str = Field("", description="Bucket of S3 or Google, container of Azure.")
     region: str = Field("", description="S3 region.")
-    prefix: str = Field("", description="S3 prefix before every key.")
-    endpoint: str = Field("", description="S3-compatible server other than Amazon's.")
-    access_key: SecretStr = Field(SecretStr(""), description="S3 access key; empty: the machine's own credentials.")
-    secret_key: SecretStr = Field(SecretStr(""), description="S3 secret key.")
+    prefix: str = Field("", description="Prefix before every key of the bucket.")
+    endpoint: str = Field("", description="Server of the bucket other than Amazon's, Google's or Azure's.")
+    access_key: SecretStr = Field(
+        SecretStr(""), description="S3 access key or Azure account; empty: the machine's own credentials."
+    )
+    secret_key: SecretStr = Field(
+        SecretStr(""), description="S3 secret key, Azure account key, or Google service account key (JSON)."
+    )
 
     @model_validator(mode="after")
     def _says_where(self) -> Self:
         """S3 variables alone are no error: other programs read them too."""
         url = bool(self.url.get_secret_value())
         if url and not self.type:
-            raise ValueError("url is set, but type is not; set type to folder, git, http or s3")
+            raise ValueError("url is set, but type is not; set type to folder, git, http, s3, gs or az")
         if self.type in ("folder", "git", "http") and not url:
             raise ValueError(f"type is {self.type}, but url is not set")
-        if self.type == "s3" and (url or not self.bucket):
-            raise ValueError("type is s3: set bucket, and endpoint instead of url for a server other than Amazon's")
+        if self.type in SCHEMES and (url or not self.bucket):
+            raise ValueError(f"type is {self.type}: set bucket, and endpoint instead of url for a server of your own")
         return self
 
 
@@ -110,23 +119,30 @@ _PREFIX = r"[A-Za-z0-9_-][A-Za-z0-9._-]*(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*"
 class BlobSettings(Section):
     """Large results, artifacts, manifests and exports."""
 
-    url: str = Field("", description="s3://bucket/prefix; empty: a folder in the data directory.")
-    endpoint: str = Field("", description="S3-compatible server other than Amazon's, e.g. https://s3.example.com.")
+    url: str = Field("", description="s3://bucket/prefix, also gs:// or az://; empty: a folder in the data directory.")
+    endpoint: str = Field(
+        "", description="Server other than Amazon's, Google's or Azure's, e.g. https://s3.example.com."
+    )
     region: str = Field("", description="S3 region.")
-    access_key: SecretStr = Field(SecretStr(""), description="S3 access key; empty: the machine's own credentials.")
-    secret_key: SecretStr = Field(SecretStr(""), description="S3 secret key.")
+    access_key: SecretStr = Field(
+        SecretStr(""), description="S3 access key or Azure account; empty: the machine's own credentials."
+    )
+    secret_key: SecretStr = Field(
+        SecretStr(""), description="S3 secret key, Azure account key, or Google service account key (JSON)."
+    )
 
     @model_validator(mode="after")
     def _says_where(self) -> Self:
         place = urlsplit(self.url)
-        if self.url and (place.scheme != "s3" or not re.fullmatch(_BUCKET, place.netloc) or place.query):
-            raise ValueError("url: write s3://bucket or s3://bucket/prefix")
+        if self.url and (place.scheme not in SCHEMES or not re.fullmatch(_BUCKET, place.netloc) or place.query):
+            raise ValueError("url: write s3://bucket or s3://bucket/prefix, or the same with gs:// or az://")
         if self.url and place.path.strip("/") and not re.fullmatch(_PREFIX, place.path.strip("/")):
             raise ValueError("url: the prefix may have letters, digits and . _ - between its slashes")
         if not self.url and (self.endpoint or self.access_key.get_secret_value()):
             raise ValueError("endpoint and keys are set, but url is not; write s3://bucket/prefix")
         if self.endpoint and urlsplit(self.endpoint).scheme not in ("http", "https"):
             raise ValueError("endpoint: write a URL, e.g. https://s3.example.com")
-        if bool(self.access_key.get_secret_value()) != bool(self.secret_key.get_secret_value()):
+        has_one, has_both = self.access_key.get_secret_value(), self.secret_key.get_secret_value()
+        if place.scheme != "gs" and bool(has_one) != bool(has_both):
             raise ValueError("access_key and secret_key: set both, or neither")
         return self

@@ -8,7 +8,7 @@ from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.repository.sources.folder import FolderSource
 from scrapeyard.repository.sources.git.source import GitSource
-from scrapeyard.repository.sources.indexed.source import http_source, s3_source
+from scrapeyard.repository.sources.indexed.source import bucket_source, http_source
 from scrapeyard.repository.sources.installed.source import InstalledSource
 from scrapeyard.repository.sources.port import Source
 from scrapeyard.repository.trust.signing import read_public_keys
@@ -70,4 +70,4 @@ def _make_source(place: SourceSettings, timeout_seconds: float, home: Path) -> S
         return FolderSource(Path(folder), name=place.name or folder, avoid=home)
     if place.type == "git":
         return GitSource(place, home / "git", timeout_seconds)
-    return (http_source if place.type == "http" else s3_source)(place, timeout_seconds)
+    return (http_source if place.type == "http" else bucket_source)(place, timeout_seconds)

@@ -20,12 +20,14 @@ from tests.leaks import PATIENCE
 from tests.services.seaweed import ACCESS_KEY, SECRET_KEY, SeaweedServer
 
 
-@pytest.fixture(params=["folder", "memory", "bucket"])
+@pytest.fixture(params=["folder", "memory", "bucket", "azure"])
 def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
     """An empty store of each kind."""
     if request.param == "bucket":
         server: SeaweedServer = request.getfixturevalue("seaweed_server")
         return ObjectBlobs.in_bucket(bucket_settings(server, server.make_bucket()))
+    if request.param == "azure":
+        return ObjectBlobs.in_bucket(request.getfixturevalue("azurite").blobs())
     if request.param == "folder":
         return ObjectBlobs.in_folder(tmp_path / "new" / "blobs")
     return ObjectBlobs(MemoryStore(), content_types=True)

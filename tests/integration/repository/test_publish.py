@@ -19,7 +19,7 @@ from scrapeyard.model import Limits
 from scrapeyard.repository.catalogue.loading import LoadTerms, identify
 from scrapeyard.repository.publish.publish import Published, PublishTarget, pack_scraper, publish
 from scrapeyard.repository.publish.targets import open_target
-from scrapeyard.repository.sources.indexed.source import http_source, s3_source
+from scrapeyard.repository.sources.indexed.source import bucket_source, http_source
 from scrapeyard.repository.sources.port import Source
 from scrapeyard.repository.trust.signing import check_signature, public_key_of
 from scrapeyard.settings import SourceSettings
@@ -61,7 +61,7 @@ class Place:
         return await self.source.fetch(release, folder)
 
 
-@pytest.fixture(params=["folder", "s3", "http"])
+@pytest.fixture(params=["folder", "s3", "az", "http"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """An empty one of each kind."""
     if request.param == "folder":
@@ -69,10 +69,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     elif request.param == "http":
         site: StaticSite = request.getfixturevalue("static_site")
         yield Place(site.url, SourceSettings(), http_source(SourceSettings(type="http", url=site.url), PATIENCE))
+    elif request.param == "az":
+        settings = request.getfixturevalue("azurite").source("some/where")
+        yield Place(f"az://{settings.bucket}/some/where", settings, bucket_source(settings, PATIENCE))
     else:
         server: SeaweedServer = request.getfixturevalue("seaweed_server")
         settings = server.settings(request.getfixturevalue("bucket"), "some/where")
-        yield Place(f"s3://{settings.bucket}/some/where", settings, s3_source(settings, PATIENCE))
+        yield Place(f"s3://{settings.bucket}/some/where", settings, bucket_source(settings, PATIENCE))
 
 
 def folder_place(folder: Path) -> Place:

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid, SourceUnavailable
 from scrapeyard.repository.sources.indexed import plain as objects_plain
-from scrapeyard.repository.sources.indexed.source import s3_source
+from scrapeyard.repository.sources.indexed.source import bucket_source
 from scrapeyard.repository.sources.port import Offer, Release, Source
 from scrapeyard.settings import SourceSettings
 from tests.contract.source_stands import PlainStand, S3Stand, contents, write_scraper
@@ -22,7 +22,7 @@ MAX_FILES = 20
 @pytest.fixture
 def plain(seaweed_server: SeaweedServer, bucket: str) -> PlainStand:
     stand = PlainStand(seaweed_server, bucket)
-    stand.source = s3_source(stand.settings, PATIENCE)
+    stand.source = bucket_source(stand.settings, PATIENCE)
     return stand
 
 
@@ -130,7 +130,7 @@ async def test_what_is_wrong_is_told(seaweed_server: SeaweedServer, bucket: str,
     change, words = WRONG[what]
     settings = seaweed_server.settings(bucket).model_copy(update=change)
     with pytest.raises(SourceUnavailable, match=words) as told:
-        await s3_source(settings, PATIENCE).poll("")
+        await bucket_source(settings, PATIENCE).poll("")
     assert SECRET_KEY not in told.value.message
     assert "other-secret" not in told.value.message
     assert "\n" not in told.value.message
@@ -145,7 +145,7 @@ async def test_a_store_without_credentials_fails_in_time(
     settings = SourceSettings(type="s3", bucket=bucket, endpoint=seaweed_server.endpoint)
     began = time.monotonic()
     with pytest.raises(SourceUnavailable):
-        await s3_source(settings, 2.0).poll("")
+        await bucket_source(settings, 2.0).poll("")
     assert time.monotonic() - began < 60, "by themselves the clients of such stores try for three minutes"
 
 
@@ -155,7 +155,7 @@ async def test_keys_of_the_settings_are_not_mixed_with_those_of_the_machine(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "another")
-    assert (await offered(s3_source(seaweed_server.settings(bucket), PATIENCE))).releases == ()
+    assert (await offered(bucket_source(seaweed_server.settings(bucket), PATIENCE))).releases == ()
 
 
 @pytest.mark.parametrize(
@@ -169,17 +169,17 @@ async def test_keys_of_the_settings_are_not_mixed_with_those_of_the_machine(
 def test_settings_that_can_never_work(change: dict[str, object], words: str) -> None:
     good = SourceSettings(type="s3", bucket="some", access_key=SecretStr("a"), secret_key=SecretStr("b"))
     with pytest.raises(SettingsInvalid, match=words):
-        s3_source(good.model_copy(update=change), PATIENCE)
+        bucket_source(good.model_copy(update=change), PATIENCE)
 
 
 async def test_its_name_tells_bucket_and_prefix(seaweed_server: SeaweedServer) -> None:
-    assert s3_source(seaweed_server.settings("some", "/a/b/"), 1).name == "s3://some/a/b"
-    assert s3_source(seaweed_server.settings("some"), 1).name == "s3://some"
+    assert bucket_source(seaweed_server.settings("some", "/a/b/"), 1).name == "s3://some/a/b"
+    assert bucket_source(seaweed_server.settings("some"), 1).name == "s3://some"
 
 
 async def test_an_unchanged_index_is_not_sent_again(seaweed_server: SeaweedServer, bucket: str, tmp_path: Path) -> None:
     stand = S3Stand(seaweed_server, bucket, tmp_path)
-    stand.source = s3_source(stand.settings, PATIENCE)
+    stand.source = bucket_source(stand.settings, PATIENCE)
     await stand.publish(write_scraper(tmp_path / "one"), "stable")
     offer = await offered(stand.source)
     assert offer.mark.startswith("etag:")

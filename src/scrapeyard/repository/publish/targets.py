@@ -1,4 +1,4 @@
-"""Where scrapers are published to: a folder, an S3-compatible store, a web server that takes PUT."""
+"""Where scrapers are published to: a folder, a bucket, a web server that takes PUT."""
 
 import asyncio
 import fcntl
@@ -21,37 +21,37 @@ from scrapeyard.repository.sources.indexed.document import FILE_NAME, MAX_BYTES
 from scrapeyard.repository.sources.indexed.objects import Absent, Objects
 from scrapeyard.repository.sources.indexed.plain import MAX_OBJECTS, has_plain
 from scrapeyard.repository.sources.indexed.stores import (
-    check_s3,
+    bucket_store,
+    check_bucket,
     login_headers,
     read_url,
-    s3_store,
     shown_url,
     web_store,
 )
-from scrapeyard.settings import SourceSettings
+from scrapeyard.settings import SCHEMES, SourceSettings
 
 _LOCK = ".index.lock"
 
 
 def open_target(text: str, settings: SourceSettings, timeout_seconds: float) -> PublishTarget:
-    """A folder, `s3://bucket/prefix`, or a URL of http, https or file. Keys and region are those of `settings`; its
-    token goes only to the server that `settings` names. Raises SettingsInvalid or BadRequest."""
+    """A folder, a bucket (`s3://`, `gs://`, `az://`), or a URL of http, https or file. Keys and region are those of
+    `settings`; its token goes only to the server that `settings` names. Raises SettingsInvalid or BadRequest."""
     scheme = text.partition("://")[0] if "://" in text else ""
-    if scheme == "s3":
-        return _s3_target(text, settings, timeout_seconds)
+    if scheme in SCHEMES:
+        return _bucket_target(text, settings, timeout_seconds)
     if scheme in ("http", "https"):
         url = read_url(text.removesuffix(FILE_NAME))
         return HttpTarget(url, _token(url, settings), timeout_seconds)
     if scheme not in ("", "file"):
-        raise BadRequest(f"--to {scheme}://: write a folder, s3://bucket/prefix or http(s)://…")
+        raise BadRequest(f"--to {scheme}://: write a folder, s3://bucket/prefix (or gs://, az://) or http(s)://…")
     return FolderTarget(Path(unquote(read_url(text).path)) if scheme else Path(text))
 
 
-def _s3_target(text: str, settings: SourceSettings, timeout_seconds: float) -> "S3Target":
+def _bucket_target(text: str, settings: SourceSettings, timeout_seconds: float) -> "BucketTarget":
     url = urlsplit(text)
-    there = settings.model_copy(update={"bucket": url.netloc, "prefix": url.path})
-    check_s3(there)
-    return S3Target(Objects(partial(s3_store, there, timeout_seconds), text.rstrip("/"), timeout_seconds))
+    there = settings.model_copy(update={"type": url.scheme, "bucket": url.netloc, "prefix": url.path})
+    check_bucket(there)
+    return BucketTarget(Objects(partial(bucket_store, there, timeout_seconds), text.rstrip("/"), timeout_seconds))
 
 
 def _token(url: SplitResult, settings: SourceSettings) -> str:
@@ -115,7 +115,7 @@ class FolderTarget:
         return SourceUnavailable(f"{error.filename or self.name}: cannot be written: {error.strerror}")
 
 
-class S3Target:
+class BucketTarget:
     """A prefix of a bucket. The index is replaced only if it is still the one that was read."""
 
     def __init__(self, objects: Objects) -> None:

@@ -1,4 +1,4 @@
-"""Scrapers from a web server, a published folder or an S3-compatible store, by the index beside the archives."""
+"""Scrapers from a web server, a published folder or a bucket, by the index beside the archives."""
 
 import asyncio
 import hashlib
@@ -18,10 +18,11 @@ from scrapeyard.repository.sources.indexed.document import FILE_NAME, MAX_BYTES,
 from scrapeyard.repository.sources.indexed.objects import Absent, Objects, TooLarge, condition, mark_of
 from scrapeyard.repository.sources.indexed.plain import fetch_plain, look_plain
 from scrapeyard.repository.sources.indexed.stores import (
-    check_s3,
+    bucket_store,
+    bucket_url,
+    check_bucket,
     login_headers,
     read_url,
-    s3_store,
     shown_url,
     web_store,
 )
@@ -41,12 +42,12 @@ def http_source(settings: SourceSettings, timeout_seconds: float) -> "IndexedSou
     return IndexedSource(objects, kind="http", index=index)
 
 
-def s3_source(settings: SourceSettings, timeout_seconds: float) -> "IndexedSource":
+def bucket_source(settings: SourceSettings, timeout_seconds: float) -> "IndexedSource":
     """The index in a bucket; where there is none, plain folders by version. Raises SettingsInvalid."""
-    check_s3(settings)
-    name = settings.name or f"s3://{settings.bucket}/{settings.prefix.strip('/')}".rstrip("/")
-    objects = Objects(partial(s3_store, settings, timeout_seconds), name, timeout_seconds)
-    return IndexedSource(objects, kind="s3", index=FILE_NAME, plain=True)
+    check_bucket(settings)
+    name = settings.name or bucket_url(settings)
+    objects = Objects(partial(bucket_store, settings, timeout_seconds), name, timeout_seconds)
+    return IndexedSource(objects, kind=settings.type or "s3", index=FILE_NAME, plain=True)
 
 
 class IndexedSource:

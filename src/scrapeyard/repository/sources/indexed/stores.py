@@ -2,21 +2,16 @@
 
 import base64
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
-from obstore.store import HTTPStore, LocalStore, ObjectStore, S3Store
+from obstore.store import HTTPStore, LocalStore, ObjectStore
 
+from scrapeyard.blobs.buckets import Bucket, client_options, open_bucket, retry_options
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.settings import SourceSettings
 
-if TYPE_CHECKING:
-    from obstore.store import ClientConfig, RetryConfig
-
 _RETRIES = 2
-_CONNECT_SECONDS = 10.0
 
 
 def web_store(url: SplitResult, headers: Mapping[str, str], timeout_seconds: float) -> ObjectStore:
@@ -26,43 +21,39 @@ def web_store(url: SplitResult, headers: Mapping[str, str], timeout_seconds: flo
         return LocalStore(Path(unquote(url.path)))
     return HTTPStore(
         urlunsplit(url._replace(netloc=url.netloc.rpartition("@")[2], fragment="")),
-        client_options=_client(timeout_seconds, allow_http=url.scheme == "http", headers=headers),
-        retry_config=_retry(timeout_seconds),
+        client_options={
+            **client_options(timeout_seconds, allow_http=url.scheme == "http"),
+            "default_headers": dict(headers),
+        },
+        retry_config=retry_options(timeout_seconds, _RETRIES),
     )
 
 
-def s3_store(settings: SourceSettings, timeout_seconds: float) -> ObjectStore:
-    """The prefix of a bucket. Uses only the keys of the settings if there are any, otherwise the machine's own."""
-    options: dict[str, Any] = {}
-    if settings.prefix.strip("/"):
-        options["prefix"] = settings.prefix.strip("/")
-    if settings.endpoint:
-        options |= {"endpoint": settings.endpoint, "virtual_hosted_style_request": False}
-    if settings.region:
-        options["region"] = settings.region
-    if key := settings.access_key.get_secret_value():
-        secret = settings.secret_key.get_secret_value()
-        options["credential_provider"] = lambda: {
-            "access_key_id": key,
-            "secret_access_key": secret,
-            "token": None,
-            "expires_at": None,
-        }
-    return S3Store(
-        settings.bucket,
-        client_options=_client(timeout_seconds, allow_http=settings.endpoint.lower().startswith("http://")),
-        retry_config=_retry(timeout_seconds),
-        **options,
+def bucket_store(settings: SourceSettings, timeout_seconds: float) -> ObjectStore:
+    """The prefix of a bucket."""
+    bucket = Bucket(
+        url=bucket_url(settings),
+        endpoint=settings.endpoint,
+        region=settings.region,
+        access_key=settings.access_key.get_secret_value(),
+        secret_key=settings.secret_key.get_secret_value(),
     )
+    return open_bucket(bucket, timeout_seconds=timeout_seconds, retries=_RETRIES)
 
 
-def check_s3(settings: SourceSettings) -> None:
+def bucket_url(settings: SourceSettings) -> str:
+    """`s3://bucket/prefix`."""
+    return f"{settings.type or 's3'}://{settings.bucket}/{settings.prefix.strip('/')}".rstrip("/")
+
+
+def check_bucket(settings: SourceSettings) -> None:
     """Raises SettingsInvalid, which names the key, for settings that could never work."""
     if not settings.bucket:
         raise SettingsInvalid("repository: bucket: missing; set S3_BUCKET_NAME")
     if settings.endpoint and urlsplit(settings.endpoint).scheme not in ("http", "https"):
         raise SettingsInvalid("repository: endpoint: write a URL, e.g. https://s3.example.com")
-    if bool(settings.access_key.get_secret_value()) != bool(settings.secret_key.get_secret_value()):
+    has_one, has_both = settings.access_key.get_secret_value(), settings.secret_key.get_secret_value()
+    if settings.type != "gs" and bool(has_one) != bool(has_both):
         raise SettingsInvalid("repository: access_key and secret_key: set both, or neither")
 
 
@@ -94,17 +85,3 @@ def login_headers(url: SplitResult, token: str) -> dict[str, str]:
         return {}
     pair = f"{unquote(url.username)}:{unquote(url.password or '')}"
     return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
-
-
-def _client(timeout_seconds: float, *, allow_http: bool, headers: Mapping[str, str] | None = None) -> "ClientConfig":
-    return {
-        "timeout": timedelta(seconds=timeout_seconds),
-        "connect_timeout": timedelta(seconds=min(_CONNECT_SECONDS, timeout_seconds)),
-        "user_agent": "scrapeyard",
-        "allow_http": allow_http,
-        "default_headers": dict(headers or {}),
-    }
-
-
-def _retry(timeout_seconds: float) -> "RetryConfig":
-    return {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=timeout_seconds)}

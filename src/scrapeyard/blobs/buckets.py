@@ -1,0 +1,81 @@
+"""Buckets by URL: `s3://` (Amazon and compatible stores), `gs://` (Google), `az://` (Azure)."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig
+
+_CONNECT_SECONDS: Final = 10.0
+
+
+class Bucket(Struct, frozen=True, kw_only=True):
+    """A prefix of a bucket and the keys to it. Without keys, the machine's own credentials are used."""
+
+    url: str
+    """`s3://bucket/prefix`."""
+    endpoint: str = ""
+    """A server other than the provider's own."""
+    region: str = ""
+    access_key: str = ""
+    """S3: the access key; Azure: the account's name."""
+    secret_key: str = ""
+    """S3: the secret key; Azure: the account's key; Google: a service account's key, as JSON."""
+
+
+def open_bucket(bucket: Bucket, *, timeout_seconds: float, retries: int) -> ObjectStore:
+    """The bucket's prefix as a store. Does not contact the server yet."""
+    place = urlsplit(bucket.url)
+    options: dict[str, Any] = {"prefix": place.path.strip("/")} if place.path.strip("/") else {}
+    options |= {
+        "client_options": client_options(timeout_seconds, allow_http=bucket.endpoint.lower().startswith("http://")),
+        "retry_config": retry_options(timeout_seconds, retries),
+    }
+    match place.scheme:
+        case "gs":
+            return GCSStore(place.netloc, **options, **_google(bucket))
+        case "az":
+            return AzureStore(place.netloc, **options, **_azure(bucket))
+        case _:
+            return S3Store(place.netloc, **options, **_amazon(bucket))
+
+
+def client_options(timeout_seconds: float, *, allow_http: bool) -> "ClientConfig":
+    """How a store's HTTP client behaves."""
+    return {
+        "timeout": timedelta(seconds=timeout_seconds),
+        "connect_timeout": timedelta(seconds=min(_CONNECT_SECONDS, timeout_seconds)),
+        "user_agent": "scrapeyard",
+        "allow_http": allow_http,
+    }
+
+
+def retry_options(timeout_seconds: float, retries: int) -> "RetryConfig":
+    """How often a request is repeated; all repetitions together end in time."""
+    return {"max_retries": retries, "retry_timeout": timedelta(seconds=timeout_seconds)}
+
+
+def _amazon(bucket: Bucket) -> dict[str, Any]:
+    options: dict[str, Any] = {"region": bucket.region} if bucket.region else {}
+    if bucket.endpoint:
+        options |= {"endpoint": bucket.endpoint, "virtual_hosted_style_request": False}
+    if bucket.access_key:
+        pair = {"access_key_id": bucket.access_key, "secret_access_key": bucket.secret_key}
+        # A provider, since keys given as options would be joined with a session token of the environment.
+        options["credential_provider"] = lambda: {**pair, "token": None, "expires_at": None}
+    return options
+
+
+def _google(bucket: Bucket) -> dict[str, Any]:
+    options = {"base_url": bucket.endpoint} if bucket.endpoint else {}
+    return options | ({"service_account_key": bucket.secret_key} if bucket.secret_key else {})
+
+
+def _azure(bucket: Bucket) -> dict[str, Any]:
+    options = {"endpoint": bucket.endpoint} if bucket.endpoint else {}
+    keys = {"account_name": bucket.access_key, "account_key": bucket.secret_key}
+    return options | (keys if bucket.secret_key else {})
