@@ -8,7 +8,7 @@ Writing transactions take the lock at their start, since a lock taken later may 
 import asyncio
 import fcntl
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,7 +27,9 @@ from scrapeyard.store.database.transaction import BulkInsert, Execute, Script, S
 
 BUSY_SECONDS: Final = 10.0
 _READERS: Final = 4
-_PRAGMAS: Final = ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-16384")
+_CACHE_KB: Final = 16 * 1024
+"""Memory for pages, of the writer; the readers share as much. The system caches the file as well."""
+_PRAGMAS: Final = ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY")
 
 
 class Sqlite:
@@ -114,7 +116,7 @@ class Sqlite:
 
     def _engine(self, **options: Any) -> AsyncEngine:
         engine = create_async_engine(self._url, connect_args={"timeout": BUSY_SECONDS}, hide_parameters=True, **options)
-        event.listen(engine.sync_engine, "connect", _prepare)
+        event.listen(engine.sync_engine, "connect", _preparing(_CACHE_KB))
         return engine
 
 
@@ -131,7 +133,7 @@ class _Reader:
             isolation_level="AUTOCOMMIT",
             skip_autocommit_rollback=True,
         )
-        event.listen(self._engine, "connect", _prepare)
+        event.listen(self._engine, "connect", _preparing(_CACHE_KB // _READERS))
         self._threads = ThreadPoolExecutor(_READERS, "sqlite-reader")
 
     async def rows(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Row[Any]]:
@@ -148,13 +150,16 @@ class _Reader:
             return connection.execute(query, given).all()
 
 
-def _prepare(connection: Any, _record: object) -> None:
-    # The driver must not begin transactions by its own rules: reads run alone, writes begin explicitly.
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    for pragma in _PRAGMAS:
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+def _preparing(cache_kb: int) -> Callable[[Any, object], None]:
+    def prepare(connection: Any, _record: object) -> None:
+        # The driver must not begin transactions by its own rules: reads run alone, writes begin explicitly.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in (*_PRAGMAS, f"cache_size=-{cache_kb}"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    return prepare
 
 
 def _begin_immediate(connection: Connection) -> None:
