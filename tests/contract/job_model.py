@@ -18,6 +18,13 @@ class Travelling:
     worker: str = ""
     part: int = 0
     lease: float = 0.0
+    order: list[int] = field(default_factory=list)
+    """All of its items, as they are begun."""
+    begun: int = 0
+    lost_before: bool = False
+
+    def take(self, worker: str, lease: float) -> None:
+        self.worker, self.lease, self.begun = worker, lease, int(self.lost_before)
 
 
 @dataclass
@@ -33,6 +40,8 @@ class ModelJob:
     keys: list[str] = field(default_factory=list)
     fresh: list[int] = field(default_factory=list)
     waiting: dict[int, tuple[int, float]] = field(default_factory=dict)
+    lost_before: set[int] = field(default_factory=set)
+    """Those that wait since their worker was lost."""
     ends: dict[int, ItemStatus] = field(default_factory=dict)
     batches: dict[str, Travelling] = field(default_factory=dict)
 
@@ -83,14 +92,19 @@ class ModelJob:
             items = dict.fromkeys(self.fresh[:left], 1)
             del self.fresh[:left]
         if items:
-            self.batches[batch_id] = Travelling(items=dict(items))
+            lost = bool(self.lost_before & items.keys())
+            self.batches[batch_id] = Travelling(items=dict(items), order=list(items), lost_before=lost)
+            self.lost_before -= items.keys()
         return items or None
 
     def put_back(self, batch_id: str, now: float) -> None:
-        self.waiting |= {seq: (attempt, now) for seq, attempt in self.batches.pop(batch_id).items.items()}
+        batch = self.batches.pop(batch_id)
+        self.waiting |= {seq: (attempt, now) for seq, attempt in batch.items.items()}
+        self.lost_before |= batch.items.keys() if batch.lost_before else set()
 
-    def record(self, batch_id: str, outcomes: list[ItemOutcome]) -> int:
+    def record(self, batch_id: str, outcomes: list[ItemOutcome], begun: int | None) -> int:
         batch = self.batches[batch_id]
+        batch.begun = batch.begun if begun is None else begun
         for outcome in outcomes:
             if batch.items.pop(outcome.seq, None) is None:
                 continue
@@ -107,11 +121,13 @@ class ModelJob:
         """(waiting, ended) for each."""
         told = []
         for batch_id in [name for name, one in self.batches.items() if one.worker and one.lease < now]:
-            items = self.batches.pop(batch_id).items
-            lost = {} if self.kill else {seq: a for seq, a in items.items() if a >= MAX_ATTEMPTS}
+            batch = self.batches.pop(batch_id)
+            items, charged = batch.items, set() if self.kill else set(batch.order[: batch.begun])
+            lost = {seq for seq, a in items.items() if seq in charged and a >= MAX_ATTEMPTS}
             self.ends |= dict.fromkeys(lost, ItemStatus.ERROR)
-            rest = {seq: (a + (not self.kill), now) for seq, a in items.items() if seq not in lost}
+            rest = {seq: (a + (seq in charged), now) for seq, a in items.items() if seq not in lost}
             self.waiting |= rest
+            self.lost_before |= rest.keys()
             told.append((len(rest), len(lost)))
         return told
 

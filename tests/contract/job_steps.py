@@ -29,11 +29,13 @@ async def fetched(store: Store, job: Job) -> Job:
     return found
 
 
-async def taken(store: Store, job: Job, left: int = 500, worker: str = "worker-1") -> tuple[str, list[BatchItem]]:
-    """A batch in the hands of a worker: its id and items."""
-    batch = await store.batches.cut(a_batch(job, left), NOW)
+async def taken(
+    store: Store, job: Job, left: int = 500, worker: str = "worker-1", now: float = NOW
+) -> tuple[str, list[BatchItem]]:
+    """A batch in the hands of a worker, for 15 seconds: its id and items."""
+    batch = await store.batches.cut(a_batch(job, left), now)
     assert batch is not None
-    got = await store.batches.take(batch.id, worker, NOW, NOW + 15)
+    got = await store.batches.take(batch.id, worker, now, now + 15)
     assert got is not None
     return batch.id, got[2]
 

@@ -10,6 +10,8 @@ from tests.job_calls import FINAL
 ENDED = frozenset({"success", "error"})
 STOPPED = frozenset({"cancelling", "cancelled"})
 OUT = frozenset({"queued", "in_progress"})
+IDLE = frozenset({"pending", "queued", "cancelled"})
+"""An item that stands so has not begun the attempt it waits for."""
 GOING = frozenset({"creating", "running", "paused"})
 
 
@@ -29,9 +31,8 @@ class State:
 
     def looks_like(self, item: Mapping[str, Any]) -> bool:
         """Whether a document shows this."""
-        if (self.status, self.reason) != (item["status"], item["exit_reason"]):
-            return False
-        return self.status not in ENDED or self.attempt == item["attempt"]
+        begun = self.attempt - (self.status in IDLE)
+        return (self.status, self.reason, begun) == (item["status"], item["exit_reason"], item["attempt"])
 
 
 Options = Sequence[State]
@@ -155,11 +156,14 @@ class ModelJob:
             if (state.status, state.hand) == ("in_progress", hand):
                 self.items[key] = replace(state, lease=now + LEASE_SECONDS)
 
-    def lost(self, state: State, now: float) -> State:
-        """Its worker fell silent."""
-        if state.attempt >= self.most and not self.kill:
-            return State(status="error", attempt=state.attempt, reason="lost_worker")
-        return self.back(state, now, state.attempt + (not self.kill))
+    def lost(self, state: State, now: float) -> list[State]:
+        """Its worker fell silent. It costs an attempt if the store knew that the item had begun."""
+        uncharged = self.back(state, now, state.attempt)
+        if self.kill:
+            return [uncharged]
+        if state.attempt >= self.most:
+            return [State(status="error", attempt=state.attempt, reason="lost_worker"), uncharged]
+        return [self.back(state, now, state.attempt + 1), uncharged]
 
     def options_of_dispatch(self, now: float, *, led: bool, sure: bool) -> dict[str, Options]:
         """What a round may do to each item. `sure`: it came to its end; not `led`: it was another's to do."""
@@ -168,7 +172,7 @@ class ModelJob:
     def _dispatched(self, state: State, now: float, *, led: bool, sure: bool) -> Iterable[State]:
         found = [state]
         if led and state.status == "in_progress" and state.lease < now:
-            found = [self.lost(state, now)] if sure else [state, self.lost(state, now)]
+            found = [*(() if sure else (state,)), *self.lost(state, now)]
         yield from found
         for one in found:
             if led and one.status == "pending" and self.hands_out and one.due <= now:

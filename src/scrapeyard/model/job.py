@@ -197,6 +197,8 @@ class Job(Struct, frozen=True, kw_only=True):
     breaker: BreakerState = BreakerState()
     use: Usage = Usage()
     """Summed over its items: requests, bytes, time."""
+    http_statuses: dict[int, int] = field(default_factory=dict)
+    """Its final items by the HTTP status that each ended with. Items that got no answer are not counted."""
     pause_reason: str = ""
     schedule_id: str = ""
     kill: bool = False
@@ -260,6 +262,11 @@ class Batch(Struct, frozen=True, kw_only=True):
     queued_at: float
     worker_id: str = ""
     lease_until: float | None = None
+    begun: int | None = None
+    """How many of its items its worker has begun, in their order, as far as the store knows; None until it is taken."""
+    lost_before: bool = False
+    """Whether some of its items were in a batch whose worker was lost. Any of them may be what killed it, so none
+    begins before the store knows."""
 
 
 class ItemOutcome(Struct, frozen=True, kw_only=True):
@@ -284,6 +291,8 @@ class ItemOutcome(Struct, frozen=True, kw_only=True):
     not_before: float | None = None
     """If set, this is not an end: the item is handed out again then, at `attempt` + 1, or at `attempt` if postponed."""
     postponed: bool = False
+    http_status: int | None = None
+    """Status of the last page that it fetched; None if it fetched none or got no answer."""
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -309,6 +318,7 @@ class Item(Struct, frozen=True, kw_only=True):
     finished_at: float | None = None
     depth: int | None = None
     referrer: str = ""
+    http_status: int | None = None
 
     @property
     def partial(self) -> bool:

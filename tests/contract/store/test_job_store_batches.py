@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from sqlalchemy import update
 from sqlalchemy.exc import DBAPIError
 
 from scrapeyard.model import ExitReason, Usage
 from scrapeyard.model.job import Counts, ItemStatus, JobPolicy, JobStatus
+from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.sql import SqlStore
+from scrapeyard.store.tables.jobs import BATCHES
 from tests.contract.job_nouns import a_batch, a_job, a_retry, a_success, an_error, new_items, successes
 from tests.contract.job_steps import a_running_job, fetched, taken
 from tests.contract.nouns import NOW
@@ -83,7 +86,7 @@ class TestBatches:
     async def test_an_item_that_travels_again_is_not_its_first_batch_any_more(self, store: Store) -> None:
         job = await a_running_job(store, 2)
         batch, items = await taken(store, job)
-        await store.batches.record(batch, "worker-1", 0, [a_retry(items[0])], NOW)
+        await store.batches.record(batch, "worker-1", 0, [a_retry(items[0])], NOW, begun=2)
         second, again = await taken(store, job, worker="worker-2")
         assert await store.batches.expire(NOW + 16, 1) == [(job.id, 1, 0)]
         await store.batches.record(second, "worker-2", 0, successes(again), NOW)
@@ -92,7 +95,7 @@ class TestBatches:
     async def test_a_lost_worker_costs_an_attempt_and_the_last_one_ends_it(self, store: Store) -> None:
         job = await a_running_job(store, 2, policy=JobPolicy(max_attempts=2))
         batch, items = await taken(store, job)
-        await store.batches.record(batch, "worker-1", 0, successes(items[:1]), NOW)
+        await store.batches.record(batch, "worker-1", 0, successes(items[:1]), NOW, begun=2)
         assert await store.batches.expire(NOW + 15, 10) == []
         assert await store.batches.expire(NOW + 16, 10) == [(job.id, 1, 0)]
         assert await store.batches.record(batch, "worker-1", 1, successes(items[1:]), NOW) is None
@@ -103,6 +106,81 @@ class TestBatches:
         item = await store.items.get(job.id, "item-1")
         assert item is not None
         assert (item.status, item.exit_reason, item.attempt) == (ItemStatus.ERROR, ExitReason.LOST_WORKER, 2)
+
+    async def test_only_items_that_had_begun_are_charged_for_a_lost_worker(self, store: Store) -> None:
+        """Items end in any order: which have begun is told by their place in the batch."""
+        job = await a_running_job(store, 5, policy=JobPolicy(max_attempts=1))
+        batch, items = await taken(store, job)
+        told = await store.batches.record(batch, "worker-1", 0, [a_success(items[1])], NOW, begun=3)
+        assert told is not None
+        assert await store.batches.record(batch, "worker-1", 1, [], NOW) is not None
+        assert await store.batches.expire(NOW + 16, 10) == [(job.id, 2, 2)]
+        assert (await fetched(store, job)).counts == Counts(total=5, pending=2, success=1, error=2)
+        shown = (await store.items.page(job.id, ItemFilter(), None, 10)).items
+        lost, succeeded = ExitReason.LOST_WORKER, ExitReason.SUCCEEDED
+        assert [item.exit_reason for item in shown] == [lost, succeeded, lost, None, None]
+        assert [item.attempt for item in shown] == [1, 1, 1, 0, 0]
+        again = await store.batches.cut(a_batch(job), NOW + 16)
+        assert again is not None
+        assert (again.again, again.lost_before) == (((3, 1), (4, 1)), True)
+
+    async def test_a_worker_that_is_lost_before_an_item_began_costs_nothing(self, store: Store) -> None:
+        job = await a_running_job(store, 3)
+        await taken(store, job)
+        assert await store.batches.expire(NOW + 16, 10) == [(job.id, 3, 0)]
+        again = await store.batches.cut(a_batch(job), NOW + 16)
+        assert again is not None
+        assert again.again == ((0, 1), (1, 1), (2, 1))
+
+    async def test_every_further_loss_costs_an_attempt(self, store: Store) -> None:
+        """The first item of a batch that was lost before counts as begun when it is taken, so a scraper that kills its
+        worker each time does not go on for ever."""
+        job = await a_running_job(store, 2, policy=JobPolicy(max_attempts=2))
+        await taken(store, job)
+        await store.batches.expire(NOW + 16, 10)
+        given_back, _ = await taken(store, job, now=NOW + 16)
+        await store.batches.give_back(given_back, "worker-1", NOW)
+        for losses in range(1, 5):
+            lost = await store.batches.cut(a_batch(job), NOW + 16)
+            assert lost is not None
+            assert lost.lost_before
+            got = await store.batches.take(lost.id, "worker-1", NOW, NOW + 15)
+            assert got is not None
+            assert got[0].begun == 1
+            await store.batches.expire(NOW + 16, 10)
+            items = (await store.items.page(job.id, ItemFilter(), None, 10)).items
+            assert sum(item.attempt for item in items) == losses
+        assert (await fetched(store, job)).counts == Counts(total=2, error=2)
+
+    async def test_a_retry_that_a_worker_recorded_was_not_lost(self, store: Store) -> None:
+        job = await a_running_job(store, 1)
+        await taken(store, job)
+        await store.batches.expire(NOW + 16, 10)
+        batch, items = await taken(store, job, now=NOW + 16)
+        await store.batches.record(batch, "worker-1", 0, [a_retry(items[0])], NOW)
+        again = await store.batches.cut(a_batch(job), NOW)
+        assert again is not None
+        assert (again.again, again.lost_before) == (((0, 2),), False)
+
+    async def test_items_of_a_batch_taken_by_an_older_version_count_as_begun(self, store: SqlStore) -> None:
+        job = await a_running_job(store, 2)
+        batch, _ = await taken(store, job)
+        await store._database.change(update(BATCHES).where(BATCHES.c.id == batch).values(begun=None))
+        await store.batches.expire(NOW + 16, 10)
+        again = await store.batches.cut(a_batch(job), NOW + 16)
+        assert again is not None
+        assert again.again == ((0, 2), (1, 2))
+
+    async def test_items_are_given_in_the_order_of_their_batch(self, store: Store) -> None:
+        job = await a_running_job(store, 3)
+        batch, items = await taken(store, job)
+        ends = [a_retry(item, not_before=NOW + 3 - item.seq) for item in items]
+        await store.batches.record(batch, "worker-1", 0, ends, NOW)
+        again = await store.batches.cut(a_batch(job), NOW + 3)
+        assert again is not None
+        got = await store.batches.take(again.id, "worker-1", NOW, NOW + 15)
+        assert got is not None
+        assert [(item.seq, item.key) for item in got[2]] == [(2, "item-2"), (1, "item-1"), (0, "item-0")]
 
     async def test_renewing_tells_what_to_stop(self, store: Store) -> None:
         job = await a_running_job(store, 4)

@@ -86,6 +86,7 @@ class Machine(RuleBasedStateMachine):
         for _ in range(1 + twice):
             batch = self.do(self.store.batches.cut(wanted, self.now))
             assert (batch and items_of(batch)) == expected
+            assert batch is None or batch.lost_before == self.model.batches[wanted.id].lost_before
         if batch:
             assert batch.left == len(expected or ())
             self.seen.append(batch)
@@ -107,8 +108,9 @@ class Machine(RuleBasedStateMachine):
             assert taken is None
             self.model.put_back(batch.id, self.now)
         else:
-            there.worker, there.lease = worker, self.now + LEASE
-            assert {item.seq: item.attempt for item in taken[2]} == there.items
+            there.take(worker, self.now + LEASE)
+            assert [(item.seq, item.attempt) for item in taken[2]] == [(seq, there.items[seq]) for seq in there.order]
+            assert taken[0].begun == there.begun
             assert [item.key for item in taken[2]] == [self.model.keys[item.seq] for item in taken[2]]
             assert taken[1].counts == self.model.counts()
 
@@ -123,8 +125,9 @@ class Machine(RuleBasedStateMachine):
         seqs = data.draw(st.lists(st.sampled_from(sorted(items_of(batch))), max_size=3))
         outcomes = [self.an_outcome(data.draw(KINDS), seq, items_of(batch)[seq]) for seq in seqs]
         mine = there is not None and there.worker == worker and there.part == part
-        left = self.model.record(batch.id, outcomes) if mine else None
-        told = self.do(self.store.batches.record(batch.id, worker, part, outcomes, self.now))
+        begun = data.draw(st.none() | st.integers(there.begun, len(there.order))) if there else 0
+        left = self.model.record(batch.id, outcomes, begun) if mine else None
+        told = self.do(self.store.batches.record(batch.id, worker, part, outcomes, self.now, begun=begun))
         assert (told and told.left) == left
         assert told is None or told.counts == self.model.counts()
         assert not twice or self.do(self.store.batches.record(batch.id, worker, part, outcomes, self.now)) is None

@@ -37,7 +37,7 @@ class Moody:
         self.open.set()
 
     async def record(
-        self, batch_id: str, worker_id: str, part: int, outcomes: Sequence[ItemOutcome], now: float
+        self, batch_id: str, worker_id: str, part: int, outcomes: Sequence[ItemOutcome], now: float, *, begun: int
     ) -> Recorded | None:
         await self.open.wait()
         if self.away_before:
@@ -46,7 +46,7 @@ class Moody:
         if any(o.seq in self.unwritable and o.exit_reason is ExitReason.SUCCEEDED for o in outcomes):
             raise ValueError("the database does not take this")
         self.parts.append(len(outcomes))
-        recorded = await self.store.batches.record(batch_id, worker_id, part, outcomes, now)
+        recorded = await self.store.batches.record(batch_id, worker_id, part, outcomes, now, begun=begun)
         if self.away_after:
             self.away_after -= 1
             raise StoreUnavailable("the answer was lost")
@@ -86,6 +86,11 @@ class Stand:
         self.records.end()
         await running
 
+    async def begun(self) -> int | None:
+        """How many items have begun, as the store knows."""
+        (batch,) = await self.store.batches.out(self.batch.job_id)
+        return batch.begun
+
     async def statuses(self) -> dict[ItemStatus, int]:
         counts: dict[ItemStatus, int] = {}
         async for block in self.store.items.stream(self.batch.job_id, ItemFilter()):
@@ -99,7 +104,7 @@ async def stand(tmp_path: Path) -> AsyncIterator[Any]:
     store = SqlStore(migrated(tmp_path / "jobs.db"))
     await store.start()
 
-    async def make(count: int) -> Stand:
+    async def make(count: int, *, lost_before: bool = False) -> Stand:
         now = time.time()
         job = Job(id=new_id("job"), status=JobStatus.CREATING, scraper="a/b", pinned="a/b@1.0.0", created_at=now)
         assert await store.jobs.create(job)
@@ -107,10 +112,12 @@ async def stand(tmp_path: Path) -> AsyncIterator[Any]:
         for block in range(0, count, 1000):
             await store.items.add(job.id, items[block : block + 1000], block // 1000, now)
         await store.jobs.end_reading(job.id, 0, "", now)
-        batch = await store.batches.cut(Batch(id=new_id("batch"), job_id=job.id, left=count, queued_at=now), now)
-        assert batch is not None
-        taken = await store.batches.take(batch.id, WORKER, now, now + LEASE)
-        assert taken is not None
+        for lease in (0.0, LEASE) if lost_before else (LEASE,):
+            await store.batches.expire(now, 10)
+            batch = await store.batches.cut(Batch(id=new_id("batch"), job_id=job.id, left=count, queued_at=now), now)
+            assert batch is not None
+            taken = await store.batches.take(batch.id, WORKER, now, now + lease - 1)
+            assert taken is not None
         return Stand(store, taken[0], taken[2])
 
     yield make
@@ -218,3 +225,59 @@ async def test_outcomes_do_not_wait_long_for_company(stand: Any) -> None:
     await running
     assert made.moody.parts == [1]
     assert made.records.left == 2
+
+
+async def test_an_item_begins_at_once_and_the_store_learns_of_it_with_the_next_outcome(stand: Any) -> None:
+    made = await stand(3)
+    running = asyncio.create_task(made.records.run())
+    assert await made.records.begin()
+    assert await made.records.begin()
+    await made.records.add(made.outcome(made.items[0]))
+    async with asyncio.timeout(PATIENCE):
+        while not made.moody.parts:
+            await asyncio.sleep(0.01)
+    made.records.end()
+    await running
+    assert made.moody.parts == [1]
+    assert await made.begun() == 2
+
+
+async def test_the_store_learns_of_an_item_that_takes_long(stand: Any) -> None:
+    made = await stand(3)
+    running = asyncio.create_task(made.records.run())
+    assert await made.records.begin()
+    async with asyncio.timeout(PATIENCE):
+        while not await made.begun():
+            await asyncio.sleep(0.01)
+    made.records.end()
+    await running
+    assert made.moody.parts == [0]
+
+
+async def test_an_item_of_a_batch_that_was_lost_before_begins_when_the_store_knows(stand: Any) -> None:
+    made = await stand(3, lost_before=True)
+    running = asyncio.create_task(made.records.run())
+    made.moody.open.clear()
+    assert await made.records.begin()
+    beginning = asyncio.create_task(made.records.begin())
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert not beginning.done()
+    made.moody.open.set()
+    assert await beginning
+    assert await made.begun() == 2
+    assert await made.records.begin()
+    assert await made.begun() == 3
+    made.records.end()
+    await running
+
+
+async def test_an_item_of_a_batch_that_is_anothers_does_not_begin(stand: Any) -> None:
+    made = await stand(3, lost_before=True)
+    running = asyncio.create_task(made.records.run())
+    assert await made.records.begin()
+    await made.store.batches.give_back(made.batch.id, WORKER, time.time())
+    assert not await made.records.begin()
+    made.records.end()
+    await running
+    assert made.refusals == 1

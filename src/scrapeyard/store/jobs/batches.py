@@ -17,7 +17,6 @@ from scrapeyard.store.jobs.locks import (
     as_fields,
     batch_row,
     change_job,
-    items_of,
     locked_batch,
     locked_job,
     locked_number,
@@ -30,7 +29,7 @@ from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, WAITING
 
 _ONE: Final = WHOLE_BATCHES.where(BATCHES.c.id == bindparam("id"))
 _DUE: Final = (
-    select(WAITING.c.seq, WAITING.c.attempt)
+    select(WAITING.c.seq, WAITING.c.attempt, WAITING.c.lost_before)
     .where(WAITING.c.job == bindparam("job"), WAITING.c.not_before <= bindparam("now"))
     .order_by(WAITING.c.not_before, WAITING.c.seq)
     .limit(bindparam("most"))
@@ -43,12 +42,19 @@ BATCH_ITEMS: Final = _INPUTS.where(
 _TAKE: Final = (
     update(BATCHES)
     .where(BATCHES.c.id == bindparam("batch"))
-    .values(state="running", worker_id=bindparam("worker"), lease_until=bindparam("until"))
+    .values(
+        state="running", worker_id=bindparam("worker"), lease_until=bindparam("until"), begun=bindparam("now_begun")
+    )
 )
 _GOES_ON: Final = (
     update(BATCHES)
     .where(BATCHES.c.id == bindparam("batch"))
-    .values(left=bindparam("now_left"), part=bindparam("now_part"), done=bindparam("now_done"))
+    .values(
+        left=bindparam("now_left"),
+        part=bindparam("now_part"),
+        done=bindparam("now_done"),
+        begun=bindparam("now_begun"),
+    )
 )
 _HANDS_OUT: Final = frozenset({JobStatus.CREATING, JobStatus.RUNNING})
 
@@ -93,16 +99,24 @@ class SqlBatches(SqlPart):
                 yield from put_back(held, now)
                 return None
             counts = to_counts(job) if mine else (yield from _begin(held, job, worker_id, lease_until))
-            batch = structs.replace(held.batch, state="running", worker_id=worker_id, lease_until=lease_until)
+            mine_now = {"state": "running", "worker_id": worker_id, "lease_until": lease_until}
+            batch = structs.replace(held.batch, begun=_begun_at_first(held.batch), **mine_now)
             return batch, structs.replace(to_job(job), counts=counts), items
 
         return await self._database.play(work) if is_id(batch_id) else None
 
     async def record(
-        self, batch_id: str, worker_id: str, part: int, outcomes: Sequence[ItemOutcome], now: float
+        self,
+        batch_id: str,
+        worker_id: str,
+        part: int,
+        outcomes: Sequence[ItemOutcome],
+        now: float,
+        *,
+        begun: int | None = None,
     ) -> Recorded | None:
-        """Record outcomes of some of its items, once. None if refused. Outcomes of items that are not in the batch, or
-        already have a record, are skipped."""
+        """Record outcomes of some of its items, and how many have begun, once. None if refused. Outcomes of items that
+        are not in the batch, or already have a record, are skipped."""
         tries = 0
 
         def work() -> Script[Recorded | None]:
@@ -115,7 +129,7 @@ class SqlBatches(SqlPart):
                 return Recorded(counts=to_counts((yield from locked_number(held.job))), left=held.batch.left)
             if held.batch.part != part:
                 return None
-            return (yield from _record(held, outcomes, now))
+            return (yield from _record(held, outcomes, begun, now))
 
         return await self._database.play(work) if is_id(batch_id) else None
 
@@ -179,9 +193,12 @@ def _filled(job: Fields, batch: Batch, now: float) -> Script[Batch]:
     fresh = job["total"] - job["cursor"]
     if job["pending"] > fresh:
         asked = {"job": job["number"], "now": now, "most": batch.left}
-        due = tuple((seq, attempt) for seq, attempt in (yield Execute(_DUE, asked)))
+        due = yield Execute(_DUE, asked)
         if due:
-            return structs.replace(batch, state="queued", part=0, first=0, last=-1, again=due, left=len(due))
+            again = tuple((seq, attempt) for seq, attempt, _ in due)
+            lost = any(lost_before for _, _, lost_before in due)
+            waited = {"first": 0, "last": -1, "again": again, "left": len(again), "lost_before": lost}
+            return structs.replace(batch, state="queued", part=0, **waited)
     left, first = min(batch.left, fresh), job["cursor"]
     return structs.replace(batch, state="queued", part=0, first=first, last=first + left - 1, again=(), left=left)
 
@@ -202,34 +219,41 @@ def _hand_out(job: Fields, batch: Batch, now: float) -> Script[None]:
 
 
 def _begin(held: Held, job: Fields, worker_id: str, lease_until: float) -> Script[Counts]:
-    yield Execute(_TAKE, {"batch": held.batch.id, "worker": worker_id, "until": lease_until})
+    begun = _begun_at_first(held.batch)
+    yield Execute(_TAKE, {"batch": held.batch.id, "worker": worker_id, "until": lease_until, "now_begun": begun})
     counts = moved(job, queued=-held.batch.left, in_progress=held.batch.left)
     yield from change_job(job, {"queued": counts.queued, "in_progress": counts.in_progress})
     return counts
 
 
+def _begun_at_first(batch: Batch) -> int:
+    """The first item of a batch that was lost before counts as begun at once, so that every further loss costs an
+    attempt, even if the worker dies while it prepares the scraper."""
+    return int(batch.lost_before)
+
+
 def _items(held: Held) -> Script[list[BatchItem]]:
+    """In the order of the batch, in which the worker begins them."""
     batch = held.batch
     if not batch.again:
         rows = yield Execute(BATCH_ITEMS, {"job": held.job, "first": batch.first, "last": batch.last})
         return [BatchItem(seq=seq, key=key, input=Raw(given)) for seq, key, given in rows]
-    attempts = dict(items_of(batch))
-    seqs, found = list(attempts), []
+    seqs, found = [seq for seq, _ in batch.again], {}
     for start in range(0, len(seqs), ITEM_BLOCK):
         numbers = ITEMS.c.seq.in_(seqs[start : start + ITEM_BLOCK])
-        some = yield Execute(_INPUTS.where(ITEMS.c.job == held.job, numbers).order_by(ITEMS.c.seq))
-        found += [BatchItem(seq=seq, key=key, input=Raw(given), attempt=attempts[seq]) for seq, key, given in some]
-    return found
+        for seq, key, given in (yield Execute(_INPUTS.where(ITEMS.c.job == held.job, numbers))):
+            found[seq] = key, Raw(given)
+    return [BatchItem(seq=seq, key=found[seq][0], input=found[seq][1], attempt=n) for seq, n in batch.again]
 
 
-def _record(held: Held, outcomes: Sequence[ItemOutcome], now: float) -> Script[Recorded]:
+def _record(held: Held, outcomes: Sequence[ItemOutcome], begun: int | None, now: float) -> Script[Recorded]:
     marks = held.marks()
     mine = list(_first_of_each(held, outcomes, marks))
     ends = [outcome for outcome in mine if is_end(outcome)]
     waits = [waiting_row(held.job, outcome, now) for outcome in mine if not is_end(outcome)]
     yield from write_ends(held.job, ends, waits)
     left = held.batch.left - len(mine)
-    yield from _set_left(held, left, marks)
+    yield from _set_left(held, left, marks, held.batch.begun if begun is None else begun)
     job = yield from locked_number(held.job)
     counts = yield from account(job, ends, waits=len(waits), now=now, told=mine)
     return Recorded(counts=counts, left=left)
@@ -244,11 +268,11 @@ def _first_of_each(held: Held, outcomes: Iterable[ItemOutcome], marks: bytearray
             yield outcome
 
 
-def _set_left(held: Held, left: int, marks: bytearray) -> Script[None]:
+def _set_left(held: Held, left: int, marks: bytearray, begun: int | None) -> Script[None]:
     if not left:
         yield from drop_batch(held)
         return
-    values = {"now_left": left, "now_part": held.batch.part + 1, "now_done": bytes(marks)}
+    values = {"now_left": left, "now_part": held.batch.part + 1, "now_done": bytes(marks), "now_begun": begun}
     yield Execute(_GOES_ON, values | {"batch": held.batch.id})
 
 
@@ -258,12 +282,23 @@ async def _expire(database: Database, batch_id: str, now: float) -> tuple[str, i
         if held is None or held.batch.lease_until is None or held.batch.lease_until >= now:
             return None
         job = yield from locked_number(held.job)
-        most, kill = to_policy(job).max_attempts, job["kill"]
-        ends = [lost(seq, attempt, now) for seq, attempt in held.undone() if attempt >= most and not kill]
-        waits = [(held.job, seq, attempt + (not kill), now) for seq, attempt in held.undone() if kill or attempt < most]
+        ends, waits = _lost_items(held, to_policy(job).max_attempts, bool(job["kill"]), now)
         yield from write_ends(held.job, ends, waits)
         yield from drop_batch(held)
         yield from account(job, ends, waits=len(waits), now=now)
         return held.batch.job_id, len(waits), len(ends)
 
     return await database.play(work)
+
+
+def _lost_items(held: Held, most: int, kill: bool, now: float) -> tuple[list[ItemOutcome], list[tuple[Any, ...]]]:
+    """What becomes of the items of a lost worker: ends, and rows of `waiting`. Only an item that had begun is charged
+    an attempt. All are marked: one that began after the worker's last record may be what killed it."""
+    ends, waits = [], []
+    for seq, attempt in held.undone():
+        charged = not kill and held.has_begun(seq)
+        if charged and attempt >= most:
+            ends.append(lost(seq, attempt, now))
+        else:
+            waits.append((held.job, seq, attempt + charged, now, True))
+    return ends, waits

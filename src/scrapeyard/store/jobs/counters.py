@@ -11,7 +11,7 @@ from scrapeyard.model.breaker import heard, letters
 from scrapeyard.model.job import Counts, ItemOutcome
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.locks import Held, change_job, locked_number, moved
-from scrapeyard.store.jobs.rows import Fields, pack_usage, to_breaker, to_policy, to_use
+from scrapeyard.store.jobs.rows import Fields, counted_statuses, pack_usage, to_breaker, to_policy, to_use
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOB_EVENTS, OUTCOMES, WAITING
 
 _encode: Final = json.Encoder().encode
@@ -40,6 +40,7 @@ def outcome_row(job: int, outcome: ItemOutcome) -> tuple[Any, ...]:
         pack_usage(outcome.usage),
         _encode(outcome.artifacts) if outcome.artifacts else None,
         _encode(outcome.logs) if outcome.logs else None,
+        outcome.http_status,
     )
 
 
@@ -47,7 +48,7 @@ def waiting_row(job: int, outcome: ItemOutcome, now: float) -> tuple[Any, ...]:
     """A row of `waiting`: the next attempt, and when it may begin."""
     same = outcome.postponed or outcome.exit_reason is ExitReason.CANCELLED
     not_before = now if outcome.not_before is None else outcome.not_before
-    return job, outcome.seq, outcome.attempt + (not same), not_before
+    return job, outcome.seq, outcome.attempt + (not same), not_before, False
 
 
 def lost(seq: int, attempt: int, now: float) -> ItemOutcome:
@@ -99,6 +100,7 @@ def account(
     if told:
         breaker = heard(to_policy(job).breaker, to_breaker(job), letters(told), now)
         values |= {"breaker": json.encode(breaker), "use": json.encode(_summed(to_use(job), told))}
+    values |= counted_statuses(job, (outcome.http_status for outcome in ends), 1)
     values |= yield from _tell_failures(job, bad, now)
     yield from change_job(job, values)
     return counts
@@ -106,7 +108,7 @@ def account(
 
 def put_back(held: Held, now: float) -> Script[None]:
     """End a locked batch: items without a record wait again at the same attempt, due now."""
-    waits = [(held.job, seq, attempt, now) for seq, attempt in held.undone()]
+    waits = [(held.job, seq, attempt, now, held.batch.lost_before) for seq, attempt in held.undone()]
     yield BulkInsert(WAITING, waits)
     yield from drop_batch(held)
     job = yield from locked_number(held.job)

@@ -82,15 +82,16 @@ _LOGS: Final = json.Decoder(tuple[LogLine, ...]).decode
 _REASONS: Final = {reason.value: reason for reason in ExitReason}
 _STATUSES: Final = {reason.value: ItemStatus.SUCCESS if reason.is_good else ItemStatus.ERROR for reason in ExitReason}
 _NO_INPUT: Final = Raw(b"{}")
-_FOUND: Final = 15
+_FOUND: Final = 16
 """Place of `depth` in a row; `referrer` and when it is tried again follow."""
 
 
 def to_item(row: Any, standing: Whereabouts | None = None) -> Item:
     """An item from a row of these queries; a final one needs no `standing`. Without data its input is `{}`."""
-    seq, key, given, result, logs, attempt, reason, result_key, size, error, site, usage, artifacts, start, end = row[
+    seq, key, given, result, logs, attempt, reason, result_key, size, error, site, usage, artifacts, *rest = row[
         :_FOUND
     ]
+    start, end, http_status = rest
     if reason is None and standing is not None:
         return _unfinished(row, standing)
     return Item(
@@ -112,6 +113,7 @@ def to_item(row: Any, standing: Whereabouts | None = None) -> Item:
         finished_at=end,
         depth=row[_FOUND],
         referrer=row[_FOUND + 1] or "",
+        http_status=http_status,
     )
 
 
@@ -158,6 +160,7 @@ _ENDED: Final = (
     OUTCOMES.c.artifacts,
     OUTCOMES.c.started_at,
     OUTCOMES.c.finished_at,
+    OUTCOMES.c.http_status,
 )
 _DATA: Final = (ITEMS.c.input, OUTCOMES.c.result, OUTCOMES.c.logs)
 _NO_DATA: Final = (null().label("input"), null().label("result"), null().label("logs"))

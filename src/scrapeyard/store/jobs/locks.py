@@ -44,6 +44,12 @@ class Held:
             return self._places.get(seq)
         return seq - self.batch.first if self.batch.first <= seq <= self.batch.last else None
 
+    def has_begun(self, seq: int) -> bool:
+        """Whether the worker of this batch has begun the item, as far as it told. It begins items in their order. Of a
+        batch taken by an older version nothing is known, and all count as begun."""
+        begun, place = self.batch.begun, self.place(seq)
+        return begun is None or (place is not None and place < begun)
+
     def marks(self) -> bytearray:
         """A mutable copy of `done`."""
         size = len(self.batch.again) or self.batch.last - self.batch.first + 1
@@ -72,6 +78,8 @@ def batch_row(batch: Batch, job: int) -> tuple[Any, ...]:
         "queued_at": batch.queued_at,
         "worker_id": "",
         "lease_until": None,
+        "begun": None,
+        "lost_before": batch.lost_before,
     }
     return tuple(row[column.name] for column in BATCHES.c)
 
@@ -92,6 +100,8 @@ def to_batch(row: Fields) -> Batch:
         queued_at=row["queued_at"],
         worker_id=row["worker_id"],
         lease_until=row["lease_until"],
+        begun=row["begun"],
+        lost_before=bool(row["lost_before"]),
     )
 
 

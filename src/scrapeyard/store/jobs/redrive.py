@@ -11,7 +11,7 @@ from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.item_queries import keyed, of_outcomes
 from scrapeyard.store.jobs.locks import change_job, locked_job, status_values
-from scrapeyard.store.jobs.rows import Fields, pinned_text
+from scrapeyard.store.jobs.rows import Fields, counted_statuses, pinned_text
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.tables.jobs import OUTCOMES, WAITING
 
@@ -50,26 +50,29 @@ class Redrive:
         if job is None or job["status"] not in _REDRIVEN or job["deleting"]:
             return None
         back = job["cancelled"]
-        good, bad, last = yield from self._reopen(job, after)
-        if good + bad + back:
-            counts = {"success": job["success"] - good, "error": job["error"] - bad, "cancelled": 0}
-            counts["pending"] = job["pending"] + good + bad + back
-            yield from change_job(job, counts | _runs_again(job, self._changes, self._now))
-        return good + bad + back, last
+        gone, last = yield from self._reopen(job, after)
+        again = len(gone) + back
+        if again:
+            good = sum(ok for ok, _ in gone)
+            values: dict[str, Any] = {"success": job["success"] - good, "error": job["error"] - len(gone) + good}
+            values |= {"pending": job["pending"] + again, "cancelled": 0}
+            values |= counted_statuses(job, (status for _, status in gone), -1)
+            yield from change_job(job, values | _runs_again(job, self._changes, self._now))
+        return again, last
 
-    def _reopen(self, job: Fields, after: int) -> Script[tuple[int, int, int | None]]:
-        """Turn outcomes into waiting rows. Returns how many were good and bad, and the last if more may follow."""
+    def _reopen(self, job: Fields, after: int) -> Script[tuple[list[tuple[bool, int | None]], int | None]]:
+        """Turn outcomes into waiting rows. Returns whether each was good and its HTTP status, and the last number if
+        more may follow."""
         number = job["number"]
         matching = [OUTCOMES.c.job == number, *(yield from self._conditions(number))]
         rest = select(OUTCOMES.c.seq).where(*matching, OUTCOMES.c.seq > after).order_by(OUTCOMES.c.seq).limit(PIECE)
         seqs = [row[0] for row in (yield Execute(rest))]
         if not seqs:
-            return 0, 0, None
+            return [], None
         piece = delete(OUTCOMES).where(*matching, OUTCOMES.c.seq.between(seqs[0], seqs[-1]))
-        gone = yield Execute(piece.returning(OUTCOMES.c.seq, OUTCOMES.c.ok))
-        yield BulkInsert(WAITING, [(number, seq, 1, self._now) for seq, _ in gone])
-        good = sum(ok for _, ok in gone)
-        return good, len(gone) - good, seqs[-1] if len(seqs) == PIECE else None
+        gone = yield Execute(piece.returning(OUTCOMES.c.seq, OUTCOMES.c.ok, OUTCOMES.c.http_status))
+        yield BulkInsert(WAITING, [(number, seq, 1, self._now, False) for seq, _, _ in gone])
+        return [(ok, status) for _, ok, status in gone], seqs[-1] if len(seqs) == PIECE else None
 
     def _conditions(self, number: int) -> Script[list[ColumnElement[bool]]]:
         conditions = of_outcomes(self._where)

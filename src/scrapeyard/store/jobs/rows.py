@@ -1,6 +1,7 @@
 """A job as a row, and back."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Raw, Struct, json, msgpack
@@ -36,6 +37,7 @@ _SOURCE: Final = json.Decoder(dict[str, Any])
 _ERROR: Final = json.Decoder(RunError)
 _BREAKER: Final = json.Decoder(BreakerState)
 _USAGE: Final = json.Decoder(Usage)
+_STATUSES: Final = json.Decoder(dict[int, int])
 
 
 class _Used(Struct, frozen=True, array_like=True):
@@ -82,6 +84,7 @@ def job_row(job: Job) -> Row:
         "fault": packed(job.error),
         "breaker": json.encode(job.breaker),
         "use": json.encode(job.use),
+        "http_statuses": None,
     }
 
 
@@ -106,6 +109,7 @@ def to_job(row: Fields) -> Job:
         error=_ERROR.decode(row["fault"]) if row["fault"] else None,
         breaker=to_breaker(row),
         use=to_use(row),
+        http_statuses=to_statuses(row),
         reading=bool(row["reading"]),
         kill=bool(row["kill"]),
         deleting=bool(row["deleting"]),
@@ -132,6 +136,22 @@ def to_breaker(row: Fields) -> BreakerState:
 def to_use(row: Fields) -> Usage:
     """What the items of a job's row have used."""
     return _USAGE.decode(row["use"])
+
+
+def to_statuses(row: Fields) -> dict[int, int]:
+    """Final items of a job's row by HTTP status."""
+    return _STATUSES.decode(row["http_statuses"]) if row["http_statuses"] else {}
+
+
+def counted_statuses(row: Fields, statuses: Iterable[int | None], sign: int) -> Row:
+    """The column `http_statuses` after items with these statuses ended (`sign` 1) or run again (-1). Empty if none of
+    them has a status."""
+    changed = Counter(status for status in statuses if status is not None)
+    if not changed:
+        return {}
+    known = to_statuses(row)
+    known |= {status: known.get(status, 0) + sign * count for status, count in changed.items()}
+    return {"http_statuses": json.encode({status: count for status, count in sorted(known.items()) if count})}
 
 
 def pack_usage(usage: Usage) -> bytes | None:

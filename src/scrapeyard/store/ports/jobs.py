@@ -191,13 +191,23 @@ class BatchStore(Protocol):
     async def take(
         self, batch_id: str, worker_id: str, now: float, lease_until: float
     ) -> tuple[Batch, Job, list[BatchItem]] | None:
-        """queued → running under this worker. None if it is taken or gone: the delivery must be dropped."""
+        """queued → running under this worker. None if it is taken or gone: the delivery must be dropped. Begin the
+        items in the order given. Of a batch that was lost before, the first counts as begun; `record` each further one
+        before it begins."""
 
     async def record(
-        self, batch_id: str, worker_id: str, part: int, outcomes: Sequence[ItemOutcome], now: float
+        self,
+        batch_id: str,
+        worker_id: str,
+        part: int,
+        outcomes: Sequence[ItemOutcome],
+        now: float,
+        *,
+        begun: int | None = None,
     ) -> Recorded | None:
-        """Record outcomes of some of its items, once. None if refused: the batch is no longer this worker's or is at
-        another part. After StoreUnavailable, a repeated call may treat None as "already done".
+        """Record outcomes of some of its items, once, and how many of its items have `begun`, in the order that `take`
+        gave; None leaves that number as it is. There may be no outcomes. None if refused: the batch is no longer this
+        worker's or is at another part. After StoreUnavailable, a repeated call may treat None as "already done".
 
         The job's breaker is updated in the same transaction: `heard(policy, state, letters(outcomes), now)` of
         model/breaker.py. Its status stays; the dispatcher pauses a job whose breaker opened.
@@ -216,9 +226,9 @@ class BatchStore(Protocol):
         """Record that they were published again at `now`."""
 
     async def expire(self, now: float, limit: int) -> list[tuple[str, int, int]]:
-        """Take batches from workers whose lease ended: items without a record wait for the next attempt, due now, or
-        end as LOST_WORKER if none is left (in a killed job they wait). Returns (job id, waiting, ended) for each
-        batch."""
+        """Take batches from workers whose lease ended. Items without a record wait, due now: at the next attempt if
+        they had begun, or they end as LOST_WORKER if none is left; otherwise, and in a killed job, at the same attempt.
+        Batches of them are `lost_before`. Returns (job id, waiting, ended) for each batch."""
 
     async def out(self, job_id: str) -> list[Batch]:
         """Number of batches handed out and not finished."""

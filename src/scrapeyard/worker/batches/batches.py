@@ -270,14 +270,17 @@ class _Held:
 
     async def _run_lane(self, plan: AttemptPlan, upcoming: Iterator[BatchItem]) -> None:
         parts = self._parts
+        await self._turns.maybe_yield()
         for item in upcoming:
-            await self._turns.maybe_yield()
+            if not await self.records.begin():
+                return
             attempt = ItemAttempt(parts.attempts, plan, parts.sites, self.job, item)
             await self.records.add(await attempt.run())
             self.done += 1
             if attempt.spent is not None and not self.draining:
                 self.draining = True
                 await self._pause_job(attempt.spent)
+            await self._turns.maybe_yield()
 
     async def _pause_job(self, spent: dict[str, Any]) -> None:
         """The job's budget is used up: hand nothing out until somebody raises it and resumes the job. The dispatcher

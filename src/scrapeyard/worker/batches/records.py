@@ -1,4 +1,5 @@
-"""Writes a batch's outcomes to the store: in parts, in order, each once, with retries while the store is away."""
+"""Writes to the store which items of a batch began and how they ended: in parts, in order, each once, with retries
+while the store is away."""
 
 import asyncio
 import contextlib
@@ -13,7 +14,7 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("worker")
 EVERY_SECONDS = 0.5
-"""Maximum seconds that an outcome waits for others to be written with."""
+"""Maximum seconds that an outcome, or the start of an item, waits for others to be written with."""
 PART = 250
 """Maximum outcomes in one write. More would block the event loop while rows are built."""
 MOST_WAITING = 1000
@@ -33,6 +34,9 @@ class BatchRecords:
         self.lease_until = lease_until
         self.left = batch.left
         """Items without a record, as far as this worker knows."""
+        self._begun = 0
+        self._noted = batch.begun or 0
+        """How many items have begun, and how many the store knows of."""
         self.refused = False
         self._batches = batches
         self._batch = batch
@@ -43,7 +47,20 @@ class BatchRecords:
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
+        self._written = asyncio.Event()
+        """Set, and replaced, after each write."""
         self._ending = False
+
+    async def begin(self) -> bool:
+        """Call it before an item begins, in the order of the batch. The store learns of it with the next write. If the
+        batch was lost before, waits for that write: should this item kill its worker, it must be charged for it. False
+        if this worker no longer holds the batch: the item must not begin."""
+        self._begun += 1
+        mine = self._begun
+        while self._batch.lost_before and self._noted < mine and not self.refused:
+            self._wake.set()
+            await self._written.wait()
+        return not self.refused
 
     async def add(self, outcome: ItemOutcome) -> None:
         """Queue an outcome; waits only if too many are queued. Drops it after a refusal."""
@@ -81,6 +98,8 @@ class BatchRecords:
         self._wake.set()
 
     async def _flush(self) -> None:
+        if not self._waiting and self._noted < self._begun and self.left and not (self._ending or self.refused):
+            await self._write([])
         while self._waiting and not self.refused:
             part = self._waiting[:PART]
             await self._record(part)
@@ -104,11 +123,11 @@ class BatchRecords:
     async def _write(self, part: Sequence[ItemOutcome]) -> None:
         if self.refused:
             return
-        rest, asked_before = _FIRST_REST, False
+        rest, asked_before, begun = _FIRST_REST, False, max(self._begun, self._noted)
         while True:
             try:
                 recorded = await self._batches.record(
-                    self._batch.id, self._batch.worker_id, self._part, part, time.time()
+                    self._batch.id, self._batch.worker_id, self._part, part, time.time(), begun=begun
                 )
                 break
             except Unavailable as error:
@@ -123,6 +142,8 @@ class BatchRecords:
             self._give_up(len(part), "the batch is another's by now")
             return
         self._part += 1
+        self._noted = begun
+        self._pulse()
         self.left = recorded.left if recorded is not None else self.left - len(part)
 
     def _give_up(self, count: int, why: str) -> None:
@@ -131,7 +152,13 @@ class BatchRecords:
         log.warning("batch.outcomes_void", batch=self._batch.id, job=self._batch.job_id, count=waiting, why=why)
         self.refused = True
         self._room.set()
+        self._pulse()
         self._on_refused()
+
+    def _pulse(self) -> None:
+        """Wake those that wait for a write."""
+        self._written.set()
+        self._written = asyncio.Event()
 
 
 def _weight(outcome: ItemOutcome) -> int:
