@@ -201,6 +201,33 @@ def test_a_job_goes_on_after_everything_was_killed(name: str) -> None:
                 assert numbers(found) == list(range(400)), format_
 
 
+@pytest.mark.parametrize("name", YARDS)
+def test_a_kill_costs_only_the_items_that_had_begun(name: str) -> None:
+    """Pages that the site was never asked for do not end as lost, though no attempt may be made twice."""
+    policy = {"retries": 0, **PATIENT, **RUDE}
+    with _web(free=200) as web, YARDS[name]() as yard:
+        with yard.client() as api:
+            jobs = Jobs(api)
+            job_id = jobs.create([{"url": f"{web.url}/{n}"} for n in range(1500)], "builtin/page", policy=policy)
+            jobs.until(job_id, lambda job: _not_begun(job, web) > 20, "workers hold items that they have not begun")
+        for program in yard.workers:
+            program.kill()
+        begun = set(web.paths)
+        web.gate.set()
+        _kill_and_start(yard)
+        with yard.client() as api:
+            jobs = Jobs(api)
+            job = jobs.ended(job_id)
+            lost = {item["input"]["url"] for item in jobs.items(job_id, exit_reason="lost_worker")}
+    assert lost <= {f"{web.url}{path}" for path in begun}
+    assert (job["counts"]["success"], job["counts"]["error"]) == (1500 - len(lost), len(lost))
+
+
+def _not_begun(job: dict[str, Any], web: "_Web") -> int:
+    """How many items are in the hands of a worker, and the site was not asked for them."""
+    return int(job["counts"]["in_progress"]) - (len(web.paths) - int(job["counts"]["success"]))
+
+
 def _kill_and_start(yard: Yard) -> None:
     """kill -9 of every program, the servers of a cluster among them; then all of it again."""
     for program in yard.programs:
@@ -242,6 +269,8 @@ class _Web:
     url: str = ""
     arrivals: list[float] = field(default_factory=list)
     """When it was asked."""
+    paths: list[str] = field(default_factory=list)
+    """What it was asked for."""
     gate: threading.Event = field(default_factory=threading.Event)
     """Opened by the test."""
 
@@ -258,6 +287,7 @@ def _web(free: int = 0) -> Iterator[_Web]:
 
         def do_GET(self) -> None:
             web.arrivals.append(time.monotonic())
+            web.paths.append(self.path)
             if len(web.arrivals) > free:
                 web.gate.wait(PATIENCE)
             self.send_response(200)
