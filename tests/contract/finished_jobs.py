@@ -98,4 +98,5 @@ def _outcome(seq: int, end: Ended, at: float) -> ItemOutcome:
         error=RunError(message="it failed", site_status=end.site_status) if failed else None,
         started_at=at + 1 + seq / 1000,
         finished_at=at + 2 + seq / 1000,
+        http_status=end.site_status,
     )

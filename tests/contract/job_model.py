@@ -43,6 +43,8 @@ class ModelJob:
     lost_before: set[int] = field(default_factory=set)
     """Those that wait since their worker was lost."""
     ends: dict[int, ItemStatus] = field(default_factory=dict)
+    answers: dict[int, int] = field(default_factory=dict)
+    """HTTP statuses of those that ended."""
     batches: dict[str, Travelling] = field(default_factory=dict)
 
     @property
@@ -112,6 +114,7 @@ class ModelJob:
                 self.waiting[outcome.seq] = (outcome.attempt + (not outcome.postponed), outcome.not_before)
             else:
                 self.ends[outcome.seq] = ItemStatus.ERROR if outcome.error else ItemStatus.SUCCESS
+                self.answers |= {} if outcome.http_status is None else {outcome.seq: outcome.http_status}
         batch.part += 1
         if not batch.items:
             del self.batches[batch_id]
@@ -149,6 +152,7 @@ class ModelJob:
             return 0
         for seq in again:
             del self.ends[seq]
+            self.answers.pop(seq, None)
             self.waiting[seq] = (1, now)
         if self.status not in (JobStatus.RUNNING, JobStatus.PAUSED):
             self._stands(JobStatus.RUNNING)

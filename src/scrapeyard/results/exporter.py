@@ -245,7 +245,15 @@ class _Watch:
 
 def _notes(job: Job) -> tuple[str, ...]:
     cancelled = ("the job was cancelled before it had read every page",) if job.counts.cancelled else ()
-    return (*cancelled, *job.warnings)
+    return (*cancelled, *_answers(job), *job.warnings)
+
+
+def _answers(job: Job) -> tuple[str, ...]:
+    """How many pages answered with each status, if some answered with an error. Not while items still end."""
+    if job.counts.done < job.counts.total or not any(status >= 400 for status in job.http_statuses):
+        return ()
+    counts = (f"{status}: {count:,}" for status, count in sorted(job.http_statuses.items()))
+    return (f"HTTP statuses of the pages: {', '.join(counts)}",)
 
 
 def _key(export: Export) -> str:

@@ -7,6 +7,7 @@ as it is not there, the manifests are not whole.
 
 import asyncio
 import hashlib
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
@@ -36,6 +37,7 @@ class ManifestEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str
     attempts: int = 0
     exit_reason: str = ""
+    http_status: int | None = None
     started_at: str | None = None
     finished_at: str | None = None
     site: str = ""
@@ -86,6 +88,8 @@ class JobMetadata(Struct, frozen=True, kw_only=True):
     duration_seconds: float
     counts: dict[str, int]
     exit_reasons: dict[str, int]
+    http_statuses: dict[str, int] = {}
+    """Items by the HTTP status of the last page that each fetched, where there was an answer."""
     usage: Usage
     warnings: tuple[str, ...] = ()
     """What of the job's source was not read."""
@@ -152,7 +156,8 @@ class _Summary:
 
     def __init__(self) -> None:
         self._counts = {status.value: 0 for status in ItemStatus}
-        self._exits: dict[str, int] = {}
+        self._exits: Counter[str] = Counter()
+        self._statuses: Counter[int] = Counter()
         self._first: float | None = None
         self._last: float | None = None
 
@@ -160,7 +165,9 @@ class _Summary:
         for item in items:
             self._counts[item.status.value] += 1
             if item.exit_reason is not None:
-                self._exits[item.exit_reason.value] = self._exits.get(item.exit_reason.value, 0) + 1
+                self._exits[item.exit_reason.value] += 1
+            if item.http_status is not None:
+                self._statuses[item.http_status] += 1
             if item.started_at is not None and (self._first is None or item.started_at < self._first):
                 self._first = item.started_at
             if item.finished_at is not None and (self._last is None or item.finished_at > self._last):
@@ -179,6 +186,7 @@ class _Summary:
             duration_seconds=round(max(duration, 0.0), 3),
             counts={"total": sum(self._counts.values()), **self._counts},
             exit_reasons=dict(sorted(self._exits.items())),
+            http_statuses={str(status): count for status, count in sorted(self._statuses.items())},
             usage=job.use,
             warnings=job.warnings,
             manifests={str(kind): found for kind, found in files.items()},
@@ -199,6 +207,7 @@ def _entry(item: Item) -> ManifestEntry:
         status=item.status.value,
         attempts=item.attempt,
         exit_reason=item.exit_reason.value if item.exit_reason is not None else "",
+        http_status=item.http_status,
         started_at=as_time(item.started_at),
         finished_at=as_time(item.finished_at),
         site=item.site,

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.errors import BlobsUnavailable, Unavailable
+from scrapeyard.model import ExitReason
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, SnapshotPolicy
 from scrapeyard.results import artifacts
@@ -363,6 +364,19 @@ async def test_exports_in_a_bucket(store: SqlStore, seaweed_server: SeaweedServe
     for number, format_ in enumerate(FORMATS):
         made, data = await make(store, blobs, clock, wished("full", format_, number))
         assert made.rows == len(table(data, format_)) == 2000
+
+
+@on_sqlite
+async def test_a_workbook_notes_which_statuses_its_pages_answered_with(
+    store: SqlStore, blobs: ObjectBlobs, clock: Clock
+) -> None:
+    refused = [bad(n, ExitReason.FETCH_STATUS, status) for n, status in enumerate((500, 501, 500))]
+    await finished_job(store, [*refused, good(3, page(3))])
+    made, data = await make(store, blobs, clock, wished("full", "xlsx"))
+    told = "HTTP statuses of the pages: 500: 2, 501: 1"
+    assert told in made.notes
+    notes = openpyxl.load_workbook(io.BytesIO(data))["Notes"]
+    assert told in [row[0].value for row in notes.iter_rows()]
 
 
 @on_sqlite

@@ -91,6 +91,7 @@ async def test_digests_and_counts_hold(store: SqlStore, blobs: ObjectBlobs) -> N
     assert metadata.counts["total"] == 2300
     assert metadata.counts["success"] + metadata.counts["error"] == 2300
     assert metadata.exit_reasons == {"fetch_status": 1150, "succeeded": 1150}
+    assert metadata.http_statuses == {"500": 1150}
     assert 3 < metadata.duration_seconds < 4
     assert await read_metadata(blobs, "job_1") == metadata
 

@@ -224,6 +224,32 @@ class TestBatches:
         assert [event.number for event in await store.events.after(job.id, 0, 100)] == list(range(1, 31))
 
 
+class TestHttpStatuses:
+    async def test_items_are_counted_by_the_status_that_they_ended_with(self, store: Store) -> None:
+        job = await a_running_job(store, 6)
+        batch, items = await taken(store, job)
+        ends = [a_success(item, http_status=200) for item in items[:2]]
+        ends += [an_error(items[2], http_status=404), an_error(items[3]), a_retry(items[4], http_status=503)]
+        await store.batches.record(batch, "worker-1", 0, ends, NOW)
+        assert (await fetched(store, job)).http_statuses == {200: 2, 404: 1}
+        await store.batches.record(batch, "worker-1", 1, [an_error(items[5], http_status=404)], NOW)
+        again, items = await taken(store, job)
+        await store.batches.record(again, "worker-1", 0, [a_success(items[0], http_status=200)], NOW)
+        assert (await fetched(store, job)).http_statuses == {200: 3, 404: 2}
+        shown = (await store.items.page(job.id, ItemFilter(), None, 10)).items
+        assert [item.http_status for item in shown] == [200, 200, 404, None, 200, 404]
+
+    async def test_items_that_run_again_are_counted_no_more(self, store: Store) -> None:
+        job = await a_running_job(store, 4)
+        batch, items = await taken(store, job)
+        ends = [a_success(items[0], http_status=200), an_error(items[1], http_status=503), an_error(items[2])]
+        await store.batches.record(batch, "worker-1", 0, [*ends, an_error(items[3], http_status=503)], NOW)
+        assert await store.items.redrive(job.id, ItemFilter(keys=("item-1", "item-2")), None, NOW) == 2
+        assert (await fetched(store, job)).http_statuses == {200: 1, 503: 1}
+        assert await store.items.redrive(job.id, ItemFilter(), None, NOW) == 1
+        assert (await fetched(store, job)).http_statuses == {200: 1}
+
+
 class TestLostAnswers:
     """The connection goes after the commit: the work is done again, and must find itself done."""
 

@@ -1,6 +1,7 @@
 """Anything may be done to a job in any order, twice, or by a worker that lost it: the store and a plain model agree."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -134,13 +135,13 @@ class Machine(RuleBasedStateMachine):
 
     def an_outcome(self, kind: str, seq: int, attempt: int) -> ItemOutcome:
         if kind == "success":
-            return a_success(seq, attempt=attempt)
+            return a_success(seq, attempt=attempt, http_status=200)
         if kind == "error":
-            return an_error(seq, attempt=attempt)
+            return an_error(seq, attempt=attempt, http_status=(None, 404, 503)[seq % 3])
         if kind == "strange":
             return a_success(seq + 1000, attempt=attempt)
         at = self.now + (5.0 if kind == "later" else 0.0)
-        return a_retry(seq, attempt=attempt, not_before=at, postponed=kind == "postponed")
+        return a_retry(seq, attempt=attempt, not_before=at, postponed=kind == "postponed", http_status=503)
 
     @action(1, twice=st.booleans())
     def give_back(self, data: st.DataObject, twice: bool) -> None:
@@ -242,6 +243,7 @@ class Machine(RuleBasedStateMachine):
         wait_for_files = self.do(self.store.jobs.page(JobFilter(files_pending=True), None, 100)).jobs
         assert (self.job.id in [one.id for one in wait_for_files]) == job.files_pending
         assert job.counts == self.do(self.store.items.recount(self.job.id)) == self.model.counts()
+        assert job.http_statuses == Counter(self.model.answers.values())
         runs = self.model.status in (JobStatus.CREATING, JobStatus.RUNNING)
         due = self.model.fresh or any(at <= self.now for _, at in self.model.waiting.values())
         runnable = [job.id for job in self.do(self.store.jobs.runnable(self.now))]
@@ -252,6 +254,7 @@ class Machine(RuleBasedStateMachine):
         items = self.do(self.store.items.page(self.job.id, ItemFilter(), None, 1000)).items
         assert [item.key for item in items] == self.model.keys
         assert [item.status for item in items] == self.model.statuses()
+        assert {item.seq: item.http_status for item in items if item.http_status} == self.model.answers
 
     @action(1, wanted=st.sets(st.sampled_from(list(ItemStatus)), min_size=1))
     def look(self, data: st.DataObject, wanted: set[ItemStatus]) -> None:

@@ -163,7 +163,19 @@ def test_lists_and_status_tell_how_jobs_stand(yard: Client, done: str, failed: s
     assert len(yard("jobs", "list", "--limit", "1", "--json").json) == 1
     told = yard("jobs", "status", done).out
     assert "items      12 total, 12 success" in told
+    assert "http       200: 12\n" in told
+    assert "warning" not in told
     assert yard("jobs", "status", done, "--json").json["progress"] == 1.0
+
+
+def test_the_status_tells_what_of_a_list_was_left_out(yard: Client) -> None:
+    lines = f"page\n{yard.shop}/product/1\none,too many\n"
+    shaped = ("--scraper", "shop/product", "--format", "csv", "--column", "page=url", "--bad-rows", "skip", "--paused")
+    job = yard.made("jobs", "create", "-", *shaped, stdin=lines)
+    warnings = yard("jobs", "status", job, "--json").json["warnings"]
+    assert [warning for warning in warnings if "line 3" in warning]
+    assert [f"warning    {warning}" in yard("jobs", "status", job).out for warning in warnings] == [True]
+    assert yard("jobs", "cancel", job).status == 0
 
 
 def test_items_and_dead_letters_are_listed(yard: Client, done: str, failed: str) -> None:

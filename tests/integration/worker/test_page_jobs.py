@@ -81,6 +81,17 @@ async def test_a_page_that_is_gone_is_a_result_of_its_own_kind(yard: BatchYard, 
     assert (shown(item), status_in(item)) == (("success", "gone", 1), status)
 
 
+async def test_a_job_counts_its_items_by_the_status_they_ended_with(yard: BatchYard, site: Site) -> None:
+    """A page that was tried again counts once, and one without an answer not at all."""
+    site.routes |= {"/": HELLO, "/gone": page(b"x", status=404), "/busy": then(page(b"busy", status=503), HELLO)}
+    site.routes["/no"] = page(b"no", status=403)
+    urls = [*(site.url(path) for path in ("/", "/", "/gone", "/busy", "/no")), "http://127.0.0.1:1/"]
+    job_id = await yard.job(PAGE, [{"url": url} for url in urls], max_attempts=2, **POLICY)
+    job = await yard.ended(job_id)
+    assert job.http_statuses == {200: 3, 403: 1, 404: 1}
+    assert [item.http_status for item in await yard.items(job_id)] == [200, 200, 404, 200, 403, None]
+
+
 async def test_the_policy_says_which_statuses_are_a_result(yard: BatchYard, site: Site) -> None:
     for status in (404, 500, 503):
         site.routes[f"/{status}"] = page(b"x", status=status)

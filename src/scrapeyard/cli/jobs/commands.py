@@ -52,7 +52,7 @@ Sites = Annotated[list[str] | None, typer.Option(help="A registrable domain; may
 
 @group.command()
 def status(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """How a job stands: counts, rate, time left, breaker, what it used."""
+    """How a job stands: counts, HTTP statuses, warnings, rate, time left, breaker, what it used."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import path_of
@@ -129,7 +129,9 @@ def _facts(job: "Mapping[str, Any]") -> "list[tuple[str, str]]":
         ("status", job["status"] + (f": {job['pause_reason']}" if job["pause_reason"] else "")),
         ("error", (job["error"] or {}).get("message", "")),
         ("items", ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name == "total")),
+        ("http", ", ".join(f"{status}: {count:,}" for status, count in job["http_statuses"].items())),
         ("skipped", f"{job['skipped_rows']:,} rows" if job["skipped_rows"] else ""),
+        *(("warning", warning) for warning in job["warnings"]),
         ("progress", "" if job["status"] in FINAL else f"{job['progress']:.1%}, {facts(job)}"),
         ("files", "are being written" if job["files_pending"] else ""),
         ("breaker", "" if breaker["state"] == "closed" else f"{breaker['state']}: {breaker['reason']}"),

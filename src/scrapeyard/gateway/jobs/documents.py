@@ -59,6 +59,14 @@ class JobDocument(Struct, frozen=True, kw_only=True):
     lane: str
     priority: Priority
     counts: Counts
+    http_statuses: Annotated[
+        dict[str, int],
+        Meta(
+            description="Items that have ended, by the HTTP status of the last page that each fetched. Items that "
+            "fetched none, or got no answer, are not counted.",
+            examples=[{"200": 950, "404": 30, "503": 2}],
+        ),
+    ]
     progress: Annotated[float, Meta(ge=0, le=1, description="Share of the items known so far that have ended.")]
     items_per_second: Annotated[float | None, Meta(description="Ended lately; null while none were handed out.")]
     eta_seconds: Annotated[
@@ -157,6 +165,9 @@ class ItemDocument(Struct, frozen=True, kw_only=True):
     attempt: Annotated[int, Meta(description="Attempts begun.")]
     not_before: Annotated[str | None, Meta(description="When it is tried again.")]
     exit_reason: ExitReason | None
+    http_status: Annotated[
+        int | None, Meta(description="Of the last page that it fetched; null if there was none, or no answer.")
+    ]
     partial: Annotated[
         bool, Meta(description="It failed, and `result` has the records that the script yielded before.")
     ]
@@ -233,6 +244,7 @@ def _job(kind: type[Shown], job: Job, pace: JobPace, **more: RowsDocument | None
         lane=job.lane,
         priority=job.priority,
         counts=job.counts,
+        http_statuses={str(status): count for status, count in sorted(job.http_statuses.items())},
         progress=round(job.counts.done / job.counts.total, 4) if job.counts.total else 0.0,
         items_per_second=pace.items_per_second,
         eta_seconds=pace.eta_seconds,
@@ -287,6 +299,7 @@ def _item(kind: type[ShownItem], of: str, item: Item, **more: Any) -> ShownItem:
         attempt=item.attempt,
         not_before=instant(item.not_before),
         exit_reason=item.exit_reason,
+        http_status=item.http_status,
         partial=item.partial,
         error=item.error,
         site=item.site or None,

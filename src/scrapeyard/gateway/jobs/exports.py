@@ -50,6 +50,10 @@ class ResultsDocument(Struct, frozen=True, kw_only=True):
     status: JobStatus
     counts: Counts
     exit_reasons: Annotated[dict[str, int] | None, Meta(description="Null until the manifests are written.")]
+    http_statuses: Annotated[
+        dict[str, int] | None,
+        Meta(description="Items by the HTTP status of their last page. Null until the manifests are written."),
+    ]
     duration_seconds: float | None
     manifests: Annotated[
         dict[str, ManifestDocument], Meta(description="Those that exist: `full`, `success`, `errors`.")
@@ -276,6 +280,7 @@ async def _summary(desk: JobService, job: Job, status: str | None) -> ResultsDoc
         status=job.status,
         counts=job.counts,
         exit_reasons=metadata.exit_reasons if metadata else None,
+        http_statuses=metadata.http_statuses if metadata else None,
         duration_seconds=metadata.duration_seconds if metadata else None,
         manifests={kind: _manifest(job.id, kind, metadata.manifests[kind]) for kind in kinds} if metadata else {},
     )

@@ -69,6 +69,8 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
         """The job's budget that is used up, as its event tells it; None if none is. Other items would fare alike."""
         self._page: FetchResponse | None = None
         """The last text page fetched, if pages are to be saved."""
+        self._http_status: int | None = None
+        """Of the last page fetched; None if there was none, or no answer to it."""
         self._saved: tuple[Artifact, ...] = ()
         self._log_bytes = 0
 
@@ -129,6 +131,8 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             self._log_bytes -= _size(self.logs.pop(0))
 
     def _on_fetched(self, request: FetchRequest, started: float, answer: FetchResponse | FetchFailed) -> None:  # noqa: ARG002
+        status = answer.status if isinstance(answer, FetchResponse) else answer.site_status
+        self._http_status = status if status is not None and 100 <= status <= 999 else None
         if (
             self._job.policy.keep_html
             and isinstance(answer, FetchResponse)
@@ -197,6 +201,7 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             finished_at=self.finished_at,
             not_before=self.finished_at + retry.seconds if retry else None,
             postponed=retry is not None and retry.postponed,
+            http_status=self._http_status,
         )
 
 
