@@ -106,18 +106,22 @@ async def _boom(_request: object) -> None:
     raise RuntimeError("secret cause")
 
 
-async def test_every_get_refuses_a_parameter_that_it_does_not_know(stand: Stand) -> None:
+async def test_every_route_refuses_a_parameter_that_it_does_not_know(stand: Stand) -> None:
     document = (await stand.client.get("/api/openapi.json")).json()
-    gets = {path: methods["get"] for path, methods in document["paths"].items() if "get" in methods}
-    assert "/api/jobs" in gets
-    for path, operation in gets.items():
-        response = await stand.client.get(path, params={"nonsense": "1"})
+    operations = [
+        (method, path, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+    assert {"get", "post", "put", "patch", "delete"} == {method for method, _, _ in operations}
+    for method, path, operation in operations:
+        response = await stand.client.request(method, path, params={"nonsense": "1"})
         problem = response.json()
         assert (response.status_code, problem["code"], str(response.status_code) in operation["responses"]) == (
             422,
             "invalid",
             True,
-        ), path
+        ), (method, path)
         (fault,) = problem["errors"]
         assert fault["path"] == "/query/nonsense"
         known = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]

@@ -58,9 +58,12 @@ class AnswerRoute(APIRoute):
         super().__init__(path, endpoint, response_model=None, responses=responses, **options)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler; a GET refuses parameters that it does not know, since ignoring a filter answers wrongly."""
+        """The handler; it refuses query parameters that it does not know, since ignoring a filter or an option answers
+        wrongly. It knows those that the handler declares, and those that `openapi_extra` describes."""
         handler = super().get_route_handler()
+        described = (self.openapi_extra or {}).get("parameters", ())
         known = [field.alias for field in self.dependant.query_params]
+        known += [parameter["name"] for parameter in described if parameter["in"] == "query"]
         words = f"unknown parameter; known are {', '.join(known)}" if known else "unknown parameter; there are none"
 
         async def checked(request: Request) -> Response:
@@ -68,7 +71,7 @@ class AnswerRoute(APIRoute):
                 raise RequestValidationError([{"loc": ("query", name), "msg": words} for name in sorted(unknown)])
             return await handler(request)
 
-        return checked if "GET" in (self.methods or ()) else handler
+        return checked
 
     def _describe(self, response: dict[str, Any]) -> None:
         """Replace the model of a response by its schema."""

@@ -64,7 +64,8 @@ def _declared(scope: Scope) -> int | None:
 
 
 class HotPath:
-    """Answers `POST` on one path itself. The application behind it documents that route and handles all others."""
+    """Answers `POST` on one path itself. The application behind it documents that route and handles all others, as well
+    as calls with a query, which the route refuses."""
 
     def __init__(self, app: ASGIApp, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:
         self._app = app
@@ -73,7 +74,7 @@ class HotPath:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] != "http" or scope["path"] != self._path or scope["method"] != "POST":
+        if not self._is_hot(scope):
             await self._app(scope, receive, send)
             return
         try:
@@ -83,6 +84,11 @@ class HotPath:
         except ValidationError as error:
             response = problems.invalid(error.errors())
         await response(scope, receive, send)
+
+    def _is_hot(self, scope: Scope) -> bool:
+        if scope["type"] != "http" or scope["path"] != self._path:
+            return False
+        return bool(scope["method"] == "POST" and not scope["query_string"])
 
 
 log = get_log("gateway")

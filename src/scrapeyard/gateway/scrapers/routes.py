@@ -55,7 +55,7 @@ async def list_scrapers(gateway: GatewayDep, site: _OfSite = None, q: _Words = N
     response_model=ScrapersDocument | HookDocument,
     responses={
         202: {"model": HookDocument, "description": "A Git host's hook: the look has begun."},
-        **refusals(401, 413, 503),
+        **refusals(401, 413, 422, 503),
     },
     openapi_extra=_HOOK,
 )
