@@ -1,24 +1,28 @@
 """`/api/proxies`: pools of proxies: their state, and adding more. Secrets can be written but never read."""
 
 from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Path
+from fastapi.exceptions import RequestValidationError
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 from pydantic import BaseModel, ConfigDict, Field
 
 from scrapeyard.engines.budget.meters import day_of
+from scrapeyard.engines.http.clients import proxy_target
+from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.proxies import pool as brightdata
 from scrapeyard.engines.proxies.stored import StoredPools, secrets_of
-from scrapeyard.errors import NotFound
+from scrapeyard.errors import FetchFailed, NotFound
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model.fetching import POOL, read_proxy_url
-from scrapeyard.settings import ProxyPool
+from scrapeyard.settings import ProxyPool, Settings
 from scrapeyard.store.ports.operations import MeterStore, Use
 from scrapeyard.store.ports.overrides import PoolStanding
 from scrapeyard.store.ports.store import Store
@@ -137,6 +141,7 @@ DAYS = 30
 DIRECT = "direct"
 """The class of requests without a proxy."""
 MAX_ENDPOINTS = 100
+LOCAL = IPv4Address("127.0.0.1")
 _DAY = 86_400.0
 _NONE = UseDocument(requests=0, failures=0, bytes=0)
 
@@ -189,7 +194,7 @@ def _pool(pool: ProxyPool, kept: StoredPools, **more: Any) -> PoolDocument:
         rotation=pool.rotation,
         country=pool.country,
         exits=len(pool.urls) if pool.kind == "list" else pool.exits,
-        endpoints=_endpoints(pool),
+        endpoints=_endpoints(pool)[:MAX_ENDPOINTS],
         customer=pool.customer,
         zone=pool.zone,
         cooldown_seconds=pool.cooldown_seconds,
@@ -201,7 +206,7 @@ def _pool(pool: ProxyPool, kept: StoredPools, **more: Any) -> PoolDocument:
 
 def _endpoints(pool: ProxyPool) -> list[str]:
     if pool.kind == "list":
-        return [read_proxy_url(url.get_secret_value()).endpoint for url in pool.urls[:MAX_ENDPOINTS]]
+        return [read_proxy_url(url.get_secret_value()).endpoint for url in pool.urls]
     host, port = brightdata.endpoint(pool)
     return [f"{host}:{port}"]
 
@@ -238,11 +243,14 @@ async def list_proxies(gateway: GatewayDep) -> PoolsDocument:
 @router.put("/api/proxies/{name}", summary="Keep a pool", responses=refusals(400, 409, 413, 422, 503))
 async def put_proxies(gateway: GatewayDep, name: _Name, call: PoolCall) -> PoolDocument:
     """Adds a pool, or replaces one that the API keeps. In force here when this answers, and in workers some seconds
-    later. Its credentials are stored as they are given."""
+    later. Its credentials are stored as they are given. A proxy at a private address is refused, unless the settings
+    allow to fetch from there."""
     kept = gateway.proxies
     await kept.refresh()
     _check_free(kept, name)
-    await kept.put(_made(kept, name, call))
+    pool = _made(kept, name, call)
+    _check_addresses(pool, gateway.services.settings)
+    await kept.put(pool)
     return next(pool for pool in (await _documents(gateway)).pools if pool.name == name)
 
 
@@ -276,3 +284,23 @@ def _made(kept: StoredPools, name: str, call: PoolCall) -> ProxyPool:
     urls = hidden.urls if call.urls is None and hidden else tuple(call.urls or ())
     password = hidden.password if call.password is None and hidden else call.password or ""
     return ProxyPool.model_validate({"name": name, **fields, "urls": urls, "password": password})
+
+
+def _check_addresses(pool: ProxyPool, settings: Settings) -> None:
+    """Raise RequestValidationError for proxies that no worker would use. Names other than `localhost` are resolved and
+    checked by the worker at each fetch."""
+    http = settings.http
+    guard = Guard(allow_private=http.allow_private, allow_hosts=http.allow_hosts, own_port=settings.gateway.port)
+    faults = []
+    for place, endpoint in enumerate(_endpoints(pool)):
+        try:
+            at = proxy_target(f"http://{endpoint}")
+            literal = LOCAL if at.host == "localhost" or at.host.endswith(".localhost") else at.literal
+            if literal is not None:
+                guard.check(at.host, [literal])
+                guard.check_port(at.host, at.port, [literal])
+        except FetchFailed as failure:
+            loc = ("body", "urls", place) if pool.kind == "list" else ("body", "host")
+            faults.append({"loc": loc, "msg": failure.message})
+    if faults:
+        raise RequestValidationError(faults)

@@ -11,7 +11,7 @@ from scrapeyard.engines.budget.meters import Meters, day_of
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools, in_tiers
 from scrapeyard.errors import FetchFailed, StoreUnavailable
-from scrapeyard.settings import ProxyPool, ProxySettings, Settings
+from scrapeyard.settings import HttpSettings, ProxyPool, ProxySettings, Settings
 from scrapeyard.store.ports.overrides import KeptPool
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import open_stand
@@ -75,7 +75,7 @@ async def test_what_is_secret_and_not_given_stays(tmp_path: Path) -> None:
         ("p", {**VENDOR, "password": ""}, "set customer, zone and password"),
         ("p", {**VENDOR, "zone": "a-session-b"}, "pattern"),
         ("p", {**VENDOR, "host": "x"}, "host:port"),
-        ("p", {**LIST, "colour": "red"}, "Extra inputs"),
+        ("p", {**LIST, "colour": "red"}, "unknown field"),
         ("p", {**LIST, "cooldown_seconds": 0}, "greater than 0"),
     ],
 )
@@ -88,6 +88,33 @@ async def test_what_is_not_valid_is_refused_and_not_repeated(
         assert words in response.text
         assert not any(secret in response.text for secret in SECRETS)
         assert (await stand.client.get("/api/proxies")).json()["pools"] == []
+
+
+PRIVATE = [
+    ({"urls": ["http://proxy.example:1", "socks5h://user:hidden1@10.1.2.3:1080"]}, "/body/urls/1"),
+    ({"urls": ["http://169.254.169.254:80"]}, "/body/urls/0"),
+    ({"urls": ["https://[::1]:3128"]}, "/body/urls/0"),
+    ({"urls": ["http://localhost:3128"]}, "/body/urls/0"),
+    ({"urls": ["http://127.1:3128"]}, "/body/urls/0"),
+    ({**VENDOR, "host": "192.168.0.1:22225"}, "/body/host"),
+]
+
+
+@pytest.mark.parametrize(("body", "path"), PRIVATE)
+async def test_a_private_address_is_refused_at_once(tmp_path: Path, body: dict[str, Any], path: str) -> None:
+    async with open_stand(tmp_path) as stand:
+        response = await stand.client.put("/api/proxies/p", json=body)
+        assert (response.status_code, response.json()["code"]) == (422, "invalid")
+        assert [error["path"] for error in response.json()["errors"]] == [path]
+        assert not any(secret in response.text for secret in SECRETS)
+        assert (await stand.client.get("/api/proxies")).json()["pools"] == []
+
+
+async def test_a_private_address_that_may_be_fetched_is_taken(tmp_path: Path) -> None:
+    async with open_stand(tmp_path, Settings(http=HttpSettings(allow_hosts=("10.0.0.0/8", "localhost")))) as stand:
+        for url in ("http://10.1.2.3:3128", "http://localhost:3128"):
+            assert (await stand.client.put("/api/proxies/p", json={"urls": [url]})).status_code == 200
+        assert (await stand.client.put("/api/proxies/p", json={"urls": ["http://127.0.0.1:1"]})).status_code == 422
 
 
 async def test_the_settings_pools_cannot_be_changed_here(tmp_path: Path) -> None:
