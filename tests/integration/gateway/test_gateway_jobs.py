@@ -194,6 +194,27 @@ async def test_the_query_is_for_uploads_alone(stand: Stand) -> None:
     assert "leave the query empty" in (await refused(response, 400, "bad_request"))["detail"]
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({}, "give exactly one of"),
+        ({"items": []}, "/items: must have at least 1"),
+        ({"items": urls(1), "colour": "red"}, "/colour: unknown field"),
+        ({"items": urls(1), "policy": 5}, "/policy: must be a JSON object"),
+        ("all of it", "must be a JSON object"),
+    ],
+)
+async def test_what_is_wrong_with_a_call_is_told_in_plain_words(stand: Stand, body: Any, words: str) -> None:
+    detail = (await refused(await stand.client.post("/api/jobs", json=body), 422, "invalid"))["detail"]
+    assert words in detail
+    assert not any(own in detail for own in ("Value error", "instance of", "validation", "JobCall"))
+
+
+async def test_a_bare_list_is_told_how_to_write_it(stand: Stand) -> None:
+    response = await stand.client.post("/api/jobs", json=urls(1))
+    assert '{"items": […]}' in (await refused(response, 400, "bad_request"))["detail"]
+
+
 LISTS = {
     "text/csv": b"url,currency\n" + b"".join(b"https://shop.example/p/%d,EUR\n" % n for n in range(3)),
     "application/x-ndjson": b"".join(b'{"url": "https://shop.example/p/%d"}\n' % n for n in range(3)),

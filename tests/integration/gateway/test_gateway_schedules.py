@@ -170,9 +170,9 @@ class TestKeeping:
             ({"every_seconds": 60, "job": JOB | {"scraper": "no/such"}}, 404, "no/such"),
             ({"every_seconds": 60, "scrape": {}}, 422, "at least one of url and scraper"),
             ({"every_seconds": 60, "scrape": {"scraper": "shop/product"}}, 422, "url"),
-            ({"every_seconds": 60, "scrape": {"url": "https://a.example/", "urls": []}}, 422, "Extra inputs"),
+            ({"every_seconds": 60, "scrape": {"url": "https://a.example/", "urls": []}}, 422, "unknown field"),
             ({"every_seconds": 60, "job": JOB | {"webhook": {"url": "https://a.example/"}}}, 400, "webhook.secret"),
-            ({"every_seconds": 60, "job": JOB, "nonsense": 1}, 422, "Extra inputs"),
+            ({"every_seconds": 60, "job": JOB, "nonsense": 1}, 422, "unknown field"),
         ],
     )
     async def test_what_cannot_be_is_refused(self, desk: Desk, call: dict[str, Any], status: int, words: str) -> None:

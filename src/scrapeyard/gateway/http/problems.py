@@ -230,10 +230,27 @@ def invalid(faults: Sequence[Mapping[str, Any]]) -> Response:
     return respond(problem("invalid", 422, detail, errors=errors))
 
 
+_WORDS = {
+    "dict_type": "must be a JSON object",
+    "extra_forbidden": "unknown field",
+    "missing": "is required",
+    "model_attributes_type": "must be a JSON object",
+    "model_type": "must be a JSON object",
+    "too_long": "must have at most {max_length} item(s)",
+    "too_short": "must have at least {min_length} item(s)",
+    "value_error": "{error}",
+}
+"""Instead of pydantic's messages that speak of Python or of pydantic."""
+
+
 def _words(fault: Mapping[str, Any]) -> str:
-    """Replace a pattern in a message by its description, since most people cannot read patterns."""
-    form = FORMS.get(fault.get("ctx", {}).get("pattern", ""))
-    return f"must be {form}" if form else str(fault["msg"])
+    """The message for people: without pydantic's own words, and with the description of a pattern instead of the
+    pattern, since most people cannot read patterns."""
+    context = fault.get("ctx", {})
+    if form := FORMS.get(context.get("pattern", "")):
+        return f"must be {form}"
+    words = _WORDS.get(fault.get("type", ""))
+    return words.format_map(context) if words else str(fault["msg"])
 
 
 def unexpected() -> Response:

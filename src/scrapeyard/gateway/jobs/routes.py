@@ -104,7 +104,10 @@ async def _created(request: Request, desk: JobService) -> Created:
 async def _body(request: Request) -> Any:
     if request.query_params:
         raise BadRequest("with a JSON body every parameter stands in the body; leave the query empty")
-    return decode_body(await request.body())
+    body = decode_body(await request.body())
+    if isinstance(body, list):
+        raise BadRequest('the body is a list and must be an object; write {"items": […]}')
+    return body
 
 
 @router.get("/api/jobs", summary="List jobs", responses=refusals(400, 422, 503))
