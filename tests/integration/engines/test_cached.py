@@ -277,12 +277,61 @@ async def test_which_answers_are_kept(stand: Stand, status: int, headers: dict[s
     assert len(stand.site.asked) == (1 if kept else 2)
 
 
-async def test_no_store_counts_unless_the_call_asks_for_kept_pages(stand: Stand) -> None:
-    stand.site.routes["/page"] = page(b"x", cache_control="no-store")
+@pytest.mark.parametrize(
+    ("said", "asked_by_calls"),
+    [("no-store", 1), ("no-cache", 0), ("Private, Max-Age=0", 0), ("no-cache, max-age=600", 0)],
+)
+async def test_a_site_that_wants_to_be_asked_is_asked_unless_the_call_wants_kept_pages(
+    stand: Stand, said: str, asked_by_calls: int
+) -> None:
+    stand.site.routes["/page"] = page(b"x", cache_control=said)
     cached = await stand.worker(max_age_seconds=60)
     for _ in range(2):
         await cached(stand.get("/page"), Caller())
     assert len(stand.site.asked) == 2
+    for _ in range(2):
+        await cached(stand.get("/page"), HOUR)
+    assert len(stand.site.asked) == 2 + asked_by_calls
+    await cached(stand.get("/page"), Caller())
+    assert len(stand.site.asked) == 3 + asked_by_calls
+
+
+async def test_a_page_that_may_be_kept_is_kept_by_the_setting_alone(stand: Stand) -> None:
+    stand.site.routes["/page"] = page(b"x", cache_control="public, max-age=10, must-revalidate")
+    cached = await stand.worker(max_age_seconds=60)
+    for _ in range(2):
+        await cached(stand.get("/page"), Caller())
+    assert len(stand.site.asked) == 1
+
+
+@pytest.mark.parametrize("mode", ["through", "back", "around"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_a_request_that_changes_a_page_forgets_it(stand: Stand, method: str, mode: str) -> None:
+    stand.site.routes["/cart"] = counting()
+    stand.site.routes["/other"] = counting()
+    cached = await stand.worker(mode=mode)
+    for path in ("/cart", "/other"):
+        await cached(stand.get(path), HOUR)
+    assert (await cached(stand.get("/cart", method=method, body=b"add=1"), HOUR)).body == b"2"
+    assert (await cached(stand.get("/cart"), HOUR)).body == b"3"
+    assert (await cached(stand.get("/other"), HOUR)).body == b"1"
+
+
+async def test_a_change_forgets_what_only_a_single_request_had_kept(stand: Stand) -> None:
+    stand.site.routes["/cart"] = counting()
+    cached = await stand.worker()
+    await cached(stand.get("/cart", max_age_seconds=600), Caller())
+    await cached(stand.get("/cart", method="POST", body=b"add=1"), Caller())
+    assert (await cached(stand.get("/cart", max_age_seconds=600), Caller())).body == b"3"
+
+
+async def test_a_change_that_fails_forgets_nothing(stand: Stand) -> None:
+    cached = await stand.worker()
+    stand.site.routes["/cart"] = page(b"1")
+    await cached(stand.get("/cart"), HOUR)
+    stand.site.routes["/cart"] = page(b"no", status=500)
+    await cached(stand.get("/cart", method="POST", body=b"add=1"), HOUR)
+    assert (await cached(stand.get("/cart"), HOUR)).body == b"1"
 
 
 async def test_a_missing_page_is_believed_for_a_minute(stand: Stand) -> None:

@@ -59,8 +59,22 @@ KEPT_STATUSES = frozenset({200, 203, 204, 300, 301, 308, 404, 410})
 _MISSING_STATUSES = frozenset({404, 410})
 MISSING_SECONDS = 60.0
 """A page that is not there may come."""
+_ASK_AGAIN = frozenset({"no-store", "no-cache", "max-age=0"})
 _MAX_NAMES = 16
 _MAX_NAME = 64
+
+
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def changes_page(request: FetchRequest, response: FetchResponse) -> bool:
+    """Whether the page may have changed: a method that is not safe succeeded (RFC 9111, 4.4)."""
+    return request.method.upper() not in _SAFE_METHODS and response.status < 400
+
+
+def uses_cache(caller: Caller, settings: CacheSettings) -> bool:
+    """Whether a caller's pages are cached without its requests asking for it."""
+    return (caller.policy.max_age_seconds or settings.max_age_seconds) > 0
 
 
 class TtlRules:
@@ -124,6 +138,12 @@ def keepable(
         expires_at=fetched_at + seconds,
     )
     return Storable(page, vary) if page.expires_at > now else None
+
+
+def must_revalidate(page: CachedPage) -> bool:
+    """Whether the site says that the page must not be used without asking it again."""
+    said = ",".join(value for name, value in page.headers if name.lower() == "cache-control")
+    return any(part.strip().lower() in _ASK_AGAIN for part in said.split(","))
 
 
 def _vary(headers: Mapping[str, str], control: frozenset[str]) -> tuple[str, ...] | None:

@@ -5,7 +5,9 @@ from collections import OrderedDict
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from scrapeyard.engines.cache.identity import url_digest
 from scrapeyard.engines.cache.port import CachedPage, PageKey, PageStore, StoreStats
+from scrapeyard.errors import Unavailable
 from scrapeyard.telemetry.events import get_log
 
 T = TypeVar("T")
@@ -59,6 +61,10 @@ class TimeLimitedPages:
         """As the store, however long it takes."""
         return await self._store.drop(url)
 
+    async def drop_soon(self, url: str) -> None:
+        """Forget the pages of a URL. Returns when it is done or takes too long; a server that is away is logged."""
+        await self._briefly(self._drop_quietly(url), None)
+
     async def drop_site(self, site: str) -> int:
         """As the store, however long it takes."""
         return await self._store.drop_site(site)
@@ -78,6 +84,12 @@ class TimeLimitedPages:
     async def release(self, name: str) -> None:
         """Returns when it is released or takes too long."""
         await self._briefly(self._store.release(name), None)
+
+    async def _drop_quietly(self, url: str) -> None:
+        try:
+            await self._store.drop(url)
+        except Unavailable as error:
+            log.warning("cache.not_dropped", error=error.message)
 
     def _rests(self) -> bool:
         return asyncio.get_running_loop().time() < self._rests_until
@@ -132,6 +144,12 @@ class WriteBackBuffer:
             self._lose()
         if self._writer is None and self._waiting:
             self._writer = asyncio.create_task(self._write(), name="cache-behind")
+
+    def drop(self, url: str) -> None:
+        """Do not write the pages of this URL."""
+        digest = url_digest(url) if self._waiting else ""
+        for key in [key for key in self._waiting if key.url == digest]:
+            self._take(key)
 
     def forget(self) -> None:
         """What waits is not written any more: some of it has just been invalidated."""

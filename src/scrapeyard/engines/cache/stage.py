@@ -11,7 +11,16 @@ from scrapeyard.engines.cache.identity import flight_key, page_key, variant
 from scrapeyard.engines.cache.invalidation import forget
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import CachedPage, PageKey, PageStore
-from scrapeyard.engines.cache.rules import CacheDirective, Storable, TtlRules, directive_for, keepable
+from scrapeyard.engines.cache.rules import (
+    CacheDirective,
+    Storable,
+    TtlRules,
+    changes_page,
+    directive_for,
+    keepable,
+    must_revalidate,
+    uses_cache,
+)
 from scrapeyard.engines.cache.shared import TimeLimitedPages, WriteBackBuffer
 from scrapeyard.engines.cache.single_flight import SingleFlight
 from scrapeyard.engines.http.checks import check_allowed
@@ -115,7 +124,10 @@ class Cached:
         """Get a page, kept or fetched. Raises FetchFailed."""
         wish = directive_for(context.request, context.caller, self._settings)
         if wish is None:
-            return await self._inner(context)
+            response = await self._inner(context)
+            if changes_page(context.request, response):
+                await self._forget_changed(context)
+            return response
         began = time.perf_counter()
         errand = _Errand(context, wish, page_key(context), began)
         page = self._near(errand)
@@ -169,8 +181,19 @@ class Cached:
                 self._memory.offer(key, each)
         return page if self._permitted(page, errand) else None
 
+    async def _forget_changed(self, context: FetchContext) -> None:
+        """Forget the pages of a URL that a request has changed. Other workers' memory keeps them until they are too
+        old. The shared tier is asked only if it may hold such a page: most scripts that POST cache nothing."""
+        url = context.target.url
+        self._behind.drop(url)
+        if self._memory.drop(url) or uses_cache(context.caller, self._settings):
+            await self._shared.drop_soon(url)
+
     def _serves(self, page: CachedPage, errand: _Errand) -> bool:
-        return errand.wish.max_age > 0 and self._clock() - page.fetched_at <= errand.wish.max_age
+        wish = errand.wish
+        if wish.max_age <= 0 or (not wish.explicit and must_revalidate(page)):
+            return False
+        return self._clock() - page.fetched_at <= wish.max_age
 
     def _permitted(self, page: CachedPage, errand: _Errand) -> bool:
         """Whether this request might have fetched it: no kept page leads round a scraper's limits."""
