@@ -41,6 +41,14 @@ async def test_broken_answers(site: Site, fetch: Any, route: Any, reason: ExitRe
     assert (await fetch(site.url("/good"))).body == b"good"
 
 
+@pytest.mark.parametrize("length", [b"", b"-1", b"42s", b'"5"', b"5, 6"])
+async def test_an_odd_length_is_named(site: Site, fetch: Any, length: bytes) -> None:
+    site.routes["/"] = raw(b"HTTP/1.1 200 OK\r\ncontent-length: " + length + b"\r\n\r\nhello", close=True)
+    failure = await failure_of(fetch(site.url("/")))
+    assert failure.reason is ExitReason.FETCH_PROTOCOL
+    assert "Content-Length" in failure.message
+
+
 async def test_a_connection_closed_while_idle_is_made_anew(site: Site, fetch: Any) -> None:
     used: set[asyncio.StreamReader] = set()
     closed = 0

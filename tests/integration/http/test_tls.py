@@ -13,7 +13,7 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.model import ExitReason
-from tests.integration.http.stand import reason_of
+from tests.integration.http.stand import failure_of, reason_of
 from tests.sites.site import Site, page
 
 
@@ -42,6 +42,18 @@ async def test_a_bundle_of_several_authorities(
     bundle.write_bytes(trustme.CA().cert_pem.bytes() + b"# ours\n" + authority.cert_pem.bytes())
     answer = await make_engine(ca_bundle=bundle).fetch(FetchRequest(url=site.url("/", "shop.test")), Caller())
     assert answer.body == b"secure"
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+async def test_a_site_that_knows_only_old_tls_is_told_from_one_that_is_down(fetch: Any) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("shop.test").configure_cert(context)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+    async with Site(tls=context) as site:
+        failure = await failure_of(fetch(site.url("/", "shop.test")))
+    assert "TLS" in failure.message
+    assert "before 1.2" in failure.message
 
 
 @pytest.mark.parametrize("content", [None, b"", b"nonsense", b"\xff\xfe"])

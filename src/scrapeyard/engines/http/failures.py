@@ -20,6 +20,7 @@ _TLS = re.compile(r"ssl|tls|certificate|handshake", re.IGNORECASE)
 _DNS = re.compile(r"dns error", re.IGNORECASE)
 _TIMED_OUT = re.compile(r"timed ?out", re.IGNORECASE)
 _CUT_OFF = "code: SYSCALL"
+_BAD_LENGTH = "ContentLengthInvalid"
 _THROUGH_PROXY = "is_proxied: true"
 _URI = re.compile(r"uri: [^,]*,")
 _CAUSE = re.compile(
@@ -97,12 +98,19 @@ def _message(reason: ExitReason, target: Target, cause: str, proxy: str, text: s
             return f"{where} fell silent; try again later, or raise http.read_seconds"
         case ExitReason.FETCH_TLS:
             return f"no secure connection to {where} ({cause}); the site's certificate or TLS setup is at fault"
+        case ExitReason.FETCH_CONNECT if _CUT_OFF in text:
+            return (
+                f"{where} closed the connection during the TLS handshake; it may be down, refuse this client, or know "
+                "only TLS versions before 1.2, which are not used"
+            )
         case ExitReason.FETCH_CONNECT:
             return f"cannot connect to {where} ({cause}); check the port and that the site is up"
         case ExitReason.FETCH_BAD_URL:
             return f"the request to {where} cannot be built ({cause}); check its URL and headers"
         case ExitReason.FETCH_DNS:
             return f"the name {target.host} does not resolve; check its spelling"
+        case ExitReason.FETCH_PROTOCOL if _BAD_LENGTH in text:
+            return f"{where} sends an invalid Content-Length, so its answer has no known end; the site is at fault"
         case _:
             return f"{where} broke off or did not speak HTTP ({cause}); trying again may help"
 
