@@ -39,11 +39,13 @@ class SourceState(Struct, frozen=True, kw_only=True):
     scrapers: int
     """Versions that it offers and that can run."""
     checked_at: float | None
-    """When it last answered a poll; None if not since the start."""
+    """When it last answered a poll, of this process or an earlier one; None if never."""
     changed_at: float | None
     """When its offer last changed in this process; None if not since the start."""
     stale: str
     """Why its versions may be out of date; empty if they are fresh."""
+    hidden: tuple[str, ...] = ()
+    """Ids of its scrapers that do not run, because an earlier source has the same id."""
 
 
 class Catalogue(Protocol):

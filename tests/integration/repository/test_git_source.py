@@ -238,6 +238,21 @@ async def test_two_tags_with_other_content_for_a_version_are_a_fault(repository:
     assert [fault.place for fault in offer.faults] == ["tag v1.1.0: shop/product"]
 
 
+async def test_two_folders_of_one_commit_with_one_name_are_a_fault_that_names_both(
+    repository: GitRepository, make: Make
+) -> None:
+    repository.scraper("shop/product", "1.0.0", "one", folder="first")
+    repository.scraper("shop/product", "1.0.0", "other", folder="second")
+    repository.commit()
+    offer = await looked(make())
+    assert [release.place.partition(": ")[2] for release in offer.releases] == ["first"]
+    (fault,) = offer.faults
+    assert fault.place.endswith(": second")
+    assert "another folder of this commit" in fault.problem
+    assert ": first" in fault.problem
+    assert "raise the version" not in fault.problem
+
+
 async def test_a_version_of_the_past_is_what_stood_there_last(
     repository: GitRepository, make: Make, tmp_path: Path
 ) -> None:

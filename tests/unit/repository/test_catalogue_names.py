@@ -101,7 +101,8 @@ class TestPrecedence:
         assert version_of(catalogue, "shop/only") == "1.0.0"
         with pytest.raises(ScraperNotFound):
             catalogue.resolve("shop/product@9.0.0")
-        assert [state.name for state in catalogue.sources()] == ["first", "second"]
+        told = [(state.name, state.hidden) for state in catalogue.sources()]
+        assert told == [("first", ()), ("second", ("shop/product",))]
 
     async def test_a_faulty_one_owns_its_id_too(self, make: Make) -> None:
         first, second = ScriptedSource("first"), ScriptedSource("second")

@@ -172,6 +172,9 @@ def _tell_stale(sources: list[dict[str, Any]]) -> None:
     for source in sources:
         if source["stale"]:
             typer.echo(f"scrapeyard: {plain(source['name'])} may be out of date: {plain(source['stale'])}", err=True)
+        if hidden := source.get("hidden"):
+            names = ", ".join(map(plain, hidden[:10])) + (" …" if len(hidden) > 10 else "")
+            typer.echo(f"scrapeyard: {plain(source['name'])}: hidden by repositories before it: {names}", err=True)
 
 
 async def _in_folder(folder: Path, site: str | None, words: str | None) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from scrapeyard.store.ports.operations import WorkerStore
 if TYPE_CHECKING:
     from scrapeyard.gateway.services import Gateway
 
+MAX_HIDDEN = 100
 _WORST_FIRST = (
     EnvironmentStatus.FAILED,
     EnvironmentStatus.BUILDING,
@@ -66,11 +67,15 @@ class SourceDocument(Struct, frozen=True, kw_only=True):
     kind: Annotated[str, Meta(description="folder, git, http, s3 or installed.")]
     mark: Annotated[str, Meta(description="Commit id, entity tag, or empty.")]
     scrapers: Annotated[int, Meta(description="Versions that it offers and that can run.")]
-    checked_at: Annotated[str | None, Meta(description="When it last answered; null: not since the start.")]
+    checked_at: Annotated[str | None, Meta(description="When it last answered, also before a restart; null: never.")]
     changed_at: Annotated[
         str | None, Meta(description="When what it offers last changed here; null: not since the start.")
     ]
     stale: Annotated[str, Meta(description="Why what is served may be out of date; empty when it is fresh.")]
+    hidden: Annotated[
+        tuple[str, ...],
+        Meta(description="Scrapers of it that do not run: a repository before it has the same id. At most 100."),
+    ]
 
 
 class ScrapersDocument(Struct, frozen=True, kw_only=True):
@@ -223,7 +228,8 @@ async def described(gateway: "Gateway", scraper_id: str, version: str | None) ->
 
 
 def _source(state: dict[str, Any]) -> SourceDocument:
-    return SourceDocument(**state | {name: instant(state[name]) for name in ("checked_at", "changed_at")})
+    times = {name: instant(state[name]) for name in ("checked_at", "changed_at")}
+    return SourceDocument(**state | times | {"hidden": state["hidden"][:MAX_HIDDEN]})
 
 
 async def _chosen(catalogue: Catalogue, scraper_id: str, version: str | None, versions: tuple[Listing, ...]) -> Listing:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrapeyard.background import Background
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, ScrapeyardError, SourceUnavailable
@@ -211,7 +212,10 @@ class SourcedCatalogue:
 
     def sources(self) -> tuple[SourceState, ...]:
         """As the port says; from memory."""
-        return tuple(shelf.state() for shelf in self._shelves)
+        hidden = self._index.hidden
+        return tuple(
+            replace(state, hidden=hidden.get(state.name, ())) for state in map(SourceSync.state, self._shelves)
+        )
 
     def channels(self, scraper_id: str) -> Mapping[str, str]:
         """As the port says; from memory."""

@@ -34,7 +34,16 @@ class Index:
             if family is None or not family.members.same(members):
                 family = ScraperVersions(scraper_id, members, builtins.get(scraper_id))
             self.families[scraper_id] = family
+        self._stocks = tuple(stocks)
         self._remembered: dict[str, Scraper] = {}
+
+    @cached_property
+    def hidden(self) -> Mapping[str, tuple[str, ...]]:
+        """Source → ids that it offers and another source owns."""
+        return {
+            stock.source: tuple(sorted(name for name in stock.families if self._owned_elsewhere(name, stock.source)))
+            for stock in self._stocks
+        }
 
     @cached_property
     def listings(self) -> tuple[Listing, ...]:
@@ -56,6 +65,9 @@ class Index:
         if len(self._remembered) < MAX_REMEMBERED:
             self._remembered[wanted] = scraper
         return scraper
+
+    def _owned_elsewhere(self, scraper_id: str, source: str) -> bool:
+        return self.families[scraper_id].members.source != source
 
     def channels(self, scraper_id: str) -> Mapping[str, str]:
         """Channel → version, as now in force."""

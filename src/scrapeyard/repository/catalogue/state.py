@@ -1,6 +1,7 @@
 """A source's last offer, saved on disk: a process that starts while its repository is away serves that."""
 
 import hashlib
+import os
 import tempfile
 from pathlib import Path
 
@@ -91,6 +92,17 @@ class StateFile:
             log.warning("repository.state_unreadable", source=self._source, error=str(error)[:200])
             return State()
         return state
+
+    def answered_at(self) -> float | None:
+        """When the source last answered whoever wrote the file; None if there is none."""
+        try:
+            return self._path.stat().st_mtime
+        except OSError:
+            return None
+
+    def note_answer(self, answered_at: float) -> None:
+        """Remember when the source answered, as the time of the file. Raises OSError, also if there is no file."""
+        os.utime(self._path, (answered_at, answered_at))
 
     def write(self, state: State) -> None:
         """Replace the file; a reader sees the old one or the new one. Raises OSError."""

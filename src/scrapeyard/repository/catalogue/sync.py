@@ -27,6 +27,8 @@ BATCH = 32
 SHOW_SECONDS = 1.0
 """During a long fetch, versions that have arrived are published this often."""
 MAX_ASKED = 1000
+NOTE_SECONDS = 60.0
+"""How often the time of the last answer is saved."""
 Ranked = tuple[int, Release]
 
 
@@ -70,6 +72,9 @@ class SourceSync:
         self._saved = (0, "")
         self._stale = ""
         self._checked_at: float | None = None
+        self._answered_before: float | None = None
+        """When the source last answered an earlier process."""
+        self._noted_at = 0.0
         self._changed_at: float | None = None
         self._lock = asyncio.Lock()
         self._next: asyncio.Task[None] | None = None
@@ -91,7 +96,7 @@ class SourceSync:
             kind=self.source.kind,
             mark=self._offer.mark,
             scrapers=self._holdings.count(),
-            checked_at=self._checked_at,
+            checked_at=self._checked_at or self._answered_before,
             changed_at=self._changed_at,
             stale=self._stale or ("" if self._checked_at else "not asked since the start"),
         )
@@ -245,6 +250,7 @@ class SourceSync:
         if self._recalled:
             return
         self._recalled = True
+        self._answered_before = await asyncio.to_thread(self._file.answered_at)
         state = await asyncio.to_thread(self._file.read)
         kept = {key_of(each.release): each for each in state.kept}
         self._offer = validate_offer(offer_of(state))
@@ -314,16 +320,19 @@ class SourceSync:
             self._changed()
 
     async def _save(self) -> None:
-        now = self._holdings.changes, self._offer.mark
-        if now == self._saved:
+        """Save the offer if it changed, and from time to time when the source last answered."""
+        now, answered_at = (self._holdings.changes, self._offer.mark), self._checked_at or self._answered_before
+        is_changed = now != self._saved
+        if answered_at is None or not (is_changed or answered_at - self._noted_at >= NOTE_SECONDS):
             return
         try:
             stock, offer = self.stock(), self._offer
-            await asyncio.to_thread(lambda: self._file.write(state_of(offer, stock)))
+            if is_changed:
+                await asyncio.to_thread(lambda: self._file.write(state_of(offer, stock)))
+            self._saved, self._noted_at = now, answered_at
+            await asyncio.to_thread(self._file.note_answer, answered_at)
         except OSError as error:
             log.warning("repository.state_unwritten", source=self.source.name, error=error.strerror or str(error))
-        else:
-            self._saved = now
 
 
 async def _at_once(limit: int, items: list[Ranked], do: Callable[[Ranked], Awaitable[None]]) -> None:

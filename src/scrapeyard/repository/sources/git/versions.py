@@ -194,12 +194,19 @@ class TagReading:
         if taken is None:
             self._take(name, spot, point)
         elif taken.mark != spot.tree and not self._is_same(taken.mark, spot.tree):
-            first = self._points[name]
-            problem = (
-                f"{name[1]} is other content here ({point.label}, commit {point.commit[:7]}) than at {taken.place} "
-                f"(commit {first.commit[:7]}), which stands; raise the version"
+            self._fault(*name, point.place(spot.path), self._differs(name, point))
+
+    def _differs(self, name: tuple[str, str], point: Point) -> str:
+        first, place = self._points[name], self._taken[name].place
+        if first == point:
+            return (
+                f"{name[0]} {name[1]} is also in another folder of this commit, {place}, which stands; "
+                "change the id in one scraper.toml"
             )
-            self._fault(*name, point.place(spot.path), problem)
+        return (
+            f"{name[1]} is other content here ({point.label}, commit {point.commit[:7]}) than at {place} "
+            f"(commit {first.commit[:7]}), which stands; raise the version"
+        )
 
     def _take(self, name: tuple[str, str], spot: Spot, point: Point) -> None:
         if len(self._taken) >= MAX_RELEASES:
