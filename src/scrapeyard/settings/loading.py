@@ -105,12 +105,20 @@ def _merge(tree: dict[str, Any], stronger: Mapping[str, Any]) -> None:
             tree[key] = value
 
 
+REMOVED = {
+    "environments.source_builds": "building a package runs its code outside of the sandbox, so packages come as wheels "
+    "only; build the wheel yourself and put it into your index or a folder of environments.find_links",
+}
+"""Settings that there were, and what to do instead."""
+
+
 def _explain(error: ValidationError) -> str:
     lines = []
     for fault in error.errors():
         key = ".".join(str(part) for part in fault["loc"])
         unknown = fault["type"] == "extra_forbidden"
-        lines.append(f"{key}: {'no such setting' if unknown else fault['msg'].removeprefix('Value error, ')}")
+        words = REMOVED.get(key, "no such setting") if unknown else fault["msg"].removeprefix("Value error, ")
+        lines.append(f"{key}: {words}")
     return "; ".join(lines) + " (`scrapeyard config --describe` lists every key)"
 
 

@@ -91,17 +91,16 @@ class EnvironmentSettings(Section):
     )
     max_mb: float = Field(1024, gt=0, description="Maximum size of one environment.")
     cache_mb: float = Field(
-        10_240, gt=0, description="Maximum size of all environments; the least recently used is removed first."
+        10_240,
+        gt=0,
+        description="Maximum size of all environments, checked after each build; the least recently used is removed "
+        "first, one used in the last minute never.",
     )
     builds: int = Field(1, ge=1, le=16, description="Environments built at once.")
     retry_seconds: float = Field(300, gt=0, description="Seconds before a failed build is tried again.")
     index_url: SecretStr = Field(SecretStr(""), description="Package index; empty: as uv is configured.")
     find_links: tuple[Path, ...] = Field((), description="Local folders with wheels, besides the index.")
     offline: bool = Field(False, description="Whether only find_links and uv's cache are used.")
-    source_builds: bool = Field(
-        False,
-        description="Whether packages without a wheel are built, which runs their code as the worker's user, not root.",
-    )
 
     @field_validator("find_links")
     @classmethod

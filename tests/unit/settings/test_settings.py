@@ -124,6 +124,11 @@ def test_unknown_names_in_the_environment_are_refused(read: Load, environ: dict[
         read(environ)
 
 
+def test_a_setting_that_was_removed_is_told_with_what_to_do(read: Load) -> None:
+    with pytest.raises(SettingsInvalid, match=r"environments\.source_builds: .*environments\.find_links"):
+        read({"SCRAPEYARD_ENVIRONMENTS__SOURCE_BUILDS": "true"})
+
+
 def test_unknown_names_in_dotenv_and_toml_are_refused(read: Load, tmp_path: Path) -> None:
     with pytest.raises(SettingsInvalid, match=r"worker\.slot: no such setting"):
         read(toml="[worker]\nslot = 3\n")

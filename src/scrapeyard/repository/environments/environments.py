@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -68,15 +67,9 @@ class Environments:
         return self._settings.build_seconds + _MARGIN_SECONDS
 
     async def start(self) -> None:
-        """Make the folders. Raises SettingsInvalid if that fails or packages would be built as root. May be called
-        twice."""
+        """Make the folders. Raises SettingsInvalid if that fails. May be called twice."""
         if self._threads is not None:
             return
-        if self._settings.source_builds and os.geteuid() == 0:
-            raise SettingsInvalid(
-                "environments.source_builds: building a package runs its code as this user, which is root; "
-                "run the worker as another user, or let packages come as wheels"
-            )
         self._stopping.clear()
         try:
             await asyncio.to_thread(self._shelf.open)

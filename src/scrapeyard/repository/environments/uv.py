@@ -121,9 +121,9 @@ class Uv:
         self._run("cache clean", [], folder, deadline)
 
     def _sources(self) -> list[str]:
-        settings = self._settings
-        wheels = [] if settings.source_builds else ["--only-binary", ":all:"]
-        return [*wheels, *(["--offline"] if settings.offline else []), "--python", sys.executable]
+        """Wheels only: building a package would run its code outside of the sandbox."""
+        offline = ["--offline"] if self._settings.offline else []
+        return ["--only-binary", ":all:", *offline, "--python", sys.executable]
 
     def _run(
         self,
