@@ -19,6 +19,7 @@ _NO_PROCESSES = (
 )
 _NO_TMP = "scripts write to their own folder: a relative path, or the module tempfile; /tmp and /dev/shm are not there"
 _NO_MODULE = "if it belongs to a package, name the package in the manifest's requirements"
+_NO_TERMINAL = "scripts have no terminal, so breakpoint() and pdb do not work; use print() or ctx.log()"
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SHARED_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/psm_")  # noqa: S108 - what scripts try
 """The last begins the names that `multiprocessing.shared_memory` chooses."""
@@ -108,6 +109,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _hint(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError):
         return _NO_MODULE
+    if type(error).__name__ == "BdbQuit":  # its module is loaded only by scripts that debug
+        return _NO_TERMINAL
     if isinstance(error, OSError):
         return _system_hint(error)
     return ""

@@ -69,6 +69,10 @@ async def test_a_missing_module_is_pointed_to_the_requirements(stand: Bench) -> 
     assert "requirements" in await told(stand, at_import, ExitReason.SCRAPER_INVALID)
 
 
+async def test_a_debugger_is_refused_in_words(stand: Bench) -> None:
+    assert "scripts have no terminal" in await told(stand, "def run(ctx):\n    breakpoint()\n    return 1\n")
+
+
 async def test_words_of_the_script_stay_as_they_are(stand: Bench) -> None:
     assert await told(stand, "def run(ctx): raise RuntimeError('no stock')") == "no stock"
     assert "ctx.fetch" not in await told(stand, "def run(ctx): open('/etc/shadow')")

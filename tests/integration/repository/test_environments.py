@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import fcntl
+import io
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -105,6 +107,20 @@ async def test_wheels_come_from_every_folder_whatever_its_name(stand: Stand) -> 
     write_wheel(odd, "rare", "1.0", {"rare.py": ""})
     async with stand.open(find_links=(str(stand.wheels), str(odd))) as environments:
         assert await environments.ready(stand.scraper("rare", "tiny==1.0")) is not None
+
+
+async def test_a_package_without_a_wheel_is_refused_and_none_of_its_code_runs(stand: Stand) -> None:
+    marker = stand.folder / "ran"
+    setup = f"open({str(marker)!r}, 'w')\nfrom setuptools import setup\nsetup(name='built', version='1.0')\n"
+    with tarfile.open(stand.wheels / "built-1.0.tar.gz", "w:gz") as archive:
+        for name, text in (("setup.py", setup), ("PKG-INFO", "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n")):
+            member = tarfile.TarInfo(f"built-1.0/{name}")
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    async with stand.open() as environments:
+        with pytest.raises(ScraperInvalid, match="wheel"):
+            await environments.ready(stand.scraper("built"))
+    assert not marker.exists()
 
 
 async def test_a_scraper_that_requires_nothing_has_the_base(stand: Stand) -> None:

@@ -100,7 +100,7 @@ def _check_end(outcome: "Outcome", ends: str | None) -> None:
 
 
 def _report(done: _Recorded) -> None:
-    for path in sorted(each for each in done.target.rglob("*") if each.is_file()):
+    for path in sorted(done.target.iterdir()):
         typer.echo(str(path))
     pages = len(done.engine.pages())
     typer.echo(f"recorded {done.target.name}: {done.outcome.exit_reason}, {pages} page{'s' * (pages != 1)}", err=True)

@@ -41,7 +41,10 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     ),
     "not_found": ("Not found", "Check the id; runs and jobs are removed when their retention ends."),
     "scraper_not_found": ("No such scraper", "GET /api/scrapers lists what there is."),
-    "scraper_invalid": ("The scraper cannot be run", "Its author must correct the fault that `detail` names."),
+    "scraper_invalid": (
+        "The scraper cannot be run",
+        "Its author must correct the fault that `detail` names.",
+    ),
     "conflict": ("That cannot be changed", "`detail` says why."),
     "hook_refused": (
         "The hook does not know the secret",
@@ -116,7 +119,7 @@ EXITS: dict[ExitReason, str] = {
     ExitReason.CANCELLED: "It was cancelled; submit it again if it is still wanted.",
     ExitReason.LOST_WORKER: "Its worker was lost; submit it again, and look at that worker's log.",
     ExitReason.SCRAPER_NOT_FOUND: "GET /api/scrapers lists what there is.",
-    ExitReason.SCRAPER_INVALID: "The scraper's author must correct the fault in `error.message`.",
+    ExitReason.SCRAPER_INVALID: "Its author mends the fault in `error.message`; the operator grants missing secrets.",
     ExitReason.SOURCE_UNAVAILABLE: "Try again later; the operator checks the repository and the package index.",
     ExitReason.INTERNAL_ERROR: "This is our fault: submit it again, and look at the worker's log.",
     ExitReason.FETCH_DNS: "Check the host's name; if it is right, try again later.",

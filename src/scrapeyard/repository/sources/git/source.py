@@ -177,7 +177,9 @@ class _Patience:
         try:
             await self._timeout.__aexit__(kind, error, traceback)
         except TimeoutError:
-            raise SourceUnavailable(f"no answer within {self._seconds:g} s") from None
+            raise SourceUnavailable(
+                f"no answer within {self._seconds:g} s; a large repository may need a higher repository.timeout_seconds"
+            ) from None
 
 
 def _read(objects: GitObjects, memory: Memory, scope: Scope) -> TagReading:
