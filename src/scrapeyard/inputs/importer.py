@@ -147,10 +147,12 @@ class ItemImporter:
         """The same for values in the call's body; the line of a bad one is its position, from 1."""
         return await self._spool(job_id, self._shaped_values(scraper, values, shape), _tally(shape))
 
-    def shape(self, scraper: Scraper, values: Sequence[Any], shape: Shape) -> Shaped:
-        """Build items from a few values, to append them to a running job. Raises ScraperInvalid."""
-        with closing(Shaper(scraper, self._checker, shape)) as shaper:
-            return shaper.shape(Piece(list(enumerate(values, 1)), []))
+    async def check_values(self, scraper: Scraper, values: Sequence[Any], shape: Shape) -> None:
+        """Raise as `keep_values` would; nothing is stored."""
+        tally = _tally(shape)
+        async for shaped in self._shaped_values(scraper, values, shape):
+            tally.take(shaped)
+        tally.end()
 
     async def fill(self, job: Job) -> bool:
         """Read a job's source to its end. If the source cannot be read, the job fails with the reason in its error; a

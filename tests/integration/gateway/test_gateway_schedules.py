@@ -21,7 +21,7 @@ from scrapeyard.gateway.schedules.starting import TemplateStarter
 from scrapeyard.gateway.services import Gateway
 from scrapeyard.settings import Settings
 from scrapeyard.wiring.duties import make_webhook_engine
-from tests.integration.gateway_stand import Stand, open_services
+from tests.integration.gateway_stand import Stand, open_services, write_scraper
 from tests.leaks import PATIENCE
 from tests.services.job_yard import Clock
 from tests.sites.site import Site, page
@@ -168,6 +168,9 @@ class TestKeeping:
             ({"every_seconds": 1, "job": JOB}, 422, "greater than or equal to 10"),
             ({"every_seconds": 60, "job": {"items": []}}, 422, "at least 1 item"),
             ({"every_seconds": 60, "job": JOB | {"scraper": "no/such"}}, 404, "no/such"),
+            ({"every_seconds": 60, "job": {"items": ["https://a.example/", 7]}}, 400, "line 2"),
+            ({"every_seconds": 60, "job": {"sitemap_url": "ftp://a.example/"}}, 422, "sitemap_url"),
+            ({"every_seconds": 60, "job": JOB | {"lane": "no-such"}}, 400, "no-such"),
             ({"every_seconds": 60, "scrape": {}}, 422, "at least one of url and scraper"),
             ({"every_seconds": 60, "scrape": {"scraper": "shop/product"}}, 422, "url"),
             ({"every_seconds": 60, "scrape": {"url": "https://a.example/", "urls": []}}, 422, "unknown field"),
@@ -246,12 +249,15 @@ class TestStarting:
         assert (await desk.get(f"/api/jobs/{firing['id']}"))["schedule_id"] == made["id"]
         assert [(one["state"], one["id"]) for one in await desk.history(made)] == [("started", firing["id"])]
 
-    async def test_what_is_wrong_at_night_is_told_in_the_history(self, desk: Desk) -> None:
-        made = await desk.make(every_seconds=3600, job={"scraper": "shop/product", "items": [{"url": 7}]})
+    async def test_what_is_wrong_at_night_is_told_in_the_history(self, desk: Desk, tmp_path: Path) -> None:
+        made = await desk.make(every_seconds=3600, job=JOB)
+        script = write_scraper(tmp_path, "1.5.0") / "scraper.py"
+        script.write_text("async def run(ctx, url: int) -> dict: return {}\n")
+        await desk.stand.services.catalogue.refresh()
         await desk.round(3600)
         (firing,) = await desk.history(made)
         assert firing["state"] == "failed"
-        assert "line 1" in firing["reason"] or "7" in firing["reason"]
+        assert "line 1" in firing["reason"]
         assert firing["id"] is None
 
 

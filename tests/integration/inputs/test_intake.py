@@ -108,8 +108,8 @@ async def test_values_of_a_call_are_items_too(stand: Stand) -> None:
     assert [item.key for item in await stand.items(job)][1] == "b"
     with pytest.raises(ListRefused, match="line 2"):
         await intake.keep_values("job_y", SCRAPER, ["https://a.example/", 7], Shape())
-    shaped = intake.shape(SCRAPER, ["https://a.example/", 7], Shape())
-    assert (len(shaped.items), shaped.bad[0].line) == (1, 2)
+    with pytest.raises(ListRefused, match="line 2"):
+        await intake.check_values(SCRAPER, ["https://a.example/", 7], Shape())
 
 
 @pytest.mark.parametrize("after", [False, True])

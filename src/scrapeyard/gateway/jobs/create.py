@@ -153,15 +153,26 @@ class JobCreation:
         job_id = job_id or new_id("job")
         if (job := await self._store.jobs.get(job_id)) is not None:
             return Created(job=job, replayed=True)
-        scraper = await self.find(template.scraper)
-        source = extracting(_source(template), scraper, _types(template))
-        check_source(source, scraper, self._checker)
+        scraper, source = await self._sourced(template)
         job = await self._drafted(template, scraper, source, job_id)
         job = msgspec.structs.replace(job, schedule_id=schedule_id)
         if template.items is None:
             return await self._written(job, None, key)
         summary = await self._intake.keep_values(job_id, scraper, template.items, source.shape)
         return await self._written(job, summary, key)
+
+    async def check(self, template: JobCall) -> None:
+        """Raise as `create_job` would; nothing is stored. What lies at an address is not read."""
+        scraper, source = await self._sourced(template)
+        await self._drafted(template, scraper, source, "")
+        if template.items is not None:
+            await self._intake.check_values(scraper, template.items, source.shape)
+
+    async def _sourced(self, template: JobCall) -> tuple[Scraper, Source]:
+        scraper = await self.find(template.scraper)
+        source = extracting(_source(template), scraper, _types(template))
+        check_source(source, scraper, self._checker)
+        return scraper, source
 
     async def create_from_list(self, options: JobOptions, upload: Upload, *, key: Key | None = None) -> Created:
         """Create a job from an uploaded list. Raises as `create_job`, and whatever reading the upload raises."""

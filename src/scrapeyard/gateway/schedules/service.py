@@ -40,8 +40,8 @@ _CALLED: Final = ("name", "time_zone", "jitter_seconds", "overlap", "missed", "p
 
 
 class ScheduleService:
-    """Creates and changes schedules. Raises NotFound for an unknown schedule. Names in a template are resolved when it
-    is given, so that most mistakes show then and not at night."""
+    """Creates and changes schedules. Raises NotFound for an unknown schedule. A template is checked when it is given,
+    as far as possible without starting it, so that most mistakes show then and not at night."""
 
     def __init__(
         self,
@@ -130,12 +130,12 @@ class ScheduleService:
         return schedule
 
     async def _template(self, given: JobCall | ScheduledScrape) -> Raw:
-        """The template as stored."""
-        if given.webhook is not None:
-            self._receivers.check(given.webhook)
+        """The template as stored. Raises as creating what it describes would."""
         if isinstance(given, JobCall):
-            await self._creation.find(given.scraper)
+            await self._creation.check(given)
         else:
+            if given.webhook is not None:
+                self._receivers.check(given.webhook)
             await self._builder.build(_asked(given), "", self._clock())
         packed = _packed(given)
         if len(packed) > MAX_TEMPLATE:
