@@ -292,8 +292,8 @@ class Run(Struct, frozen=True, kw_only=True):
         return self.status is RunStatus.FAILED and self.result_bytes > 0
 
 
-class WorkerInfo(Struct, frozen=True, kw_only=True):
-    """A worker as of its last heartbeat."""
+class WorkerFacts(Struct, frozen=True, kw_only=True):
+    """What a worker's heartbeat tells that is also shown as it is."""
 
     id: str
     host: str
@@ -305,11 +305,16 @@ class WorkerInfo(Struct, frozen=True, kw_only=True):
     slots: int
     busy: int
     draining: bool = False
-    started_at: float
-    seen_at: float
     runs_done: int = 0
     load: float = 0.0
     """One-minute load average per core."""
     memory_mb: float = 0.0
+
+
+class WorkerInfo(WorkerFacts, frozen=True, kw_only=True):
+    """A worker as of its last heartbeat."""
+
+    started_at: float
+    seen_at: float
     environments: dict[str, EnvironmentState] = field(default_factory=dict)
     """By scraper (`site/task@1.4.2`) with requirements that this worker knows, at most some hundreds."""

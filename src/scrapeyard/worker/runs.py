@@ -9,8 +9,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from scrapeyard.blobs import keys
-from scrapeyard.builtin.fetching import header
-from scrapeyard.engines.politeness.verdicts import retry_after
+from scrapeyard.engines.politeness.verdicts import wait_asked_by
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed, Unavailable
 from scrapeyard.model import (
@@ -132,7 +131,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
     def _until_retry(self, response: FetchResponse, tries: int) -> float | None:
         """Seconds until the page is asked for again; None if the caller would not wait so long."""
         error = RunError(message="", site_status=response.status)
-        after = retry_after(header(response, "retry-after") or "") or None
+        after = wait_asked_by(response) or None
         retry = self.plan.retries.after(
             Verdict(exit_reason=ExitReason.FETCH_STATUS, error=error, retry_after=after), tries
         )

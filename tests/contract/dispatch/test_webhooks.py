@@ -4,7 +4,9 @@ import asyncio
 import hashlib
 import hmac
 import json
+import time
 from collections.abc import AsyncIterator
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -320,6 +322,14 @@ class TestSending:
         await yard.round()
         (delivery,) = await yard.all()
         assert delivery.next_at == yard.clock() + 120
+
+    async def test_a_retry_after_that_is_a_date_is_heard(self, yard: Yard) -> None:
+        yard.site.routes["/hook"] = page(b"", status=503, retry_after=formatdate(time.time() + 1000, usegmt=True))
+        await self.ended(yard)
+        await yard.round()
+        (delivery,) = await yard.all()
+        assert delivery.next_at is not None
+        assert delivery.next_at > yard.clock() + 500
 
     async def test_redirects_are_not_followed(self, yard: Yard) -> None:
         yard.site.routes["/hook"] = redirect("/elsewhere")

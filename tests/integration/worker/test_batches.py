@@ -222,6 +222,16 @@ async def test_a_job_may_keep_each_item_as_objects_with_its_page(yard: BatchYard
     assert good.usage.requests == 1
 
 
+async def test_a_page_is_kept_however_its_type_is_written(yard: BatchYard, site: Site) -> None:
+    kinds = {"/upper": "TEXT/HTML", "/twice": "image/png, text/html", "/image": "image/png"}
+    for path, kind in kinds.items():
+        site.routes[path] = page(b"<p>", content_type=kind)
+    inputs = [{"case": "page", "url": site.url(path)} for path in kinds]
+    kept = await yard.run(CASE, inputs, results="objects", keep_html=True)
+    found = ["html.html" in {artifact.name for artifact in outcome.artifacts} for outcome in kept]
+    assert found == [True, True, False]
+
+
 async def test_what_a_job_may_fetch_is_counted_over_its_items(yard: BatchYard, site: Site) -> None:
     inputs = [{"case": "page", "url": site.url()}] * 6
     job_id = await yard.job(CASE, inputs, budget=BudgetLimits(requests=4), max_attempts=1, breaker=NO_BREAKER)

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from scrapeyard import __version__
+from scrapeyard.engines.politeness.verdicts import wait_asked_by
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, FetchPolicy
@@ -100,7 +101,7 @@ class Sender:
         attempt = replace(attempt, error=f"the receiver answered {answer.status}{moved}")
         if answer.status == _GONE:
             return self._over(delivery, attempt, DeliveryState.FAILED)
-        return self._later(delivery, attempt, _asked_to_wait(answer))
+        return self._later(delivery, attempt, wait_asked_by(answer))
 
     def _later(self, delivery: WebhookDelivery, attempt: Attempt, asked: float) -> WebhookDelivery:
         """Retry after a wait that doubles each time plus up to 20 % at random; fail if that is after `give_up_at`."""
@@ -117,8 +118,3 @@ class Sender:
 
 def _logged(delivery: WebhookDelivery, attempt: Attempt) -> tuple[Attempt, ...]:
     return (*delivery.log, replace(attempt, ms=round(attempt.ms, 1)))[-MAX_LOG:]
-
-
-def _asked_to_wait(answer: FetchResponse) -> float:
-    given = next((value for name, value in answer.headers if name.lower() == "retry-after"), "")
-    return float(given) if given.isdecimal() and len(given) <= 6 else 0.0

@@ -37,7 +37,7 @@ _OUR_OWN = frozenset({"waiting for a free connection", "waiting for memory", "re
 def of_response(response: FetchResponse) -> SiteVerdict:
     """An answer. The time that a solver took says nothing of the site."""
     latency = None if "solver" in response.way else response.elapsed_ms / 1000
-    wait = retry_after(_header(response)) if response.status in _THROTTLES else 0.0
+    wait = wait_asked_by(response) if response.status in _THROTTLES else 0.0
     return _of_status(response.status, wait, latency)
 
 
@@ -52,6 +52,11 @@ def of_failure(request: FetchRequest, failure: FetchFailed) -> SiteVerdict:
     if failure.reason not in _FAILURES or _was_our_own(request, failure):
         return SiteVerdict(answer="unknown")
     return SiteVerdict(answer="failed")
+
+
+def wait_asked_by(response: FetchResponse) -> float:
+    """Seconds that an answer's Retry-After asks for; 0 where it has none that can be read."""
+    return retry_after(next((value for name, value in response.headers if name.lower() == "retry-after"), ""))
 
 
 def retry_after(text: str, now: float | None = None) -> float:
@@ -78,10 +83,6 @@ def _was_our_own(request: FetchRequest, failure: FetchFailed) -> bool:
         return False
     allowed = request.timeout_seconds
     return (allowed is not None and allowed < FAIR_SECONDS) or failure.details.get("stage") in _OUR_OWN
-
-
-def _header(response: FetchResponse) -> str:
-    return next((value for name, value in response.headers if name.lower() == "retry-after"), "")
 
 
 def _bounded(seconds: object) -> float:

@@ -12,30 +12,18 @@ from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.scrapers.documents import EnvironmentStateDocument, environment_state
 from scrapeyard.model import Priority, RunStatus, WorkerInfo
 from scrapeyard.model.job import FINAL_JOB, Counts, Job, JobStatus
+from scrapeyard.model.run import WorkerFacts
 
 GOING = tuple(status for status in JobStatus if status not in FINAL_JOB)
 _TRUE = Meta(extra_json_schema={"const": True})
 
 
-class WorkerDocument(Struct, frozen=True, kw_only=True):
+class WorkerDocument(WorkerFacts, frozen=True, kw_only=True):
     """A worker as its last heartbeat told."""
 
-    id: str
-    host: str
-    pid: int
-    version: str
-    lanes: tuple[str, ...]
-    engines: tuple[str, ...]
-    walls: tuple[str, ...]
-    slots: int
-    busy: int
-    draining: bool
     started_at: str
     seen_at: str
     age_seconds: float
-    runs_done: int
-    load: float
-    memory_mb: float
     environments: Annotated[dict[str, EnvironmentStateDocument], Meta(description="Of scrapers with requirements.")]
 
     @classmethod

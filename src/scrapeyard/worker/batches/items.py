@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
-from scrapeyard.builtin.fetching import header
+from scrapeyard.builtin.fetching import media_type
 from scrapeyard.engines.http.site import Sites
-from scrapeyard.engines.politeness.verdicts import retry_after
+from scrapeyard.engines.politeness.verdicts import wait_asked_by
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import GONE_STATUSES, Artifact, ExitReason, LogLine, RunError, Usage
@@ -107,7 +107,7 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
         if status in GONE_STATUSES:
             self._is_gone = True
             return response
-        after = retry_after(header(response, "retry-after") or "") or None
+        after = wait_asked_by(response) or None
         message = f"the site answered {status}; policy.accept_status can make that a result"
         raise FetchFailed(ExitReason.FETCH_STATUS, message, site_status=status, retry_after=after)
 
@@ -242,5 +242,5 @@ def _size(line: LogLine) -> int:
 
 
 def _is_text(response: FetchResponse) -> bool:
-    media = next((value for key, value in response.headers if key.lower() == "content-type"), "text/html")
+    media = media_type(response) or "text/html"
     return media.startswith("text/") or "html" in media or "xml" in media
