@@ -7,6 +7,11 @@ from scrapeyard.dispatch.schedules.schedules import Schedules
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import Webhooks
 from scrapeyard.engines.http.engine import WreqEngine
+from scrapeyard.gateway.jobs.service import JobService
+from scrapeyard.gateway.runs.admission import Lanes, RunBuilder
+from scrapeyard.gateway.runs.answers import Cancelling
+from scrapeyard.gateway.runs.receivers import WebhookValidator
+from scrapeyard.gateway.schedules.starting import TemplateStarter
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue
@@ -29,12 +34,6 @@ async def start_schedules(
     up: Up,
 ) -> Schedules:
     """The duty that starts scheduled jobs and runs, with the gateway's own code."""
-    from scrapeyard.gateway.jobs.service import JobService  # noqa: PLC0415
-    from scrapeyard.gateway.runs.admission import Lanes, RunBuilder  # noqa: PLC0415
-    from scrapeyard.gateway.runs.answers import Cancelling  # noqa: PLC0415 - a worker alone needs no web framework
-    from scrapeyard.gateway.runs.receivers import WebhookValidator  # noqa: PLC0415
-    from scrapeyard.gateway.schedules.starting import TemplateStarter  # noqa: PLC0415
-
     clock = time.time
     desk = JobService(
         settings=settings, store=store, queue=queue, blobs=blobs, catalogue=catalogue, intake=intake, clock=clock

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -38,9 +39,9 @@ from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
 from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.data_folder import DATABASE, make_data_folder, open_for_children
-from scrapeyard.wiring.duties import start_schedules, start_webhooks
 from scrapeyard.wiring.engine import WebParts, start_engine
 from scrapeyard.wiring.pipeline import Engine
+from scrapeyard.wiring.type_info import build_type_info
 from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.environments import EnvironmentPrebuilder, Preparer
 from scrapeyard.worker.batches.batches import Batches, BatchParts
@@ -134,6 +135,7 @@ class Platform:
 
     async def _start(self) -> None:
         settings = self.settings
+        _load(self.roles)
         if not settings.redis_url.get_secret_value():
             self._stack.enter_context(_only_one(settings, self.roles))
         store = make_store(settings)
@@ -171,6 +173,8 @@ class Platform:
             await self._start_gateway(base)
 
     async def _start_dispatcher(self, base: "_Base") -> None:
+        from scrapeyard.wiring.duties import start_schedules, start_webhooks  # noqa: PLC0415 - as for a gateway
+
         settings, store, blobs = self.settings, base.store, base.blobs
         exporter = Exporter(store, blobs, time.time)
         await self._up(exporter.start, exporter.stop)
@@ -272,6 +276,16 @@ class Platform:
     async def _up(self, start: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]) -> None:
         self._stack.push_async_callback(stop)
         await start()
+
+
+def _load(roles: tuple[Role, ...]) -> None:
+    """Import what these roles need beyond this module, so that the type information of all Structs is built before the
+    first thread is started."""
+    if "gateway" in roles:
+        import_module("scrapeyard.gateway.server")
+    if "dispatcher" in roles:
+        import_module("scrapeyard.wiring.duties")
+    build_type_info()
 
 
 def make_store(settings: Settings) -> SqlStore:

@@ -16,6 +16,7 @@ from scrapeyard.builtin import BUILTINS
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
+from scrapeyard.gateway.runs.documents import settle
 from scrapeyard.model import Delivery, Environment, LogLine, Outcome, Run, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
@@ -27,6 +28,7 @@ from scrapeyard.repository.trust.secrets import Secrets, redact
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.settings import Settings
+from scrapeyard.wiring.type_info import build_type_info
 from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.environments import Preparer
 from scrapeyard.worker.runs import Executor
@@ -152,6 +154,7 @@ class LocalYard:
 async def open_yard(settings: Settings) -> AsyncIterator[LocalYard]:
     """Start everything; at the end stop it and remove every file but installed packages. Raises SandboxError if walls
     are missing and sandbox.mode is strict."""
+    build_type_info()
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scrapeyard-run-")))
         folder.chmod(0o755)  # noqa: ASYNC240  nothing else runs yet
@@ -287,8 +290,6 @@ class _HeardServices:
 
 
 def _run_of(delivery: Delivery, outcome: Outcome) -> Run:
-    from scrapeyard.gateway.runs.documents import settle
-
     run = Run(
         id=delivery.run_id,
         status=RunStatus.RUNNING,
