@@ -9,7 +9,7 @@ from scrapeyard import __version__
 from scrapeyard.builtin import scrapers
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.reading.port import Extractor
-from scrapeyard.builtin.reading.processes import ThreadExtractor
+from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.model import Scraper, ScraperRef
 
 __all__ = ["BUILTINS", "ECHO", "PAGE", "PRODUCT", "Builtin", "make_builtins"]

@@ -1,6 +1,7 @@
 """Builds what HTTP engines share, from the settings: on Redis for many processes, in memory and on disk for one."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from scrapeyard.engines.budget.meters import Meters
@@ -34,13 +35,14 @@ Up = Callable[[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]], Aw
 
 
 class WebParts:
-    """The engine parts that the gateway and the worker of one process share. `start` starts all of them."""
+    """The engine parts that the gateway and the worker of one process share. `start` starts all of them. Without Redis,
+    cached pages are in the folder `pages`, or in the data directory if None."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, pages: Path | None = None) -> None:
         url = settings.redis_url.get_secret_value()
         self.near = near_pages(settings)
         self.gate = _gate(url)
-        self.pages = _pages(settings, url, self.near)
+        self.pages = _pages(settings, url, self.near, pages)
         self.ways = _ways(settings, url)
 
     async def ways_of(self, sites: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -96,11 +98,11 @@ def _gate(url: str) -> SiteGate:
     return RedisGate(url) if url else MemoryGate()
 
 
-def _pages(settings: Settings, url: str, near: MemoryPages) -> PageStore:
+def _pages(settings: Settings, url: str, near: MemoryPages, folder: Path | None) -> PageStore:
     limit, largest = int(settings.cache.shared_mb * _MEGABYTE), int(settings.cache.max_page_mb * _MEGABYTE)
     if url:
         return RedisPages(url, limit_bytes=limit, max_page_bytes=largest, on_return=near.drop_all)
-    folder = settings.data_dir.resolve() / "cache" / "pages"
+    folder = folder or settings.data_dir.resolve() / "cache" / "pages"
     return DiskPages(folder, limit_bytes=limit, max_page_bytes=largest)
 
 

@@ -18,7 +18,7 @@ from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.ledger import JobLedgers
-from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.policies import FixedPolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
@@ -37,14 +37,15 @@ class Shared(Struct, frozen=True, kw_only=True):
     """What the engine shares with other workers or the gateway; its creator starts and stops it."""
 
     sites: Sites
-    policies: SitePolicies
+    policies: FixedPolicies
     gate: SiteGate
     pages: PageStore
     near: MemoryPages
     """This process's own tier of the cache."""
     ways: WayMemory
     pools: ProxyPools
-    meters: Meters
+    meters: Meters | None
+    """None if there is no store to count for."""
     jobs: JobLedgers
 
 

@@ -79,8 +79,8 @@ class _Base:
 
 
 class Platform:
-    """The chosen roles in one process. `start` starts them in order of dependency. `cache` stores copies of scrapers
-    and `environments` the packages that they require; if None, in the data directory."""
+    """The chosen roles in one process. `start` starts them in order of dependency. `cache` stores copies of scrapers,
+    `environments` the packages that they require and `pages` cached pages; if None, in the data directory."""
 
     def __init__(
         self,
@@ -89,6 +89,7 @@ class Platform:
         *,
         cache: Path | None = None,
         environments: Path | None = None,
+        pages: Path | None = None,
     ) -> None:
         self.settings = settings
         self.roles = roles
@@ -96,6 +97,7 @@ class Platform:
         self.worker: Worker | None = None
         self._cache = cache
         self._environments = environments
+        self._pages = pages
         self._base: _Base | None = None
         self._stack = AsyncExitStack()
 
@@ -150,7 +152,7 @@ class Platform:
         if "gateway" not in self.roles:  # which follows moved channels by itself
             moved = ChannelOverrides(store.channels, queue, catalogue, "", time.time)
             await self._up(moved.start, moved.stop)
-        web = WebParts(settings)
+        web = WebParts(settings, self._pages)
         await web.start(self._up)
         worker_id = new_id("worker") if "worker" in self.roles else ""
         engine = await start_engine(settings, web, store, queue, worker_id=worker_id, up=self._up)

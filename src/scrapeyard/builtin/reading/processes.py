@@ -1,4 +1,4 @@
-"""Reads pages in processes of their own, so that a bad page costs a process; or in a thread, for a single run."""
+"""Reads pages in processes of their own, so that a bad page costs a process."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.bounds import MAX_LIGHT, is_light
-from scrapeyard.builtin.reading.page import decode, read_page, read_raw
+from scrapeyard.builtin.reading.page import decode, read_page
 from scrapeyard.builtin.reading.port import PageUnreadable, RawPage
 from scrapeyard.framed_process import FramedProcess, start_process
 from scrapeyard.telemetry.events import get_log
@@ -109,11 +109,3 @@ class _Parser:
         self.is_free = True
         self.answered += 1
         return answer
-
-
-class ThreadExtractor:
-    """Leaves the event loop free but holds the GIL: a hostile page can slow the whole process for a while."""
-
-    async def extract(self, page: RawPage) -> dict[str, Any]:
-        """As `Extractor`. Never raises PageUnreadable."""
-        return await asyncio.to_thread(read_raw, page)

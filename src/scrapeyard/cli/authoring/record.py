@@ -80,7 +80,7 @@ async def _run(folder: Path, settings: "Settings", prepare: "Prepare") -> _Recor
         value, target = prepare(scraper.input_schema)
         value = yard.check(scraper, value)
         veil = _veil(scraper, settings)
-        engine = RecordingEngine(yard.engine, veil)
+        engine = RecordingEngine(await yard.engine(), veil)
         _, outcome = await yard.run(scraper, value, hear=say, engine=engine)
         shown: dict[str, Any] = json.loads(veil.text(json.dumps(value, ensure_ascii=False)))
         return _Recorded(target, shown, outcome, veil.data(await yard.result(outcome)), engine)

@@ -1,10 +1,11 @@
-"""Runs without a server: the worker's own steps, walls and limits, with its files in a temporary folder."""
+"""Runs without a server: the worker's own steps, walls, limits and engine, with its files in a temporary folder."""
 
 import contextlib
+import fcntl
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS
-from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
 from scrapeyard.gateway.runs.documents import settle
@@ -44,15 +44,17 @@ class LocalYard:
         settings: Settings,
         folder: Path,
         sandbox: ForkSandbox,
-        engine: WreqEngine,
         environments: Environments,
+        stack: contextlib.AsyncExitStack,
     ) -> None:
         self._settings = settings
+        self._folder = folder
+        self._stack = stack
         self._environments = environments
         self._secrets = Secrets(settings.repository.secrets_file)
         self._cache = folder / "cache"
         self._sandbox = sandbox
-        self._engine = engine
+        self._engine: HttpEngine | None = None
         self.blobs = ObjectBlobs.in_folder(folder / "blobs")
         self._checker = InputChecker()
 
@@ -90,9 +92,14 @@ class LocalYard:
         """Load the script in its sandbox without running it. Raises ScraperInvalid with the script's error."""
         await self._sandbox.check(scraper, await self._environments.ready(scraper))
 
-    @property
-    def engine(self) -> HttpEngine:
-        """What fetches for runs here."""
+    async def engine(self) -> HttpEngine:
+        """What fetches for runs here: a worker's engine with all of its stages, started when it is first needed."""
+        if self._engine is None:
+            from scrapeyard.wiring.local_engine import start_local_engine
+
+            build_type_info()
+            pages = self._stack.enter_context(pages_folder(self._folder))
+            self._engine = await start_local_engine(self._settings, pages, self._stack)
         return self._engine
 
     async def run(
@@ -117,7 +124,7 @@ class LocalYard:
             timeout_seconds=timeout,
             fetching=scraper.policy.fetching,
         )
-        outcome = await self._executor(scraper, hear, engine or self._engine).execute(delivery)
+        outcome = await self._executor(scraper, hear, engine or await self.engine()).execute(delivery)
         return _run_of(delivery, outcome), outcome
 
     async def result(self, outcome: Outcome) -> bytes:
@@ -158,15 +165,12 @@ async def open_yard(settings: Settings) -> AsyncIterator[LocalYard]:
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scrapeyard-run-")))
         folder.chmod(0o755)  # noqa: ASYNC240  nothing else runs yet
-        engine = WreqEngine(settings.http)
-        stack.push_async_callback(engine.stop)
-        await engine.start()
         sandbox = ForkSandbox(settings.sandbox, settings.worker.model_copy(update={"ahead": 0}), 1)
         stack.push_async_callback(sandbox.stop)
         await sandbox.start()
         has_own_root = any(wall.name == "root" and wall.up for wall in sandbox.walls())
         environments = await _open_environments(settings, folder, has_own_root, stack)
-        yield LocalYard(settings, folder, sandbox, engine, environments)
+        yield LocalYard(settings, folder, sandbox, environments, stack)
 
 
 async def _open_environments(
@@ -190,6 +194,25 @@ def user_cache() -> Path:
     """The user's cache folder for Scrapeyard, which may not exist: `$XDG_CACHE_HOME/scrapeyard`."""
     given = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (given if given.is_absolute() else Path.home() / ".cache") / "scrapeyard"
+
+
+@contextlib.contextmanager
+def pages_folder(folder: Path) -> Iterator[Path]:
+    """Where cached pages stay for the next command: in the user's cache, for one command at a time. While another uses
+    it, or if it cannot be written, in `folder`."""
+    kept = user_cache() / "pages"
+    try:
+        kept.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = (kept / "lock").open("a")
+    except OSError:
+        yield folder / "pages"
+        return
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            kept = folder / "pages"
+        yield kept
 
 
 def _is_usable(cache: Path, has_own_root: bool) -> bool:

@@ -28,7 +28,9 @@ from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, Item, ItemStatus, Job, JobStatus
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import ItemFilter
-from scrapeyard.wiring.platform import LOCAL_ROLES, Platform
+from scrapeyard.wiring.local_engine import written_here
+from scrapeyard.wiring.platform import LOCAL_ROLES, Platform, make_store
+from scrapeyard.wiring.type_info import build_type_info
 
 LOOK_SECONDS = 0.2
 _PIECE = 256 * 1024
@@ -96,10 +98,10 @@ class LocalJobs:
 @contextlib.asynccontextmanager
 async def open_jobs(settings: Settings) -> AsyncIterator[LocalJobs]:
     """Start everything; at the end stop it and remove every file. Installed packages and downloads from repositories
-    stay in the server's data directory, if there is one."""
-    from scrapeyard.cli.runs.local import is_remote
+    stay in the server's data directory, if there is one, and cached pages in the user's cache."""
+    from scrapeyard.cli.runs.local import is_remote, pages_folder
 
-    with tempfile.TemporaryDirectory(prefix="scrapeyard-job-") as name:
+    with tempfile.TemporaryDirectory(prefix="scrapeyard-job-") as name, pages_folder(Path(name)) as pages:
         folder = Path(name)
         folder.chmod(0o755)  # noqa: ASYNC240  nothing else runs yet
         kept = settings.data_dir.resolve()
@@ -109,7 +111,9 @@ async def open_jobs(settings: Settings) -> AsyncIterator[LocalJobs]:
             LOCAL_ROLES,
             cache=kept / "cache" if is_kept and is_remote(settings) else None,
             environments=kept / "environments" if is_kept else None,
+            pages=pages,
         )
+        await _copy_written(settings, platform.settings)
         await platform.start()
         desk = platform.job_desk()
         try:
@@ -117,6 +121,23 @@ async def open_jobs(settings: Settings) -> AsyncIterator[LocalJobs]:
         finally:
             desk.close()
             await platform.stop()
+
+
+async def _copy_written(settings: Settings, into: Settings) -> None:
+    """Copy what operators wrote for sites and proxies from the data directory's database to that of `into`."""
+    written = written_here(settings)
+    if not written.rules and not written.pools:
+        return
+    build_type_info()
+    store = make_store(into)
+    await store.start()
+    try:
+        for rules in written.rules:
+            await store.sites.put(rules)
+        for pool in written.pools:
+            await store.proxies.put_pool(pool)
+    finally:
+        await store.stop()
 
 
 def embedded(settings: Settings, folder: Path) -> Settings:

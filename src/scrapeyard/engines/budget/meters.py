@@ -131,7 +131,7 @@ class Metered:
     """A RoutedFetch around the client. Tells budgets and meters what was used up, and pools how their exits did.
 
     An exit failed when the proxy is to blame (`fetch_proxy`), and did well when any answer came through it. Of other
-    failures nothing is learnt about it.
+    failures nothing is learnt about it. Without meters, only budgets and pools are told.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Metered:
         inner: RoutedFetch,
         *,
         budgets: Budgets,
-        meters: Meters,
+        meters: Meters | None,
         pools: ProxyPools,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -172,6 +172,8 @@ class Metered:
 
     def _meter(self, context: FetchContext, way: Route, *, requests: int, failures: int, size: int) -> None:
         proxy = way.proxy
+        if self._meters is None:
+            return
         self._meters.count(
             site=context.site,
             job_id=context.caller.job_id,

@@ -5,7 +5,7 @@ later, by a signal; a process that missed the signal finds it within EVERY_SECON
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -37,42 +37,17 @@ _OVERRIDES = (
 MAX_CRAWL_RATES = 10_000
 
 
-class SitePolicies:
-    """Rules of sites. While the store is away those last known stay in force; before that, the settings alone."""
+class FixedPolicies:
+    """The settings and the rules that were given, in this process alone."""
 
-    def __init__(
-        self, settings: SiteSettings, sites: SiteStore, queue: Queue, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, settings: SiteSettings, rules: Iterable[SiteRules] = ()) -> None:
         self._settings = settings
         self._usual = SiteLimits(**{name: getattr(settings, name) for name in _OVERRIDES})
-        self._sites = sites
-        self._queue = queue
-        self._clock = clock
-        self._me = new_id("sites")
-        self._rules: Mapping[str, SiteRules] = {}
+        self._rules: Mapping[str, SiteRules] = {each.site: each for each in rules}
         self._limits: dict[str, SiteLimits] = {}
         """Of sites with rules, or whose robots.txt asks for a delay."""
         self._crawl: dict[str, float] = {}
-        self._mark = ""
-        self._table = FollowedTable[Mapping[str, SiteRules]](
-            "site-policies",
-            EVERY_SECONDS,
-            read=self._read,
-            adopt=self._adopt,
-            on_away=lambda error: log.warning("sites.settings_unknown", error=error.message),
-        )
-        self._signals = Signals(queue, "site-policies-signals", on_listening=self._table.refresh_soon)
-        self._signals.subscribe(SitesChanged, self._receive)
-
-    async def start(self) -> None:
-        """A first look, then keep looking. May be called twice."""
-        await self._table.start()
-        await self._signals.start()
-
-    async def stop(self) -> None:
-        """Look no more. May be called twice."""
-        await self._signals.stop()
-        await self._table.stop()
+        self._reckon()
 
     @property
     def wait_seconds(self) -> float:
@@ -107,6 +82,48 @@ class SitePolicies:
             self._crawl.pop(next(iter(self._crawl)))
         self._reckon()
 
+    def _reckon(self) -> None:
+        self._limits = {site: self._of(site) for site in {*self._rules, *self._crawl}}
+
+    def _of(self, site: str) -> SiteLimits:
+        rules = self._rules.get(site)
+        given: dict[str, Any] = {name: getattr(rules, name) for name in _OVERRIDES} if rules else {}
+        set_here = {name: value for name, value in given.items() if value is not None}
+        return msgspec.structs.replace(self._usual, crawl_rate=self._crawl.get(site, 0.0), **set_here)
+
+
+class SitePolicies(FixedPolicies):
+    """The rules of the store. While it is away those last known stay in force; before that, the settings alone."""
+
+    def __init__(
+        self, settings: SiteSettings, sites: SiteStore, queue: Queue, clock: Callable[[], float] = time.time
+    ) -> None:
+        super().__init__(settings)
+        self._sites = sites
+        self._queue = queue
+        self._clock = clock
+        self._me = new_id("sites")
+        self._mark = ""
+        self._table = FollowedTable[Mapping[str, SiteRules]](
+            "site-policies",
+            EVERY_SECONDS,
+            read=self._read,
+            adopt=self._adopt,
+            on_away=lambda error: log.warning("sites.settings_unknown", error=error.message),
+        )
+        self._signals = Signals(queue, "site-policies-signals", on_listening=self._table.refresh_soon)
+        self._signals.subscribe(SitesChanged, self._receive)
+
+    async def start(self) -> None:
+        """A first look, then keep looking. May be called twice."""
+        await self._table.start()
+        await self._signals.start()
+
+    async def stop(self) -> None:
+        """Look no more. May be called twice."""
+        await self._signals.stop()
+        await self._table.stop()
+
     async def put(self, rules: SiteRules) -> SiteRules:
         """Write a site's rules, whole. In force here on return. Raises StoreUnavailable."""
         rules = msgspec.structs.replace(rules, updated_at=self._clock())
@@ -137,15 +154,6 @@ class SitePolicies:
         if rules is not self._rules:
             self._rules = rules
             self._reckon()
-
-    def _reckon(self) -> None:
-        self._limits = {site: self._of(site) for site in {*self._rules, *self._crawl}}
-
-    def _of(self, site: str) -> SiteLimits:
-        rules = self._rules.get(site)
-        given: dict[str, Any] = {name: getattr(rules, name) for name in _OVERRIDES} if rules else {}
-        set_here = {name: value for name, value in given.items() if value is not None}
-        return msgspec.structs.replace(self._usual, crawl_rate=self._crawl.get(site, 0.0), **set_here)
 
     async def _report(self, site: str) -> None:
         """The other processes. One that does not hear it looks by itself."""

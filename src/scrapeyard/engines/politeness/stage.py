@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from scrapeyard.engines.http.stage import Fetch, FetchContext
 from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.politeness import verdicts
-from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.policies import FixedPolicies
 from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteLimits, SiteVerdict, Ticket, origin_key
 from scrapeyard.engines.port import Caller, FetchResponse
 from scrapeyard.errors import FetchFailed
@@ -55,7 +55,7 @@ class RateLimited:
     `details["retry_after"]`; `fetch_site_down` while the site is left alone.
     """
 
-    def __init__(self, inner: Fetch, gate: SiteGate, policies: SitePolicies) -> None:
+    def __init__(self, inner: Fetch, gate: SiteGate, policies: FixedPolicies) -> None:
         self._inner = inner
         self._gate = gate
         self._policies = policies

@@ -119,8 +119,15 @@ class StoredPools:
         if known == self._kept:
             return
         self._kept = known
-        tiers = in_tiers(self._own, _readable(sorted(known.values(), key=lambda each: each.name)))
-        self._pools.adopt(tiers, guarded=known)
+        adopt_kept(self._pools, self._own, tuple(known.values()))
+
+
+def adopt_kept(pools: ProxyPools, own: Sequence[ProxyPool], kept: Sequence[KeptPool]) -> None:
+    """Put what is kept in force beside `own`, the pools of the settings, which keep their names."""
+    names = {pool.name for pool in own}
+    known = {each.name: each for each in kept if each.name not in names}
+    tiers = in_tiers(own, _readable(sorted(known.values(), key=lambda each: each.name)))
+    pools.adopt(tiers, guarded=known)
 
 
 def standings(pools: ProxyPools) -> tuple[PoolStanding, ...]:

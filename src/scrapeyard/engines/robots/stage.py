@@ -8,7 +8,7 @@ import asyncio
 
 from scrapeyard.engines.http.stage import Fetch, FetchContext
 from scrapeyard.engines.http.url import Target
-from scrapeyard.engines.politeness.policies import SitePolicies
+from scrapeyard.engines.politeness.policies import FixedPolicies
 from scrapeyard.engines.port import FetchResponse
 from scrapeyard.engines.robots.copies import SMALL, Copy, RobotsCopies, RobotsRules
 from scrapeyard.errors import FetchFailed
@@ -22,7 +22,7 @@ class Robots:
     `details["retry_after"]` seconds, while the file cannot be had, which RFC 9309 takes for a no.
     """
 
-    def __init__(self, inner: Fetch, copies: RobotsCopies, policies: SitePolicies) -> None:
+    def __init__(self, inner: Fetch, copies: RobotsCopies, policies: FixedPolicies) -> None:
         self._inner = inner
         self._copies = copies
         self._policies = policies
