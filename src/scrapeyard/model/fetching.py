@@ -145,17 +145,27 @@ class BudgetLimits(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Backoff(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
-    """How long to wait before another attempt, unless the site says. Open: 5, 10, 20, 40, … s, at most five minutes."""
+    """How long to wait before another attempt, unless the site says. Open: 5, 10, 20, 40, … s, at most five minutes.
+
+    The second wait is `factor` times the first. From there a linear back-off keeps adding the same difference, and an
+    exponential one keeps multiplying: factor 3 gives 5, 15, 25 … or 5, 15, 45 … s.
+    """
 
     kind: Annotated[BackoffKind | Literal[""], Rule("How the wait grows; default: exponential.")] = ""
     first_seconds: Annotated[float | None, Rule("Before the second attempt; default: 5.", ge=0, le=_DAY)] = None
+    factor: Annotated[
+        float | None,
+        Rule("How many times the first wait the second one is; default: 2.", ge=1, le=100),
+    ] = None
     cap_seconds: Annotated[float | None, Rule("No wait is longer; default: 300.", ge=0, le=_DAY)] = None
 
     def seconds(self, attempt: int) -> float:
         """Wait after this attempt failed (the first is 1), without jitter."""
         first = 5.0 if self.first_seconds is None else self.first_seconds
         cap = 300.0 if self.cap_seconds is None else self.cap_seconds
-        times = attempt if self.kind == "linear" else 2 ** min(attempt - 1, 32)
+        factor = 2.0 if self.factor is None else self.factor
+        again = attempt - 1
+        times = 1 + again * (factor - 1) if self.kind == "linear" else factor ** min(again, 32)
         return min(first * times, cap)
 
 
@@ -165,6 +175,13 @@ class FetchPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     robots: Annotated[RobotsMode | Literal[""], Rule("What robots.txt means.")] = ""
     cache: Annotated[CacheMode | Literal[""], Rule("Which pages are kept, and where.")] = ""
     max_age_seconds: Annotated[float | None, Rule("A kept page not older than this serves.", ge=0, le=MOST)] = None
+    connect_seconds: Annotated[
+        float | None, Rule("To connect, TLS included; at most `http.connect_seconds`.", gt=0, le=_DAY)
+    ] = None
+    request_seconds: Annotated[
+        float | None,
+        Rule("For one request with all its redirects; at most `http.total_seconds`.", gt=0, le=_DAY),
+    ] = None
     profile: Annotated[str, Rule("Browser to look like.", Profile)] = ""
     proxy: Annotated[
         str, Rule("Name of a pool; `none` for no proxy.", pattern=POOL, form='the name of a pool, or "none"')

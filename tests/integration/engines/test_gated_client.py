@@ -16,7 +16,7 @@ from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.politeness.verdicts import of_failure
 from scrapeyard.engines.port import FetchRequest
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, FetchPolicy
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import HttpSettings, SiteSettings
 from scrapeyard.store.sql import SqlStore
@@ -112,7 +112,7 @@ async def test_waiting_for_our_own_connections_says_nothing_of_the_site(door: Do
         began = time.perf_counter()
         assert await door.get(site.url("/page")) == 200
         took = time.perf_counter() - began
-    assert of_failure(FetchRequest(url="http://127.0.0.1/"), caught.value).answer == "unknown"
+    assert of_failure(FetchRequest(url="http://127.0.0.1/"), FetchPolicy(), caught.value).answer == "unknown"
     state = await door.state()
     assert (state.recent, state.success_share) == (1, 1.0)
     assert state.latency_seconds is not None

@@ -12,6 +12,8 @@ WHOLE = {
     "robots": "obey",
     "cache": "around",
     "max_age_seconds": 60,
+    "connect_seconds": 2.5,
+    "request_seconds": 8,
     "profile": "firefox",
     "proxy": "home",
     "country": "us",
@@ -19,7 +21,7 @@ WHOLE = {
     "city": "New York",
     "escalate": False,
     "budget": {"requests": 5, "megabytes": 1.5, "residential_megabytes": 0, "seconds": 9},
-    "backoff": {"kind": "linear", "first_seconds": 1, "cap_seconds": 4},
+    "backoff": {"kind": "linear", "first_seconds": 1, "factor": 3, "cap_seconds": 4},
 }
 POLICED = """
 id = "shop/policed"
@@ -39,6 +41,8 @@ async def test_every_field_reaches_the_worker_and_the_store(tmp_path: Path) -> N
             robots="obey",
             cache="around",
             max_age_seconds=60,
+            connect_seconds=2.5,
+            request_seconds=8,
             profile="firefox",
             proxy="home",
             country="us",
@@ -46,7 +50,7 @@ async def test_every_field_reaches_the_worker_and_the_store(tmp_path: Path) -> N
             city="New York",
             escalate=False,
             budget=BudgetLimits(requests=5, megabytes=1.5, residential_megabytes=0, seconds=9),
-            backoff=Backoff(kind="linear", first_seconds=1, cap_seconds=4),
+            backoff=Backoff(kind="linear", first_seconds=1, factor=3, cap_seconds=4),
         )
         kept = await stand.store.runs.get(delivery.run_id)
         assert kept is not None

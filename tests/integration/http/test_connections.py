@@ -14,7 +14,7 @@ from tests.integration.http.stand import failure_of, reason_of
 from tests.leaks import PATIENCE
 from tests.sites.site import Asked, Site, never, page
 
-CHROME = ClientIdentity(profile="chrome")
+CHROME = ClientIdentity(profile="chrome", connect_seconds=PATIENCE)
 
 
 async def test_only_so_many_are_in_flight(site: Site, make_engine: Callable[..., WreqEngine]) -> None:

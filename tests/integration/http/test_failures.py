@@ -10,7 +10,7 @@ import pytest
 
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, FetchPolicy
 from tests.integration.http.stand import MB, failure_of, reason_of
 from tests.leaks import PATIENCE
 from tests.sites.site import Asked, Site, never, page, raw, redirect, reset, stalled
@@ -103,6 +103,23 @@ async def test_a_server_that_never_shakes_hands_times_out(make_engine: Callable[
     async with Site(silent=True) as site:
         url = f"https://shop.test:{site.port}/"
         assert await reason_of(engine.fetch(FetchRequest(url=url), Caller())) is ExitReason.FETCH_TIMEOUT
+
+
+async def test_a_policy_shortens_the_time_to_connect(make_engine: Callable[..., WreqEngine]) -> None:
+    engine = make_engine()
+    async with Site(silent=True) as site:
+        request = FetchRequest(url=f"https://shop.test:{site.port}/")
+        failure = await failure_of(engine.fetch(request, Caller(policy=FetchPolicy(connect_seconds=0.2))))
+    assert (failure.reason, failure.details["stage"]) == (ExitReason.FETCH_TIMEOUT, "connecting")
+    assert "policy.connect_seconds" in failure.message
+
+
+async def test_a_policy_shortens_a_request(site: Site, make_engine: Callable[..., WreqEngine]) -> None:
+    engine, caller = make_engine(), Caller(policy=FetchPolicy(request_seconds=0.2))
+    site.routes["/"] = never
+    failure = await failure_of(engine.fetch(FetchRequest(url=site.url("/")), caller))
+    assert failure.reason is ExitReason.FETCH_TIMEOUT
+    assert "policy.request_seconds" in failure.message
 
 
 async def test_a_cancelled_fetch_lets_its_connection_go(site: Site, fetch: Any) -> None:

@@ -8,11 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from scrapeyard.engines.http.checks import connect_limit, time_limit
+from scrapeyard.engines.port import FetchRequest
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
 from scrapeyard.gateway.runs.policies import Backoff as BackoffCall
 from scrapeyard.gateway.runs.policies import Budget, Policy
 from scrapeyard.model import Backoff, BudgetLimits, FetchPolicy
 from scrapeyard.repository.manifest.policy import policy_schema
+from scrapeyard.settings import HttpSettings
 
 _POLICIES = st.builds(
     FetchPolicy,
@@ -21,7 +24,7 @@ _POLICIES = st.builds(
     escalate=st.sampled_from([None, True, False]),
     max_age_seconds=st.sampled_from([None, 0.0, 5.0]),
     budget=st.builds(BudgetLimits, requests=st.sampled_from([None, 1, 2]), seconds=st.sampled_from([None, 1.0])),
-    backoff=st.builds(Backoff, kind=st.sampled_from(["", "linear"]), first_seconds=st.sampled_from([None, 0.0])),
+    backoff=st.builds(Backoff, kind=st.sampled_from(["", "linear"]), factor=st.sampled_from([None, 1.0, 3.0])),
 )
 
 
@@ -51,6 +54,41 @@ def test_waits_grow_as_the_kind_says_up_to_the_cap() -> None:
     linear = Backoff(kind="linear", first_seconds=3, cap_seconds=10)
     assert [linear.seconds(attempt) for attempt in (1, 2, 3, 4, 5)] == [3, 6, 9, 10, 10]
     assert Backoff(first_seconds=0).seconds(9) == 0
+
+
+def test_the_factor_decides_how_fast_waits_grow() -> None:
+    waits = {
+        (kind, factor): [
+            Backoff(kind=kind, factor=factor, first_seconds=1).seconds(attempt) for attempt in (1, 2, 3, 4)
+        ]
+        for kind in ("exponential", "linear")
+        for factor in (1, 2, 3)
+    }
+    assert waits == {
+        ("exponential", 1): [1, 1, 1, 1],
+        ("exponential", 2): [1, 2, 4, 8],
+        ("exponential", 3): [1, 3, 9, 27],
+        ("linear", 1): [1, 1, 1, 1],
+        ("linear", 2): [1, 2, 3, 4],
+        ("linear", 3): [1, 3, 5, 7],
+    }
+    assert Backoff(factor=100, first_seconds=86_400, cap_seconds=60).seconds(10_000) == 60
+
+
+def test_a_fetchs_own_time_wins_over_the_policys_and_the_operators_bounds_both() -> None:
+    settings = HttpSettings(connect_seconds=10, total_seconds=30)
+    hurried, patient = (
+        FetchPolicy(connect_seconds=2, request_seconds=8),
+        FetchPolicy(connect_seconds=90, request_seconds=90),
+    )
+    plain, own = (
+        FetchRequest(url="https://shop.example/"),
+        FetchRequest(url="https://shop.example/", timeout_seconds=20),
+    )
+    limits = [time_limit(request, policy, settings) for request in (plain, own) for policy in (hurried, patient)]
+    assert limits == [8, 30, 20, 20]
+    assert time_limit(plain, FetchPolicy(), settings) == 30
+    assert [connect_limit(policy, settings) for policy in (hurried, patient, FetchPolicy())] == [2, 10, 10]
 
 
 MANIFEST = policy_schema()["properties"]

@@ -14,7 +14,7 @@ from scrapeyard.engines.politeness.stage import RateLimited
 from scrapeyard.engines.politeness.verdicts import of_failure, of_response, retry_after
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, FetchPolicy
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import SiteSettings
 from scrapeyard.store.sql import SqlStore
@@ -203,18 +203,28 @@ def test_what_a_status_says_of_the_site(answer: FetchResponse, means: tuple[str,
     ],
 )
 def test_what_a_failure_says_of_the_site(reason: ExitReason, means: str) -> None:
-    assert of_failure(FetchRequest(url=URL), FetchFailed(reason, "")).answer == means
+    assert of_failure(FetchRequest(url=URL), FetchPolicy(), FetchFailed(reason, "")).answer == means
 
 
 def test_a_script_in_a_hurry_says_nothing_of_the_site() -> None:
     failure = FetchFailed(ExitReason.FETCH_TIMEOUT, "")
-    assert of_failure(FetchRequest(url=URL, timeout_seconds=0.1), failure).answer == "unknown"
-    assert of_failure(FetchRequest(url=URL, timeout_seconds=20), failure).answer == "failed"
+    assert of_failure(FetchRequest(url=URL, timeout_seconds=0.1), FetchPolicy(), failure).answer == "unknown"
+    assert of_failure(FetchRequest(url=URL, timeout_seconds=20), FetchPolicy(), failure).answer == "failed"
+
+
+def test_a_policy_in_a_hurry_says_nothing_of_the_site() -> None:
+    silent, unconnected = (FetchFailed(ExitReason.FETCH_TIMEOUT, "", stage=stage) for stage in ("", "connecting"))
+    request = FetchRequest(url=URL)
+    assert of_failure(request, FetchPolicy(request_seconds=1), silent).answer == "unknown"
+    assert of_failure(request, FetchPolicy(connect_seconds=1), unconnected).answer == "unknown"
+    assert of_failure(request, FetchPolicy(connect_seconds=1), silent).answer == "failed"
+    patient = FetchRequest(url=URL, timeout_seconds=20)
+    assert of_failure(patient, FetchPolicy(request_seconds=1), silent).answer == "failed"
 
 
 def test_our_own_queue_says_nothing_of_the_site() -> None:
     failure = FetchFailed(ExitReason.FETCH_TIMEOUT, "", stage="waiting for a free connection")
-    assert of_failure(FetchRequest(url=URL), failure).answer == "unknown"
+    assert of_failure(FetchRequest(url=URL), FetchPolicy(), failure).answer == "unknown"
 
 
 def test_a_solver_says_nothing_of_the_latency() -> None:

@@ -10,7 +10,7 @@ from scrapeyard.engines.http.guard import HostPatterns
 from scrapeyard.engines.http.url import Target, join_target, parse_target
 from scrapeyard.engines.port import FetchRequest
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, FetchPolicy
 from scrapeyard.settings import HttpSettings
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -91,8 +91,14 @@ def check_headers(headers: dict[str, str]) -> None:
             raise _not_allowed(f"the header {name!r} is set by the engine; leave it out")
 
 
-def time_limit(request: FetchRequest, settings: HttpSettings) -> float | None:
-    """Seconds for the whole fetch: what was asked, never more than the setting.
+def connect_limit(policy: FetchPolicy, settings: HttpSettings) -> float:
+    """Seconds to connect: what the policy says, never more than the setting."""
+    wished = policy.connect_seconds
+    return settings.connect_seconds if wished is None else min(wished, settings.connect_seconds)
+
+
+def time_limit(request: FetchRequest, policy: FetchPolicy, settings: HttpSettings) -> float | None:
+    """Seconds for the whole fetch: what the script asked, else what the policy says, never more than the setting.
 
     A page that is kept as it comes may take as long as the run does, for it is large: None where nothing was asked.
     """
@@ -101,7 +107,8 @@ def time_limit(request: FetchRequest, settings: HttpSettings) -> float | None:
         raise _not_allowed("timeout_seconds must be above zero")
     if request.keep is not None:
         return asked
-    return settings.total_seconds if asked is None else min(asked, settings.total_seconds)
+    wished = policy.request_seconds if asked is None else asked
+    return settings.total_seconds if wished is None else min(wished, settings.total_seconds)
 
 
 def page_limit(request: FetchRequest, settings: HttpSettings) -> int:

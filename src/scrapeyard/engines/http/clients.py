@@ -111,6 +111,8 @@ class ClientIdentity(Struct, frozen=True, kw_only=True):
     """PEM of a client certificate with its key; empty: none."""
     ca_file: Path | None = None
     """Authorities trusted beside the usual ones, as a proxy that unlocks needs; None: no others."""
+    connect_seconds: float
+    """Maximum seconds to connect, TLS included."""
     keeps: bool = True
     """Whether its connections are kept for later requests. False: each request has a new one."""
 
@@ -159,7 +161,8 @@ class Clients:
         dns.add_resolve(host, addresses)
         if dress.proxy_at:
             dns.add_resolve(proxy_target(dress.proxy).host, dress.proxy_at)
-        config: ClientConfig = {**self._config, "dns_options": dns}
+        patience = timedelta(seconds=dress.connect_seconds)
+        config: ClientConfig = {**self._config, "dns_options": dns, "connect_timeout": patience}
         look = emulation(dress.profile, dress.user_agent)
         if look is not None:
             config["emulation"] = look
@@ -181,7 +184,6 @@ class Clients:
 def _config(settings: HttpSettings) -> "ClientConfig":
     config: ClientConfig = {
         "redirect": Policy.none(),
-        "connect_timeout": timedelta(seconds=settings.connect_seconds),
         "read_timeout": timedelta(seconds=settings.read_seconds),
         "pool_idle_timeout": timedelta(seconds=30),
         "pool_max_idle_per_host": settings.concurrency,

@@ -7,7 +7,15 @@ from types import TracebackType
 from msgspec.structs import replace
 from wreq import Client
 
-from scrapeyard.engines.http.checks import Hop, check_certificate, first_hop, keep_limit, page_limit, time_limit
+from scrapeyard.engines.http.checks import (
+    Hop,
+    check_certificate,
+    connect_limit,
+    first_hop,
+    keep_limit,
+    page_limit,
+    time_limit,
+)
 from scrapeyard.engines.http.clients import ClientIdentity, Clients, profile_of, proxy_target
 from scrapeyard.engines.http.cookies import Cookie, Jar, MemorySessions, Sessions
 from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
@@ -153,7 +161,7 @@ class WreqEngine:
         """The time limit covers everything: waiting for a free connection, redirects, the whole body."""
         check_certificate(request, self._settings)
         terms = self._terms(request, caller, way)
-        seconds = time_limit(request, self._settings)
+        seconds = time_limit(request, caller.policy, self._settings)
         has_cookies = request.session or way.cookies
         jar = await self._open_jar(request, caller, way, hop.target) if has_cookies else Jar(self._site_of)
         share = BodyShare(self._memory)
@@ -194,7 +202,7 @@ class WreqEngine:
             raise FetchFailed(
                 ExitReason.FETCH_TIMEOUT,
                 f"{hop.target.host} took longer than {seconds:g} s, {stage}; "
-                "raise timeout_seconds or http.total_seconds, or try again later",
+                "raise the fetch's timeout, policy.request_seconds or http.total_seconds, or try again later",
                 stage=stage,
             ) from None
 
@@ -210,6 +218,7 @@ class WreqEngine:
                 proxy_guarded=way.proxy.guarded if way.proxy else False,
                 certificate=request.certificate,
                 ca_file=way.proxy.ca_file if way.proxy else None,
+                connect_seconds=connect_limit(caller.policy, settings),
             ),
             way=way,
             page_limit=page_limit(request, settings),

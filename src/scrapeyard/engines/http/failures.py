@@ -19,6 +19,9 @@ WREQ_ERRORS: tuple[type[Exception], ...] = tuple(getattr(exceptions, name) for n
 _TLS = re.compile(r"ssl|tls|certificate|handshake", re.IGNORECASE)
 _DNS = re.compile(r"dns error", re.IGNORECASE)
 _TIMED_OUT = re.compile(r"timed ?out", re.IGNORECASE)
+CONNECTING = "connecting"
+"""`details["stage"]` of a time-out before there was a connection."""
+_CONNECT = "kind: Connect"
 _CUT_OFF = "code: SYSCALL"
 _BAD_LENGTH = "ContentLengthInvalid"
 _THROUGH_PROXY = "is_proxied: true"
@@ -36,7 +39,9 @@ def explain(error: Exception, target: Target, proxy: str = "") -> FetchFailed:
     reason = _proxy_reason(error, text) if proxy else None
     reason = reason or _reason(error, text)
     cause = _cause(text)
-    return FetchFailed(reason, _message(reason, target, cause, proxy, text), host=target.host, cause=text[:500])
+    details = {"stage": CONNECTING} if reason is ExitReason.FETCH_TIMEOUT and _CONNECT in text else {}
+    message = _message(reason, target, cause, proxy, text)
+    return FetchFailed(reason, message, host=target.host, cause=text[:500], **details)
 
 
 def refused_by_proxy(target: Target, proxy: str) -> FetchFailed:
@@ -92,8 +97,10 @@ def _message(reason: ExitReason, target: Target, cause: str, proxy: str, text: s
     match reason:
         case ExitReason.FETCH_PROXY:
             return f"the proxy {proxy} failed on the way to {where} ({cause}); the site is not at fault"
-        case ExitReason.FETCH_TIMEOUT if "kind: Connect" in text:
-            return f"no connection to {where} in time; check that it is up, or raise http.connect_seconds"
+        case ExitReason.FETCH_TIMEOUT if _CONNECT in text:
+            return (
+                f"no connection to {where} in time; is it up? Or raise policy.connect_seconds or http.connect_seconds"
+            )
         case ExitReason.FETCH_TIMEOUT:
             return f"{where} fell silent; try again later, or raise http.read_seconds"
         case ExitReason.FETCH_TLS:

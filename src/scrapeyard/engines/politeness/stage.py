@@ -80,7 +80,7 @@ class RateLimited:
             response = await self._at_site(context)
             verdict = _ANSWERED
         except FetchFailed as failure:
-            verdict = verdicts.of_failure(context.request, failure)
+            verdict = verdicts.of_failure(context.request, context.caller.policy, failure)
             verdict = _ANSWERED if verdict.answer == "ok" else replace(verdict, sent=False)
             raise
         finally:
@@ -99,7 +99,7 @@ class RateLimited:
             response = await self._inner(context)
             verdict = verdicts.of_response(response)
         except FetchFailed as failure:
-            verdict = verdicts.of_failure(context.request, failure)
+            verdict = verdicts.of_failure(context.request, context.caller.policy, failure)
             if failure.site_status is None and not self._origins.has_answered(context.target):
                 verdict = verdict if verdict.answer != "failed" else _UNKNOWN
             raise

@@ -8,13 +8,14 @@ from typing import Self
 
 from msgspec import Struct, field
 
+from scrapeyard.engines.http.failures import CONNECTING
 from scrapeyard.engines.politeness.port import MAX_CLOSED_SECONDS, SiteVerdict, Ticket
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, FetchPolicy
 
 FAIR_SECONDS = 5.0
-"""A script that allows less and runs out of time has said nothing of the site."""
+"""A script or policy that allows less and runs out of time has said nothing of the site."""
 _SECONDS = re.compile(r"\s*([0-9]{1,10})(?:\.[0-9]*)?\s*", re.ASCII)
 _FAILURES = frozenset(
     {ExitReason.FETCH_CONNECT, ExitReason.FETCH_TLS, ExitReason.FETCH_TIMEOUT, ExitReason.FETCH_PROTOCOL}
@@ -41,7 +42,7 @@ def of_response(response: FetchResponse) -> SiteVerdict:
     return _of_status(response.status, wait, latency)
 
 
-def of_failure(request: FetchRequest, failure: FetchFailed) -> SiteVerdict:
+def of_failure(request: FetchRequest, policy: FetchPolicy, failure: FetchFailed) -> SiteVerdict:
     """No answer that could be given to the script."""
     if failure.reason is ExitReason.FETCH_RATE_LIMITED:
         return SiteVerdict(answer="throttled", retry_after=_bounded(failure.details.get("retry_after")))
@@ -49,7 +50,7 @@ def of_failure(request: FetchRequest, failure: FetchFailed) -> SiteVerdict:
         return _of_status(failure.site_status, _bounded(failure.details.get("retry_after")), None)
     if failure.reason in _ANSWERS:
         return SiteVerdict(answer="ok")
-    if failure.reason not in _FAILURES or _was_our_own(request, failure):
+    if failure.reason not in _FAILURES or _was_our_own(request, policy, failure):
         return SiteVerdict(answer="unknown")
     return SiteVerdict(answer="failed")
 
@@ -78,11 +79,13 @@ def _of_status(status: int, wait: float, latency: float | None) -> SiteVerdict:
     return SiteVerdict(answer="failed") if status >= 500 else SiteVerdict(answer="ok", latency=latency)
 
 
-def _was_our_own(request: FetchRequest, failure: FetchFailed) -> bool:
+def _was_our_own(request: FetchRequest, policy: FetchPolicy, failure: FetchFailed) -> bool:
     if failure.reason is not ExitReason.FETCH_TIMEOUT:
         return False
-    allowed = request.timeout_seconds
-    return (allowed is not None and allowed < FAIR_SECONDS) or failure.details.get("stage") in _OUR_OWN
+    stage = failure.details.get("stage")
+    total = policy.request_seconds if request.timeout_seconds is None else request.timeout_seconds
+    allowed = policy.connect_seconds if stage == CONNECTING and policy.connect_seconds is not None else total
+    return (allowed is not None and allowed < FAIR_SECONDS) or stage in _OUR_OWN
 
 
 def _bounded(seconds: object) -> float:
