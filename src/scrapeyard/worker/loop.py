@@ -201,6 +201,7 @@ class Worker:
             return
         run = self._begun(delivery)
         self._recorder.begin(run)
+        log.info("run.started", run=run.id, scraper=run.scraper, attempt=run.attempt)
         try:
             outcome = await self._executor.execute(delivery, seat)
         except asyncio.CancelledError:

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import Backoff, Delivery, Scraper
-from scrapeyard.model.job import BY_BUDGET, Batch, BatchItem, Job, JobStatus
+from scrapeyard.model.job import BY_BUDGET, Batch, BatchItem, ItemOutcome, Job, JobStatus
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
@@ -275,12 +275,25 @@ class _Held:
             if not await self.records.begin():
                 return
             attempt = ItemAttempt(parts.attempts, plan, parts.sites, self.job, item)
-            await self.records.add(await attempt.run())
+            log.debug("item.started", job=self.job.id, item=item.key, attempt=item.attempt)
+            outcome = await attempt.run()
+            self._report(item, outcome)
+            await self.records.add(outcome)
             self.done += 1
             if attempt.spent is not None and not self.draining:
                 self.draining = True
                 await self._pause_job(attempt.spent)
             await self._turns.maybe_yield()
+
+    def _report(self, item: BatchItem, outcome: ItemOutcome) -> None:
+        log.debug(
+            "item.finished",
+            job=self.job.id,
+            item=item.key,
+            attempt=item.attempt,
+            exit_reason=outcome.exit_reason.value,
+            again=outcome.not_before is not None,
+        )
 
     async def _pause_job(self, spent: dict[str, Any]) -> None:
         """The job's budget is used up: hand nothing out until somebody raises it and resumes the job. The dispatcher
