@@ -11,14 +11,18 @@
 Loading it needs the standard library alone.
 """
 
+from scrapeyard_sdk import registry
+from scrapeyard_sdk.base import BaseHttpScraper, BaseScraper, extract_text, parse_html, select_one
 from scrapeyard_sdk.checks import CheckFailed, assert_fields_present, assert_html_contains
 from scrapeyard_sdk.context import Context, SyncContext
-from scrapeyard_sdk.outcomes import ArtifactError, Blocked, Fail, FetchError, Retry, Skip
+from scrapeyard_sdk.outcomes import ArtifactError, Blocked, Fail, FetchError, Retry, ScraperError, Skip
 from scrapeyard_sdk.page import Node, Page
 from scrapeyard_sdk.registry import scraper
 
 __all__ = [
     "ArtifactError",
+    "BaseHttpScraper",
+    "BaseScraper",
     "Blocked",
     "CheckFailed",
     "Context",
@@ -27,9 +31,14 @@ __all__ = [
     "Node",
     "Page",
     "Retry",
+    "ScraperError",
     "Skip",
     "SyncContext",
     "assert_fields_present",
     "assert_html_contains",
+    "extract_text",
+    "parse_html",
+    "registry",
     "scraper",
+    "select_one",
 ]

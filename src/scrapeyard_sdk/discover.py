@@ -66,7 +66,7 @@ def _told(value: object) -> Any:
 def _describe(function: Any) -> dict[str, Any]:
     told = _told(function)
     if told is None:
-        raise TypeError(f"{getattr(function, '__name__', 'it')} has no @scraper(…)")
+        raise TypeError(f"{getattr(function, '__name__', 'it')} has no @scraper(…) or @registry.register(…)")
     name: str = function.__name__
     module = sys.modules[function.__module__]
     if getattr(module, name, None) is not function:

@@ -42,6 +42,31 @@ class Fail(Outcome):
     reason = "failed"
 
 
+_ERROR_TYPES = {"retryable": "retry", "non_retryable": "failed", "blocked": "blocked", "invalid_input": "bad_input"}
+"""Exit reason by the type of a ScraperError."""
+
+
+class ScraperError(Outcome):
+    """The run cannot go on. `error_type` says how it ends: `retryable` as Retry does, `non_retryable` as Fail,
+    `blocked` as Blocked, `invalid_input` as `bad_input`."""
+
+    def __init__(
+        self, message: str = "", error_type: str = "non_retryable", *, after: float | None = None, **details: Any
+    ) -> None:
+        name = str(error_type).replace("-", "_").lower()
+        if name not in _ERROR_TYPES:
+            raise ValueError(f"error_type {name[:50]!r} is unknown; write one of {', '.join(_ERROR_TYPES)}")
+        super().__init__(message, error_type=name, **details)
+        self.error_type = name
+        self.reason = _ERROR_TYPES[name]
+        self.after = after
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the run is tried again while attempts remain."""
+        return self.reason == Retry.reason
+
+
 class FetchError(Exception):
     """A page could not be had. `reason` is one of the platform's exit reasons (`fetch_dns`, `fetch_timeout`, …).
 

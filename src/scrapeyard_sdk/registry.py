@@ -10,7 +10,8 @@
     shop = "shop_scrapers.products"             every decorated function of the module, or
     list = "shop_scrapers.lists:listing"        this one
 
-The function stays what it was: it can be called and tested as before. Nothing is registered anywhere; the
+A class with a method `scrape` can be decorated, too; `registry.register` also takes ids without a task. The function
+stays what it was: it can be called and tested as before. Nothing is registered anywhere; the
 decorator stores its arguments on the function, and they are checked like a manifest.
 """
 
@@ -20,6 +21,9 @@ from typing import Any, TypeVar
 GROUP = "scrapeyard.scrapers"
 """The group of entry points."""
 ATTRIBUTE = "__scrapeyard__"
+
+TASK = "scrape"
+"""The task of an id that `register` gets without one."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -64,3 +68,18 @@ def scraper(
         return function
 
     return keep
+
+
+def register(
+    id: str,  # noqa: A002 - as in `scraper`
+    *,
+    version: str,
+    task: str = TASK,
+    **told: Any,
+) -> Callable[[_Function], _Function]:
+    """Make a class or a function of a package a scraper: `@registry.register("county-az", version="1.0.0")`.
+
+    An id without a slash gets the task, so the scraper is called `county-az/scrape`. Everything else as in `scraper`.
+    In a folder with a manifest the decorator changes nothing: the manifest says id, version and the rest.
+    """
+    return scraper(id if "/" in id else f"{id}/{task}", version=version, **told)

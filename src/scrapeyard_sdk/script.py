@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from scrapeyard_sdk.base import WHOLE_INPUT, BaseScraper, ClassEntry
+
 MAX_TRACEBACK = 8 * 1024
 MAX_MESSAGE = 4 * 1024
 
@@ -37,7 +39,7 @@ class Script:
 
 
 def load(folder: str, entry: str) -> Script:
-    """Import `file.py:function` from the folder. Raises whatever the script raises while it loads."""
+    """Import `file.py:function` or `file.py:Class` from the folder. Raises whatever the script raises as it loads."""
     file, _, name = entry.partition(":")
     sys.path.insert(0, folder)
     sys.dont_write_bytecode = True
@@ -47,15 +49,37 @@ def load(folder: str, entry: str) -> Script:
     module = importlib.util.module_from_spec(spec)
     sys.modules["scraper"] = module
     spec.loader.exec_module(module)
-    function = getattr(module, name, None)
-    if not callable(function):
+    entry_point = getattr(module, name, None)
+    if not callable(entry_point):
         raise ScriptInvalid(f"{file} has no function {name}")
-    signature = inspect.signature(function)
     validate = getattr(module, "validate_result", None)
+    if inspect.isclass(entry_point):
+        return _of_class(entry_point, validate, folder)
+    signature = inspect.signature(entry_point)
     return Script(
-        function=function,
-        kind=_kind(function),
+        function=entry_point,
+        kind=_kind(entry_point),
         takes_input=len(signature.parameters) > 1,
+        signature=signature,
+        validate=validate if callable(validate) else None,
+        folder=folder,
+    )
+
+
+def _of_class(scraper: type[Any], validate: Any, folder: str) -> Script:
+    """A scraper class as a script. `self` takes the place of ctx in the signature."""
+    method = getattr(scraper, "scrape", None)
+    if not callable(method):
+        raise ScriptInvalid(f"the class {scraper.__name__} has no method scrape")
+    entry = ClassEntry(scraper)
+    signature = inspect.signature(method)
+    takes_whole = list(signature.parameters)[1:] in [[name] for name in WHOLE_INPUT]
+    if getattr(scraper, "validate_result", BaseScraper.validate_result) is not BaseScraper.validate_result:
+        validate = entry.validate
+    return Script(
+        function=entry.whole if takes_whole else entry,
+        kind=_kind(method),
+        takes_input=not takes_whole and len(signature.parameters) > 1,
         signature=signature,
         validate=validate if callable(validate) else None,
         folder=folder,

@@ -5,8 +5,9 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
+from scrapeyard_sdk.base import InputRefused
 from scrapeyard_sdk.context import as_text
-from scrapeyard_sdk.outcomes import FetchError, Outcome, Retry
+from scrapeyard_sdk.outcomes import FetchError, Outcome, Retry, ScraperError
 from scrapeyard_sdk.script import clean, describe_error
 
 NO_MEMORY = "the run used all the memory it may have; raise limits.memory_mb or hold less at once"
@@ -45,7 +46,7 @@ def explain(error: BaseException) -> dict[str, Any]:
         told["traceback"] = ""
         told["details"] = {clean(key)[:100]: clean(as_text(v))[:500] for key, v in list(error.details.items())[:20]}
     told["message"] = _with_hint(error, told["message"])
-    if isinstance(error, Retry):
+    if isinstance(error, (Retry, ScraperError)):
         told["after"] = None if error.after is None else _number(error.after, 86400.0)
     if isinstance(error, FetchError):
         told["site_status"] = None if error.site_status is None else int(_number(error.site_status, 999.0))
@@ -73,7 +74,7 @@ def _reason(error: BaseException) -> str:
         return "disk_limit"
     if isinstance(error, OutputTooLarge):
         return "output_limit"
-    if isinstance(error, BadInput):
+    if isinstance(error, (BadInput, InputRefused)):
         return "bad_input"
     return "bad_result" if isinstance(error, ResultInvalid) else "script_error"
 

@@ -75,6 +75,25 @@ async def test_a_decorated_function_becomes_a_scraper(source: InstalledSource, s
     assert not list(site.rglob("__pycache__"))
 
 
+async def test_a_registered_class_becomes_a_scraper(source: InstalledSource, site: Path, tmp_path: Path) -> None:
+    module = """
+        from scrapeyard_sdk import BaseHttpScraper, registry
+
+        @registry.register("county-az", version="1.0.0")
+        class CountyScraper(BaseHttpScraper):
+            '''One parcel.'''
+            async def scrape(self, parcel_id: str, history: bool = False) -> dict: ...
+        """
+    install(site, "parcel", {"county": module}, {"county": "parcel.county"})
+    found = await offer(source)
+    assert found.faults == ()
+    (release,) = found.releases
+    scraper = await load(source, release, tmp_path)
+    assert (scraper.ref.id, scraper.description) == ("county-az/scrape", "One parcel.")
+    assert scraper.input_schema is not None
+    assert scraper.input_schema["required"] == ["parcel_id"]
+
+
 async def test_every_word_of_the_decorator_reaches_the_scraper(
     source: InstalledSource, site: Path, tmp_path: Path
 ) -> None:

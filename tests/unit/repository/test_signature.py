@@ -107,11 +107,29 @@ def test_every_kind_of_function_is_found(source: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "fields"),
+    [
+        ("class run(BaseScraper):\n    async def scrape(self, url: str, pages: int = 3): ...", {"url", "pages"}),
+        ("class run:\n    def scrape(self, *, url): yield 1", {"url"}),
+        ("class run:\n    def scrape(self, input: dict): ...", set()),
+        ("class run:\n    def scrape(self, inputs): ...", set()),
+        ("class run:\n    def scrape(self): ...", set()),
+    ],
+)
+def test_a_class_takes_what_its_method_takes(source: str, fields: set[str]) -> None:
+    assert schema(source).get("properties", {}).keys() == fields
+
+
+@pytest.mark.parametrize(
     ("source", "told"),
     [
         ("def other(ctx): ...", "no function run"),
         ("from x import run", "no function run"),
         ("class A:\n    def run(self): ...", "no function run"),
+        ("class A:\n    def scrape(self): ...", 'to run the class A, write entry = "scraper.py:A" in the manifest'),
+        ("\nclass run: ...", "scraper.py:2: the class run has no method scrape"),
+        ("\nclass run(Base): ...", "scraper.py:2: the class run has no method scrape"),
+        ("class run:\n    def scrape(): ...", "scraper.py:2: scrape takes no self"),
         ("\n\ndef run(): ...", "scraper.py:3: run takes no ctx"),
         ("\ndef run(*, ctx): ...", "scraper.py:2: run takes no ctx"),
         ("\ndef run(ctx, *args): ...", "scraper.py:2: *args cannot be filled"),

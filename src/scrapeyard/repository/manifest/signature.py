@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from scrapeyard.errors import ScraperInvalid
+from scrapeyard_sdk.base import WHOLE_INPUT
 
 MAX_DEPTH = 16
 NO_VALUE: Any = object()
@@ -174,21 +175,52 @@ _PARSING = threading.Lock()
 """Serializes parsing: Python's parser counts tree depth for all threads together and fails if they overlap."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_SCRAPE = "write `async def scrape(self, input)` in it"
 
 
 def read_signature(source: bytes, function: str, where: str, *, may_be_imported: bool = False) -> dict[str, Any]:
     """The JSON Schema of what `function` takes beside `ctx`. Raises ScraperInvalid with the line number.
 
-    Only a `def` or `async def` at the top level of the file counts; the last one of that name wins, as in Python.
-    `may_be_imported` also allows a function that the file imports by name, whose input is described elsewhere.
+    Only a `def`, `async def` or `class` at the top level of the file counts; the last one of that name wins, as in
+    Python. Of a class, the method `scrape` counts. `may_be_imported` also allows a function or class that the file
+    imports by name, or a class that inherits `scrape`; its input is then described elsewhere.
     """
-    found = _find(_parse(source, where), function)
+    tree = _parse(source, where)
+    found = _find(tree, function)
+    if isinstance(found, ast.ClassDef):
+        return _of_class(found, where, may_be_inherited=may_be_imported)
     if isinstance(found, ast.ImportFrom) and may_be_imported:
         return {"type": "object"}
     if not isinstance(found, Function):
-        raise ScraperInvalid(f"{where}: no function {function}; write `async def {function}(ctx, …)` at the top level")
-    _check(found, where)
+        raise ScraperInvalid(f"{where}: no function {function}; {_remedy(tree, function, where)}")
+    _check(found, where, "ctx")
     return _schema(found.args)
+
+
+def _of_class(found: ast.ClassDef, where: str, *, may_be_inherited: bool) -> dict[str, Any]:
+    method = _method(found)
+    if method is None:
+        if may_be_inherited and found.bases:
+            return {"type": "object"}
+        raise ScraperInvalid(f"{where}:{found.lineno}: the class {found.name} has no method scrape; {_SCRAPE}")
+    _check(method, where, "self")
+    names = [arg.arg for arg, _ in _parameters(method.args)]
+    return {"type": "object"} if names in [[name] for name in WHOLE_INPUT] else _schema(method.args)
+
+
+def _method(found: ast.ClassDef) -> Function | None:
+    named = [node for node in found.body if isinstance(node, Function) and node.name == "scrape"]
+    return named[-1] if named else None
+
+
+def _remedy(tree: ast.Module, function: str, where: str) -> str:
+    """What to write instead: the class, if the file has one that scrapes."""
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef) and _method(node) is not None]
+    if classes:
+        return (
+            f'to run the class {classes[-1]}, write entry = "{where.rpartition("/")[2]}:{classes[-1]}" in the manifest'
+        )
+    return f"write `async def {function}(ctx, …)` at the top level"
 
 
 def _parse(source: bytes, where: str) -> ast.Module:
@@ -206,20 +238,24 @@ def _parse(source: bytes, where: str) -> ast.Module:
     return tree
 
 
-def _find(tree: ast.Module, name: str) -> Function | ast.ImportFrom | None:
-    named = [node for node in tree.body if isinstance(node, (Function, ast.ImportFrom)) and name in _bound(node)]
+def _find(tree: ast.Module, name: str) -> Function | ast.ClassDef | ast.ImportFrom | None:
+    kinds = (Function, ast.ClassDef, ast.ImportFrom)
+    named = [node for node in tree.body if isinstance(node, kinds) and name in _bound(node)]
     return named[-1] if named else None
 
 
-def _bound(node: Function | ast.ImportFrom) -> list[str]:
-    return [node.name] if isinstance(node, Function) else [each.asname or each.name for each in node.names]
+def _bound(node: Function | ast.ClassDef | ast.ImportFrom) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [each.asname or each.name for each in node.names]
+    return [node.name]
 
 
-def _check(function: Function, where: str) -> None:
+def _check(function: Function, where: str, first: str) -> None:
+    """`first` is what the first parameter is called: `ctx`, or `self` of a method."""
     args, place = function.args, f"{where}:{function.lineno}"
     positional = [*args.posonlyargs, *args.args]
     if not positional:
-        raise ScraperInvalid(f"{place}: {function.name} takes no ctx; write `{function.name}(ctx, …)`")
+        raise ScraperInvalid(f"{place}: {function.name} takes no {first}; write `{function.name}({first}, …)`")
     if args.vararg is not None:
         raise ScraperInvalid(f"{place}: *{args.vararg.arg} cannot be filled from an input; name each parameter")
     if len(args.posonlyargs) > 1:
