@@ -6,21 +6,21 @@ import math
 import re
 from collections.abc import Mapping
 from html import escape
-from urllib.parse import parse_qs
 
 from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from scrapeyard.demo.county import County
 from scrapeyard.demo.goods import make_products
+from scrapeyard.demo.http import address, html_answer, read_form
 from scrapeyard.demo.pages import build, product_page
 from scrapeyard.demo.parts import BASE, CSS, card, crumbs, document, grid
 
-_HOST = re.compile(rb"[A-Za-z0-9.-]{1,253}(:\d{1,5})?|\[[0-9a-f:.]{2,45}\](:\d{1,5})?")
 _BASE = BASE.encode()
 
 
@@ -48,19 +48,11 @@ class PrebuiltPages:
         return self._pages.get(f"{scope['path']}?{query}" if query else scope["path"])
 
 
-def address(scope: Scope) -> bytes:
-    """The shop's address as the client wrote it; ignores a Host header that is not a valid host."""
-    host: bytes = next((value for name, value in scope["headers"] if name == b"host"), b"")
-    scheme: str = scope["scheme"]
-    return scheme.encode() + b"://" + (host if _HOST.fullmatch(host) else b"localhost")
-
-
 def _content_type(media_type: str) -> bytes:
     return f"{media_type}; charset=utf-8".encode() if media_type.startswith("text/") else media_type.encode()
 
 
 MAX_SLOW_SECONDS = 10.0
-MAX_FORM_BYTES = 10_000
 MAX_HITS = 24
 USER, PASSWORD = "demo", "demo"
 
@@ -81,6 +73,7 @@ def create_app() -> ASGIApp:
         Route("/login", shop.login, methods=["GET", "POST"]),
         Route("/account", shop.account),
         Route("/changing", shop.changing),
+        *County().routes,
         Route("/{path:path}", shop.fixed),
     ]
     return PrebuiltPages(Starlette(routes=routes, exception_handlers={HTTPException: _error_page}), shop.pages)
@@ -126,13 +119,13 @@ class _Shop:
             f"{f', the first {MAX_HITS} shown' if len(hits) > MAX_HITS else ''}.</p>"
             f"{grid(card(each) for each in hits[:MAX_HITS])}"
         )
-        return _page(request, document("Search", "/search", body))
+        return html_answer(request, document("Search", "/search", body))
 
     async def slow(self, request: Request) -> Response:
         """Answers after `seconds`, at most ten."""
         seconds = _number(request.query_params.get("seconds", "1"))
         await asyncio.sleep(min(max(seconds, 0.0), MAX_SLOW_SECONDS))
-        return _page(request, document("Slow", "/slow", f"<h1>Slow page</h1><p>It took {seconds:g} seconds.</p>"))
+        return html_answer(request, document("Slow", "/slow", f"<h1>Slow page</h1><p>It took {seconds:g} seconds.</p>"))
 
     async def status(self, request: Request) -> Response:
         """Answers with that status, 200 to 599."""
@@ -154,26 +147,26 @@ class _Shop:
     async def login(self, request: Request) -> Response:
         """A form that sets a cookie."""
         if request.method == "POST":
-            form = parse_qs((await _body(request)).decode("utf-8", "replace"))
-            if (form.get("user"), form.get("password")) == ([USER], [PASSWORD]):
+            form = await read_form(request)
+            if (form.get("user"), form.get("password")) == (USER, PASSWORD):
                 answer = RedirectResponse("/account", status_code=303)
                 answer.set_cookie(_COOKIE, _SESSION, httponly=True, samesite="lax")
                 return answer
-            return _page(request, _login_form("That is not the right password."), status=401)
-        return _page(request, _login_form(""))
+            return html_answer(request, _login_form("That is not the right password."), status=401)
+        return html_answer(request, _login_form(""))
 
     async def account(self, request: Request) -> Response:
         """Only for those who logged in."""
         if request.cookies.get(_COOKIE) != _SESSION:
             return RedirectResponse("/login", status_code=303)
         body = f"<h1>Your account</h1><p class='user'>Signed in as {USER}.</p><p class='points'>Points: 1250</p>"
-        return _page(request, document("Account", "/account", body))
+        return html_answer(request, document("Account", "/account", body))
 
     async def changing(self, request: Request) -> Response:
         """A product whose price changes at each visit."""
         visit = next(self._visits)
         product = replace(self._products[0], cents=1000 + visit * 37 % 9000)
-        answer = _page(request, product_page(product, path="/changing"))
+        answer = html_answer(request, product_page(product, path="/changing"))
         answer.headers["Cache-Control"] = "no-store"
         return answer
 
@@ -186,19 +179,6 @@ def _login_form(problem: str) -> str:
 <label>Password <input name="password" type="password" autocomplete="current-password" required></label>
 <button>Log in</button></form>"""
     return document("Log in", "/login", body)
-
-
-def _page(request: Request, text: str, status: int = 200) -> Response:
-    return HTMLResponse(text.replace(BASE, address(request.scope).decode()), status_code=status)
-
-
-async def _body(request: Request) -> bytes:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_FORM_BYTES:
-            raise HTTPException(413, "The form is too large.")
-    return body
 
 
 def _number(text: str) -> float:
@@ -215,4 +195,4 @@ async def _error_page(request: Request, error: Exception) -> Response:
     status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
     title = "Not found" if status == 404 else "That did not work"
     body = f'<h1>{title}</h1><p class="blurb">{escape(detail)}</p><p><a class="button" href="/">To the shop</a></p>'
-    return _page(request, document(title, "/", body), status)
+    return html_answer(request, document(title, "/", body), status)

@@ -177,3 +177,36 @@ async def test_serve_tells_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: told.append(str(sockets[0].getsockname()[1])))
     await asyncio.to_thread(serve, "127.0.0.1", 0, told.append)
     assert told[0] == f"http://127.0.0.1:{told[1]}"
+
+
+async def test_the_countys_search_wants_what_its_form_sets(shop: httpx.AsyncClient) -> None:
+    assert (await shop.post("/county/search", data={"query": "PC-0001"})).status_code == 403
+    form = await page(shop, "/county")
+    hidden = form.css_first("input[name=form_id]").attributes["value"]
+    assert (await shop.post("/county/search", data={"query": "PC-0001"})).status_code == 403
+    answer = await shop.post("/county/search", data={"query": "PC-0005", "form_id": hidden})
+    results = [node.text() for node in LexborHTMLParser(answer.text).css("a.result")]
+    assert results == ["PC-0005", "PC-0005-A"]
+
+
+async def test_every_parcel_is_found_by_following_next(shop: httpx.AsyncClient) -> None:
+    hidden = (await page(shop, "/county")).css_first("input[name=form_id]").attributes["value"]
+    answer = await shop.post("/county/search", data={"query": "<test", "form_id": hidden})
+    assert LexborHTMLParser(answer.text).css_first(".hits").text() == "0"
+    answer = await shop.post("/county/search", data={"query": "testville", "form_id": hidden})
+    found: list[str] = []
+    while True:
+        tree = LexborHTMLParser(answer.text)
+        found += [node.attributes["href"] or "" for node in tree.css("a.result")]
+        following = tree.css_first("a[rel=next]")
+        if following is None:
+            break
+        answer = await shop.get(following.attributes["href"] or "")
+    assert len(found) == len(set(found)) == 43
+    for link in found:
+        assert (await page(shop, link)).css_first("a.taxes")
+
+
+@pytest.mark.parametrize("path", ["/county/parcel/PC-9999", "/county/parcel/x/values", "/county/parcel/%2e%2e/taxes"])
+async def test_a_parcel_that_is_not_there(shop: httpx.AsyncClient, path: str) -> None:
+    assert (await shop.get(path)).status_code == 404
