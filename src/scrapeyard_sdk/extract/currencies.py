@@ -168,6 +168,7 @@ PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLL SOS SPL SRD SSP STN SVC 
 TZS UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWL"""
 
 _THREE_DECIMALS = frozenset({"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"})
+_ONLY_THOUSANDS = frozenset({"CLP", "COP", "IDR", "ISK", "PYG", "VND"})
 
 _BY_PLACE = {
     "$": "us USD ca CAD au AUD nz NZD sg SGD hk HKD tw TWD mx MXN ar ARS cl CLP co COP uy UYU br BRL do DOP",
@@ -206,6 +207,11 @@ def iso_code(sign: str, place: str = "") -> str | None:
 def has_three_decimals(code: str | None) -> bool:
     """Whether prices in it are written to the thousandth, as in `1.250 KD`."""
     return code in _THREE_DECIMALS
+
+
+def has_only_thousands(code: str | None) -> bool:
+    """Whether prices in it have no decimals and a dot between thousands, as in `12.990 CLP`."""
+    return code in _ONLY_THOUSANDS
 
 
 @cache

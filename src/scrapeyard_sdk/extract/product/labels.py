@@ -124,7 +124,7 @@ def _boxes(layout: Layout) -> Iterator[Pair]:
 
 
 def _named(pairs: list[Pair], label: re.Pattern[str]) -> Iterator[Pair]:
-    return ((name, value) for name, value in pairs if label.fullmatch(name.strip(" .:#\u200e")))
+    return ((name, value) for name, value in pairs if label.fullmatch(name.strip(" .:#-–—\u200e")))
 
 
 def _codes(pairs: list[Pair], label: re.Pattern[str], url: str) -> list[str]:
@@ -160,11 +160,13 @@ _NAMES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
 def loose_in(tree: "LexborHTMLParser", layout: Layout) -> ProductFinding:
     """What single elements say."""
     found = {field: _agreed(tree, layout, *names) for field, names in _NAMES.items()}
+    currency = text_of(found["currency"])
+    price = amount_of(found["price"], currency)
     return ProductFinding(
         source="attributes",
-        confidence=(0.4 if amount_of(found["price"]) else 0.0) + (0.2 if found["sku"] else 0.0),
-        price=amount_of(found["price"]),
-        currency=text_of(found["currency"]),
+        confidence=(0.4 if price else 0.0) + (0.2 if found["sku"] else 0.0),
+        price=price,
+        currency=currency,
         availability=availability_of(found["availability"]),
         sku=text_of(found["sku"]),
         gtin=gtin_of(found["gtin"]),

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from scrapeyard_sdk.extract.lenient_json import clean
-from scrapeyard_sdk.extract.page import folded
+from scrapeyard_sdk.extract.page import Joiner, folded
 from scrapeyard_sdk.extract.product import words
-from scrapeyard_sdk.extract.product.values import likeness, unique
+from scrapeyard_sdk.extract.product.values import is_same_item, likeness, unique
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -23,15 +24,20 @@ _MAX_NODES = 200
 _LONGEST = 300
 _SURE = 2.0
 _ENOUGH = 0.8
+_LINKED = 1.0
+"""What a heading loses that is a link to another page: it is the name of what that page is about."""
+_MAX_CLIMB = 6
+_TITLES = frozenset({"h2", "h3", "h4", "h5", "h6"})
 
 
-def find_heading(tree: "LexborHTMLParser", titles: Sequence[str]) -> "LexborNode | None":
+def find_heading(tree: "LexborHTMLParser", titles: Sequence[str], links: "PageLinks") -> "LexborNode | None":
     """The heading most like the page's titles, or its first; None when nothing is a heading or like one."""
     best: LexborNode | None = None
     weight = _ENOUGH
     for bonus, selector in _KINDS:
         for node in tree.css(selector)[:_MAX_NODES]:
-            if (own := _weight(node, titles, bonus)) > weight:
+            own = _weight(node, titles, bonus)
+            if own > weight and (own := own - _LINKED * links.is_away(_link_of(node))) > weight:
                 best, weight = node, own
         if weight > _SURE:
             break
@@ -45,6 +51,38 @@ def _weight(node: "LexborNode", titles: Sequence[str], bonus: float) -> float:
     # A short text is in every title by chance.
     trust = min(1.0, len(text) / 12)
     return max((likeness(text, title) for title in titles), default=0.0) * trust * 2 + bonus
+
+
+def _link_of(heading: "LexborNode") -> str | None:
+    """Where the link around or in a heading leads."""
+    node = heading.css_first("a[href]") or heading.parent
+    for _ in range(_MAX_CLIMB):
+        if node is None or node.tag == "a":
+            break
+        node = node.parent
+    return node.attributes.get("href") if node is not None and node.tag == "a" else None
+
+
+class PageLinks:
+    """Tells links to other pages from those to the page itself, its parts and the cart."""
+
+    def __init__(self, url: str, base: str) -> None:
+        self._url = url
+        self._joiner = Joiner(base)
+        self._known: dict[str, str | None] = {}
+
+    def is_away(self, href: str | None) -> bool:
+        return self.away(href) is not None
+
+    def away(self, href: str | None) -> str | None:
+        """The address of another page; None for any other link."""
+        if not href or href.startswith("#"):
+            return None
+        if href not in self._known:
+            link = self._joiner.absolute(href.strip())
+            is_other = link is not None and not is_same_item(link, self._url) and not words.CART_NAME.search(link)
+            self._known[href] = link if is_other else None
+        return self._known[href]
 
 
 MAX_NODES = 100_000
@@ -72,7 +110,7 @@ class Position:
 class Layout:
     """A page's texts, and the boxes named for prices and codes, in order."""
 
-    def __init__(self, tree: "LexborHTMLParser", heading: "LexborNode | None") -> None:
+    def __init__(self, tree: "LexborHTMLParser", heading: "LexborNode | None", links: PageLinks) -> None:
         self.texts: list[Position] = []
         self.boxes: list[Position] = []
         self.codes: list[Position] = []
@@ -81,6 +119,8 @@ class Layout:
         self._known: dict[tuple[str, str], int | None] = {}
         self._heading_id = heading.mem_id if heading is not None else -1
         self._around_heading = _around(heading)
+        self._links = links
+        self._away: list[tuple[LexborNode, str]] = []
         if tree.body is not None:
             self._walk(tree.body)
 
@@ -98,6 +138,31 @@ class Layout:
     def flags_of(self, node: "LexborNode | None") -> int | None:
         """Flags from the boxes around an element; None if it is not visible."""
         return self._flags.get(node.mem_id, 0) if node is not None else 0
+
+    def card_of(self, node: "LexborNode") -> str | None:
+        """The address of the other page that a box around the element shows in small; None without such a box."""
+        above: LexborNode | None = node
+        for _ in range(_MAX_CLIMB):
+            if above is None:
+                return None
+            if found := self._cards.get(above.mem_id):
+                return next(iter(found)) if len(found) == 1 else None
+            above = above.parent
+        return None
+
+    @cached_property
+    def _cards(self) -> dict[int, set[str]]:
+        """The links to other pages in each box, of those links that look like the head of a card."""
+        found: dict[int, set[str]] = {}
+        for node, link in self._away:
+            above: LexborNode | None = node if _is_title(node) else None
+            found.setdefault(node.mem_id, set()).add(link)
+            for _ in range(_MAX_CLIMB):
+                if above is None or above.mem_id in self._around_heading:
+                    break
+                found.setdefault(above.mem_id, set()).add(link)
+                above = above.parent
+        return found
 
     def _walk(self, body: "LexborNode") -> None:
         for order, node in enumerate(body.traverse(include_text=True)):
@@ -137,10 +202,24 @@ class Layout:
         self._flags[node.mem_id] = above | own
         if node.mem_id == self._heading_id:
             self.heading = order
+        if tag == "a" and (link := self._links.away(attributes.get("href"))):
+            self._away.append((node, link))
         if own & CODE:
             self.codes.append(Position(node, order, above, ""))
         if own & PRICE or attributes.get("itemprop") == "price":
             self.boxes.append(Position(node, order, above | own | PRICE, ""))
+
+
+def _is_title(link: "LexborNode") -> bool:
+    """Whether a link is a heading, is in one, or shows a picture."""
+    above = link.parent
+    for _ in range(2):
+        if above is None:
+            break
+        if above.tag in _TITLES:
+            return True
+        above = above.parent
+    return link.css_first("img, h2, h3, h4, h5, h6") is not None
 
 
 def _names(attributes: dict[str, str | None]) -> str:

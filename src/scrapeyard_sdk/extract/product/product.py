@@ -8,13 +8,14 @@ that the shop's customers know.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from scrapeyard_sdk.extract.currencies import iso_code
 from scrapeyard_sdk.extract.page import absolute, base_of, folded, read_meta
 from scrapeyard_sdk.extract.product.labels import labelled_in, loose_in
-from scrapeyard_sdk.extract.product.layout import Layout, brand_seen, find_heading, trail_seen
+from scrapeyard_sdk.extract.product.layout import Layout, PageLinks, brand_seen, find_heading, trail_seen
 from scrapeyard_sdk.extract.product.schema_org import product_in, trail_in
 from scrapeyard_sdk.extract.product.states import state_in
 from scrapeyard_sdk.extract.product.values import (
@@ -28,7 +29,7 @@ from scrapeyard_sdk.extract.product.values import (
     text_of,
     unique,
 )
-from scrapeyard_sdk.extract.product.visible import sale_in, seen_in
+from scrapeyard_sdk.extract.product.visible import ShownPrices, seen_in
 from scrapeyard_sdk.extract.product.words import BRAND
 from scrapeyard_sdk.extract.structured import items, kinds, read_json_ld, read_microdata, read_rdfa
 
@@ -70,10 +71,11 @@ class _Reading:
         self._meta = read_meta(tree, url)
         self._cards: dict[str, Any] = self._meta["opengraph"]
         titles = [title for title in (text_of(self._cards.get("og:title")), self._meta["title"]) if title]
-        heading = find_heading(tree, [*titles, *_slug(url)])
+        links = PageLinks(url, self._base)
+        heading = find_heading(tree, [*titles, *_slug(url)], links)
         names = [folded(heading.text())[:300]] if heading is not None else []
         self._subject = Subject(url=url, names=(*names, *titles), place=_place(url, self._meta["language"]))
-        self._layout = Layout(tree, heading)
+        self._layout = Layout(tree, heading, links)
         self._documents = (read_json_ld(tree), read_microdata(tree, self._base), read_rdfa(tree, self._base))
 
     def product(self) -> dict[str, Any] | None:
@@ -141,8 +143,8 @@ class _Reading:
         best = next(iter(priced), next((each for each in findings if each.price is not None), None))
         if best is None:
             return dict.fromkeys(("price", "currency", "list_price", "high_price"))
-        if best.source in _PUBLISHED and best.price and (sale := sale_in(self._layout, best.price)):
-            best = replace(best, source="page", price=sale, list_price=best.price)
+        if best.price and best.list_price is None:
+            best = self._with_list_price(best, best.price)
         sources["price"] = best.source
         named = [best, *(each for each in findings if each is not best)]
         codes = ((each, iso_code(each.currency, self._subject.place)) for each in named if each.currency)
@@ -155,6 +157,13 @@ class _Reading:
             "list_price": _number(best.list_price),
             "high_price": _number(best.high_price),
         }
+
+    def _with_list_price(self, finding: ProductFinding, price: Decimal) -> ProductFinding:
+        """A published price may be the one that the page strikes out; the other may be struck out beside it."""
+        shown = ShownPrices(self._layout)
+        if finding.source in _PUBLISHED and (sale := shown.sale(price)):
+            return replace(finding, source="page", price=sale, list_price=price)
+        return replace(finding, list_price=shown.listed(price))
 
     def _surroundings(self, findings: list[ProductFinding], found: dict[str, Any]) -> dict[str, Any]:
         trail = first(trail_in(each) for each in self._documents) or trail_seen(self._tree)
@@ -220,14 +229,16 @@ def _from_cards(cards: dict[str, Any]) -> ProductFinding:
         return next((value for name in names if (value := text_of(cards.get(name)))), None)
 
     is_product = "product" in str(cards.get("og:type")).lower()
-    price = amount_of(said("product:sale_price:amount", "product:price:amount", "og:price:amount"))
+    currency = said("product:sale_price:currency", "product:price:currency", "og:price:currency")
+    price = amount_of(said("product:sale_price:amount", "product:price:amount", "og:price:amount"), currency)
+    listed = amount_of(said("product:original_price:amount", "product:price:amount", "og:price:amount"), currency)
     return ProductFinding(
         source="opengraph",
         confidence=0.85 if price is not None else 0.6 if is_product else 0.0,
         name=said("og:title") if is_product else None,
         price=price,
-        list_price=amount_of(said("product:original_price:amount")),
-        currency=said("product:sale_price:currency", "product:price:currency", "og:price:currency"),
+        list_price=listed if listed and price and listed > price else None,
+        currency=currency,
         availability=availability_of(said("product:availability", "og:availability")),
         condition=said("product:condition"),
         sku=said("product:retailer_item_id", "product:sku", "og:sku", "product:retailer_part_no"),

@@ -134,8 +134,7 @@ def _finding(graph: _Graph, item: Item, subject: Subject, source: str) -> Produc
         attributes=_attributes(graph, item),
         variants=[_variant(graph, each) for each in variants[:_MAX_VARIANTS]],
     )
-    _price(graph, finding, offer)
-    finding.currency = finding.currency or text_of(first(each.get("priceCurrency") for each in (*offers, item)))
+    _price(graph, finding, offer, text_of(first(each.get("priceCurrency") for each in (*offers, item))))
     return finding
 
 
@@ -172,19 +171,27 @@ def _has_price(offer: Item) -> bool:
     return any(offer.get(name) not in (None, "") for name in ("price", "lowPrice", "priceSpecification", "highPrice"))
 
 
-def _price(graph: _Graph, finding: ProductFinding, offer: Item) -> None:
-    finding.price = amount_of(offer.get("price"))
-    for spec in graph.all(offer, "priceSpecification"):
-        amount = amount_of(first((spec.get("price"), spec.get("minPrice"))))
+def _price(graph: _Graph, finding: ProductFinding, offer: Item, currency: str | None) -> None:
+    """Price and currency of the offer; `currency` is for one that names none."""
+    specs = sorted(graph.all(offer, "priceSpecification"), key=_is_conditional)
+    said = text_of(first(each.get("priceCurrency") for each in (offer, *specs)))
+    finding.currency = currency = said or currency
+    finding.price = amount_of(offer.get("price"), currency)
+    for spec in specs:
+        amount = amount_of(first((spec.get("price"), spec.get("minPrice"))), currency)
         if str(_last_word(spec.get("priceType"))).lower() in _OLD_PRICES:
             finding.list_price = finding.list_price or amount
         elif finding.price is None:
             finding.price = amount
-        finding.currency = finding.currency or text_of(spec.get("priceCurrency"))
-    low, high = amount_of(offer.get("lowPrice")), amount_of(offer.get("highPrice"))
+    low, high = (amount_of(offer.get(name), currency) for name in ("lowPrice", "highPrice"))
     if finding.price is None:
         finding.price = low if low is not None else high
     finding.high_price = high if high != finding.price else None
+
+
+def _is_conditional(spec: Item) -> bool:
+    """Whether it is the price of a kilogram, for members, or of several pieces."""
+    return any(spec.get(name) for name in ("referenceQuantity", "validForMemberTier", "eligibleQuantity"))
 
 
 def _availability(graph: _Graph, item: Item, offers: list[Item]) -> str | None:
@@ -220,7 +227,7 @@ def _attributes(graph: _Graph, item: Item) -> dict[str, str]:
 
 def _variant(graph: _Graph, item: Item) -> dict[str, Any]:
     offer = _best(list(_offers(graph, item)))
-    price = amount_of(first((offer.get("price"), offer.get("lowPrice"))))
+    price = amount_of(first((offer.get("price"), offer.get("lowPrice"))), text_of(offer.get("priceCurrency")))
     return {
         "name": text_of(item.get("name")),
         "sku": text_of(item.get("sku")) or text_of(offer.get("sku")),

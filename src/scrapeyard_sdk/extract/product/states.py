@@ -146,12 +146,14 @@ def _finding(source: dict[str, Any]) -> ProductFinding:
         inner = _by_field(price)
         source.setdefault("currency", inner.get("currency"))
         price = first((inner.get("price"), price.get("value"), price.get("current")))
+    currency = text_of(source.get("currency"))
+    amount = amount_of(price, currency)
     return ProductFinding(
         source="script",
-        confidence=0.7 if amount_of(price) else 0.2,
+        confidence=0.7 if amount else 0.2,
         name=text_of(source.get("name")),
-        price=amount_of(price),
-        currency=text_of(source.get("currency")),
+        price=amount,
+        currency=currency,
         availability=availability_of(source.get("availability")),
         sku=text_of(source.get("sku")),
         gtin=gtin_of(source.get("gtin")),

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from scrapeyard_sdk.extract import currencies
 from scrapeyard_sdk.extract.lenient_json import clean
 from scrapeyard_sdk.extract.prices import parse_number, parse_price
 
@@ -62,19 +63,30 @@ def _text(value: Any) -> str | None:
     return " ".join(clean(str(value)).split())[:MAX_FIELD] or None
 
 
-def amount_of(value: Any) -> Decimal | None:
-    """A price from a number or a text; None if it is negative or implausibly large."""
+def amount_of(value: Any, currency: str | None = None) -> Decimal | None:
+    """A price from a number or a text; None if it is negative or implausibly large.
+
+    `currency` decides what a dot before three digits means: `1.250` is one and a quarter in Kuwait, and 1250 in Chile.
+    """
     if isinstance(value, bool):
         return None
+    code = currencies.iso_code(currency) if currency else None
     if isinstance(value, (int, float)):
-        return _sane(Decimal(str(value)))
+        return _sane(_with_thousands(Decimal(str(value)), code))
     said = text_of(value)
     if said is None:
         return None
     # Machine-written prices use a decimal point, whatever the number of digits after it.
-    if re.fullmatch(r"\d{1,15}(?:\.\d{1,10})?", said) and not re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", said):
-        return _sane(Decimal(said))
-    return _sane(parse_price(said).amount or parse_number(said))
+    is_doubtful = re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", said) and not currencies.has_three_decimals(code)
+    if re.fullmatch(r"\d{1,15}(?:\.\d{1,10})?", said) and not is_doubtful:
+        return _sane(_with_thousands(Decimal(said), code))
+    return _sane(parse_price(said, currency).amount or parse_number(said, currency))
+
+
+def _with_thousands(amount: Decimal, code: str | None) -> Decimal:
+    """`12.990 CLP` is 12990, also after a program has taken it for a number and dropped the last zero."""
+    is_cut = currencies.has_only_thousands(code) and 0 < amount < 1000 and amount % 1 and not amount * 1000 % 1
+    return amount * 1000 if is_cut else amount
 
 
 def _sane(amount: Decimal | None) -> Decimal | None:
@@ -139,6 +151,14 @@ def same_page(one: str | None, other: str | None) -> bool:
     except ValueError:
         return False
     return bool(mine.path.strip("/")) and mine.path.rstrip("/") == theirs.path.rstrip("/")
+
+
+def is_same_item(one: str, other: str) -> bool:
+    """Whether two addresses have the same path, and no query that names different items."""
+    if not same_page(one, other):
+        return False
+    mine, theirs = (dict(parse_qsl(urlsplit(each).query)[:50]) for each in (one, other))
+    return all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys() if name.lower() in _KEYS)
 
 
 def first(values: Iterable[Any]) -> Any:

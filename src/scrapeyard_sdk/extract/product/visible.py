@@ -15,7 +15,7 @@ from scrapeyard_sdk.extract.product.layout import AREA, ASIDE, NOW, OLD, OTHER, 
 from scrapeyard_sdk.extract.product.values import ProductFinding
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 _MAX_BOXES = 400
 _MAX_PRICE_TEXT = 60
@@ -28,8 +28,14 @@ _MAX_BUTTONS = 1000
 _MAX_TEXTS = 20_000
 _MAX_SHORT = 30
 _CROWD = 5
+_BESIDE = 15
+"""Nodes between a price and the old one that it replaces."""
 _SURE = 4.0
 """The weight of an amount with its currency in a box named for a price, near the heading."""
+_OF_ANOTHER = 5.0
+_NUMBERS = re.compile(r"\d[\d.,' ]*")
+_DIFFERENCE = re.compile(r"\(?(?:[-\u2212\u2013](?! )|\+)\s?\D?\s?\d")
+"""What an option adds or takes off: `(-40.00€)`, `+ 5 €`."""
 _BARE = re.compile(r"[\d.,' ]+")
 _CENTS = re.compile(r"^\d{2}$")
 _DIGIT = re.compile(r"\d")
@@ -42,7 +48,9 @@ class _Offer:
     sign: str | None
     weight: float
     name: str
-    """What the box is called; empty for a text in no price box."""
+    """What the box is called; empty for a text in no price box, or in one that says it is not the price."""
+    card: str | None
+    """The other page that the box around it shows in small."""
 
 
 def seen_in(tree: "LexborHTMLParser", layout: Layout) -> ProductFinding:
@@ -57,42 +65,84 @@ def seen_in(tree: "LexborHTMLParser", layout: Layout) -> ProductFinding:
     return finding
 
 
-def sale_in(layout: Layout, listed: Decimal) -> Decimal | None:
-    """The price that the page shows beside `listed` where it shows that struck out; None where it does not."""
-    places = [(each, _price_text(layout, each)) for each in islice(layout.boxes, _MAX_BOXES) if not each.flags & ASIDE]
-    places += [(each, each.text) for each in layout.texts[:_MAX_TEXTS] if each.flags & OLD and not each.flags & ASIDE]
-    shown = [(place, parse_price(text).amount) for place, text in places if text]
-    struck = {bool(place.flags & OLD) for place, amount in shown if amount == listed}
-    if struck != {True}:
-        return None
-    best = _best(list(_offers(layout)))
-    return best.amount if best is not None and best.sign and listed / 10 < best.amount < listed else None
+class ShownPrices:
+    """The prices that a page shows in boxes named for them or struck out, except those beside the product."""
+
+    def __init__(self, layout: Layout) -> None:
+        boxes = ((each, _price_text(layout, each)) for each in islice(layout.boxes, _MAX_BOXES))
+        texts = ((each, each.text) for each in layout.texts[:_MAX_TEXTS] if each.flags & OLD)
+        seen = [(place, text) for place, text in (*boxes, *texts) if text and not place.flags & ASIDE]
+        self._layout = layout
+        self._shown = [(place, amount) for place, text in seen if (amount := parse_price(text).amount)]
+
+    def sale(self, listed: Decimal) -> Decimal | None:
+        """The price that the page shows beside `listed` where it shows that struck out; None where it does not."""
+        struck = {bool(place.flags & OLD) for place, amount in self._shown if amount == listed}
+        if struck != {True}:
+            return None
+        best = _best(list(_offers(self._layout)))
+        return best.amount if best is not None and best.sign and listed / 10 < best.amount < listed else None
+
+    def listed(self, price: Decimal) -> Decimal | None:
+        """The higher price that the page shows struck out right beside this one; None where there is none."""
+        current = [place.order for place, amount in self._shown if amount == price and not place.flags & OLD]
+        struck = (
+            amount
+            for place, amount in self._shown
+            if place.flags & OLD
+            and price < amount < price * 10
+            and any(abs(place.order - order) <= _BESIDE for order in current)
+        )
+        return next(struck, None)
 
 
 def _best(offers: list[_Offer]) -> _Offer | None:
-    """The offer with the highest weight. Repeated prices weigh more; a type of box with many different prices, less."""
+    """The offer with the highest weight. Repeated prices are preferred.
+
+    A type of box with many different prices weighs less, and one that stands in the cards of other pages much less.
+    """
     offers = [offer for offer in offers if offer.weight > 0]
     times = Counter(offer.amount for offer in offers if offer.name)
     amounts: dict[str, set[Decimal]] = {}
+    cards: dict[str, set[str | None]] = {}
     for offer in offers:
         amounts.setdefault(offer.name, set()).add(offer.amount)
+        cards.setdefault(offer.name, {None}).add(offer.card)
     crowded = {name for name, held in amounts.items() if name and len(held) >= _CROWD}
 
-    def weight(offer: _Offer) -> float:
-        again = min(max(times[offer.amount] - 1, 0), 3) if offer.name else 0
-        return offer.weight + again * 0.4 - (1.5 if offer.name in crowded else 0)
+    def compared(offer: _Offer) -> _Offer:
+        is_of_another = offer.card is not None and len(cards[offer.name]) > 2
+        less = (1.5 if offer.name in crowded else 0) + (_OF_ANOTHER if is_of_another else 0)
+        return replace(offer, weight=offer.weight - less)
 
-    return max(offers, key=weight, default=None)
+    def preference(offer: _Offer) -> float:
+        again = min(max(times[offer.amount] - 1, 0), 3) if offer.name else 0
+        return offer.weight + again * 0.4
+
+    return max(map(compared, offers), key=preference, default=None)
 
 
 def _offers(layout: Layout) -> Iterator[_Offer]:
+    doubtful: dict[int, list[str]] = {}
     for place in islice(layout.boxes, _MAX_BOXES):
         text = _price_text(layout, place)
-        if text and (offer := _offer(layout, place, text, named=True)):
+        if not text:
+            continue
+        numbers = _NUMBERS.findall(text)
+        doubt = bool(words.NO_PRICE_TEXT.search(text)) or numbers in _around(place.node, doubtful)
+        if doubt and len(numbers) == 1:
+            doubtful[place.node.mem_id] = numbers
+        if offer := _offer(layout, place, text, named=True, doubt=doubt):
             yield offer
     for place in _short_texts(layout):
         if offer := _offer(layout, place, place.text, named=False):
             yield offer
+
+
+def _around(node: "LexborNode", doubtful: dict[int, list[str]]) -> list[list[str]]:
+    """The numbers of the boxes right around it that say they do not have the price."""
+    near = (node.parent, node.parent.parent if node.parent is not None else None)
+    return [doubtful[each.mem_id] for each in near if each is not None and each.mem_id in doubtful]
 
 
 def _short_texts(layout: Layout) -> Iterator[Position]:
@@ -116,16 +166,17 @@ def _short_texts(layout: Layout) -> Iterator[Position]:
             yield place
 
 
-def _offer(layout: Layout, place: Position, text: str, *, named: bool) -> _Offer | None:
+def _offer(layout: Layout, place: Position, text: str, *, named: bool, doubt: bool = False) -> _Offer | None:
     price = parse_price(text)
-    if price.amount is None or not 0 < price.amount < 10**9:
+    if price.amount is None or not 0 < price.amount < 10**9 or _DIFFERENCE.match(text):
         return None
     if not named and (price.sign is None or (len(price.sign) == 1 and price.sign.isalpha() and price.sign < "\u0500")):
         return None
     weight = _weight(layout, place, named) + (3 if price.sign else 0) - len(text) / 40
-    weight -= 4 if words.NO_PRICE_TEXT.search(text) else 0
-    name = f"{place.node.tag} {place.node.attributes.get('class') or ''}" if named else ""
-    return _Offer(price.amount, price.sign, weight, name)
+    doubt = doubt or bool(words.NO_PRICE_TEXT.search(text))
+    weight -= 4 if doubt else 0
+    name = f"{place.node.tag} {place.node.attributes.get('class') or ''}" if named and not doubt else ""
+    return _Offer(price.amount, price.sign, weight, name, layout.card_of(place.node))
 
 
 def _weight(layout: Layout, place: Position, named: bool) -> float:

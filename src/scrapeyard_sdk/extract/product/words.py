@@ -133,7 +133,7 @@ NOW_NAME = re.compile(
 NOT_THE_PRICE = re.compile(
     r"shipping|delivery|versand|livraison|unit|per-|instal|month|monat|financ|credit|saving|save(?![a-z])|"
     r"you-?save|rabatt|"
-    r"filter|facet|slider|range|mini|tooltip|coupon|voucher|point|tax|vat|deposit|alert|subscription|trade-?in|"
+    r"filter|facet|price-?_?slider|slider-?_?range|range|mini|tooltip|coupon|voucher|point|tax|vat|deposit|alert|subscription|trade-?in|"
     r"warranty|option|addon|add-on|service|total|minimum|freeship",
     _I,
 )
