@@ -15,7 +15,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
@@ -156,38 +159,54 @@ def _whole(stream: Any) -> bytes:
 
 
 def _serve(listener: socket.socket) -> None:
-    """Until killed: for each call a process that starts the command and waits for it."""
-    helpers: set[int] = set()
-    while True:
-        plug, _ = listener.accept()
-        if (pid := os.fork()) == 0:
-            listener.close()
-            _attend(plug)
-        plug.close()
-        helpers.add(pid)
-        helpers -= {each for each in helpers if os.waitpid(each, os.WNOHANG)[0]}
+    """Until killed: for each call a process, whose pid and status are told to the caller."""
+    commands: dict[int, tuple[int, socket.socket]] = {}
+    with select.epoll() as poll:
+        poll.register(listener, select.EPOLLIN)
+        while True:
+            for ready, _ in poll.poll():
+                if ready == listener.fileno():
+                    plug, _ = listener.accept()
+                    if (pid := _fork(plug)) is not None:
+                        end = os.pidfd_open(pid)
+                        commands[end] = (pid, plug)
+                        poll.register(end, select.EPOLLIN)
+                else:
+                    pid, plug = commands.pop(ready)
+                    os.close(ready)
+                    _, how = os.waitpid(pid, 0)
+                    _tell(plug, os.waitstatus_to_exitcode(how))
+                    plug.close()
 
 
-def _attend(plug: socket.socket) -> None:
-    """Returns in the command's process alone, which is then as if it had just been started."""
+def _fork(plug: socket.socket) -> int | None:
+    """The pid of the command that the caller orders; None where there is no order. Never returns in the command."""
     text, streams, _, _ = socket.recv_fds(plug, _MESSAGE, 3)
-    while not text.endswith(b"\n"):
+    while text and not text.endswith(b"\n"):
         text += plug.recv(_MESSAGE)
+    if not text:
+        plug.close()
+        return None
     pid = os.fork()
-    if pid:
-        plug.sendall(f"{pid}\n".encode())
-        _, how = os.waitpid(pid, 0)
-        plug.sendall(f"{os.waitstatus_to_exitcode(how)}\n".encode())
-        os._exit(0)
-    plug.close()
-    _become(json.loads(text), streams)
+    if pid == 0:
+        _become(json.loads(text), streams)
+    for stream in streams:
+        os.close(stream)
+    _tell(plug, pid)
+    return pid
+
+
+def _tell(plug: socket.socket, number: int) -> None:
+    with suppress(BrokenPipeError):  # the caller has gone
+        plug.sendall(f"{number}\n".encode())
 
 
 def _become(order: dict[str, Any], streams: list[int]) -> NoReturn:
-    os.setsid()
+    """As if it had just been started."""
     for number, stream in enumerate(streams, 3 - len(streams)):  # all three, or stdout and stderr
         os.dup2(stream, number)
-        os.close(stream)
+    os.closerange(3, 1024)
+    os.setsid()
     os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["environment"])
@@ -197,18 +216,37 @@ def _become(order: dict[str, Any], streams: list[int]) -> NoReturn:
 
     from scrapeyard.cli.main import main
 
-    main()
-    sys.exit()
+    _end(main)
+
+
+def _end(main: Callable[[], None]) -> NoReturn:
+    """Run and end as the interpreter does, but leave the memory to the kernel: to free each object takes longer."""
+    status: object = 0
+    try:
+        main()
+    except SystemExit as end:
+        status = end.code
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        traceback.print_exc()
+        status = 1
+    if not isinstance(status, int | None):
+        sys.stderr.write(f"{status}\n")
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit((status or 0) & 0xFF)
 
 
 def _load() -> None:
     """What commands load when they run, so that a fork has it. None of it may have started a thread."""
     import asyncio  # noqa: F401
-    import threading
     import urllib.request  # noqa: F401
 
     import aiosqlite  # noqa: F401
     import asyncpg  # noqa: F401
+    import typer
     import uvicorn  # noqa: F401
     import uvloop  # noqa: F401
 
@@ -221,7 +259,11 @@ def _load() -> None:
     import scrapeyard.cli.main
     import scrapeyard.cli.runs.local
     import scrapeyard.settings
-    import scrapeyard.wiring.platform  # noqa: F401
+    import scrapeyard.wiring.platform
+
+    # Made once: the tree of all commands takes longer than most of them do.
+    command = typer.main.get_command(scrapeyard.cli.main.app)
+    typer.main.get_command = lambda _: command
 
     gc.collect()
     gc.freeze()
