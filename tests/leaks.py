@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.services.warm import warm
+from tests.services.warm import Talking, warm
 
 T = TypeVar("T")
 _PAUSE = 0.01
@@ -82,7 +82,7 @@ def living(some: Iterable[Process]) -> list[Process]:
 
 
 @contextmanager
-def killed_after(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]"]:
+def killed_after(process: "subprocess.Popen[Any] | Talking") -> Iterator["subprocess.Popen[Any] | Talking"]:
     """Whatever happens in the block, the process and everything it started are gone after it, and its pipes closed."""
     with process:
         try:

@@ -53,7 +53,7 @@ class Program:
         self._process: subprocess.Popen[bytes] | Started
         with self.log.open("wb") as log, Path(os.devnull).open("wb") as nothing:
             if is_warm:
-                self._process = warm().start(command, home, given, nothing, log)
+                self._process = warm().start(command, home, given, nothing.fileno(), log.fileno())
             else:
                 self._process = subprocess.Popen(
                     command,

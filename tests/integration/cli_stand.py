@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tests.leaks import PATIENCE, killed_after, until
-from tests.services.warm import warm
+from tests.services.warm import Talking, warm
 
 PROGRAM = str(Path(sys.executable).with_name("scrapeyard"))
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "scrapers"
+Running: TypeAlias = subprocess.Popen[bytes] | Talking
 _OURS = ("SCRAPEYARD_", "REDIS_URL", "DATABASE_URL", "LOG_LEVEL", "OTEL_", "PYTHONDONTWRITEBYTECODE")
 """Not for a command of a test; bytecode may be kept, since a start compiles a hundred modules."""
 
@@ -79,31 +80,33 @@ class Stand:
         return folder
 
     def cli(self, *words: str, stdin: str = "", **environment: str) -> Ended:
-        """Run a command to its end: by a fork of a warm process, unless it has input or settings for Python itself."""
-        if stdin or any(name.startswith("PYTHON") for name in environment):
-            return self._fresh(words, stdin, environment)
-        done = warm().run(words, self.folder, self._environment(environment), PATIENCE)
-        until_gone(done.pid, words)
-        return Ended(done.status, done.out, done.err)
-
-    def _fresh(self, words: tuple[str, ...], stdin: str, environment: Mapping[str, str]) -> Ended:
+        """Run a command to its end."""
         with self.started(*words, stdin=bool(stdin), **environment) as process:
             out, err = process.communicate(stdin.encode() or None, PATIENCE)
             until_gone(process.pid, words)
+        assert process.returncode is not None
         return Ended(process.returncode, out, err)
 
     @contextmanager
-    def started(self, *words: str, stdin: bool = False, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A command in a session of its own. What is left of it when the block ends is killed."""
-        process = subprocess.Popen(
-            [PROGRAM, *words],
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.folder,
-            env=self._environment(environment),
-            start_new_session=True,
-        )
+    def started(self, *words: str, stdin: bool = False, **environment: str) -> Iterator[Running]:
+        """A command in a session of its own. What is left of it when the block ends is killed.
+
+        It is a fork of a warm process, unless it has settings for Python itself.
+        """
+        given = self._environment(environment)
+        process: Running
+        if any(name.startswith("PYTHON") for name in environment):
+            process = subprocess.Popen(
+                [PROGRAM, *words],
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self.folder,
+                env=given,
+                start_new_session=True,
+            )
+        else:
+            process = warm().talk(words, self.folder, given, stdin=stdin)
         with killed_after(process):
             yield process
 
@@ -170,7 +173,7 @@ def _all_of(terminal: int) -> str:
     return shown.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
-def line_with(process: subprocess.Popen[bytes], part: bytes) -> bytes:
+def line_with(process: Running, part: bytes) -> bytes:
     """The first line of its stderr that has this in it, however many come before. Fails when it ends first."""
     assert process.stderr is not None
     heard = []

@@ -1,8 +1,8 @@
 """The program `scrapeyard` forked from a process that has it loaded: a command then costs what it does, not its start.
 
 Each is a process with words, folder, environment and session of its own. What such a command cannot show is that it
-loads what it needs; README.md and docs/getting-started.md start every command afresh, and so do tests that talk to one
-while it runs, and the yards of `test_road.py`.
+loads what it needs; README.md and docs/getting-started.md start every command afresh, and so do commands on a terminal
+and the yards of `test_road.py`.
 """
 
 import atexit
@@ -18,10 +18,11 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn, Self
 
 _START_SECONDS = 120.0
 _MESSAGE = 1 << 20
@@ -79,9 +80,52 @@ class Started:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def terminate(self) -> None:
+        """By SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
     def kill(self) -> None:
         """At once."""
         self.send_signal(signal.SIGKILL)
+
+
+class Talking(Started):
+    """A command on pipes. As a context it is waited for at the end, and its pipes are closed."""
+
+    def __init__(self, started: Started, stdin: IO[bytes] | None, stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        super().__init__(started.pid, started._plug)
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close_stdin()
+        self.stdout.close()
+        self.stderr.close()
+        self.wait()
+
+    def communicate(self, data: bytes | None = None, timeout: float | None = None) -> tuple[bytes, bytes]:
+        """Write this to it and read all that it writes. Raises TimeoutExpired, and kills it with all of its session."""
+        with ThreadPoolExecutor(2) as readers:
+            out, err = readers.submit(self.stdout.read), readers.submit(self.stderr.read)
+            try:
+                if self.stdin is not None and data:
+                    self.stdin.write(data)
+                self._close_stdin()
+                self.wait(timeout)
+            except BaseException:
+                with suppress(ProcessLookupError):
+                    os.killpg(self.pid, signal.SIGKILL)
+                raise
+            return out.result(), err.result()
+
+    def _close_stdin(self) -> None:
+        if self.stdin is not None:
+            with suppress(BrokenPipeError):
+                self.stdin.close()
 
 
 class Warm:
@@ -123,7 +167,7 @@ class Warm:
     def run(self, words: Sequence[str], folder: Path, environment: Mapping[str, str], seconds: float) -> Done:
         """A command to its end, without input. Raises TimeoutExpired after `seconds`, and kills it."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            started = self.start(words, folder, environment, out, err)
+            started = self.start(words, folder, environment, out.fileno(), err.fileno())
             try:
                 status = started.wait(seconds)
             except subprocess.TimeoutExpired:
@@ -132,16 +176,31 @@ class Warm:
                 raise
             return Done(started.pid, status, _whole(out), _whole(err))
 
-    def start(
-        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], out: IO[bytes], err: IO[bytes]
-    ) -> Started:
-        """A command without input, which writes to these files."""
+    def talk(
+        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], *, stdin: bool = False
+    ) -> Talking:
+        """A command whose streams are pipes; without `stdin` it has no input."""
+        (out, theirs_out), (err, theirs_err) = pipes = [os.pipe(), os.pipe()]
+        theirs = [theirs_out, theirs_err]
+        if stdin:
+            pipes.insert(0, os.pipe())
+            theirs.insert(0, pipes[0][0])
+        try:
+            started = self.start(words, folder, environment, *theirs)
+        finally:
+            for end in theirs:
+                os.close(end)
+        source = open(pipes[0][1], "wb") if stdin else None  # noqa: SIM115 - `Talking` closes them
+        return Talking(started, source, open(out, "rb"), open(err, "rb"))
+
+    def start(self, words: Sequence[str], folder: Path, environment: Mapping[str, str], *streams: int) -> Started:
+        """A command with these streams: all three, or stdout and stderr where it has no input."""
         order = json.dumps({"words": list(words), "folder": str(folder), "environment": dict(environment)})
         plug = socket.socket(socket.AF_UNIX)
         try:
             plug.settimeout(_START_SECONDS)
             plug.connect(self._path)
-            socket.send_fds(plug, [order.encode() + b"\n"], [out.fileno(), err.fileno()])
+            socket.send_fds(plug, [order.encode() + b"\n"], streams)
             told = b""
             while not told.endswith(b"\n"):
                 told += plug.recv(1)
@@ -234,8 +293,11 @@ def _end(main: Callable[[], None]) -> NoReturn:
         status = 1
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # nobody reads it any more, or it is closed
+            status = 120
     os._exit((status or 0) & 0xFF)
 
 
@@ -263,7 +325,7 @@ def _load() -> None:
 
     # Made once: the tree of all commands takes longer than most of them do.
     command = typer.main.get_command(scrapeyard.cli.main.app)
-    typer.main.get_command = lambda _: command
+    typer.main.get_command = lambda _: command  # type: ignore[assignment]
 
     gc.collect()
     gc.freeze()
