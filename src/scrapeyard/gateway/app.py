@@ -13,6 +13,7 @@ from scrapeyard.gateway import cache, proxies, sites, webhooks
 from scrapeyard.gateway.http import openapi, problems
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HotPath, LastResort
+from scrapeyard.gateway.http.paths import PathAliases
 from scrapeyard.gateway.jobs import exports, items
 from scrapeyard.gateway.jobs import routes as jobs
 from scrapeyard.gateway.jobs import stream_routes as job_streams
@@ -49,7 +50,7 @@ EXPOSED = (
 )
 DESCRIPTION = (
     "Runs scrapers and answers in the same response. Errors are `application/problem+json` with a stable `code`, "
-    "`retryable` and a `remedy`."
+    "`retryable` and a `remedy`. A path may end in a slash, and `/jobs` stands for `/api/jobs`."
 )
 
 
@@ -103,6 +104,7 @@ def _wrap(app: FastAPI, settings: GatewaySettings) -> None:
             allow_headers=["Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer", "Range", "traceparent"],
             expose_headers=list(EXPOSED),
         )
+    app.add_middleware(PathAliases)
     app.add_middleware(Doors, hosts=(settings.host, *settings.hosts), origins=settings.cors_origins)
 
 

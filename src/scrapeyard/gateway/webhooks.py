@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, Limit
+from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, Limit, shown, there
 from scrapeyard.gateway.http.patterns import NEXT
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
@@ -59,7 +59,11 @@ class DeliveryPageDocument(Struct, frozen=True, kw_only=True):
     next_cursor: Annotated[str | None, NEXT]
 
 
-_Id = Annotated[str, Path(pattern=DELIVERY_ID, description="The delivery's id, as its receiver got it.")]
+_Id = Annotated[
+    str,
+    Path(description="The delivery's id, as its receiver got it.", json_schema_extra=shown(DELIVERY_ID)),
+    there("delivery", DELIVERY_ID),
+]
 _HERE = "/api/webhooks/deliveries/{delivery_id}"
 _HOUR = 3600.0
 

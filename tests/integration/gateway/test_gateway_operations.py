@@ -85,7 +85,7 @@ async def test_an_invalid_scraper_says_why_and_cannot_be_called(stand: Stand, tm
 
 @pytest.mark.parametrize(
     ("method", "path", "status", "code"),
-    [("GET", "/nothing", 404, "not_found"), ("PUT", "/api/scrape", 405, "method_not_allowed")],
+    [("GET", "/nothing", 404, "no_such_path"), ("PUT", "/api/scrape", 405, "method_not_allowed")],
 )
 async def test_http_s_own_errors_are_problems_too(stand: Stand, method: str, path: str, status: int, code: str) -> None:
     response = await stand.client.request(method, path)

@@ -84,8 +84,9 @@ async def test_an_unknown_run_is_a_404_problem(stand: Stand, path: str) -> None:
 
 
 @pytest.mark.parametrize("run_id", ["run_1", "%00", "run_" + "z" * 32, "x" * 5000, "run_" + "a" * 32 + "%0a"])
-async def test_a_name_that_is_no_run_id_is_refused(stand: Stand, run_id: str) -> None:
-    assert (await stand.client.get(f"/api/scrape/{run_id}")).status_code == 422
+async def test_a_text_that_is_no_run_id_is_a_404_problem(stand: Stand, run_id: str) -> None:
+    response = await stand.client.get(f"/api/scrape/{run_id}")
+    assert (response.status_code, response.json()["code"]) == (404, "not_found")
 
 
 async def test_the_listing_pages_newest_first_and_filters(stand: Stand) -> None:

@@ -1,10 +1,13 @@
 """Parameters that several routes take, bounded; and the gateway that serves them."""
 
-from typing import TYPE_CHECKING, Annotated
+import re
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Path, Query
+from pydantic import AfterValidator
 from starlette.requests import HTTPConnection
 
+from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.patterns import EXAMPLE_ID, EXAMPLE_JOB, EXPORT_ID, JOB_ID, RUN_ID
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import ITEM_KEY, ItemStatus
@@ -21,13 +24,42 @@ async def _gateway(connection: HTTPConnection) -> "Gateway":
 
 GatewayDep = Annotated["Gateway", Depends(_gateway)]
 
-RunId = Annotated[str, Path(pattern=RUN_ID, description="The run's id.", examples=[EXAMPLE_ID])]
+_MOST_SHOWN = 200
+
+
+def there(noun: str, pattern: str) -> AfterValidator:
+    """An id in a path. A text that cannot be one is the id of nothing: 404, as for any other that is not there."""
+    form = re.compile(pattern)
+
+    def check(given: str) -> str:
+        if not form.fullmatch(given):
+            raise NotFound(f"no {noun} {given[:_MOST_SHOWN]}")
+        return given
+
+    return AfterValidator(check)
+
+
+def shown(pattern: str) -> dict[str, Any]:
+    """The pattern for the OpenAPI document."""
+    return {"pattern": pattern}
+
+
+RunId = Annotated[
+    str,
+    Path(description="The run's id.", examples=[EXAMPLE_ID], json_schema_extra=shown(RUN_ID)),
+    there("run", RUN_ID),
+]
+JobId = Annotated[
+    str,
+    Path(description="The job's id.", examples=[EXAMPLE_JOB], json_schema_extra=shown(JOB_ID)),
+    there("job", JOB_ID),
+]
+ExportId = Annotated[
+    str, Path(description="The export's id.", json_schema_extra=shown(EXPORT_ID)), there("export", EXPORT_ID)
+]
 Wait = Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False, description="Seconds to wait for the end.")]
 
-
-JobId = Annotated[str, Path(pattern=JOB_ID, description="The job's id.", examples=[EXAMPLE_JOB])]
 ItemKey = Annotated[str, Path(pattern=ITEM_KEY, description="The item's id within the job.")]
-ExportId = Annotated[str, Path(pattern=EXPORT_ID, description="The export's id.")]
 Cursor = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_=.:-]{1,256}$", description="From the page before.")]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many on one page.")]
 ItemStatuses = Annotated[list[ItemStatus] | None, Query(max_length=6, description="Any of these; may be repeated.")]

@@ -40,6 +40,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "Use a new key for a new request, or send the first body again.",
     ),
     "not_found": ("Not found", "Check the id; runs and jobs are removed when their retention ends."),
+    "no_such_path": ("There is no such path", "GET /api/openapi.json lists every path."),
     "scraper_not_found": ("No such scraper", "GET /api/scrapers lists what there is."),
     "scraper_invalid": (
         "The scraper cannot be run",
@@ -279,10 +280,13 @@ async def _on_invalid(_request: Request, error: Exception) -> Response:
     return invalid(error.errors())
 
 
-async def _on_http(_request: Request, error: Exception) -> Response:
+async def _on_http(request: Request, error: Exception) -> Response:
+    """What Starlette refuses itself. A missing thing is our NotFound, so that its 404 is a path without a route."""
     assert isinstance(error, HTTPException)  # noqa: S101  registered for this class alone
-    code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "bad_request")
-    return respond(problem(code, error.status_code, str(error.detail)), error.headers)
+    code = {404: "no_such_path", 405: "method_not_allowed"}.get(error.status_code, "bad_request")
+    path = request.scope["path"][:MAX_PATH]
+    detail = f"this gateway has no path {path}" if error.status_code == 404 else str(error.detail)
+    return respond(problem(code, error.status_code, detail), error.headers)
 
 
 def _status(error: ScrapeyardError) -> int:

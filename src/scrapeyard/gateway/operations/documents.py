@@ -118,7 +118,17 @@ class HealthDocument(Struct, frozen=True, kw_only=True):
     status: Literal["ok", "degraded", "down"]
     version: str
     gateway: str
+    database: Annotated[str, Meta(description="`ok`, or `error: ` and why; the same as `dependencies.store`.")]
     dependencies: Mapping[str, DependencyDocument]
+
+
+class RootDocument(Struct, frozen=True, kw_only=True):
+    """What answers here."""
+
+    status: Annotated[Literal["ok"], Meta(description="The process answers; `/api/health` tells more.")] = "ok"
+    service: str = "scrapeyard"
+    version: str
+    api: Annotated[str, Meta(description="The OpenAPI document.")] = "/api/openapi.json"
 
 
 class ReadyDocument(Struct, frozen=True, kw_only=True):

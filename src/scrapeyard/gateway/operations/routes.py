@@ -16,6 +16,7 @@ from scrapeyard.gateway.operations.documents import (
     LaneDocument,
     LiveDocument,
     ReadyDocument,
+    RootDocument,
     StatsDocument,
     WorkerDocument,
     WorkersCount,
@@ -65,6 +66,7 @@ async def health(gateway: GatewayDep) -> Response:
         status=overall,
         version=__version__,
         gateway=gateway.services.gateway_id,
+        database="ok" if findings["store"].up else f"error: {findings['store'].detail}",
         dependencies={name: DependencyDocument.of(finding) for name, finding in findings.items()},
     )
     return respond(shown, 503 if overall == "down" else 200)
@@ -79,6 +81,12 @@ async def ready(gateway: GatewayDep) -> ReadyDocument:
         if not finding.up:
             raise Refusal("not_ready", 503, f"{name}: {finding.detail}", retry_after=2)
     return ReadyDocument(ready=True)
+
+
+@router.get("/", summary="Tell what answers here", responses=refusals(422))
+async def root() -> RootDocument:
+    """For people who look at the address alone. Always 200."""
+    return RootDocument(version=__version__)
 
 
 @router.get("/api/live", summary="Tell that the process answers", responses=refusals(422))

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import refusals
-from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, Limit
+from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, Limit, shown, there
 from scrapeyard.gateway.schedules.documents import (
     FiringDocument,
     HistoryDocument,
@@ -16,7 +16,11 @@ from scrapeyard.gateway.schedules.documents import (
 )
 from scrapeyard.gateway.schedules.schemas import EXAMPLE_SCHEDULE, SCHEDULE_ID, ScheduleCall, ScheduleChange
 
-_Id = Annotated[str, Path(pattern=SCHEDULE_ID, description="The schedule's id.", examples=[EXAMPLE_SCHEDULE])]
+_Id = Annotated[
+    str,
+    Path(description="The schedule's id.", examples=[EXAMPLE_SCHEDULE], json_schema_extra=shown(SCHEDULE_ID)),
+    there("schedule", SCHEDULE_ID),
+]
 _HERE = "/api/schedule/{schedule_id}"
 _REFUSALS = refusals(400, 404, 409, 413, 422, 503)
 
