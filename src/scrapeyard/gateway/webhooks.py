@@ -9,14 +9,15 @@ from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, Limit, shown, there
-from scrapeyard.gateway.http.patterns import NEXT
+from scrapeyard.gateway.http.patterns import JOB_ID, NEXT
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.settings import hide_user
 from scrapeyard.store.ports.webhooks import DeliveryFilter
 
 DELIVERY_ID = r"^delivery_[0-9a-f]{32}$"
-SUBJECT = r"^(job|run)_[0-9a-f]{32}$"
+SUBJECT = JOB_ID
+"""Ids of runs have this form as well."""
 
 
 class AttemptDocument(Struct, frozen=True, kw_only=True):

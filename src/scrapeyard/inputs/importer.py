@@ -18,7 +18,7 @@ from scrapeyard.inputs.formats.rows import Piece
 from scrapeyard.inputs.lists import MAX_LIST, read_list
 from scrapeyard.inputs.mapper import Shaped, Shaper
 from scrapeyard.inputs.sitemaps import SitemapBounds, Sitemaps
-from scrapeyard.inputs.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of
+from scrapeyard.inputs.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of, spool_of
 from scrapeyard.inputs.spool import ListSummary, RowCount, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later
 from scrapeyard.model.job import Job, JobStatus
@@ -183,7 +183,7 @@ class ItemImporter:
 
     async def _read(self, job: Job) -> None:
         """Spool the source, unless that was already done."""
-        if await self._blobs.size(keys.job_list(job.id)) is not None:
+        if await self._blobs.size(keys.job_list(spool_of(job))) is not None:
             return
         source = source_of(job)
         if isinstance(source, UrlSource):
@@ -210,7 +210,7 @@ class ItemImporter:
 
         async def keep(chunks: AsyncIterator[bytes], _: str) -> int:
             tally = _tally(source.shape)
-            return await self._put(job.id, self._shaped_list(scraper, chunks, source.shape, MAX_LIST), tally)
+            return await self._put(spool_of(job), self._shaped_list(scraper, chunks, source.shape, MAX_LIST), tally)
 
         caller = Caller(job_id=job.id, policy=FetchPolicy(robots="ignore", escalate=False))
         await keep_file(self._engine, source.url, caller, keep, MAX_LIST)
@@ -220,7 +220,7 @@ class ItemImporter:
         caller = Caller(job_id=job.id, policy=job.policy.fetching, job_budget=job.policy.budget)
         sitemaps = Sitemaps(self._engine, source, caller, bounds=self._bounds, pause=self._pause)
         tally = RowCount(reject=source.shape.bad_rows == "reject", may_be_empty=True)
-        await self._put(job.id, self._shaped_sitemap(scraper, sitemaps, source.shape, tally), tally)
+        await self._put(spool_of(job), self._shaped_sitemap(scraper, sitemaps, source.shape, tally), tally)
 
     async def _spool(self, job_id: str, shaped: AsyncIterator[Shaped], tally: RowCount) -> ListSummary:
         await self._put(job_id, shaped, tally)
@@ -255,7 +255,7 @@ class ItemImporter:
     async def _add(self, job: Job, lease: Lease) -> ListSummary | None:
         """Add every block in order. None if the job accepts no more, or the lease was lost."""
         block = added = 0
-        async with aclosing(read_spool(self._blobs.stream(keys.job_list(job.id)))) as found:
+        async with aclosing(read_spool(self._blobs.stream(keys.job_list(spool_of(job))))) as found:
             async for some in found:
                 if isinstance(some, ListSummary):
                     return msgspec.structs.replace(some, doubles=some.rows - added)
@@ -283,7 +283,7 @@ class ItemImporter:
         if now is not None and _is_read(now):
             return
         try:
-            await self._blobs.delete_prefix([keys.list_prefix(job.id)])
+            await self._blobs.delete_prefix([keys.list_prefix(spool_of(job))])
         except BlobsUnavailable as error:
             log.warning("intake.file_stays", job=job.id, error=error.message)
 

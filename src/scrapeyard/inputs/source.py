@@ -47,7 +47,18 @@ class UrlChoice(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     """None may match."""
 
 
-class ListSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="list"):
+class _Called(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the call says that every source keeps."""
+
+    domain: str = ""
+    """The site that the job is about, for listings; empty if that is not known."""
+    call_digest: str = ""
+    """Digest of the call, if it chose the job's id: the same call again is the same job."""
+    spool: str = ""
+    """Folder of its list below the job's own, if the call chose the job's id: two calls with one id write two files."""
+
+
+class ListSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="list"):
     """A list that came with the call. It was parsed when the job was created, and is spooled as checked items."""
 
     shape: Shape = Shape()
@@ -55,14 +66,14 @@ class ListSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fiel
     """File name, for people."""
 
 
-class UrlSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="items_url"):
+class UrlSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="items_url"):
     """A list at a URL."""
 
     url: str
     shape: Shape = Shape()
 
 
-class SitemapSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="sitemap"):
+class SitemapSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="sitemap"):
     """The URLs of a sitemap with everything it refers to; of a robots.txt; of a site by its own URL."""
 
     url: str
@@ -87,7 +98,7 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Pages so far that failed, so that their links are not known."""
 
 
-class FollowSource(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=FOLLOWED):
+class FollowSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=FOLLOWED):
     """URLs to start with, and the pages their links lead to."""
 
     start: tuple[str, ...]
@@ -116,6 +127,16 @@ def source_of(job: Job) -> Source:
     except msgspec.ValidationError as error:
         raise BadRequest(f"the job's source cannot be read: {error}") from None
     return source
+
+
+def spool_place(job_id: str, folder: str) -> str:
+    """Where a job's list is spooled."""
+    return f"{job_id}/{folder}" if folder else job_id
+
+
+def spool_of(job: Job) -> str:
+    """The same for a job there is."""
+    return spool_place(job.id, job.source.get("spool", ""))
 
 
 def as_table(source: Source) -> dict[str, Any]:

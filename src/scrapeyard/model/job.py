@@ -209,6 +209,11 @@ class Job(Struct, frozen=True, kw_only=True):
     """Cancelled, and its manifests and exports are not written yet."""
 
     @property
+    def domain(self) -> str:
+        """The site it is about, as the call names it or as its first address shows; empty if neither tells."""
+        return str(self.source.get("domain", ""))
+
+    @property
     def gaps(self) -> tuple[str, ...]:
         """What of its source was not read: files of a sitemap, pages beyond a limit, links of failed pages. The first
         MAX_GAPS; the last then says how many more there are."""

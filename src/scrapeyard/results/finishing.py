@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from typing import Final
@@ -18,6 +19,7 @@ from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("results")
+_OURS: Final = re.compile(r"job_[0-9a-f]{32}")
 AT_ONCE: Final = 3
 """Files of one job written concurrently, each by its own process."""
 
@@ -99,6 +101,6 @@ async def _all_of(*works: Awaitable[None]) -> None:
 def wished_id(job_id: str, wish: ExportWish) -> str:
     """The id of an export that a job was created with: the same however often the job is finished."""
     base = job_id.removeprefix("job_")
-    if wish.against:
+    if wish.against or not _OURS.fullmatch(job_id):
         base = hashlib.sha256(f"{job_id} {wish.against}".encode()).hexdigest()[:32]
     return f"export_{base}-{wish.type}-{wish.format}"

@@ -20,7 +20,7 @@ ITEM_HEADERS = ("ID", "STATUS", "ATTEMPT", "INPUT", "ERROR")
 
 def path_of(job_id: str) -> str:
     """Where a job is. Raises BadRequest when this is not the id of one."""
-    if re.fullmatch(r"job_[0-9a-f]{32}", job_id) is None:
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", job_id) is None:
         raise BadRequest(f"{job_id[:100]!r} is not a job's id; `scrapeyard jobs` lists them")
     return f"/api/jobs/{job_id}"
 

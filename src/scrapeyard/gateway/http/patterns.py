@@ -32,6 +32,12 @@ CHANNEL = r"^([a-wyz]|[a-z][a-z0-9_-]{1,31})$"
 URL = r"^https?://[^\s\x00-\x1f]+$"
 
 
+JOB_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+
+
+DOMAIN = r"^[^\s/@\x00-\x1f]{1,253}$"
+
+
 FORMS = {
     RUN_ID: "a run's id, as the call that began it answered",
     NAME: "lower-case letters, digits, '.', '_' and '-', e.g. shop",
@@ -40,6 +46,8 @@ FORMS = {
     VERSION: "an exact version, e.g. 1.4.2",
     VERSION_WANTED: "a version, a range or a channel, e.g. 1.4.2, ^1.4 or stable",
     CHANNEL: "a channel's name in lower-case letters, e.g. stable",
+    JOB_ID: "letters, digits, '.', '_' and '-', at most 64, the first a letter or digit, e.g. test-001",
+    DOMAIN: "a host's name without http://, e.g. shop.example",
     URL: "a URL with http:// or https://, without spaces",
 }
 """Description of each pattern."""
@@ -75,9 +83,6 @@ OBJECT = Meta(extra_json_schema={"type": "object"})
 
 NEXT = Meta(description="Give it as `cursor` for the next page; null on the last.")
 """Where the next page of an answer begins."""
-
-
-JOB_ID = r"^job_[0-9a-f]{32}$"
 
 
 EXPORT_ID = r"^export_[0-9a-f]{32}(-[a-z]{2,10}-[a-z]{2,10})?$"

@@ -5,10 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from scrapeyard.gateway.http.patterns import JOB_ID, NAME, SCRAPER_WANTED, URL, Url, no_number
+from scrapeyard.gateway.http.names import Named
+from scrapeyard.gateway.http.patterns import DOMAIN, JOB_ID, NAME, SCRAPER_WANTED, URL, Url, no_number
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
 from scrapeyard.inputs.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START
 from scrapeyard.model import ExitReason, Priority
+from scrapeyard.model.fetching import MOST
 from scrapeyard.model.job import ITEM_KEY, ExportWish, ItemStatus
 
 TEXT = r"^[^\x00-\x1f\x7f]*$"
@@ -19,6 +21,13 @@ _FIELD = Annotated[str, Field(min_length=1, max_length=200)]
 
 Format = Literal["auto", "csv", "jsonl", "json", "urls"]
 Pattern = Annotated[str, Field(min_length=1, max_length=500)]
+Domain = Annotated[
+    str,
+    BeforeValidator(lambda given: given.strip().lower() if isinstance(given, str) else given),
+    Field(pattern=DOMAIN),
+]
+TAKEN_IDS = frozenset({"runs", "probes"})
+"""Not for jobs: the blob store has folders of these names."""
 
 
 WebhookEvent = Literal[
@@ -131,6 +140,9 @@ class JobOptions(ShapeOptions):
     scraper: str | None = Field(
         None, pattern=SCRAPER_WANTED, description="`site/task` or `site/task@version`; pinned to one version now."
     )
+    domain: Domain | None = Field(
+        None, description="The site it is about, for listings; default: the host of the first address that is given."
+    )
     name: str = Field("", max_length=200, pattern=TEXT, description="For people.")
     owner: str = Field("", max_length=100, pattern=TEXT, description="Whose share of the workers it uses.")
     priority: Priority | None = Field(None, description="Default: the scraper's, else `normal`.")
@@ -152,7 +164,28 @@ _Starts = Annotated[
 ]
 
 
-class JobCall(JobOptions):
+class SiteOptions(BaseModel):
+    """Limits of a job under other names, with other defaults; `policy`, `sitemap` and `follow` win."""
+
+    model_config = _FORBID
+
+    domain: Domain | None = Field(None, description="As `domain`.")
+    max_urls: int = Field(10_000, ge=1, le=MAX_ITEMS, strict=True, description="As `sitemap.limit`, `follow.limit`.")
+    max_concurrency: int = Field(2, ge=1, le=100_000, strict=True, description="As `policy.concurrency`.")
+    allow_residential: bool = Field(
+        False,
+        strict=True,
+        description="False: `policy.budget.residential_megabytes` is 0, so such proxies are not used.",
+    )
+    traffic_budget_mb: float = Field(100, gt=0, le=MOST, description="As `policy.budget.megabytes`.")
+    residential_limit_mb: float = Field(
+        50, ge=0, le=MOST, description="As `policy.budget.residential_megabytes`, if they are allowed."
+    )
+    enable_firecrawl: Literal[False] = Field(False, description="Firecrawl is not used.")
+    firecrawl_api_key: None = Field(None, description="Firecrawl is not used.")
+
+
+class JobCall(Named, JobOptions):
     """A job to do. Give exactly one of `items`, `items_url`, `sitemap_url` and `start_url`."""
 
     model_config = ConfigDict(
@@ -170,6 +203,12 @@ class JobCall(JobOptions):
         }
     )
 
+    job_id: str | None = Field(
+        None,
+        pattern=JOB_ID,
+        description="The id that the job shall have; the same call again is the same job. Default: one of ours.",
+    )
+    options: SiteOptions | None = Field(None, description="Limits under other names.")
     items: list[Any] | None = Field(
         None,
         min_length=1,
@@ -196,10 +235,43 @@ class JobCall(JobOptions):
                 raise ValueError(f"{option} goes with {source}, which is not given")
         return self
 
+    @model_validator(mode="after")
+    def _chooses_a_free_id(self) -> "JobCall":
+        if self.job_id is not None and (self.job_id.startswith("job_") or self.job_id in TAKEN_IDS):
+            raise ValueError(f"job_id: {self.job_id!r} is an id of ours; choose one that does not begin with job_")
+        return self
+
+    @model_validator(mode="after")
+    def _reads_options(self) -> "JobCall":
+        options = self.options
+        if options is None:
+            return self
+        if self.items is not None and len(self.items) > options.max_urls:
+            raise ValueError(f"{len(self.items)} addresses are given, and options.max_urls is {options.max_urls}")
+        given: dict[str, Any] = {"policy": _limited(self.policy, options), "domain": self.domain or options.domain}
+        if self.sitemap_url is not None and self.sitemap.limit is None:
+            given["sitemap"] = self.sitemap.model_copy(update={"limit": options.max_urls})
+        if self.start_url is not None and "limit" not in self.follow.model_fields_set:
+            given["follow"] = self.follow.model_copy(update={"limit": options.max_urls})
+        return self.model_copy(update=given)
+
     @property
     def starts(self) -> tuple[str, ...]:
         """URLs to start following links from; empty if the call does not ask for that."""
         return tuple(self.start_url or ())
+
+
+def _limited(policy: JobPolicyCall, options: SiteOptions) -> JobPolicyCall:
+    """The policy with the limits of the options, where it has none itself."""
+    residential = options.residential_limit_mb if options.allow_residential else 0.0
+    limits = {"megabytes": options.traffic_budget_mb, "residential_megabytes": residential}
+    budget = policy.budget.model_copy(update=_unset(policy.budget, limits))
+    concurrency = _unset(policy, {"concurrency": options.max_concurrency})
+    return policy.model_copy(update={**concurrency, "budget": budget})
+
+
+def _unset(model: BaseModel, values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in model.model_fields_set}
 
 
 class AppendOptions(ShapeOptions):

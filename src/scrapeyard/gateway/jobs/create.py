@@ -1,5 +1,6 @@
 """From a call or a template to a job in the store; and messages about jobs to other processes."""
 
+import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,8 +13,10 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin import PAGE
 from scrapeyard.builtin.reading.port import DEFAULT
+from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import (
     BadRequest,
+    FetchFailed,
     IdempotencyConflict,
     NotFound,
     QueueUnavailable,
@@ -37,6 +40,8 @@ from scrapeyard.inputs.source import (
     UrlSource,
     as_table,
     first_status,
+    spool_of,
+    spool_place,
 )
 from scrapeyard.inputs.spool import ListSummary
 from scrapeyard.model import CancelJob, Priority, Scraper, new_id
@@ -150,15 +155,19 @@ class JobCreation:
     ) -> Created:
         """Create a job from a template, as `POST /api/jobs` takes it. With a given `job_id` it is created once, however
         often this is called. Raises BadRequest, ScraperNotFound, ScraperInvalid, Refusal or Unavailable."""
-        job_id = job_id or new_id("job")
+        job_id = job_id or template.job_id or new_id("job")
+        digest = "" if template.job_id is None else _digest(template)
         if (job := await self._store.jobs.get(job_id)) is not None:
-            return Created(job=job, replayed=True)
+            return _repeated(job, digest)
         scraper, source = await self._sourced(template)
+        spool = new_id("part") if digest else ""
+        source = msgspec.structs.replace(source, call_digest=digest, spool=spool)
         job = await self._drafted(template, scraper, source, job_id)
         job = msgspec.structs.replace(job, schedule_id=schedule_id)
         if template.items is None:
             return await self._written(job, None, key)
-        summary = await self._intake.keep_values(job_id, scraper, template.items, source.shape)
+        place = spool_place(job_id, spool)
+        summary = await self._intake.keep_values(place, scraper, template.items, source.shape)
         return await self._written(job, summary, key)
 
     async def check(self, template: JobCall) -> None:
@@ -171,13 +180,15 @@ class JobCreation:
     async def _sourced(self, template: JobCall) -> tuple[Scraper, Source]:
         scraper = await self.find(template.scraper)
         source = extracting(_source(template), scraper, _types(template))
+        source = msgspec.structs.replace(source, domain=_domain(template))
         check_source(source, scraper, self._checker)
         return scraper, source
 
     async def create_from_list(self, options: JobOptions, upload: Upload, *, key: Key | None = None) -> Created:
         """Create a job from an uploaded list. Raises as `create_job`, and whatever reading the upload raises."""
         job_id, scraper = new_id("job"), await self.find(options.scraper)
-        source = extracting(ListSource(shape=shape_of(options), name=upload.name), scraper, _types(options))
+        kept = ListSource(shape=shape_of(options), name=upload.name, domain=options.domain or "")
+        source = extracting(kept, scraper, _types(options))
         job = await self._drafted(options, scraper, source, job_id)
         summary = await self._intake.keep_list(job_id, scraper, upload.chunks, source.shape, upload.limit)
         return await self._written(job, summary, key)
@@ -223,7 +234,9 @@ class JobCreation:
     async def _begun(self, job: Job, summary: ListSummary | None) -> Created:
         """Write the job, and a short list's items at once; the dispatcher reads all other sources."""
         if not await self._store.jobs.create(job):
-            return Created(job=await self._standing(job.id), replayed=True)
+            if job.source.get("spool"):
+                await self._blobs.delete([keys.job_list(spool_of(job))])
+            return _repeated(await self._standing(job.id), job.source.get("call_digest", ""))
         log.info("jobs.created", job=job.id, scraper=job.pinned, source=str(job.source.get("kind")))
         if summary is not None and summary.rows <= ITEM_BLOCK:
             await self._fill(job)
@@ -243,7 +256,7 @@ class JobCreation:
         ours = KeyedAnswer(key=key.key, body_digest=key.digest(), run_ids=(job.id,), created_at=self._clock())
         held = await self._store.keys.remember(ours, ())
         if held.body_digest != ours.body_digest:
-            await self._blobs.delete([keys.job_list(job.id)])
+            await self._blobs.delete([keys.job_list(spool_of(job))])
             raise IdempotencyConflict("this Idempotency-Key was used with another body")
         return held.run_ids[0]
 
@@ -293,6 +306,32 @@ def with_parts(shape: Shape, scraper: Scraper, types: Iterable[str]) -> Shape:
     if scraper.ref.id != PAGE or not more or "include" in shape.input:
         return shape
     return msgspec.structs.replace(shape, input={**shape.input, "include": [*DEFAULT, *dict.fromkeys(more)]})
+
+
+def _repeated(job: Job, digest: str) -> Created:
+    """A job whose id is asked for again. Raises Refusal (409) if another call made it."""
+    if job.source.get("call_digest", "") != digest:
+        raise Refusal("conflict", 409, f"another call made the job {job.id}; choose another job_id, or send that call")
+    return Created(job=job, replayed=True)
+
+
+def _digest(call: JobCall) -> str:
+    """Digest of what a call asks for, whatever names it uses."""
+    asked = call.model_dump(mode="json", exclude_unset=True)
+    return hashlib.sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()
+
+
+def _domain(call: JobCall) -> str:
+    """The site that a call names, or the host of the first address that it gives; empty if there is none."""
+    first: Any = call.sitemap_url or next(iter(call.starts or call.items or ()), None)
+    for name in ("input", "url"):
+        first = first.get(name, first) if isinstance(first, dict) else first
+    if call.domain or not isinstance(first, str):
+        return call.domain or ""
+    try:
+        return parse_target(first).host
+    except FetchFailed:
+        return ""
 
 
 def _types(options: JobOptions) -> list[str]:

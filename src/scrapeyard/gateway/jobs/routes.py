@@ -10,7 +10,7 @@ from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, JobId, Limit
-from scrapeyard.gateway.http.patterns import SCRAPER_ID
+from scrapeyard.gateway.http.patterns import DOMAIN, SCRAPER_ID
 from scrapeyard.gateway.jobs.calls import AppendCall, AppendOptions, ChangeCall, JobCall, JobOptions, RedriveCall
 from scrapeyard.gateway.jobs.create import Created, Key
 from scrapeyard.gateway.jobs.documents import (
@@ -117,11 +117,17 @@ async def list_jobs(
     status: _Statuses = None,
     scraper: Annotated[str | None, Query(pattern=SCRAPER_ID, description="`site/task`, any version.")] = None,
     schedule_id: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Its schedule.")] = None,
+    domain: Annotated[str | None, Query(pattern=DOMAIN, description="The site it is about.")] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> JobPageDocument:
     """Newest first. Follow `next_cursor` for more."""
-    where = JobFilter(statuses=tuple(status) if status else None, scraper=scraper, schedule_id=schedule_id)
+    where = JobFilter(
+        statuses=tuple(status) if status else None,
+        scraper=scraper,
+        schedule_id=schedule_id,
+        domain=domain.lower() if domain else None,
+    )
     page = await gateway.jobs.store.jobs.page(where, cursor, limit)
     shown = [gateway.jobs.document(job) for job in page.jobs]
     return JobPageDocument(jobs=shown, next_cursor=page.next_cursor)

@@ -60,7 +60,7 @@ async def read_call(request: Request, settings: GatewaySettings) -> ScrapeReques
     if not is_json(headers.get("content-type", "")):
         raise Refusal("not_json", 415, "the body's Content-Type is not application/json")
     body = decode_body(await request.body())
-    call = ScrapeCall.model_validate(body)
+    call = ScrapeCall.model_validate(_in_our_names(body))
     _bounded(call, settings)
     wait, preference = _wait(call, headers.getlist("prefer"), settings)
     key = idempotency_key(headers.get("idempotency-key"))
@@ -72,6 +72,13 @@ async def read_call(request: Request, settings: GatewaySettings) -> ScrapeReques
         digest=digest_of(body) if key else "",
         traceparent=traceparent(headers.get("traceparent")),
     )
+
+
+def _in_our_names(body: Any) -> Any:
+    try:
+        return ScrapeCall.in_our_names(body)
+    except ValueError as error:
+        raise _fault("", str(error), None) from None
 
 
 def is_json(content_type: str) -> bool:

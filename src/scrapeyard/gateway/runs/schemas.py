@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from scrapeyard.gateway.http.names import NamesShown
 from scrapeyard.gateway.http.patterns import NAME, SCRAPER_WANTED, Url
 from scrapeyard.gateway.runs.policies import Policy
 from scrapeyard.model import Priority
@@ -27,7 +28,7 @@ class RunWebhookCall(BaseModel):
     secret: Secret | None = Field(None, description="Signs what is sent, never shown; default: the operator's.")
 
 
-class ScrapeCall(BaseModel):
+class ScrapeCall(NamesShown):
     """A scrape to do. Give at least one of `url`, `urls` and `scraper`; `url` and `urls` exclude each other."""
 
     model_config = ConfigDict(

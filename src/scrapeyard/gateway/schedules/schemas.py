@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from scrapeyard.dispatch.schedules.timetable import MAX_CRON
+from scrapeyard.gateway.http.names import Named
 from scrapeyard.gateway.http.patterns import NAME, SCRAPER_WANTED, Url
 from scrapeyard.gateway.jobs.calls import TEXT, JobCall
 from scrapeyard.gateway.runs.policies import Policy
@@ -18,7 +19,7 @@ _NAME_OF_ZONE = r"^[A-Za-z0-9_+/-]{1,64}$"
 _FORBID = ConfigDict(extra="forbid", frozen=True)
 
 
-class ScheduledScrape(BaseModel):
+class ScheduledScrape(Named):
     """A single run, as `POST /api/scrape` takes it."""
 
     model_config = _FORBID
@@ -52,7 +53,7 @@ _OVERLAP = "What is done when the last one still goes on: `skip`, `queue` until 
 _MISSED = "What is done about times when no dispatcher worked: `skip` them, `run_once`, or `run_all` (the last 100)."
 
 
-class ScheduleCall(BaseModel):
+class ScheduleCall(Named):
     """What is to be started when. Give one of `cron` and `every_seconds`, and one of `job` and `scrape`."""
 
     model_config = ConfigDict(
@@ -88,10 +89,11 @@ class ScheduleCall(BaseModel):
             raise ValueError("give one of cron and every_seconds")
         if (self.job is None) == (self.scrape is None):
             raise ValueError("give one of job and scrape")
+        _check_job(self.job)
         return self
 
 
-class ScheduleChange(BaseModel):
+class ScheduleChange(Named):
     """What is to be different; the rest stays. A schedule of jobs stays one of jobs."""
 
     model_config = ConfigDict(
@@ -113,4 +115,10 @@ class ScheduleChange(BaseModel):
     def _names_one(self) -> "ScheduleChange":
         if self.cron is not None and self.every_seconds is not None:
             raise ValueError("give one of cron and every_seconds")
+        _check_job(self.job)
         return self
+
+
+def _check_job(job: JobCall | None) -> None:
+    if job is not None and job.job_id is not None:
+        raise ValueError("job: leave job_id out; each start is a job of its own")

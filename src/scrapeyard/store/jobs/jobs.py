@@ -5,18 +5,18 @@ from functools import partial
 from typing import Any, Final
 
 from msgspec import json
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, or_, select, update
 
 from scrapeyard.model import SCRAPER_ID, RunError
 from scrapeyard.model.breaker import closed
 from scrapeyard.model.job import FINAL_JOB, BreakerState, Job, JobPolicy, JobStatus
 from scrapeyard.store.database.database import Database, SqlPart
-from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
+from scrapeyard.store.database.paging import as_cursor, is_id, numbers
 from scrapeyard.store.database.transaction import Execute, Script
 from scrapeyard.store.jobs.counters import put_back
 from scrapeyard.store.jobs.locks import TAKES_ITEMS, change_job, locked_batch, locked_job, status_values
 from scrapeyard.store.jobs.redrive import PIECE
-from scrapeyard.store.jobs.rows import Fields, job_row, to_breaker, to_job, to_policy
+from scrapeyard.store.jobs.rows import Fields, domain_bytes, job_row, source_bytes, to_breaker, to_job, to_policy
 from scrapeyard.store.ports.jobs import JobFilter, JobPage
 from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
 
@@ -56,11 +56,14 @@ class SqlJobs(SqlPart):
 
     async def page(self, where: JobFilter, cursor: str | None, limit: int) -> JobPage:
         """Newest first. Raises BadRequest for an invalid cursor."""
-        query = newest_first(select(JOBS).where(*_conditions(where)), JOBS.c.id, cursor, limit)
+        query = select(JOBS).where(*_conditions(where)).order_by(JOBS.c.number.desc()).limit(limit + 1)
+        if cursor is not None:
+            query = query.where(JOBS.c.number < numbers(cursor, 1)[0])
         if where.scraper is not None and not SCRAPER_ID.fullmatch(where.scraper):
             return JobPage(jobs=())
-        jobs = tuple(to_job(row) for row in await self._database.fetch(query))
-        return JobPage(jobs=jobs[:limit], next_cursor=next_cursor(jobs, limit))
+        rows = await self._database.fetch(query)
+        more = as_cursor(str(rows[limit - 1]["number"])) if len(rows) > limit else None
+        return JobPage(jobs=tuple(to_job(row) for row in rows[:limit]), next_cursor=more)
 
     async def end_reading(self, job_id: str, skipped_rows: int, failed: str, now: float) -> Job | None:
         """The source has ended: CREATING becomes RUNNING, PAUSED stays; with `failed` either becomes FAILED, its
@@ -82,7 +85,7 @@ class SqlJobs(SqlPart):
 
     async def set_source(self, job_id: str, source: dict[str, Any]) -> bool:
         """Store the source and how far it was read. False if there is no such job."""
-        statement = update(JOBS).where(JOBS.c.id == job_id).values(source=json.encode(source))
+        statement = update(JOBS).where(JOBS.c.id == job_id).values(source=source_bytes(source))
         return is_id(job_id) and bool(await self._database.change(statement.returning(JOBS.c.number)))
 
     async def set_paused(self, job_id: str, paused: bool, reason: str, now: float) -> Job | None:
@@ -215,6 +218,9 @@ def _conditions(where: JobFilter) -> Iterator[ColumnElement[bool]]:
         yield JOBS.c.schedule_id == where.schedule_id
     if where.reading is not None:
         yield JOBS.c.reading == where.reading
+    if where.domain is not None:
+        begin = domain_bytes(where.domain)
+        yield func.substr(JOBS.c.source, 1, len(begin)) == begin
     if where.files_pending:
         yield _FILES_PENDING
 

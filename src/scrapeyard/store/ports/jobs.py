@@ -34,6 +34,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     statuses: tuple[JobStatus, ...] | None = None
     scraper: str | None = None
     schedule_id: str | None = None
+    domain: str | None = None
+    """The site it is about. No index serves this: each row is looked at, the newest first."""
     reading: bool | None = None
     """Whether its source is still adding items."""
     files_pending: bool = False
