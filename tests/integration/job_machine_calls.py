@@ -247,6 +247,9 @@ class Calls(RuleBasedStateMachine):
         if job.deleted:
             assert answer.status_code == 404
             return
+        if answer.status_code == 409:
+            assert job.status in {"finishing", "completed", "failed"}
+            return
         told = [hand for hand in self.yard.hands if (job.kill or kill) and self.holds(hand, job)]
         unseen = job.unread and not answer.json()["counts"]["total"]
         status = job.cancel(kill, self.now, [hand.id for hand in self.yard.hands])

@@ -11,6 +11,7 @@ from starlette.types import Scope
 from scrapeyard import __version__
 from scrapeyard.gateway import cache, proxies, sites, webhooks
 from scrapeyard.gateway.http import openapi, problems
+from scrapeyard.gateway.http.dialects import Dialects
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HotPath, LastResort
 from scrapeyard.gateway.http.paths import PathAliases
@@ -46,11 +47,12 @@ PROBLEMS = (problems.Problem, RunProblem)
 """What routes answer if they refuse a call."""
 EXPOSED = (
     *("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent"),
-    *("Content-Disposition", "Content-Range", "ETag"),
+    *("Content-Disposition", "Content-Range", "ETag", "Next-Cursor"),
 )
 DESCRIPTION = (
     "Runs scrapers and answers in the same response. Errors are `application/problem+json` with a stable `code`, "
-    "`retryable` and a `remedy`. A path may end in a slash, and `/jobs` stands for `/api/jobs`."
+    "`retryable` and a `remedy`. A path may end in a slash, and `/jobs` stands for `/api/jobs`. "
+    "`Prefer: dialect=site` or `tasks` asks for other words of `status` and for bare lists."
 )
 
 
@@ -104,6 +106,7 @@ def _wrap(app: FastAPI, settings: GatewaySettings) -> None:
             allow_headers=["Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer", "Range", "traceparent"],
             expose_headers=list(EXPOSED),
         )
+    app.add_middleware(Dialects, default=settings.dialect)
     app.add_middleware(PathAliases)
     app.add_middleware(Doors, hosts=(settings.host, *settings.hosts), origins=settings.cors_origins)
 

@@ -35,6 +35,9 @@ class GatewaySettings(Section):
         description="Names under which clients call the gateway, e.g. `scrape.example.com`, `*.example.com`; `*` for "
         "any. IP addresses, `localhost` and names without a dot need not be listed.",
     )
+    dialect: Literal["own", "tasks", "site"] = Field(
+        "own", description="Words of answers to clients that do not ask for a dialect by `Prefer: dialect=…`."
+    )
     cors_origins: tuple[str, ...] = Field((), description="Web origins that may call from a browser; `*` for any.")
 
 

@@ -177,6 +177,7 @@ class Server:
         request = Request(url, data, method=method)  # noqa: S310  the scheme was checked
         request.add_header("User-Agent", f"scrapeyard/{__version__}")
         request.add_header("Accept", "application/json")
+        request.add_header("Prefer", "dialect=own")
         if data is not None:
             request.add_header("Content-Type", "application/json")
         for name, value in (headers or {}).items():

@@ -14,6 +14,8 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from scrapeyard.gateway.http import dialects
+
 JSON = "application/json"
 _encode = msgspec.json.Encoder().encode
 PLACE = "#/components/schemas/{name}"
@@ -31,8 +33,14 @@ NAMES = {
 
 
 def respond(answer: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Encode a struct as a response."""
-    return Response(_encode(answer), status, headers, JSON)
+    """Encode a struct as a response, in the dialect of its request."""
+    dialect = dialects.current()
+    if dialect is dialects.OWN:
+        return Response(_encode(answer), status, headers, JSON)
+    shown, cursor = dialect.shown(answer), getattr(answer, "next_cursor", None)
+    if isinstance(shown, list) and cursor is not None:
+        headers = {**(headers or {}), "Next-Cursor": cursor}
+    return Response(_encode(shown), status, headers, JSON)
 
 
 class AnswerRoute(APIRoute):
@@ -92,7 +100,9 @@ def _is_response(kind: Any) -> bool:
 def _encoding(handler: Callable[..., Any], status: int) -> Callable[..., Any]:
     @wraps(handler)
     async def answer(**values: Any) -> Response:
-        return respond(await handler(**values), status)
+        answered = status, await handler(**values)
+        told, document = dialects.current().answers.get(handler.__name__, answered)
+        return respond(document, told)
 
     return answer
 

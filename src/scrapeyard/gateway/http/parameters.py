@@ -8,6 +8,7 @@ from pydantic import AfterValidator
 from starlette.requests import HTTPConnection
 
 from scrapeyard.errors import NotFound
+from scrapeyard.gateway.http.dialects import status_word
 from scrapeyard.gateway.http.patterns import EXAMPLE_ID, EXAMPLE_JOB, EXPORT_ID, JOB_ID, RUN_ID
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import ITEM_KEY, ItemStatus
@@ -62,7 +63,10 @@ Wait = Annotated[float, Query(ge=0, le=3600, allow_inf_nan=False, description="S
 ItemKey = Annotated[str, Path(pattern=ITEM_KEY, description="The item's id within the job.")]
 Cursor = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_=.:-]{1,256}$", description="From the page before.")]
 Limit = Annotated[int, Query(ge=1, le=200, description="How many on one page.")]
-ItemStatuses = Annotated[list[ItemStatus] | None, Query(max_length=6, description="Any of these; may be repeated.")]
+ItemStatuses = Annotated[
+    list[Annotated[ItemStatus, status_word(ItemStatus)]] | None,
+    Query(max_length=6, description="Any of these; may be repeated."),
+]
 Reasons = Annotated[list[ExitReason] | None, Query(max_length=60, description="Any of these; may be repeated.")]
 Sites = Annotated[
     list[Annotated[str, Query(pattern=r"^[^\s/\x00-\x1f]{1,253}$")]] | None,

@@ -26,6 +26,7 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
 BY_HAND = "paused by a call"
+_RERUN = '; POST …/redrive with {"statuses": ["cancelled"]} runs what was cancelled'
 _PAUSABLE = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED})
 
 
@@ -75,7 +76,7 @@ class JobControl:
         """Resume with a reset breaker. A job that is not paused stays as it is."""
         before = await self.get(job_id)
         if before.status not in _PAUSABLE:
-            raise _forbidden(before, "be resumed")
+            raise _forbidden(before, "be resumed" + (_RERUN if before.status is JobStatus.CANCELLED else ""))
         job = await self._store.jobs.set_paused(job_id, False, "", self._clock())
         await self._news.wake()
         return await self._told(before, job)

@@ -6,6 +6,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from scrapeyard.gateway.http.alternatives import JOB, also, alternatives
 from scrapeyard.gateway.http.patterns import EXAMPLE_JOB, EXAMPLE_TIME, JOB_ID, NEXT, OBJECT
 from scrapeyard.gateway.jobs.rates import JobPace
 from scrapeyard.gateway.runs.documents import ArtifactDocument, instant
@@ -101,6 +102,14 @@ class JobDocument(Struct, frozen=True, kw_only=True):
     started_at: str | None
     finished_at: str | None
     links: JobLinks
+    domain: Annotated[str, Meta(description="The site it is about; empty if neither the call nor an address tells.")]
+    total_urls: Annotated[int, also("counts.total")]
+    success_urls: Annotated[int, also("counts.success")]
+    failed_urls: Annotated[int, also("counts.error")]
+    traffic_mb_used: Annotated[float, also("usage.bytes_received / 1048576")]
+    residential_mb_used: Annotated[float, also("usage.bytes_by_class / 1048576, of residential and unlocking proxies")]
+    error_message: Annotated[str | None, also("error.message")]
+    updated_at: Annotated[str, also("finished_at, started_at or created_at, the last that is set")]
 
 
 class BadRowDocument(Struct, frozen=True, kw_only=True):
@@ -213,8 +222,8 @@ class DeadLetterPageDocument(Struct, frozen=True, kw_only=True):
 _NULL = Raw(b"null")
 Shown = TypeVar("Shown", bound=JobDocument)
 ShownItem = TypeVar("ShownItem", bound=ItemDocument)
-_TOLD = ("gaps", "left_out")
-"""Parts of a source that are shown as warnings."""
+_TOLD = ("gaps", "left_out", "domain", "call_digest", "spool")
+"""Parts of a source that are shown elsewhere, or not."""
 
 
 def job_document(job: Job, pace: JobPace) -> JobDocument:
@@ -265,6 +274,8 @@ def _job(kind: type[Shown], job: Job, pace: JobPace, **more: RowsDocument | None
         started_at=instant(job.started_at),
         finished_at=instant(job.finished_at),
         links=JobLinks(self=here, **{name: f"{here}/{name}" for name in JobLinks.__struct_fields__[1:]}),
+        domain=job.domain,
+        **alternatives(JOB, job, instant),
         **more,
     )
 

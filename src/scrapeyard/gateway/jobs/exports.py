@@ -9,6 +9,7 @@ from starlette.responses import Response, StreamingResponse
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.keys import MANIFESTS, ManifestKind
 from scrapeyard.errors import NotFound
+from scrapeyard.gateway.http.alternatives import EXPORT, also, alternatives
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute, respond
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun, kept_object, wanted_range
 from scrapeyard.gateway.http.openapi import LOCATION, refusals
@@ -105,6 +106,8 @@ class ExportDocument(Struct, frozen=True, kw_only=True):
     started_at: str | None
     finished_at: str | None
     links: ExportLinks
+    url: Annotated[str | None, also("links.download")]
+    size_bytes: Annotated[int, also("bytes")]
 
 
 class ExportsDocument(Struct, frozen=True, kw_only=True):
@@ -136,6 +139,7 @@ def export_document(export: Export) -> ExportDocument:
         started_at=instant(export.started_at),
         finished_at=instant(export.finished_at),
         links=ExportLinks(self=here, job=f"/api/jobs/{export.job_id}", download=download),
+        **alternatives(EXPORT, export, instant),
     )
 
 

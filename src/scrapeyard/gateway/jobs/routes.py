@@ -8,9 +8,11 @@ from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
+from scrapeyard.gateway.http.dialects import status_word
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, JobId, Limit
 from scrapeyard.gateway.http.patterns import DOMAIN, SCRAPER_ID
+from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import AppendCall, AppendOptions, ChangeCall, JobCall, JobOptions, RedriveCall
 from scrapeyard.gateway.jobs.create import Created, Key
 from scrapeyard.gateway.jobs.documents import (
@@ -28,7 +30,10 @@ from scrapeyard.gateway.runs.calls import decode_body, digest_of, idempotency_ke
 from scrapeyard.model.job import JobStatus
 from scrapeyard.store.ports.jobs import JobFilter
 
-_Statuses = Annotated[list[JobStatus] | None, Query(max_length=8, description="Any of these; may be repeated.")]
+_Statuses = Annotated[
+    list[Annotated[JobStatus, status_word(JobStatus)]] | None,
+    Query(max_length=8, description="Any of these; may be repeated."),
+]
 _Mode = Annotated[
     Literal["drain", "kill"], Query(description="`drain`: items that run end by themselves; `kill`: they are ended.")
 ]
@@ -165,11 +170,14 @@ async def resume_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
     return gateway.jobs.document(await gateway.jobs.control.resume(job_id))
 
 
-@router.post("/api/jobs/{job_id}/cancel", summary="Cancel a job", responses=refusals(404, 422, 503))
+@router.post("/api/jobs/{job_id}/cancel", summary="Cancel a job", responses=refusals(404, 409, 422, 503))
 async def cancel_job(gateway: GatewayDep, job_id: JobId, mode: _Mode = "drain") -> JobDocument:
-    """Items that were not handed out are cancelled at once. A job that has ended stays as it is. May be repeated, and a
-    drain may become a kill."""
-    return gateway.jobs.document(await gateway.jobs.control.cancel(job_id, kill=mode == "kill"))
+    """Items that were not handed out are cancelled at once. May be repeated, and a drain may become a kill. A job whose
+    items have all ended stays as it is: 409."""
+    job = await gateway.jobs.control.cancel(job_id, kill=mode == "kill")
+    if job.status not in (JobStatus.CANCELLING, JobStatus.CANCELLED):
+        raise Refusal("conflict", 409, f"the job is {job.status}: nothing of it is left to cancel")
+    return gateway.jobs.document(job)
 
 
 @router.post("/api/jobs/{job_id}/redrive", summary="Run items again", responses=refusals(400, 404, 409, 413, 422, 503))

@@ -9,6 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound, QueueUnavailable
+from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.answers import JSON, respond
 from scrapeyard.gateway.runs.documents import RunDocuments, encode, summary, whole
 from scrapeyard.gateway.runs.waiting import Waiters
@@ -21,11 +22,11 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
 
 
-async def answer(run: Run, blobs: Blobs, headers: dict[str, str] | None = None) -> Response:
-    """The whole run, as a 200."""
+async def answer(run: Run, blobs: Blobs, headers: dict[str, str] | None = None, *, also: bool = False) -> Response:
+    """The whole run, as a 200; with `also`, its other names as well."""
     if not _in_blobs(run):
-        return respond(whole(run), 200, headers)
-    return StreamingResponse(await _first(_pieces(run, blobs)), 200, headers, JSON)
+        return respond(whole(run, also=also), 200, headers)
+    return StreamingResponse(await _first(_pieces(run, blobs, also=also)), 200, headers, JSON)
 
 
 async def answer_all(runs: Sequence[Run], blobs: Blobs, headers: dict[str, str] | None = None) -> Response:
@@ -40,7 +41,8 @@ def _in_blobs(run: Run) -> bool:
 
 
 async def _all_pieces(runs: Sequence[Run], blobs: Blobs) -> AsyncGenerator[bytes]:
-    yield b'{"runs":['
+    bare = dialects.current().bare_lists
+    yield b"[" if bare else b'{"runs":['
     for index, run in enumerate(runs):
         if index:
             yield b","
@@ -50,17 +52,17 @@ async def _all_pieces(runs: Sequence[Run], blobs: Blobs) -> AsyncGenerator[bytes
         async with aclosing(_pieces(run, blobs)) as pieces:
             async for piece in pieces:
                 yield piece
-    yield b"]}"
+    yield b"]" if bare else b"]}"
 
 
-async def _pieces(run: Run, blobs: Blobs) -> AsyncGenerator[bytes]:
+async def _pieces(run: Run, blobs: Blobs, *, also: bool = False) -> AsyncGenerator[bytes]:
     stream = blobs.stream(run.result_key)
     try:
         first = await anext(stream, b"null")
     except NotFound:
-        yield encode(whole(_without_result(run)))
+        yield encode(whole(_without_result(run), also=also))
         return
-    yield encode(summary(run))[:-1] + b',"result":' + first
+    yield encode(summary(run, also=also))[:-1] + b',"result":' + first
     async for piece in stream:
         yield piece
     yield b"}"

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from scrapeyard.errors import BadRequest
+from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.patterns import KEY_PATTERN
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.schemas import ScrapeCall
@@ -118,6 +119,8 @@ def _wait(call: ScrapeCall, prefers: list[str], settings: GatewaySettings) -> tu
             return seconds, f"wait={seconds:g}"
     if any(token.lower() == "respond-async" for token in tokens):
         return 0.0, "respond-async"
+    if not dialects.current().waits:
+        return 0.0, ""
     return min(settings.wait_seconds, settings.max_wait_seconds), ""
 
 

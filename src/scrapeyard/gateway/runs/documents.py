@@ -6,9 +6,12 @@ from typing import Annotated, Any, ClassVar, TypeVar, overload
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
+from scrapeyard.gateway.http import dialects
+from scrapeyard.gateway.http.alternatives import RUN, alternatives
+from scrapeyard.gateway.http.alternatives import also as also_called
 from scrapeyard.gateway.http.patterns import EXAMPLE_ID, EXAMPLE_TIME, NEXT, OBJECT, RUN_ID
 from scrapeyard.model import (
     Artifact,
@@ -116,6 +119,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     finished_at: str | None
     artifacts: list[ArtifactDocument]
     links: Links
+    url: Annotated[str | None, also_called("input.url")] | UnsetType = UNSET
+    error_message: Annotated[str | None, also_called("error.message")] | UnsetType = UNSET
+    updated_at: (
+        Annotated[str | None, also_called("finished_at, started_at or created_at, the last that is set")] | UnsetType
+    ) = UNSET
 
 
 class RunDocument(Summary, frozen=True, kw_only=True):
@@ -178,20 +186,24 @@ def handle(run: Run) -> Handle:
     return Handle(id=run.id, status=run.status, links=links(run.id))
 
 
-def whole(run: Run) -> RunDocument:
-    """A run with its result."""
-    return _fill(RunDocument, run, result=_NULL if run.result is None else run.result)
+def whole(run: Run, *, also: bool = False) -> RunDocument:
+    """A run with its result; with `also`, its other names as well. A call that waits is answered without them."""
+    return _fill(RunDocument, run, result=_NULL if run.result is None else run.result, **_more(run, also))
 
 
-def summary(run: Run) -> Summary:
+def summary(run: Run, *, also: bool = False) -> Summary:
     """A run without its result."""
-    return _fill(Summary, run)
+    return _fill(Summary, run, **_more(run, also))
+
+
+def _more(run: Run, also: bool) -> dict[str, Any]:
+    return alternatives(RUN, run, possible_instant) if also else {}
 
 
 Shown = TypeVar("Shown", bound=Summary)
 
 
-def _fill(kind: type[Shown], run: Run, **more: Raw) -> Shown:
+def _fill(kind: type[Shown], run: Run, **more: Any) -> Shown:
     scraper, version, digest = what_ran(run)
     return kind(
         id=run.id,
@@ -251,8 +263,8 @@ def possible_instant(seconds: float) -> str | None:
 
 
 def encode(document: Any) -> bytes:
-    """Encode as JSON; Raw parts are embedded unchanged."""
-    return _encoder.encode(document)
+    """Encode as JSON, in the dialect of the request; Raw parts are embedded unchanged."""
+    return _encoder.encode(dialects.current().shown(document))
 
 
 def ended_badly(run: Run) -> bool:

@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from scrapeyard.errors import BadRequest, NotFound, ScrapeyardError
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
+from scrapeyard.gateway.http.dialects import status_word
 from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, Responses, bad_ends, parameter, refusals
 from scrapeyard.gateway.http.parameters import GatewayDep, RunId, Wait
 from scrapeyard.gateway.http.patterns import SCRAPER_ID, no_number
@@ -88,7 +89,10 @@ async def scrape(gateway: GatewayDep, request: Request) -> Response:
     return await answerer(gateway)(request)
 
 
-_Statuses = Annotated[list[RunStatus] | None, Query(max_length=5, description="Any of these; may be repeated.")]
+_Statuses = Annotated[
+    list[Annotated[RunStatus, status_word(RunStatus)]] | None,
+    Query(max_length=5, description="Any of these; may be repeated."),
+]
 _Reasons = Annotated[list[ExitReason] | None, Query(max_length=40, description="Any of these; may be repeated.")]
 
 
@@ -120,7 +124,7 @@ async def list_runs(
         created_before=_seconds(created_before),
     )
     page = await gateway.services.store.runs.page(where, cursor, limit)
-    return RunPageDocument(runs=[summary(run) for run in page.runs], next_cursor=page.next_cursor)
+    return RunPageDocument(runs=[summary(run, also=True) for run in page.runs], next_cursor=page.next_cursor)
 
 
 @router.get(
@@ -132,7 +136,7 @@ async def get_run(gateway: GatewayDep, request: Request, run_id: RunId, wait: Wa
     run = await gateway.lookup.get(run_id)
     if wait and not run.status.is_final:
         run = await _follow(gateway, request, run, min(wait, gateway.services.settings.gateway.max_wait_seconds))
-    return await answers.answer(run, gateway.services.blobs)
+    return await answers.answer(run, gateway.services.blobs, also=True)
 
 
 @router.delete(
@@ -144,7 +148,7 @@ async def cancel_run(gateway: GatewayDep, run_id: RunId) -> Response:
     run = await gateway.cancelling.cancel(run_id, gateway.services.clock())
     if run is None:
         raise NotFound(f"no run {run_id}")
-    return await answers.answer(run, gateway.services.blobs)
+    return await answers.answer(run, gateway.services.blobs, also=True)
 
 
 @router.get(

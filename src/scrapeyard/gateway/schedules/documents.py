@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scrapeyard.dispatch.schedules.timetable import coming
+from scrapeyard.gateway.http.alternatives import SCHEDULE, also, alternatives
 from scrapeyard.gateway.http.patterns import NEXT
 from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.schedules.schemas import EXAMPLE_SCHEDULE, SCHEDULE_ID
@@ -51,6 +52,10 @@ class ScheduleDocument(Struct, frozen=True, kw_only=True):
     created_at: str
     updated_at: str
     links: ScheduleLinks
+    url: Annotated[str | None, also("scrape.url")]
+    interval: Annotated[float | None, also("every_seconds")]
+    enabled: Annotated[bool, also("paused, the other way round")]
+    next_run: Annotated[str | None, also("next_run_at")]
 
 
 class SchedulePageDocument(Struct, frozen=True, kw_only=True):
@@ -106,6 +111,7 @@ def schedule_document(schedule: Schedule, now: float) -> ScheduleDocument:
         links=ScheduleLinks(
             self=here, history=f"{here}/history", last=_PLACES[schedule.target] + last if last else None
         ),
+        **alternatives(SCHEDULE, schedule, instant),
     )
 
 

@@ -1,0 +1,151 @@
+"""Answers in the words of other APIs, for clients that were written for them.
+
+A client asks for a dialect with `Prefer: dialect=site`; `gateway.dialect` sets the one of clients that do not ask. In
+every dialect the paths, the fields and what is done are the same. A dialect changes the words of `status`, whether a
+listing is a bare list, how long a call waits that does not say, and a few whole answers.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import BeforeValidator
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from scrapeyard.model import RunStatus
+from scrapeyard.model.job import ItemStatus, JobStatus
+
+Words = Mapping[type[StrEnum], Mapping[str, str]]
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """The words of another API."""
+
+    name: str
+    words: Words = {}
+    """By the kind of status: ours, and the word for it. A status without a word keeps ours."""
+    bare_lists: bool = True
+    """Whether a listing is a list; the cursor of its next page is then the header Next-Cursor."""
+    waits: bool = True
+    """Whether a call that does not say waits for its answer."""
+    answers: Mapping[str, tuple[int, Any]] = {}
+    """Operations whose answer is always the same if they succeed: status and document."""
+
+    def shown(self, answer: Any) -> Any:
+        """The answer in the words of this dialect."""
+        if not isinstance(answer, Struct):
+            return answer
+        listed = answer.__struct_fields__[0]
+        if listed in LISTS:
+            shown = [self.shown(each) for each in getattr(answer, listed)]
+            return shown if self.bare_lists else replace(answer, **{listed: shown})
+        status = getattr(answer, "status", None)
+        word = self.words.get(type(status), {}).get(status or "")
+        return answer if word is None else replace(answer, status=word)
+
+
+LISTS: Final = frozenset({"runs", "jobs", "exports", "schedules"})
+OWN = Dialect(name="own", bare_lists=False)
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (
+        OWN,
+        Dialect(
+            name="tasks",
+            words={RunStatus: {"queued": "pending", "succeeded": "completed"}},
+            waits=False,
+        ),
+        Dialect(
+            name="site",
+            words={
+                JobStatus: {
+                    "creating": "queued",
+                    "paused": "running",
+                    "cancelling": "running",
+                    "finishing": "running",
+                    "completed": "succeeded",
+                }
+            },
+            answers={"cancel_job": (202, {"ok": True})},
+        ),
+    )
+}
+"""The table of words that docs/documents.md shows."""
+
+FILTERS: Words = {
+    RunStatus: {
+        "pending": "queued",
+        "in_progress": "running",
+        "completed": "succeeded",
+        "success": "succeeded",
+        "error": "failed",
+    },
+    JobStatus: {
+        "pending": "creating",
+        "queued": "creating",
+        "in_progress": "running",
+        "succeeded": "completed",
+        "success": "completed",
+        "error": "failed",
+    },
+    ItemStatus: {"running": "in_progress", "succeeded": "success", "completed": "success", "failed": "error"},
+}
+"""Words that filters take in every dialect, beside ours, which keep their meaning."""
+
+
+def status_word(kind: type[StrEnum]) -> BeforeValidator:
+    """Reads another word of a status as ours."""
+    return BeforeValidator(lambda given: FILTERS[kind].get(given, given) if isinstance(given, str) else given)
+
+
+_spoken: ContextVar[Dialect] = ContextVar("dialect", default=OWN)
+
+
+def current() -> Dialect:
+    """The dialect of the request that is being answered."""
+    return _spoken.get()
+
+
+class Dialects:
+    """Finds the dialect of each request."""
+
+    def __init__(self, app: ASGIApp, default: str) -> None:
+        self._app = app
+        self._default = DIALECTS[default]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        asked = preferred(scope["headers"]) if scope["type"] == "http" else None
+        dialect = asked or self._default
+        if dialect is OWN:
+            await self._app(scope, receive, send)
+            return
+        token = _spoken.set(dialect)
+        try:
+            await self._app(scope, receive, _telling(send, dialect) if asked else send)
+        finally:
+            _spoken.reset(token)
+
+
+def preferred(headers: Iterable[tuple[bytes, bytes]]) -> Dialect | None:
+    """The dialect that a request prefers; None if it names none that we know."""
+    for name, value in headers:
+        if name == b"prefer" and b"dialect" in value:
+            for token in value.decode("latin-1").split(","):
+                key, _, word = token.partition("=")
+                if key.strip().lower() == "dialect":
+                    return DIALECTS.get(word.strip().strip('"').lower())
+    return None
+
+
+def _telling(send: Send, dialect: Dialect) -> Callable[[Message], Any]:
+    async def telling(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).append("Preference-Applied", f"dialect={dialect.name}")
+        await send(message)
+
+    return telling
