@@ -3,10 +3,11 @@
 Sources, strongest first: command line, environment, `.env` in the working directory, a TOML file
 (`SCRAPEYARD_CONFIG`, or `scrapeyard.toml` in the working directory), defaults. The environment spells a nested key with
 two underscores: `SCRAPEYARD_WORKER__SLOTS=8`. Well-known names (`DATABASE_URL`, `REDIS_URL`, `LOG_LEVEL`,
-`OTEL_EXPORTER_OTLP_ENDPOINT`, `SCRAPEYARD_LANG`, `SCRIPT_REPOSITORY_TYPE`, `S3_BUCKET_NAME`, …) are understood beside
-ours; ours win. Unknown keys are refused.
+`S3_BUCKET`, `CORS_ORIGINS`, …) are understood beside ours; ours win. `LANG` chooses the language if no setting does.
+Unknown keys are refused.
 """
 
+from scrapeyard.settings.aliases import ALIASES, names_of
 from scrapeyard.settings.engine import (
     BudgetSettings,
     CacheSettings,
@@ -16,7 +17,17 @@ from scrapeyard.settings.engine import (
     ProxySettings,
     SiteSettings,
 )
-from scrapeyard.settings.loading import ALIASES, CONFIG_FILE, PREFIX, describe, hide_password, hide_user, load, redacted
+from scrapeyard.settings.loading import (
+    CONFIG_FILE,
+    PREFIX,
+    describe,
+    hide_password,
+    hide_user,
+    load,
+    not_used,
+    read_dotenv,
+    redacted,
+)
 from scrapeyard.settings.repository import (
     SCHEMES,
     BlobSettings,
@@ -69,5 +80,8 @@ __all__ = [
     "hide_password",
     "hide_user",
     "load",
+    "names_of",
+    "not_used",
+    "read_dotenv",
     "redacted",
 ]

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from scrapeyard.model.fetching import POOL, read_endpoint, read_proxy_url
 from scrapeyard.settings.section import Section
@@ -95,12 +95,19 @@ class EscalationSettings(Section):
     enabled: bool = Field(True, description="Whether blocked fetches try other routes by default.")
     profiles: tuple[str, ...] = Field(("chrome", "firefox", "safari"), description="Browser profiles to try, in order.")
     max_ways: int = Field(4, ge=1, le=20, description="Maximum routes tried for one fetch.")
-    solver_url: str = Field("", description="FlareSolverr, e.g. http://127.0.0.1:8191/v1; empty: none.")
+    solver_url: str = Field("", description="FlareSolverr, e.g. http://127.0.0.1:8191; empty: none.")
     solver_seconds: float = Field(60, gt=0, le=600, description="Maximum seconds the solver may take for one page.")
     solver_concurrency: int = Field(2, ge=1, le=100, description="Pages the solver works on at once for one worker.")
     remember_seconds: float = Field(
         86_400, gt=0, description="Seconds that the route which worked at a site is remembered."
     )
+
+    @field_validator("solver_url")
+    @classmethod
+    def _names_the_endpoint(cls, url: str) -> str:
+        """FlareSolverr listens at /v1; its address is usually given without it."""
+        bare = url.rstrip("/")
+        return f"{bare}/v1" if bare.count("/") == 2 else url
 
 
 class ProxyPool(Section):

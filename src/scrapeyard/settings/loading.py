@@ -11,28 +11,12 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from scrapeyard.errors import SettingsInvalid
+from scrapeyard.settings.aliases import ALIASES, NOT_USED, language, values_of, wants_local
 from scrapeyard.settings.section import Section
 from scrapeyard.settings.tree import Settings
 
 PREFIX = "SCRAPEYARD_"
 CONFIG_FILE = "scrapeyard.toml"
-ALIASES: dict[str, tuple[str, ...]] = {
-    "DATABASE_URL": ("database_url",),
-    "REDIS_URL": ("redis_url",),
-    "LOG_LEVEL": ("log", "level"),
-    "OTEL_EXPORTER_OTLP_ENDPOINT": ("telemetry", "otlp_endpoint"),
-    "SCRAPEYARD_LANG": ("log", "lang"),
-    "SCRIPT_REPOSITORY_TYPE": ("repository", "source", "type"),
-    "SCRIPT_REPOSITORY_URL": ("repository", "source", "url"),
-    "S3_BUCKET_NAME": ("repository", "source", "bucket"),
-    "S3_REGION": ("repository", "source", "region"),
-    "S3_ACCESS_KEY": ("repository", "source", "access_key"),
-    "S3_SECRET_KEY": ("repository", "source", "secret_key"),
-    "S3_PREFIX": ("repository", "source", "prefix"),
-    "FLARESOLVERR_URL": ("escalation", "solver_url"),
-}
-"""Variable names other tools use, and the key each stands for."""
-
 _NOT_KEYS = {"SCRAPEYARD_CONFIG", "SCRAPEYARD_URL", *ALIASES}
 """SCRAPEYARD_CONFIG names the file; SCRAPEYARD_URL tells the command line which server to call."""
 
@@ -48,15 +32,32 @@ def load(
     `overrides` is a nested mapping, such as the command line builds; None values in it count as not given.
     """
     folder = folder or Path.cwd()
-    tree: dict[str, Any] = _read_file(environ.get("SCRAPEYARD_CONFIG"), folder)
-    dotenv = {name: value for name, value in dotenv_values(folder / ".env").items() if value is not None}
+    dotenv = read_dotenv(folder)
+    everywhere = {**dotenv, **environ}
+    spoken = language(everywhere)
+    tree: dict[str, Any] = {"log": {"lang": spoken}} if spoken else {}
+    _merge(tree, _read_file(environ.get("SCRAPEYARD_CONFIG"), folder))
     for source in (dotenv, environ):
-        _merge(tree, _from_environment(source))
+        _merge(tree, _from_environment(source, everywhere))
     _merge(tree, _given(overrides or {}))
     try:
-        return Settings.model_validate(tree)
+        settings = Settings.model_validate(tree)
     except ValidationError as error:
         raise SettingsInvalid(_explain(error)) from None
+    if wants_local(everywhere) is False and not settings.blobs.url:
+        raise SettingsInvalid("USE_LOCAL_STORAGE is false, but there is no bucket; set S3_BUCKET or blobs.url")
+    return settings
+
+
+def read_dotenv(folder: Path) -> dict[str, str]:
+    """The variables of `.env`."""
+    return {name: value for name, value in dotenv_values(folder / ".env").items() if value is not None}
+
+
+def not_used(environ: Mapping[str, str] = os.environ, folder: Path | None = None) -> list[tuple[str, str]]:
+    """Variables that are set and known, but have no effect: each with the reason."""
+    everywhere = {**read_dotenv(folder or Path.cwd()), **environ}
+    return [(name, ALIASES[name].note) for name in sorted(NOT_USED) if everywhere.get(name)]
 
 
 def _read_file(named: str | None, folder: Path) -> dict[str, Any]:
@@ -71,12 +72,10 @@ def _read_file(named: str | None, folder: Path) -> dict[str, Any]:
         raise SettingsInvalid(f"{path} is not TOML: {error}") from None
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+def _from_environment(environ: Mapping[str, str], everywhere: Mapping[str, str]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
-    for name, path in ALIASES.items():
-        if environ.get(name):
-            value = environ[name].lower() if name in ("LOG_LEVEL", "SCRAPEYARD_LANG") else environ[name]
-            _put(tree, path, value)
+    for path, read in values_of(environ, everywhere):
+        _put(tree, path, read)
     for name, value in environ.items():
         if name.startswith(PREFIX) and name not in _NOT_KEYS:
             _put(tree, tuple(name.removeprefix(PREFIX).lower().split("__")), value)

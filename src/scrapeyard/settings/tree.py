@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 
 from scrapeyard.settings.engine import (
     BudgetSettings,
@@ -34,7 +34,9 @@ class Settings(Section):
     database_url: SecretStr = Field(
         SecretStr(""), description="postgresql://… or sqlite:///…; empty: SQLite in the data directory."
     )
-    redis_url: SecretStr = Field(SecretStr(""), description="redis://…; empty: a queue in memory, for one process.")
+    redis_url: SecretStr = Field(
+        SecretStr(""), description="redis://… or host:port; empty: a queue in memory, for one process."
+    )
     gateway: GatewaySettings = GatewaySettings()
     worker: WorkerSettings = WorkerSettings()
     sandbox: SandboxSettings = SandboxSettings()
@@ -53,3 +55,10 @@ class Settings(Section):
     blobs: BlobSettings = BlobSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+
+    @field_validator("redis_url")
+    @classmethod
+    def _has_scheme(cls, url: SecretStr) -> SecretStr:
+        """The library would read `host:port` as a scheme and connect to this machine."""
+        text = url.get_secret_value()
+        return url if not text or "://" in text else SecretStr(f"redis://{text}")

@@ -49,7 +49,7 @@ async def completed(stand: Stand, **call: Any) -> str:
 )
 def test_every_other_name_is_in_the_document_and_marked(document: Any, names: alternatives.Values) -> None:
     properties = schemas([document])[document.__name__]["properties"]
-    marked = {name for name, property in properties.items() if property.get("deprecated")}
+    marked = {name for name, schema in properties.items() if schema.get("deprecated")}
     assert marked == names.keys()
 
 

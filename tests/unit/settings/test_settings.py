@@ -108,7 +108,8 @@ def test_an_empty_alias_counts_as_not_set(read: Load) -> None:
 
 def test_every_alias_names_a_key_that_exists() -> None:
     keys = {name for name, *_ in describe()}
-    assert {".".join(path) for path in ALIASES.values()} <= keys
+    named = {".".join(key) for alias in ALIASES.values() for key in (*alias.keys, alias.blobs) if key}
+    assert named <= keys
 
 
 @pytest.mark.parametrize(

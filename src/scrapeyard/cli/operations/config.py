@@ -42,13 +42,16 @@ def _describe(as_json: bool) -> None:
     from scrapeyard.cli.common.output import show_json, show_table
 
     described = [
-        {"key": key, "env": env, "default": _json_value(default), "meaning": meaning}
+        {"key": key, "env": env, "other": _other_names(key), "default": _json_value(default), "meaning": meaning}
         for key, env, default, meaning in _keys()
     ]
     if as_json:
         show_json(described)
         return
-    rows = [(each["key"], each["env"], _shown(each["default"]), each["meaning"]) for each in described]
+    rows = [
+        (each["key"], ", ".join((each["env"], *each["other"])), _shown(each["default"]), each["meaning"])
+        for each in described
+    ]
     show_table(("KEY", "ENVIRONMENT", "DEFAULT", "MEANING"), rows, empty="no settings")
 
 
@@ -56,24 +59,39 @@ class _Sources:
     """Which source a value came from, strongest first."""
 
     def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
-        from dotenv import dotenv_values
-
-        from scrapeyard.settings import CONFIG_FILE
+        from scrapeyard.settings import CONFIG_FILE, read_dotenv
 
         self._file = Path(environ.get("SCRAPEYARD_CONFIG") or folder / CONFIG_FILE)
         self._tree = tomllib.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
-        self._named = [("environment", environ), (".env", dotenv_values(folder / ".env"))]
+        dotenv = read_dotenv(folder)
+        self._named = [("environment", environ), (".env", dotenv)]
+        self._everywhere = {**dotenv, **environ}
 
     def of(self, key: str, env: str) -> str:
         """`environment NAME`, `.env NAME`, the file's name, or `default`."""
-        from scrapeyard.settings import ALIASES
+        from scrapeyard.settings import names_of
 
-        names = [env, *(alias for alias, path in ALIASES.items() if ".".join(path) == key)]
+        names = [env, *names_of(key, self._everywhere)]
         for source, values in self._named:
             for name in names:
                 if values.get(name) or (name == env and values.get(name) is not None):
                     return f"{source} {name}"
-        return self._file.name if _at(self._tree, key) is not None else "default"
+        if _at(self._tree, key) is not None:
+            return self._file.name
+        return _locale(self._everywhere) if key == "log.lang" else "default"
+
+
+def _other_names(key: str) -> list[str]:
+    from scrapeyard.settings import names_of
+
+    return names_of(key, {"S3_BUCKET": "any"})
+
+
+def _locale(environ: Mapping[str, str]) -> str:
+    from scrapeyard.settings.aliases import LOCALE, language
+
+    chosen = next((name for name in LOCALE if environ.get(name)), "")
+    return f"environment {chosen}" if language(environ) else "default"
 
 
 def _keys() -> list[tuple[str, str, Any, str]]:

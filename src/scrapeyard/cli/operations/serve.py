@@ -88,11 +88,13 @@ def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, next_
     """Serve until a signal. `roles` is None for all roles."""
     gc.disable()  # nearly all objects made at startup stay alive, so collecting during it finds nothing
 
-    from scrapeyard.settings import load
-    from scrapeyard.telemetry.events import configure
+    from scrapeyard.settings import load, not_used
+    from scrapeyard.telemetry.events import configure, get_log
 
     settings = load(overrides)
     configure(settings.log)
+    for name, reason in not_used():
+        get_log("settings").warning("settings.not_used", name=name, reason=reason)
     runner()(_until_signal(roles, settings, next_step))
 
 
