@@ -158,6 +158,8 @@ class ExportWish(Struct, frozen=True, kw_only=True):
     """CSV only: start with a byte order mark, so that Excel detects UTF-8."""
     against: str = ""
     """`diff` only: the job to compare with; if empty, the crawl before."""
+    skip_first: bool = False
+    """`diff` only: make no file of a first crawl, whose pages cannot be compared with anything."""
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -170,6 +172,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """Whose share of the workers it uses; empty for the common share."""
     scraper: str
     """The scraper as requested."""
+    profile: str = ""
+    """The set of defaults it was created with; empty for none."""
     pinned: str
     """`site/task@1.4.2`: the version that runs, to the end."""
     digest: str = ""

@@ -87,6 +87,8 @@ class ChangesMetadata(Struct, frozen=True, kw_only=True):
     parts: int
     rows: int
     counts: dict[str, int]
+    known: int = 0
+    """Rows of pages that an earlier crawl knew; 0 for a first crawl."""
 
 
 class Sight(Struct, frozen=True, kw_only=True):

@@ -53,8 +53,9 @@ class Finisher:
         for first in range(AT_ONCE, len(of_items), AT_ONCE):
             async with shared(item_blocks(self._store.items, job.id), 1) as (blocks,):
                 await self._files(job, of_items[first : first + AT_ONCE], blocks)
-        await self._snapshots.update(job)
-        of_changes = [wish for wish in job.exports if wish.type == "diff"]
+        changes = await self._snapshots.update(job)
+        is_first = changes is not None and not changes.known
+        of_changes = [wish for wish in job.exports if wish.type == "diff" and not (wish.skip_first and is_first)]
         await self._wish(job, of_changes)
         for wish in of_changes:
             await self._exporter.make(wished_id(job.id, wish))

@@ -32,6 +32,7 @@ _BLOCK: Final = 500
 _MAX_SCOPES: Final = 1000
 """Scopes of one job whose missing pages are looked up."""
 _TYPE: Final = [column.name for column in DIFF].index("change_type")
+_BEFORE: Final = [column.name for column in DIFF].index("prev_crawl_at")
 
 
 def policy_of(job: Job) -> SnapshotPolicy | None:
@@ -175,12 +176,14 @@ class _Parts:
         self._parts = 0
         self._rows = 0
         self._counts: dict[str, int] = {}
+        self._known = 0
 
     async def add(self, rows: Sequence[Row]) -> None:
         """In order."""
         for row in rows:
             kind = str(row[_TYPE])
             self._counts[kind] = self._counts.get(kind, 0) + 1
+            self._known += row[_BEFORE] is not None
         self._rows += len(rows)
         self._waiting += rows
         while len(self._waiting) >= PART_ROWS:
@@ -197,6 +200,7 @@ class _Parts:
             parts=self._parts,
             rows=self._rows,
             counts=dict(sorted(self._counts.items())),
+            known=self._known,
         )
         key = keys.changes_metadata(self._job_id)
         await self._drop_older(key)

@@ -137,3 +137,21 @@ def test_a_crawl_tells_its_broken_links_and_where_pages_were_found(yard: Embedde
     assert [item["depth"] for item in items] == [0] + [1] * (len(items) - 1)
     assert {item["referrer"] for item in items[1:]} == {f"{yard.shop.url}/"}
     assert [row["depth"] for row in rows(found["full.csv"])] == [str(item["depth"]) for item in items]
+
+
+def test_the_profile_of_a_site_leaves_tables_and_from_the_second_crawl_on_what_changed(
+    yard: Embedded, api: httpx.Client
+) -> None:
+    crawl = {
+        "profile": "site",
+        "sitemap_url": f"{yard.shop.url}/sitemap.xml",
+        "sitemap": {"include": ["/product/*"], "limit": 3},
+        "policy": {"snapshots": {"scope": "by profile"}},
+    }
+    first, second = (Jobs(api).ended(made(api, **crawl)) for _ in range(2))
+    assert [job["counts"]["success"] for job in (first, second)] == [3, 3]
+    assert set(files(api, first["id"])) == {"full.csv", "seo.csv"}
+    again = files(api, second["id"])
+    assert set(again) == {"full.csv", "seo.csv", "diff.csv"}
+    assert [row["change_type"] for row in rows(again["diff.csv"])] == ["UNCHANGED"] * 3
+    assert all(row["price"] for row in rows(again["full.csv"]))

@@ -20,6 +20,7 @@ class JobTerms:
     """The options of a job, except the source of its items. None or empty if an option was not given."""
 
     scraper: str | None = None
+    profile: str | None = None
     name: str = ""
     owner: str = ""
     priority: str | None = None
@@ -46,6 +47,7 @@ class JobTerms:
         """The call's fields that were given. Raises BadRequest."""
         fields = {
             "scraper": self.scraper,
+            "profile": self.profile,
             "name": self.name or None,
             "owner": self.owner or None,
             "priority": self.priority,

@@ -58,6 +58,7 @@ def create(
     links: Annotated[str | None, typer.Option(help="Field of the results that has the links.")] = None,
     limit: Annotated[int | None, typer.Option(help="Addresses taken at most.", min=1)] = None,
     scraper: Scraper = None,
+    profile: Annotated[Literal["site"] | None, typer.Option(help="Defaults for what is not given.")] = None,
     name: Annotated[str, typer.Option(help="For people.")] = "",
     owner: Annotated[str, typer.Option(help="Whose share of the workers it uses.")] = "",
     priority: Annotated[Literal["high", "normal", "low"] | None, typer.Option(help="Against other jobs.")] = None,
@@ -102,6 +103,7 @@ def create(
     )
     terms = JobTerms(
         scraper=scraper,
+        profile=profile,
         name=name,
         owner=owner,
         priority=priority,

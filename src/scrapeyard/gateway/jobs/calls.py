@@ -62,15 +62,22 @@ class ExportCall(BaseModel):
         description="`diff` alone: the job to compare with, instead of the crawl before. Neither needs snapshots.",
     )
 
+    skip_first: bool = Field(
+        False, strict=True, description="`diff` alone: no file of a first crawl, which has nothing to compare with."
+    )
+
     @model_validator(mode="after")
     def _compares_diffs_only(self) -> "ExportCall":
         if self.against is not None and self.type != "diff":
             raise ValueError("against goes with the type diff")
+        if self.skip_first and (self.type != "diff" or self.against is not None):
+            raise ValueError("skip_first goes with the type diff, without against")
         return self
 
     def wish(self) -> ExportWish:
         """Convert to the model's ExportWish."""
-        return ExportWish(type=self.type, format=self.format, bom=self.bom, against=self.against or "")
+        against = self.against or ""
+        return ExportWish(type=self.type, format=self.format, bom=self.bom, against=against, skip_first=self.skip_first)
 
 
 class Choice(BaseModel):
@@ -137,6 +144,10 @@ class ShapeOptions(BaseModel):
 class JobOptions(ShapeOptions):
     """A job, but for where its items come from."""
 
+    profile: Literal["site"] | None = Field(
+        None,
+        description="Defaults for whatever the call leaves open. `site`: a careful crawl of one site, with files.",
+    )
     scraper: str | None = Field(
         None, pattern=SCRAPER_WANTED, description="`site/task` or `site/task@version`; pinned to one version now."
     )

@@ -25,6 +25,7 @@ from scrapeyard.errors import (
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.policies import policy_of
+from scrapeyard.gateway.jobs.profiles import with_profile
 from scrapeyard.gateway.runs.admission import Lanes
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.inputs.importer import ItemImporter
@@ -159,6 +160,7 @@ class JobCreation:
         digest = "" if template.job_id is None else _digest(template)
         if (job := await self._store.jobs.get(job_id)) is not None:
             return _repeated(job, digest)
+        template = with_profile(template)
         scraper, source = await self._sourced(template)
         spool = new_id("part") if digest else ""
         source = msgspec.structs.replace(source, call_digest=digest, spool=spool)
@@ -172,6 +174,7 @@ class JobCreation:
 
     async def check(self, template: JobCall) -> None:
         """Raise as `create_job` would; nothing is stored. What lies at an address is not read."""
+        template = with_profile(template)
         scraper, source = await self._sourced(template)
         await self._drafted(template, scraper, source, "")
         if template.items is not None:
@@ -186,6 +189,7 @@ class JobCreation:
 
     async def create_from_list(self, options: JobOptions, upload: Upload, *, key: Key | None = None) -> Created:
         """Create a job from an uploaded list. Raises as `create_job`, and whatever reading the upload raises."""
+        options = with_profile(options)
         job_id, scraper = new_id("job"), await self.find(options.scraper)
         kept = ListSource(shape=shape_of(options), name=upload.name, domain=options.domain or "")
         source = extracting(kept, scraper, _types(options))
@@ -213,6 +217,7 @@ class JobCreation:
             name=options.name,
             owner=options.owner,
             scraper=options.scraper or self._default,
+            profile=options.profile or "",
             pinned=self.pinned(options.scraper, scraper),
             digest=scraper.ref.digest,
             lane=await self._lanes.choose(options.lane, scraper),

@@ -57,6 +57,7 @@ class JobDocument(Struct, frozen=True, kw_only=True):
     scraper: str
     version: Annotated[str | None, Meta(description="Pinned when the job was made; null for a built-in scraper.")]
     asked_for: Annotated[str, Meta(description="The scraper as the call named it.")]
+    profile: Annotated[str | None, Meta(description="The profile whose defaults it was made with.")]
     lane: str
     priority: Priority
     counts: Counts
@@ -250,6 +251,7 @@ def _job(kind: type[Shown], job: Job, pace: JobPace, **more: RowsDocument | None
         scraper=scraper_id,
         version=version or None,
         asked_for=job.scraper,
+        profile=job.profile or None,
         lane=job.lane,
         priority=job.priority,
         counts=job.counts,

@@ -28,6 +28,7 @@ _PLAIN: Final = (
     "skipped_rows",
     "pause_reason",
     "schedule_id",
+    "profile",
 )
 """Fields stored unchanged as columns."""
 

@@ -1,0 +1,65 @@
+"""Profiles: named sets of defaults for whatever the call for a job leaves open."""
+
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+
+from scrapeyard.gateway.jobs.calls import ExportCall, Follow, JobCall, JobOptions, SitemapChoice
+from scrapeyard.gateway.jobs.policies import JobPolicyCall
+
+
+class JobProfile(Struct, frozen=True, kw_only=True):
+    """Defaults of one kind of job, in the words of a call."""
+
+    policy: dict[str, Any]
+    """Laid under the call's `policy`, also within `budget` and the like."""
+    exports: tuple[ExportCall, ...] = ()
+    """The files of a call without `exports`."""
+    limit: int | None = None
+    """Maximum URLs of a sitemap, or found by following links."""
+
+
+PROFILES: Final = {
+    "site": JobProfile(
+        policy={"concurrency": 2, "budget": {"megabytes": 100, "residential_megabytes": 50}},
+        exports=(
+            ExportCall(type="full", format="csv"),
+            ExportCall(type="seo", format="csv"),
+            ExportCall(type="diff", format="csv", skip_first=True),
+        ),
+        limit=10_000,
+    )
+}
+Options = TypeVar("Options", bound=JobOptions)
+
+
+def with_profile(options: Options) -> Options:
+    """The options of a call, with what they leave open taken from their profile, if they name one. A field that is
+    given counts, even as null."""
+    if options.profile is None:
+        return options
+    profile = PROFILES[options.profile]
+    policy = _over(options.policy.model_dump(exclude_unset=True), profile.policy)
+    filled: dict[str, Any] = {"policy": JobPolicyCall.model_validate(policy)}
+    if "exports" not in options.model_fields_set:
+        filled["exports"] = list(profile.exports)
+    if isinstance(options, JobCall):
+        filled |= _limits(options, profile)
+    return options.model_copy(update=filled)
+
+
+def _limits(call: JobCall, profile: JobProfile) -> dict[str, SitemapChoice | Follow]:
+    sources = (("sitemap", call.sitemap, call.sitemap_url), ("follow", call.follow, call.start_url))
+    return {
+        name: choice.model_copy(update={"limit": profile.limit})
+        for name, choice, source in sources
+        if source is not None and "limit" not in choice.model_fields_set and profile.limit is not None
+    }
+
+
+def _over(given: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    merged = {**defaults, **given}
+    for name, default in defaults.items():
+        if isinstance(default, dict) and isinstance(given.get(name), dict):
+            merged[name] = _over(given[name], default)
+    return merged
