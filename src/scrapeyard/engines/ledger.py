@@ -44,6 +44,8 @@ class Ledger:
         self.spent = Spent()
         self.bytes_by_class: dict[str, int] = {}
         """`direct` stands for no proxy."""
+        self.solver_calls = 0
+        self.solver_successes = 0
         self.warned: set[str] = set()
         self._warn = warn
 

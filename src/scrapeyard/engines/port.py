@@ -43,6 +43,9 @@ class FetchRequest(Struct, frozen=True, kw_only=True):
     else's: it is neither kept for others nor answered from what was kept."""
 
 
+Strategy = Literal["http", "clearance", "solver", "cache"]
+
+
 class FetchResponse(Struct, frozen=True, kw_only=True):
     """What the site answered. Any status is an answer; only a failure to get one raises."""
 
@@ -66,6 +69,10 @@ class FetchResponse(Struct, frozen=True, kw_only=True):
     """Ways that were tried before, for `explain`."""
     proxy_class: str = ""
     """What its bytes count as: empty (no proxy), `datacenter`, `residential`, `unlocker`."""
+    proxy: str = ""
+    """Name of the exit, `pool/host:port`, never with its credentials; empty: no proxy."""
+    strategy: Strategy = "http"
+    """The kind of `way`. `clearance`: plain HTTP with what the solver had got before."""
     kept: int | None = None
     """Bytes that went to `request.keep`; None: the page is in `body`."""
     repeats: int = 0

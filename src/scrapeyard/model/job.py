@@ -292,6 +292,10 @@ class ItemOutcome(Struct, frozen=True, kw_only=True):
     site: str = ""
     """Registrable domain of its URL, where it has one; redrive and listing filter by it."""
     usage: Usage = Usage()
+    strategy: str = ""
+    """How its last page was had: `http`, `clearance`, `solver` or `cache`; empty if it got none."""
+    proxy: str = ""
+    """Class and name of the exit that the page came through, without credentials; empty for none."""
     logs: tuple[LogLine, ...] = ()
     """Only for failed items, cut to a few kilobytes."""
     artifacts: tuple[Artifact, ...] = ()
@@ -321,6 +325,8 @@ class Item(Struct, frozen=True, kw_only=True):
     error: RunError | None = None
     site: str = ""
     usage: Usage | None = None
+    strategy: str = ""
+    proxy: str = ""
     logs: tuple[LogLine, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     started_at: float | None = None

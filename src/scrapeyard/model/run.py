@@ -125,6 +125,8 @@ class Usage(Struct, frozen=True, kw_only=True):
     output_bytes: int = 0
     log_bytes: int = 0
     records: int = 0
+    solver_calls: Annotated[int, Meta(description="Pages that the solver was asked for.")] = 0
+    solver_successes: Annotated[int, Meta(description="Those of them that it brought.")] = 0
 
 
 class Timing(Struct, frozen=True, kw_only=True):

@@ -119,7 +119,9 @@ class TestReads:
             items[0],
             logs=(LogLine(at_ms=1.0, stream="stdout", text="one"),),
             artifacts=(Artifact(name="html.html", content_type="text/html", size=3, key="k"),),
-            usage=Usage(wall_ms=1.5, memory_mb=3.0, records=2, bytes_by_class={"direct": 4}),
+            usage=Usage(wall_ms=1.5, memory_mb=3.0, records=2, bytes_by_class={"direct": 4}, solver_calls=2),
+            strategy="solver",
+            proxy="residential home/gate.example:9000",
             result_key="blob",
         )
         await store.batches.record(batch, "worker-1", 0, [end, a_retry(items[1], not_before=NOW + 5)], NOW)

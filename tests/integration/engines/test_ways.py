@@ -366,6 +366,7 @@ async def test_a_challenge_is_solved_once_and_plain_http_passes_after_it(
     assert len(solver.asked("request.get")) == 1
     assert challenged.challenged == before  # nobody was challenged again
     assert {response.way for response in rest} == {"chrome131 with a clearance"}
+    assert {response.strategy for response in rest} == {"clearance"}
     assert [each["host"] for each in told["clearances"]] == ["shop.test"]
     assert "cf_clearance" not in str(told)
 

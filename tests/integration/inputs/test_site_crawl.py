@@ -154,4 +154,9 @@ def test_the_profile_of_a_site_leaves_tables_and_from_the_second_crawl_on_what_c
     again = files(api, second["id"])
     assert set(again) == {"full.csv", "seo.csv", "diff.csv"}
     assert [row["change_type"] for row in rows(again["diff.csv"])] == ["UNCHANGED"] * 3
-    assert all(row["price"] for row in rows(again["full.csv"]))
+    full = rows(again["full.csv"])
+    assert all(row["price"] for row in full)
+    assert list(full[0])[-2:] == ["strategy_used", "proxy_used"]
+    assert {(row["strategy_used"], row["proxy_used"]) for row in full} == {("http", "")}
+    item = Jobs(api).items(second["id"])[0]
+    assert (item["strategy_used"], item["proxy_used"]) == ("http", None)

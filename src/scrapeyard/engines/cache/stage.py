@@ -68,6 +68,7 @@ def confirmed(page: CachedPage, response: FetchResponse) -> FetchResponse:
         body=page.body,
         encoding=page.encoding,
         way=f"cache, confirmed by {response.way}" if response.way else "cache, confirmed",
+        strategy="cache",
     )
 
 
@@ -222,6 +223,7 @@ class Cached:
             redirects=page.redirects,
             age_seconds=max(0.0, self._clock() - page.fetched_at),
             way=WAY,
+            strategy="cache",
         )
 
     async def _join(self, errand: _Errand, page: CachedPage | None) -> FetchResponse:
@@ -234,7 +236,8 @@ class Cached:
             if age > errand.wish.max_age:
                 break
             waited = (time.perf_counter() - errand.began) * 1000
-            return replace(landed, elapsed_ms=waited, bytes_received=0, age_seconds=age, way=WAY, proxy_class="")
+            of_cache = {"way": WAY, "strategy": "cache", "proxy": "", "proxy_class": ""}
+            return replace(landed, elapsed_ms=waited, bytes_received=0, age_seconds=age, **of_cache)
         return await self._flights.run(name, lambda: self._alone(name, errand, page))
 
     async def _alone(self, name: str, errand: _Errand, page: CachedPage | None) -> FetchResponse:

@@ -157,9 +157,11 @@ class ChallengeSolver:
         if self._budgets is not None:
             await self._budgets.begin(caller, proxy_class)
         began, size = time.perf_counter(), 0
+        caller.ledger.solver_calls += 1
         try:
             solved = await self._solver.solve(order.context.request, caller, proxy=order.proxy, seconds=order.seconds)
             size = solved.response.bytes_received
+            caller.ledger.solver_successes += 1
             return solved
         finally:
             if self._budgets is not None:

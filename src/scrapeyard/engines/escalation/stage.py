@@ -146,7 +146,8 @@ class Escalation:
         page = await self._judged(response, name, _solver_name(clearance.pool), SOLVER_COST, cleared=True)
         if page is None:
             await self._lose(clearance)
-        return page
+            return None
+        return replace(page, strategy="clearance")
 
     async def _solved(self, rung: RouteOption) -> FetchResponse | None:
         """By a clearance, which proves itself at once and brings the page as the site sends it; else the page that the

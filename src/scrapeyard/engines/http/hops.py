@@ -224,6 +224,7 @@ class HopLoop:
             bytes_received=received,
             way=self._terms.told,
             proxy_class=self._terms.way.proxy.proxy_class if self._terms.way.proxy else "",
+            proxy=self._terms.way.proxy.name if self._terms.way.proxy else "",
             kept=kept,
             repeats=self._repeats,
         )

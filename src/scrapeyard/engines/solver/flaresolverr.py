@@ -258,6 +258,8 @@ class FlareSolverr:
             bytes_received=len(body),
             way="solver",
             proxy_class=proxy.proxy_class if proxy else "",
+            proxy=proxy.name if proxy else "",
+            strategy="solver",
         )
 
     def _clearance(self, solution: Solution, target: Target, proxy: Proxy | None) -> Clearance | None:

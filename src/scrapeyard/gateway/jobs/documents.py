@@ -184,6 +184,16 @@ class ItemDocument(Struct, frozen=True, kw_only=True):
     error: RunError | None
     site: str | None
     usage: Usage | None
+    strategy_used: Annotated[
+        str | None,
+        Meta(
+            description="How its last page was had: `http`, `clearance` (plain HTTP with what the solver had got), "
+            "`solver` or `cache`; null if it got none."
+        ),
+    ]
+    proxy_used: Annotated[
+        str | None, Meta(description="Class and exit of the proxy that the page came through, without credentials.")
+    ]
     started_at: str | None
     finished_at: str | None
     depth: Annotated[int | None, Meta(description="Links from a start to it; null unless links are followed.")]
@@ -317,6 +327,8 @@ def _item(kind: type[ShownItem], of: str, item: Item, **more: Any) -> ShownItem:
         error=item.error,
         site=item.site or None,
         usage=item.usage,
+        strategy_used=item.strategy or None,
+        proxy_used=item.proxy or None,
         started_at=instant(item.started_at),
         finished_at=instant(item.finished_at),
         depth=item.depth,

@@ -44,6 +44,8 @@ FULL: Final = (
     Column("attrs_json"),
     Column("text_hash"),
     *_ITEM,
+    Column("strategy_used"),
+    Column("proxy_used"),
 )
 SEO: Final = (
     Column("url"),

@@ -34,6 +34,8 @@ class Line(Struct, frozen=True, array_like=True, gc=False):
     depth: int | None = None
     """Links from a start; None if it was not found by following links."""
     referrer: str = ""
+    strategy: str = ""
+    proxy: str = ""
 
 
 class ExportProgress(Struct, frozen=True, kw_only=True):
@@ -80,6 +82,8 @@ def line_of(item: Item, result: bytes | None = None) -> Line:
         item.attempt,
         item.depth,
         item.referrer,
+        item.strategy,
+        item.proxy,
     )
 
 

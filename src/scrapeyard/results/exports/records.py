@@ -37,6 +37,8 @@ def full_row(line: Line, page: dict[str, Any]) -> Row:
         as_text(product.get("attributes")),
         as_text(page.get("text_hash")),
         *_item(line),
+        line.strategy or None,
+        line.proxy or None,
     ]
 
 

@@ -11,7 +11,7 @@ from scrapeyard.model.breaker import heard, letters
 from scrapeyard.model.job import Counts, ItemOutcome
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.locks import Held, change_job, locked_number, moved
-from scrapeyard.store.jobs.rows import Fields, counted_statuses, pack_usage, to_breaker, to_policy, to_use
+from scrapeyard.store.jobs.rows import Fields, counted_statuses, pack_used, to_breaker, to_policy, to_use
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOB_EVENTS, OUTCOMES, WAITING
 
 _encode: Final = json.Encoder().encode
@@ -37,7 +37,7 @@ def outcome_row(job: int, outcome: ItemOutcome) -> tuple[Any, ...]:
         outcome.result_bytes,
         None if outcome.result is None else bytes(outcome.result),
         None if outcome.error is None else _encode(outcome.error),
-        pack_usage(outcome.usage),
+        pack_used(outcome),
         _encode(outcome.artifacts) if outcome.artifacts else None,
         _encode(outcome.logs) if outcome.logs else None,
         outcome.http_status,

@@ -14,7 +14,7 @@ from scrapeyard.model.job import ITEM_KEY, Item, ItemStatus
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.jobs.locks import STOPPED, WHOLE_BATCHES, Held
-from scrapeyard.store.jobs.rows import Fields, unpack_usage
+from scrapeyard.store.jobs.rows import Fields, unpack_used
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, DeadLetterFilter, ItemFilter
 from scrapeyard.store.tables.jobs import BATCHES, ITEMS, JOBS, OUTCOMES, WAITING
 
@@ -94,6 +94,7 @@ def to_item(row: Any, standing: Whereabouts | None = None) -> Item:
     start, end, http_status = rest
     if reason is None and standing is not None:
         return _unfinished(row, standing)
+    used, strategy, proxy = unpack_used(usage)
     return Item(
         seq=seq,
         key=key,
@@ -106,7 +107,9 @@ def to_item(row: Any, standing: Whereabouts | None = None) -> Item:
         result_bytes=size,
         error=None if error is None else _ERROR(error),
         site=site,
-        usage=unpack_usage(usage),
+        usage=used,
+        strategy=strategy,
+        proxy=proxy,
         logs=() if logs is None else _LOGS(logs),
         artifacts=() if artifacts is None else _ARTIFACTS(artifacts),
         started_at=start,

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct, json, msgpack
 
 from scrapeyard.model import Priority, RunError, Usage
-from scrapeyard.model.job import BreakerState, Counts, ExportWish, Job, JobPolicy, JobStatus
+from scrapeyard.model.job import BreakerState, Counts, ExportWish, ItemOutcome, Job, JobPolicy, JobStatus
 from scrapeyard.store.runs.rows import packed
 
 Row = dict[str, Any]
@@ -42,7 +42,8 @@ _STATUSES: Final = json.Decoder(dict[int, int])
 
 
 class _Used(Struct, frozen=True, array_like=True):
-    """Usage without field names, since millions of rows have one. Append new fields at the end."""
+    """Usage, and how the last page was had, without field names, since millions of rows have one. Append new fields at
+    the end."""
 
     wall_ms: float = 0.0
     cpu_ms: float = 0.0
@@ -54,6 +55,10 @@ class _Used(Struct, frozen=True, array_like=True):
     output_bytes: int = 0
     log_bytes: int = 0
     records: int = 0
+    strategy: str = ""
+    proxy: str = ""
+    solver_calls: int = 0
+    solver_successes: int = 0
 
 
 _USED: Final = msgpack.Decoder(_Used)
@@ -166,9 +171,10 @@ def counted_statuses(row: Fields, statuses: Iterable[int | None], sign: int) -> 
     return {"http_statuses": json.encode({status: count for status, count in sorted(known.items()) if count})}
 
 
-def pack_usage(usage: Usage) -> bytes | None:
-    """One item's usage, packed; None if it used nothing."""
-    if usage == _NO_USAGE:
+def pack_used(outcome: ItemOutcome) -> bytes | None:
+    """What one item used and how its page was had, packed; None if it used nothing."""
+    usage = outcome.usage
+    if usage == _NO_USAGE and not outcome.strategy:
         return None
     return _PACK.encode(
         (
@@ -182,16 +188,20 @@ def pack_usage(usage: Usage) -> bytes | None:
             usage.output_bytes,
             usage.log_bytes,
             usage.records,
+            outcome.strategy,
+            outcome.proxy,
+            usage.solver_calls,
+            usage.solver_successes,
         )
     )
 
 
-def unpack_usage(value: bytes | None) -> Usage:
-    """Unpack one item's usage."""
+def unpack_used(value: bytes | None) -> tuple[Usage, str, str]:
+    """Unpack one item's usage, and the strategy and proxy of its last page."""
     if value is None:
-        return _NO_USAGE
+        return _NO_USAGE, "", ""
     used = _USED.decode(value)
-    return Usage(
+    usage = Usage(
         wall_ms=used.wall_ms,
         cpu_ms=used.cpu_ms,
         memory_mb=used.memory_mb,
@@ -202,4 +212,7 @@ def unpack_usage(value: bytes | None) -> Usage:
         output_bytes=used.output_bytes,
         log_bytes=used.log_bytes,
         records=used.records,
+        solver_calls=used.solver_calls,
+        solver_successes=used.solver_successes,
     )
+    return usage, used.strategy, used.proxy

@@ -187,6 +187,8 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             # An engine that replays recorded pages keeps no books.
             bytes_received=max(ledger.spent.bytes, self.bytes_received),
             bytes_by_class=dict(ledger.bytes_by_class),
+            solver_calls=ledger.solver_calls,
+            solver_successes=ledger.solver_successes,
         )
 
     async def _verdict(self) -> Verdict:

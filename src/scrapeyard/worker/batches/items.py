@@ -71,6 +71,8 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
         """The last text page fetched, if pages are to be saved."""
         self._http_status: int | None = None
         """Of the last page fetched; None if there was none, or no answer to it."""
+        self._strategy, self._proxy = "", ""
+        """How the last page was had, and through which exit."""
         self._saved: tuple[Artifact, ...] = ()
         self._log_bytes = 0
 
@@ -133,12 +135,11 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
     def _on_fetched(self, request: FetchRequest, started: float, answer: FetchResponse | FetchFailed) -> None:  # noqa: ARG002
         status = answer.status if isinstance(answer, FetchResponse) else answer.site_status
         self._http_status = status if status is not None and 100 <= status <= 999 else None
-        if (
-            self._job.policy.keep_html
-            and isinstance(answer, FetchResponse)
-            and answer.kept is None
-            and _is_text(answer)
-        ):
+        if not isinstance(answer, FetchResponse):
+            return
+        self._strategy = answer.strategy
+        self._proxy = f"{answer.proxy_class} {answer.proxy}" if answer.proxy else ""
+        if self._job.policy.keep_html and answer.kept is None and _is_text(answer):
             self._page = answer
 
     async def _put(self, name: str, content_type: str, data: bytes) -> Artifact:
@@ -195,6 +196,8 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             error=_short(verdict.error),
             site=self._site,
             usage=self.usage(verdict),
+            strategy=self._strategy,
+            proxy=self._proxy,
             logs=() if verdict.exit_reason.is_good else tuple(self.logs),
             artifacts=(*self.artifacts.values(), *self._saved),
             started_at=self.started_at,
