@@ -257,7 +257,7 @@ class Calls(RuleBasedStateMachine):
         assert answer.json()["status"] in {status} | ({"cancelled"} if given_back else set())
         job.status = answer.json()["status"]
         if unseen:
-            job.keys, job.items = [], {}
+            job.unseen, job.keys, job.items = job.keys, [], {}
         for hand in told:
             self.do(hand.rest())
 

@@ -59,6 +59,8 @@ class ModelJob:
     kill: bool = False
     unread: bool = False
     """Its gateway died with it: perhaps its list is not read yet."""
+    unseen: list[str] = field(default_factory=list)
+    """Keys of a list that was not read when the job was cancelled."""
     deleted: bool = False
     keys: list[str] = field(default_factory=list)
     items: dict[str, State] = field(default_factory=dict)
@@ -92,8 +94,14 @@ class ModelJob:
         return self.status == "paused"
 
     def resume(self) -> bool:
-        """False: it cannot be."""
-        if self.status == "paused":
+        """False: it cannot be. What was cancelled is undone, and a list that was not read is read on."""
+        if self.status == "cancelled":
+            self._revive()
+            self.kill, self.unread = False, True
+            self.keys += self.unseen
+            self.items |= dict.fromkeys(self.unseen, State())
+            self.unseen = []
+        if self.status in ("paused", "cancelled"):
             self.status = "running"
         return self.status in GOING
 

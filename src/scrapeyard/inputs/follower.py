@@ -144,6 +144,10 @@ JOBS = 200
 _FINAL = frozenset({ItemStatus.SUCCESS, ItemStatus.ERROR})
 
 
+class _NoMoreItems(Exception):
+    """The job was cancelled meanwhile. Its progress is not noted, so that it reads the same links when resumed."""
+
+
 class Following:
     """A MaintenanceTask. `clock` gives Unix seconds."""
 
@@ -178,6 +182,8 @@ class Following:
                 await self._follow(job)
             except ListRefused as error:
                 await self._fail(job, error)
+            except _NoMoreItems:
+                continue
             except ScrapeyardError as error:
                 log.warning("intake.not_followed", job=job.id, error=error.message)
 
@@ -277,7 +283,7 @@ class Following:
             return b""
 
     async def _add(self, job: Job, items: Sequence[NewItem], limit: int) -> None:
-        """Add items, never more than `limit` in all; those whose key exists are skipped.
+        """Add items, never more than `limit` in all; those whose key exists are skipped. Raises _NoMoreItems.
 
         A block number is never reused: a page's links may differ when they are read again.
         """
@@ -287,7 +293,7 @@ class Following:
             block, items = items[:size], items[size:]
             new = await self._store.items.add(job.id, block, secrets.randbits(62), self._clock(), source=BLOCKS)
             if new is None:
-                return
+                raise _NoMoreItems
             room -= new
 
     async def _total(self, job: Job) -> int:

@@ -278,9 +278,10 @@ class ItemImporter:
         )
 
     async def _tidy(self, job: Job) -> None:
-        """Delete the spool file, not needed once the job is read. If that fails, it is deleted with the job."""
+        """Delete the spool file, not needed once the job is read. If that fails, it is deleted with the job. A job that
+        was cancelled meanwhile keeps it: resumed, it reads on."""
         now = await self._store.jobs.get(job.id)
-        if now is not None and _is_read(now):
+        if now is not None and (now.unread or _is_read(now)):
             return
         try:
             await self._blobs.delete_prefix([keys.list_prefix(spool_of(job))])

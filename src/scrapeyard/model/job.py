@@ -3,7 +3,7 @@
 creating ──► running ◄──► paused          creating ──► failed
                 │                          running, paused ──► cancelling ──► cancelled
                 ▼
-            finishing ──► completed        completed, cancelled ──► running   (redrive)
+            finishing ──► completed        completed, cancelled ──► running   (redrive; resume)
 
 an item: pending ──► queued ──► in_progress ──► success | error
             ▲                        │
@@ -195,6 +195,8 @@ class Job(Struct, frozen=True, kw_only=True):
     finished_at: float | None = None
     reading: bool = False
     """Its source is still adding items; it cannot finish before that ends."""
+    unread: bool = False
+    """It was cancelled before its source had ended; resuming it reads on."""
     skipped_rows: int = 0
     """Rows of its list that were unusable or duplicates."""
     error: RunError | None = None

@@ -89,6 +89,52 @@ class TestControl:
         assert (await store.jobs.page(JobFilter(files_pending=True), None, 10)).jobs == ()
         assert not (await fetched(store, job)).files_pending
 
+    async def test_a_cancelled_job_goes_on_where_it_was(self, store: Store) -> None:
+        job = await a_running_job(store, 6)
+        batch, items = await taken(store, job, 3)
+        ends = [a_success(items[0]), an_error(items[1]), a_retry(items[2])]
+        await store.batches.record(batch, "worker-1", 0, ends, NOW)
+        cancelled = await store.jobs.cancel(job.id, True, NOW + 1)
+        assert cancelled is not None
+        assert (cancelled.status, cancelled.counts.cancelled) == (JobStatus.CANCELLED, 4)
+        for _ in range(2):
+            opened = await store.jobs.reopen(job.id, NOW + 2)
+            assert opened is not None
+            assert opened == await fetched(store, job)
+            assert (opened.status, opened.kill, opened.finished_at) == (JobStatus.RUNNING, False, None)
+            assert opened.counts == Counts(total=6, pending=4, success=1, error=1)
+            assert (opened.reading, opened.files_pending) == (False, False)
+        assert await store.items.recount(job.id) == opened.counts
+        _, again = await taken(store, job)
+        _, fresh = await taken(store, job)
+        assert [(item.seq, item.attempt) for item in (*again, *fresh)] == [(2, 2), (3, 1), (4, 1), (5, 1)]
+
+    async def test_a_job_cancelled_while_its_source_was_read_reads_on(self, store: Store) -> None:
+        job = a_job()
+        await store.jobs.create(job)
+        await store.items.add(job.id, new_items(2), 0, NOW)
+        cancelled = await store.jobs.cancel(job.id, False, NOW)
+        assert cancelled is not None
+        assert (cancelled.reading, cancelled.unread) == (False, True)
+        opened = await store.jobs.reopen(job.id, NOW)
+        assert opened is not None
+        assert (opened.status, opened.reading, opened.unread) == (JobStatus.RUNNING, True, False)
+        assert await store.items.add(job.id, new_items(2), 0, NOW) == 2
+        assert await store.items.add(job.id, new_items(1, 2), 1, NOW) == 1
+        await store.jobs.end_reading(job.id, 0, "", NOW)
+        assert (await fetched(store, job)).counts == Counts(total=3, pending=3)
+
+    async def test_only_a_cancelled_job_is_opened_again(self, store: Store) -> None:
+        job = await a_running_job(store, 2)
+        running = await fetched(store, job)
+        assert await store.jobs.reopen(job.id, NOW) == running
+        await store.jobs.cancel(job.id, False, NOW)
+        await store.jobs.begin_delete(job.id)
+        marked = await store.jobs.reopen(job.id, NOW)
+        assert marked is not None
+        assert (marked.status, marked.deleting) == (JobStatus.CANCELLED, True)
+        assert await store.jobs.reopen("job_missing", NOW) is None
+
     async def test_a_job_that_is_being_removed_is_not_run_again(self, store: Store) -> None:
         job = await a_running_job(store, 2)
         assert not await store.jobs.begin_delete(job.id)

@@ -246,3 +246,26 @@ async def test_items_know_where_they_were_found(stand: Stand) -> None:
     found = {item.key: item for item in await stand.items(job)}
     told = sorted((item.depth, item.referrer.removeprefix(HOME)) for item in found.values())
     assert told == [(0, ""), (1, ""), (1, ""), (2, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("nth", range(5))
+async def test_a_crawl_cancelled_while_links_are_added_finds_the_same_pages_when_resumed(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    job, following, calls = await stand.create(FollowSource(start=(HOME,), depth=4)), stand.following(), count()
+    add = stand.store.items.add
+
+    async def cancelled_before(*given: Any, **more: Any) -> int | None:
+        if next(calls) == nth:
+            await stand.store.jobs.cancel(job.id, True, 1.0)
+        return await add(*given, **more)
+
+    monkeypatch.setattr(stand.store.items, "add", cancelled_before)
+    for _ in range(20):
+        await following.run_once()
+        await stand.run(job, lambda url: {"links": WEB.get(url, [])})
+        if (await stand.job(job)).status is JobStatus.CANCELLED:
+            await stand.store.jobs.reopen(job.id, 2.0)
+            break
+    await crawl(stand, job, WEB, following=following)
+    assert set(await stand.urls(job)) == reached(WEB, 4)

@@ -160,3 +160,30 @@ def test_the_profile_of_a_site_leaves_tables_and_from_the_second_crawl_on_what_c
     assert {(row["strategy_used"], row["proxy_used"]) for row in full} == {("http", "")}
     item = Jobs(api).items(second["id"])[0]
     assert (item["strategy_used"], item["proxy_used"]) == ("http", None)
+
+
+def test_a_crawl_that_was_cancelled_and_resumed_ends_with_the_same_results(yard: Embedded, api: httpx.Client) -> None:
+    jobs = Jobs(api)
+
+    def crawl(**policy: Any) -> str:
+        return made(
+            api,
+            sitemap_url=f"{yard.shop.url}/sitemap.xml",
+            sitemap={"include": ["/product/*"], "limit": PAGES},
+            exports=[{"type": "full", "format": "csv"}],
+            policy=policy,
+        )
+
+    undisturbed, job_id = crawl(), crawl(rate=4)
+    jobs.until(job_id, lambda job: job["counts"]["success"] >= 2, "it runs")
+    jobs.ask(job_id, "cancel")
+    cancelled = jobs.until(job_id, lambda job: job["status"] == "cancelled" and not job["files_pending"], "it stops")
+    assert 0 < cancelled["counts"]["cancelled"] < PAGES
+    jobs.ask(job_id, "resume")
+    found = [jobs.ended(each) for each in (undisturbed, job_id)]
+    assert [(job["status"], job["counts"]) for job in found] == [("completed", found[0]["counts"])] * 2
+    assert found[1]["counts"]["success"] == PAGES
+    told = ("url", "title", "price", "sku", "text_hash", "item_status", "attempts")
+    tables = [[{name: row[name] for name in told} for row in rows(files(api, job["id"])["full.csv"])] for job in found]
+    assert tables[0] == tables[1]
+    assert len(tables[0]) == PAGES

@@ -26,8 +26,14 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("jobs")
 BY_HAND = "paused by a call"
-_RERUN = '; POST …/redrive with {"statuses": ["cancelled"]} runs what was cancelled'
 _PAUSABLE = frozenset({JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED})
+_REMEDIES = {
+    JobStatus.CANCELLING: "wait until it is cancelled, then resume it",
+    JobStatus.FINISHING: "every item has ended; when it is completed, redrive runs items again",
+    JobStatus.COMPLETED: "every item has ended; redrive runs items again",
+    JobStatus.FAILED: "its source could not be read; redrive runs the items that it has, or make the job again",
+}
+"""What to do with a job that cannot be resumed."""
 
 
 class Appended(Struct, frozen=True, kw_only=True):
@@ -73,11 +79,22 @@ class JobControl:
         return await self._told(before, await self._store.jobs.set_paused(job_id, True, reason, self._clock()))
 
     async def resume(self, job_id: str) -> Job:
-        """Resume with a reset breaker. A job that is not paused stays as it is."""
+        """Resume with a reset breaker. A cancelled job goes on with what it did not do; one that runs stays as it
+        is."""
         before = await self.get(job_id)
+        if before.status is JobStatus.CANCELLED:
+            return await self._reopen(before)
         if before.status not in _PAUSABLE:
-            raise _forbidden(before, "be resumed" + (_RERUN if before.status is JobStatus.CANCELLED else ""))
+            raise _forbidden(before, f"be resumed; {_REMEDIES[before.status]}")
         job = await self._store.jobs.set_paused(job_id, False, "", self._clock())
+        await self._news.wake()
+        return await self._told(before, job)
+
+    async def _reopen(self, before: Job) -> Job:
+        job = await self._store.jobs.reopen(before.id, self._clock())
+        if job is not None and job.deleting:
+            raise Refusal("conflict", 409, "the job is being deleted, so it cannot be resumed")
+        log.info("jobs.reopened", job=before.id, items=before.counts.cancelled)
         await self._news.wake()
         return await self._told(before, job)
 

@@ -166,7 +166,8 @@ async def pause_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
 
 @router.post("/api/jobs/{job_id}/resume", summary="Resume a job", responses=refusals(404, 409, 422, 503))
 async def resume_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
-    """Goes on where it was paused, by a call, its breaker or its budget. May be repeated."""
+    """Goes on where it was paused, by a call, its breaker or its budget. A cancelled job goes on with the items that
+    were cancelled, and with the rest of its source; its files are made anew. May be repeated."""
     return gateway.jobs.document(await gateway.jobs.control.resume(job_id))
 
 

@@ -74,6 +74,8 @@ class SqlJobs(SqlPart):
             if job is None:
                 return None
             values: dict[str, Any] = {"reading": False, "skipped_rows": skipped_rows}
+            if not failed:
+                values["unread"] = False
             if failed and job["reading"] and job["status"] in TAKES_ITEMS:
                 values |= _failed(job, failed, now)
             elif job["status"] == JobStatus.CREATING:
@@ -137,6 +139,10 @@ class SqlJobs(SqlPart):
             return job
         await _withdraw(self._database, job_id, now)
         return await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now))
+
+    async def reopen(self, job_id: str, now: float) -> Job | None:
+        """Undo a cancel: CANCELLED becomes RUNNING. Any other job stays as it is. None if unknown."""
+        return await _changed(self._database, job_id, lambda row: _reopened(row, now))
 
     async def move(self, job_id: str, leave: JobStatus, to: JobStatus, now: float) -> bool:
         """One step of the state machine. False if the job has another status or has items to hand out again."""
@@ -253,7 +259,15 @@ def _cancelled(job: Fields, kill: bool, now: float) -> dict[str, Any]:
     to = JobStatus.CANCELLING if job["queued"] + job["in_progress"] else JobStatus.CANCELLED
     counts = {"pending": 0, "cancelled": job["cancelled"] + job["pending"]}
     halted = {"reading": False, "breaker_until": None, "pause_reason": "", "kill": kill or job["kill"]}
-    return status_values(to, now) | counts | halted
+    return status_values(to, now) | counts | halted | {"unread": job["reading"] or job["unread"]}
+
+
+def _reopened(job: Fields, now: float) -> dict[str, Any]:
+    if job["status"] != JobStatus.CANCELLED or job["deleting"]:
+        return {}
+    counts = {"pending": job["cancelled"], "cancelled": 0}
+    anew = {"kill": False, "fault": None, "breaker": json.encode(closed(to_breaker(job)))}
+    return status_values(JobStatus.RUNNING, now) | counts | anew | {"reading": job["unread"], "unread": False}
 
 
 async def _withdraw(database: Database, job_id: str, now: float) -> None:

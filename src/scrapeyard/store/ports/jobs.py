@@ -82,6 +82,11 @@ class JobStore(Protocol):
         """Count pending items as cancelled; CANCELLING while batches are out, else CANCELLED with `files_pending`.
         Final jobs stay."""
 
+    async def reopen(self, job_id: str, now: float) -> Job | None:
+        """Undo a cancel: CANCELLED becomes RUNNING with a closed breaker, cancelled items wait again at the attempt
+        they had reached, and a source that was not read to its end is read on. Any other job, or one that is being
+        deleted, stays as it is. None if unknown."""
+
     async def move(self, job_id: str, leave: JobStatus, to: JobStatus, now: float) -> bool:
         """One step of the state machine. False if the job has another status or has items to hand out again. A job that
         becomes CANCELLED has `files_pending`."""

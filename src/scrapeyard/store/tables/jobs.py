@@ -54,6 +54,7 @@ JOBS = Table(
     Column("started_at", Double),
     Column("finished_at", Double),
     Column("reading", Boolean, nullable=False),
+    Column("unread", Boolean, nullable=False, server_default=false()),
     Column("kill", Boolean, nullable=False),
     Column("deleting", Boolean, nullable=False),
     Column("files_pending", Boolean, nullable=False, server_default=false()),

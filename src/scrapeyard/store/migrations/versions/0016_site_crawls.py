@@ -1,6 +1,6 @@
-"""Jobs know the profile they were created with.
+"""Jobs know the profile they were created with, and whether they were cancelled before their source had ended.
 
-Jobs that are there already have none.
+Jobs that are there already have no profile. Those that were cancelled are resumed without the rest of their source.
 """
 
 import sqlalchemy as sa
@@ -13,10 +13,12 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """A column with a default."""
+    """Columns with a default."""
     op.add_column("jobs", sa.Column("profile", sa.Text, nullable=False, server_default=""))
+    op.add_column("jobs", sa.Column("unread", sa.Boolean, nullable=False, server_default=sa.false()))
 
 
 def downgrade() -> None:
-    """Without it."""
+    """Without them."""
+    op.drop_column("jobs", "unread")
     op.drop_column("jobs", "profile")
