@@ -117,7 +117,7 @@ class Mixed:
         created = await api.post("/api/jobs", json=body)
         self._expect(created, 201)
         path = f"/api/jobs/{created.json()['id']}"
-        with contextlib.suppress(httpx.ReadTimeout):
+        with contextlib.suppress(httpx.TimeoutException):
             async with api.stream("GET", f"{path}/stream", timeout=1.0) as stream:
                 async for _line in stream.aiter_lines():
                     if self._chance.random() < 0.2:

@@ -20,6 +20,9 @@ log = get_log("gateway")
 MAX_HEARD = 4096
 """Maximum bytes of a message from a watcher; none is expected."""
 SIOCGIFADDR = 0x8915
+KEEP_ALIVE_SECONDS = 75
+"""An idle connection stays open for this long. Longer than the minute that clients and load balancers keep theirs:
+whoever closes first must be the client, or its next call may meet a connection that is closing."""
 GRACE_SECONDS = 10
 """How long responses under way may take once the server stops."""
 
@@ -110,6 +113,7 @@ class GatewayServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
 
