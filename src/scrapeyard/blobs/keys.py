@@ -62,6 +62,11 @@ def job_metadata(job_id: str) -> str:
     return f"{job_id}/job_metadata.json"
 
 
+def archive(job_id: str, archive_id: str) -> str:
+    """The rows of an archived job's items. Each attempt has a key of its own, so that none overwrites another."""
+    return f"{job_id}/archive/{archive_id}.zst"
+
+
 def changes(job_id: str, part: int) -> str:
     """One part of the changes since the previous crawl; parts are counted from 1."""
     return f"{job_id}/changes/part-{part}.json"

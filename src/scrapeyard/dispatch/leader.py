@@ -8,6 +8,7 @@ from typing import Protocol
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.dispatch.feeding.feeder import Feeder, FeedLoop
+from scrapeyard.dispatch.upkeep.archiving import Archiving
 from scrapeyard.dispatch.upkeep.finishing import Finish, Finishing
 from scrapeyard.dispatch.upkeep.lost_deliveries import (
     ExpiredBatches,
@@ -74,6 +75,7 @@ class Dispatcher:
             self._finishing,
             Retention(settings, store, blobs, clock),
             JobRetention(settings, store.jobs, blobs, clock),
+            Archiving(settings, store, blobs, clock),
             *more,
         )
         self._feeding = FeedLoop(self.feeder, queue, settings.jobs.tick_seconds, self._surely_leads)

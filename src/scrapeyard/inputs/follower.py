@@ -20,6 +20,7 @@ from scrapeyard.inputs.formats.rows import ListRefused
 from scrapeyard.inputs.mapper import Shaper, key_of
 from scrapeyard.inputs.patterns import Chooser
 from scrapeyard.inputs.source import FOLLOWED, READ_IN, FollowSource, Progress, as_table, source_of
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Item, ItemStatus, Job, NewItem
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
@@ -190,7 +191,7 @@ class Following:
     async def _fail(self, job: Job, refused: ListRefused) -> None:
         log.warning("intake.failed", job=job.id, error=refused.message)
         told = Raw(msgspec.json.encode({"count": refused.details["count"], "first": refused.details["rows"]}))
-        await self._store.events.add(job.id, "rows_refused", told, self._clock())
+        await self._store.events.add(job.id, JobEventKind.ROWS_REFUSED, told, self._clock())
         await self._store.jobs.end_reading(job.id, 0, refused.message, self._clock())
 
     async def _followed(self) -> list[Job]:

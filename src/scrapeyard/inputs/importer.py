@@ -21,6 +21,7 @@ from scrapeyard.inputs.sitemaps import SitemapBounds, Sitemaps
 from scrapeyard.inputs.source import FOLLOWED, READ_IN, Shape, SitemapSource, UrlSource, source_of, spool_of
 from scrapeyard.inputs.spool import ListSummary, RowCount, read_spool, write_spool
 from scrapeyard.model import FetchPolicy, Scraper, may_help_later
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
@@ -269,7 +270,7 @@ class ItemImporter:
         now = self._clock()
         if summary.bad:
             rows = Raw(msgspec.json.encode({"count": summary.bad, "first": summary.first}))
-            await self._store.events.add(job.id, "rows_skipped", rows, now)
+            await self._store.events.add(job.id, JobEventKind.ROWS_SKIPPED, rows, now)
         if told := _unread(job, summary):
             await self._store.jobs.set_source(job.id, {**job.source, **told})
         await self._store.jobs.end_reading(job.id, summary.bad + summary.doubles, "", now)
@@ -292,7 +293,7 @@ class ItemImporter:
         log.warning("intake.failed", job=job.id, error=error.message)
         if rows := error.details.get("rows"):
             told = Raw(msgspec.json.encode({"count": error.details.get("count", len(rows)), "first": rows}))
-            await self._store.events.add(job.id, "rows_refused", told, self._clock())
+            await self._store.events.add(job.id, JobEventKind.ROWS_REFUSED, told, self._clock())
         if job.status is not JobStatus.CREATING:  # created paused: only CREATING can fail
             await self._store.jobs.set_source(job.id, {**job.source, "problem": error.message})
             await self._store.jobs.cancel(job.id, True, self._clock())

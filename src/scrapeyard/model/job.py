@@ -51,6 +51,18 @@ class JobStatus(StrEnum):
 FINAL_JOB = frozenset({JobStatus.COMPLETED, JobStatus.CANCELLED, JobStatus.FAILED})
 
 
+class ArchiveState(StrEnum):
+    """Where the items of an ended job lie: in the database, or as an archive in the blob store."""
+
+    NONE = ""
+    ARCHIVING = "archiving"
+    """The archive is being written."""
+    REMOVING = "removing"
+    """It is written; the rows are being removed from the database."""
+    ARCHIVED = "archived"
+    RESTORING = "restoring"
+
+
 class ItemStatus(StrEnum):
     """Where an item stands. It follows from where the item is found; only the last but `cancelled` are stored."""
 
@@ -211,6 +223,9 @@ class Job(Struct, frozen=True, kw_only=True):
     """While cancelling: batches are killed, not drained."""
     deleting: bool = False
     """It is being deleted, with everything it left."""
+    archive: ArchiveState = ArchiveState.NONE
+    archive_key: str = ""
+    """Blob key of its archive; empty while there is none."""
     files_pending: bool = False
     """Cancelled, and its manifests and exports are not written yet."""
 

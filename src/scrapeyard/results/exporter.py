@@ -17,6 +17,7 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import ExportFailed, ScrapeyardError, Unavailable
 from scrapeyard.model import new_id
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, Job
 from scrapeyard.results.comparison import compared_rows
@@ -132,12 +133,11 @@ class Exporter:
             raise ExportFailed(
                 f"it was begun {MOST_ATTEMPTS} times and never ended; look at the logs, then ask for it anew"
             )
-        job = await self._store.jobs.get(export.job_id)
-        if job is None:
-            raise ExportFailed("its job is gone")
+        job = await self._with_items(export.job_id)
         watch = _Watch(export.wish, job.counts.total)
         async with self._kept(export, watch):
             written = await self._write(export, job, watch, items)
+        await self._with_items(export.job_id)
         return replace(
             export,
             state=ExportState.DONE,
@@ -168,12 +168,20 @@ class Exporter:
             return file.written
 
     async def _comparison(self, against: str, job: Job, fed: Fed) -> AsyncIterator[bytes]:
-        earlier = await self._store.jobs.get(against)
-        if earlier is None:
-            raise ExportFailed(f"the job {against}, which it compares with, is gone")
+        earlier = await self._with_items(against)
         async for rows in compared_rows(self._store.items, self._blobs, earlier, job):
             yield protocol.frame(protocol.ROWS, protocol.encode(rows))
             fed(len(rows))
+        await self._with_items(against)
+
+    async def _with_items(self, job_id: str) -> Job:
+        """A job whose items are there. Asked before they are read and after: an archive may take them meanwhile."""
+        job = await self._store.jobs.get(job_id)
+        if job is None:
+            raise ExportFailed(f"the job {job_id} is gone")
+        if job.archive:
+            raise ExportFailed(f"the job {job_id} is {job.archive}; restore it, then ask for the export anew")
+        return job
 
     @asynccontextmanager
     async def _kept(self, export: Export, watch: "_Watch") -> AsyncIterator[None]:
@@ -219,7 +227,7 @@ class Exporter:
             )
         else:
             log.warning("results.export_failed", **facts, error=export.error)
-        await self._store.events.add(export.job_id, "export", msgspec.Raw(_event(export)), self._clock())
+        await self._store.events.add(export.job_id, JobEventKind.EXPORT, msgspec.Raw(_event(export)), self._clock())
 
 
 class _Watch:

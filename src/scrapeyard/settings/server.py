@@ -151,6 +151,9 @@ class RetentionSettings(Section):
     jobs_days: float = Field(
         30, gt=0, description="Days to keep finished jobs with their items, results, artifacts and exports."
     )
+    archive_days: float | None = Field(
+        None, gt=0, description="Days after which a finished job's items move to the blob store; empty: never."
+    )
     webhooks_days: float = Field(7, gt=0, description="Days to keep delivered or given-up webhook messages.")
     usage_days: float = Field(90, ge=31, description="Days to keep the daily traffic figures of sites and proxies.")
 

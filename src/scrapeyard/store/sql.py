@@ -4,6 +4,7 @@ import time
 from typing import Final
 
 from scrapeyard.store.database.database import Database
+from scrapeyard.store.jobs.archives import SqlArchives
 from scrapeyard.store.jobs.batches import SqlBatches
 from scrapeyard.store.jobs.events import SqlEvents
 from scrapeyard.store.jobs.exports import SqlExports
@@ -42,6 +43,7 @@ class SqlStore(Store):
         self.items = SqlItems(database)
         self.batches = SqlBatches(database)
         self.events = SqlEvents(database)
+        self.archives = SqlArchives(database)
         self.exports = SqlExports(database)
         self.snapshots = SqlSnapshots(database)
         self.schedules = SqlSchedules(database)

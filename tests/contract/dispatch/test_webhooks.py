@@ -17,6 +17,7 @@ from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.dispatch.webhooks.webhooks import EVENTS, Webhooks
 from scrapeyard.errors import BadRequest
 from scrapeyard.model import ExitReason
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.model.webhook import JOB_EVENTS, DeliveryState, Webhook, WebhookDelivery
 from scrapeyard.settings import Settings
@@ -38,6 +39,9 @@ def settings(seconds: float = PATIENCE) -> Settings:
 
 
 SETTINGS = settings()
+
+
+CHANGES = tuple(event for event in JOB_EVENTS if event != "job.created")
 
 
 class Yard:
@@ -67,7 +71,7 @@ class Yard:
         return Webhook(url=self.site.url(path), events=events or JOB_EVENTS, **more)
 
     async def job(self, *events: str, path: str = "/hook", **more: Any) -> Job:
-        told = {"url": self.site.url(path), "events": list(events or JOB_EVENTS), **more}
+        told = {"url": self.site.url(path), "events": list(events or CHANGES), **more}
         job = a_job(webhook=Raw(json.dumps(told).encode()), created_at=self.clock())
         assert await self.store.jobs.create(job)
         return job
@@ -151,6 +155,22 @@ class TestJobs:
         await yard.round(1)
         await yard.round(1)
         assert yard.told() == [("job.cancelled", job.id)]
+
+    async def test_a_new_job_is_told_once(self, yard: Yard) -> None:
+        job = await yard.job("job.created", "job.paused")
+        await yard.status(job, "paused")
+        for _ in range(3):
+            await yard.round()
+        assert sorted(yard.told()) == [("job.created", job.id), ("job.paused", job.id)]
+
+    async def test_an_archived_job_is_told(self, yard: Yard) -> None:
+        job = await yard.job("job.archived", "job.restored")
+        for state in ("archived", "damaged", "restored"):
+            told = Raw(json.dumps({"state": state}).encode())
+            await yard.store.events.add(job.id, JobEventKind.ARCHIVE, told, yard.clock())
+        for _ in range(3):
+            await yard.round()
+        assert sorted(yard.told()) == [("job.archived", job.id), ("job.restored", job.id)]
 
     async def test_every_event_is_told_in_its_way(self, yard: Yard) -> None:
         job = await yard.job()

@@ -133,6 +133,7 @@ def _facts(job: "Mapping[str, Any]") -> "list[tuple[str, str]]":
         ("skipped", f"{job['skipped_rows']:,} rows" if job["skipped_rows"] else ""),
         *(("warning", warning) for warning in job["warnings"]),
         ("progress", "" if job["status"] in FINAL else f"{job['progress']:.1%}, {facts(job)}"),
+        ("archive", job["archive"]),
         ("files", "are being written" if job["files_pending"] else ""),
         ("breaker", "" if breaker["state"] == "closed" else f"{breaker['state']}: {breaker['reason']}"),
         ("used", f"{used['requests']:,} requests, {size(used['bytes_received'])}"),

@@ -1,4 +1,4 @@
-"""`jobs pause | resume | cancel | redrive | delete`: commands that change an existing job."""
+"""`jobs pause | resume | cancel | redrive | archive | restore | delete`: commands that change an existing job."""
 
 from typing import Annotated, Any
 
@@ -9,7 +9,7 @@ from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, JobId, ServerUrl
 
 def add_to(group: typer.Typer) -> None:
     """Add the commands."""
-    for command in (pause, resume, cancel, redrive, delete):
+    for command in (pause, resume, cancel, redrive, archive, restore, delete):
         group.command()(command)
 
 
@@ -63,6 +63,16 @@ def redrive(
         show_json(answer)
     else:
         typer.echo(f"{answer['job']['id']}: {answer['items']:,} items run again; the job is {answer['job']['status']}")
+
+
+def archive(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Move the items of a job that has ended from the database to the blob store."""
+    _show(_asked(url, job_id, "archive"), as_json)
+
+
+def restore(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Move the items of an archived job back."""
+    _show(_asked(url, job_id, "restore"), as_json)
 
 
 def delete(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:

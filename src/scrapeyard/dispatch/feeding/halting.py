@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from scrapeyard.model import BudgetLimits, Usage
 from scrapeyard.model.breaker import closed, half_opened
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import BY_BUDGET, BreakerState, Job, JobStatus
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
@@ -83,7 +84,7 @@ class JobBreakers:
             log.warning("jobs.breaker_opened", job=job.id, reason=breaker.reason)
         else:
             log.info("jobs.breaker_moved", job=job.id, state=breaker.state)
-        await self._store.events.add(job.id, "breaker", Raw(msgspec.json.encode(told)), self._clock())
+        await self._store.events.add(job.id, JobEventKind.BREAKER, Raw(msgspec.json.encode(told)), self._clock())
         self._told[job.id] = (breaker.state, breaker.trips)
 
 
@@ -143,7 +144,7 @@ class JobBudgets:
             return
         log.warning("jobs.budget", job=job.id, state=state, budget=name, used=round(used, 3), allowed=allowed)
         words = {"state": state, "budget": name, "used": round(used, 3), "allowed": allowed}
-        await self._store.events.add(job.id, "budget", Raw(msgspec.json.encode(words)), self._clock())
+        await self._store.events.add(job.id, JobEventKind.BUDGET, Raw(msgspec.json.encode(words)), self._clock())
         told.add((state, name, allowed))
 
     async def _told_before(self, job_id: str) -> set[tuple[str, str, float]]:

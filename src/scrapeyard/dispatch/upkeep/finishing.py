@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 
 from scrapeyard.background import Background
 from scrapeyard.errors import Unavailable
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.store.ports.jobs import JobFilter
 from scrapeyard.store.ports.store import Store
@@ -128,4 +129,4 @@ class Finishing:
 
     async def _report(self, job: Job, status: JobStatus, problem: str) -> None:
         told = msgspec.json.encode({"status": status.value} | ({"problem": problem} if problem else {}))
-        await self._store.events.add(job.id, "status", Raw(told), self._clock())
+        await self._store.events.add(job.id, JobEventKind.STATUS, Raw(told), self._clock())

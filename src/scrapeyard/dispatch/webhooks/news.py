@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from scrapeyard.model import Run
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import FINAL_JOB, Job, JobStatus
 from scrapeyard.model.webhook import Webhook, WebhookDelivery, delivery_id
 from scrapeyard.store.ports.jobs import JobEvent
@@ -45,6 +46,8 @@ class Outbox:
         row may be older than its events."""
         webhook, mark = _webhook_of(item.job), item.mark
         news: list[_News] = []
+        if not mark.status and not mark.events:
+            news.append(_News(name="job.created", number=_FOUND, at=item.job.created_at))
         for event in item.events:
             mark, name = _after_event(mark, event)
             news.append(_News(name=name, number=event.number, at=event.at, data=event.data))
@@ -89,14 +92,16 @@ def _after_event(mark: EventCursor, event: JobEvent) -> tuple[EventCursor, str]:
     """The cursor after an event, and the name of the message; empty if none is sent."""
     mark = replace(mark, events=event.number)
     data = _DATA.decode(event.data)
-    if event.kind == "item_failed":
+    if event.kind == JobEventKind.ITEM_FAILED:
         return mark, "item.failed"
-    if event.kind == "breaker":
+    if event.kind == JobEventKind.BREAKER:
         return mark, "breaker"
-    if event.kind == "export":
+    if event.kind == JobEventKind.ARCHIVE:
+        return mark, f"job.{data.get('state')}"
+    if event.kind == JobEventKind.EXPORT:
         return mark, "export.ready" if data.get("state") == "done" else ""
     status = str(data.get("status", ""))
-    if event.kind != "status" or status == mark.status:
+    if event.kind != JobEventKind.STATUS or status == mark.status:
         return mark, ""
     return replace(mark, status=status, finished_at=None), _status_name(mark.status, status)
 

@@ -19,6 +19,7 @@ from scrapeyard.background import Background
 from scrapeyard.dispatch.webhooks.news import Outbox
 from scrapeyard.dispatch.webhooks.sending import Sender
 from scrapeyard.errors import ScrapeyardError
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
@@ -152,4 +153,6 @@ class Webhooks:
         else:
             log.warning("webhooks.given_up", **facts, error=last.error, attempts=delivery.attempts)
             told = {"delivery": delivery.id, "event": delivery.event, "state": "failed", "error": last.error}
-            await self._store.events.add(delivery.subject, "webhook", Raw(msgspec.json.encode(told)), self._clock())
+            await self._store.events.add(
+                delivery.subject, JobEventKind.WEBHOOK, Raw(msgspec.json.encode(told)), self._clock()
+            )

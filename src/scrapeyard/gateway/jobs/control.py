@@ -18,7 +18,7 @@ from scrapeyard.inputs.formats.rows import BadRow
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.spool import KEPT, ListSummary, read_spool
 from scrapeyard.model import new_id
-from scrapeyard.model.job import Job, JobStatus, NewItem
+from scrapeyard.model.job import ArchiveState, Job, JobStatus, NewItem
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.ports.store import Store
@@ -94,6 +94,8 @@ class JobControl:
         job = await self._store.jobs.reopen(before.id, self._clock())
         if job is not None and job.deleting:
             raise Refusal("conflict", 409, "the job is being deleted, so it cannot be resumed")
+        if job is not None and job.archive:
+            raise _archived(job)
         log.info("jobs.reopened", job=before.id, items=before.counts.cancelled)
         await self._news.wake()
         return await self._told(before, job)
@@ -124,7 +126,7 @@ class JobControl:
         )
         count = await self._store.items.redrive(job_id, where, await self._changed(before, call), self._clock())
         if count is None:
-            raise _forbidden(await self.get(job_id), "be run again")
+            raise _forbidden(await self.with_items(job_id), "be run again")
         job = await self.get(job_id)
         if count:
             log.info("jobs.redriven", job=job_id, items=count)
@@ -156,6 +158,28 @@ class JobControl:
         bad, first = summary.bad + len(clashes), (*summary.first, *clashes)[:KEPT]
         summary = replace(summary, bad=bad, first=first)
         return Appended(added=added, twice=summary.rows - added - len(clashes), summary=summary)
+
+    async def archive(self, job_id: str) -> Job:
+        """Have the items of a final job moved to the blob store. May be repeated."""
+        job = _there(await self._store.archives.begin(job_id), job_id)
+        if job.archive in (ArchiveState.NONE, ArchiveState.RESTORING):
+            why = "has files to write or exports to make" if job.status.is_final else f"is {job.status}"
+            raise Refusal("conflict", 409, f"the job {job.archive or why}, so it cannot be archived yet")
+        return job
+
+    async def restore(self, job_id: str) -> Job:
+        """Have the items of an archived job moved back. A job that is not archived stays as it is. May be repeated."""
+        job = _there(await self._store.archives.begin_restore(job_id), job_id)
+        if job.archive in (ArchiveState.ARCHIVING, ArchiveState.REMOVING):
+            raise Refusal("conflict", 409, "the job is being archived; restore it when it is")
+        return job
+
+    async def with_items(self, job_id: str) -> Job:
+        """The job, if its items are in the database. Raises Refusal (409) if they are archived."""
+        job = await self.get(job_id)
+        if job.archive:
+            raise _archived(job)
+        return job
 
     async def delete(self, job_id: str) -> None:
         """Delete a final job and everything it left. It is marked first, then objects are removed before the rows that
@@ -231,6 +255,10 @@ def _there(job: Job | None, job_id: str) -> Job:
 
 def _forbidden(job: Job, what: str) -> Refusal:
     return Refusal("conflict", 409, f"the job is {job.status}, so it cannot {what}")
+
+
+def _archived(job: Job) -> Refusal:
+    return Refusal("conflict", 409, f"the job is {job.archive}; POST /api/jobs/{job.id}/restore brings its items back")
 
 
 def _some(given: list[Any] | None) -> tuple[Any, ...] | None:

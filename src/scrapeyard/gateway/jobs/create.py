@@ -46,6 +46,7 @@ from scrapeyard.inputs.source import (
 )
 from scrapeyard.inputs.spool import ListSummary
 from scrapeyard.model import CancelJob, Priority, Scraper, new_id
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue
@@ -79,7 +80,7 @@ class JobNotifier:
     async def status(self, job: Job, **more: Any) -> None:
         """Write an event with the job's new status, for watchers."""
         told = {"status": job.status.value, **({"reason": job.pause_reason} if job.pause_reason else {}), **more}
-        await self._events.add(job.id, "status", Raw(msgspec.json.encode(told)), self._clock())
+        await self._events.add(job.id, JobEventKind.STATUS, Raw(msgspec.json.encode(told)), self._clock())
 
     async def _send(self, channel: str, message: bytes) -> None:
         try:

@@ -12,7 +12,7 @@ from scrapeyard.gateway.jobs.rates import JobPace
 from scrapeyard.gateway.runs.documents import ArtifactDocument, instant
 from scrapeyard.inputs.spool import ListSummary
 from scrapeyard.model import ExitReason, LogLine, Priority, RunError, Usage
-from scrapeyard.model.job import Counts, ExportWish, Item, ItemStatus, Job, JobStatus
+from scrapeyard.model.job import ArchiveState, Counts, ExportWish, Item, ItemStatus, Job, JobStatus
 
 
 class BreakerDocument(Struct, frozen=True, kw_only=True):
@@ -96,6 +96,9 @@ class JobDocument(Struct, frozen=True, kw_only=True):
             description="Whether manifests and exports are still being written: while the job is `finishing`, and for "
             "a while after it was `cancelled`."
         ),
+    ]
+    archive: Annotated[
+        ArchiveState, Meta(description="Where its items lie: empty for the database, `archived` for the blob store.")
     ]
     webhook: WebhookDocument | None
     schedule_id: str | None
@@ -280,6 +283,7 @@ def _job(kind: type[Shown], job: Job, pace: JobPace, **more: RowsDocument | None
         usage=job.use,
         exports=job.exports,
         files_pending=job.files_pending or job.status is JobStatus.FINISHING,
+        archive=job.archive,
         webhook=_webhook(job),
         schedule_id=job.schedule_id or None,
         created_at=instant(job.created_at),

@@ -210,6 +210,7 @@ async def create_export(gateway: GatewayDep, job_id: JobId, call: ExportCall) ->
     """Makes a file of the job's items as they are then. `diff` needs a job whose pages are remembered, or
     another job to compare with."""
     export = Export(id=new_id("export"), job_id=job_id, wish=call.wish(), created_at=gateway.jobs.clock())
+    await gateway.jobs.control.with_items(job_id)
     if call.type == "diff":
         await _check_diff(gateway.jobs, job_id, call)
     if not await gateway.jobs.store.exports.add(export):
@@ -230,7 +231,7 @@ async def _check_diff(desk: JobService, job_id: str, call: ExportCall) -> None:
     """Refuse a comparison that cannot be made."""
     job = await desk.control.get(job_id)
     if call.against is not None:
-        await desk.control.get(call.against)
+        await desk.control.with_items(call.against)
     elif policy_of(job) is None:
         raise Refusal(
             "conflict",

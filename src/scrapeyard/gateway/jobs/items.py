@@ -47,7 +47,7 @@ _BYTES = {"description": "The bytes, as an attachment.", "content": BYTES}
 router = APIRouter(tags=["jobs"], route_class=AnswerRoute)
 
 
-@router.get("/api/jobs/{job_id}/items", summary="List a job's items", responses=refusals(400, 404, 422, 503))
+@router.get("/api/jobs/{job_id}/items", summary="List a job's items", responses=refusals(400, 404, 409, 422, 503))
 async def list_items(
     gateway: GatewayDep,
     job_id: JobId,
@@ -68,11 +68,11 @@ async def list_items(
     )
     page = await gateway.jobs.store.items.page(job_id, where, cursor, limit)
     if not page.items:
-        await gateway.jobs.control.get(job_id)
+        await gateway.jobs.control.with_items(job_id)
     return ItemPageDocument(items=[item_document(job_id, item) for item in page.items], next_cursor=page.next_cursor)
 
 
-@router.get("/api/jobs/{job_id}/items/{key}", summary="Look an item up", responses=refusals(404, 422, 503))
+@router.get("/api/jobs/{job_id}/items/{key}", summary="Look an item up", responses=refusals(404, 409, 422, 503))
 async def get_item(gateway: GatewayDep, job_id: JobId, key: ItemKey) -> WholeItemDocument:
     """With its result, error, logs and what it left."""
     return whole_item(job_id, await _item(gateway.jobs, job_id, key))
@@ -82,7 +82,7 @@ async def get_item(gateway: GatewayDep, job_id: JobId, key: ItemKey) -> WholeIte
     "/api/jobs/{job_id}/items/{key}/download",
     summary="Download what an item left",
     response_class=AnyResponse,
-    responses={200: _BYTES, **refusals(404, 422, 503)},
+    responses={200: _BYTES, **refusals(404, 409, 422, 503)},
 )
 async def download_artifact(
     gateway: GatewayDep, request: Request, job_id: JobId, key: ItemKey, artifact: _Artifact = "data"
@@ -95,6 +95,7 @@ async def download_artifact(
 async def _item(desk: JobService, job_id: str, key: str) -> Item:
     item = await desk.store.items.get(job_id, key)
     if item is None:
+        await desk.control.with_items(job_id)
         raise NotFound(f"job {job_id} has no item {key}")
     return item
 

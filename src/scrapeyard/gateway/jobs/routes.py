@@ -181,6 +181,19 @@ async def cancel_job(gateway: GatewayDep, job_id: JobId, mode: _Mode = "drain") 
     return gateway.jobs.document(job)
 
 
+@router.post("/api/jobs/{job_id}/archive", summary="Archive a job", responses=refusals(404, 409, 422, 503))
+async def archive_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
+    """The items of a job that has ended move from the database to the blob store. The job, its manifests, artifacts and
+    exports stay where they are; its items are listed again after a restore. May be repeated."""
+    return gateway.jobs.document(await gateway.jobs.control.archive(job_id))
+
+
+@router.post("/api/jobs/{job_id}/restore", summary="Restore an archived job", responses=refusals(404, 409, 422, 503))
+async def restore_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
+    """The items move back; `archive` is empty when they have. A job that is not archived stays as it is."""
+    return gateway.jobs.document(await gateway.jobs.control.restore(job_id))
+
+
 @router.post("/api/jobs/{job_id}/redrive", summary="Run items again", responses=refusals(400, 404, 409, 413, 422, 503))
 async def redrive_job(gateway: GatewayDep, job_id: JobId, call: RedriveCall) -> RedrivenDocument:
     """Items that ended are run again from their first attempt: errors, unless the body says otherwise; items that were

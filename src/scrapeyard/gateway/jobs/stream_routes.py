@@ -18,8 +18,9 @@ from scrapeyard.gateway.http.patterns import JOB_ID
 from scrapeyard.gateway.http.problems import from_error
 from scrapeyard.gateway.jobs.streams import JobUpdate, as_message, as_sse
 from scrapeyard.gateway.runs.events import EventStreamResponse
+from scrapeyard.model.events import JobEventKind
 
-KINDS = ("progress", "status", "item_failed", "breaker", "budget", "export", "rows_skipped", "rows_refused", "end")
+KINDS = ("progress", *JobEventKind, "end")
 _EVENT = {
     "type": "object",
     "description": "One event of the stream.",

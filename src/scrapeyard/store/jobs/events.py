@@ -3,6 +3,7 @@
 from msgspec import Raw
 from sqlalchemy import RowMapping, select
 
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
@@ -15,7 +16,7 @@ from scrapeyard.store.tables.jobs import JOB_EVENTS, JOBS
 class SqlEvents(SqlPart):
     """The EventStore."""
 
-    async def add(self, job_id: str, kind: str, data: Raw, now: float) -> None:
+    async def add(self, job_id: str, kind: JobEventKind, data: Raw, now: float) -> None:
         """Append an event; the same event at the same time is written once. Does nothing if there is no such job."""
 
         def work() -> Script[None]:
@@ -23,7 +24,7 @@ class SqlEvents(SqlPart):
             if job is None or (yield from _is_told(job, kind, bytes(data), now)):
                 return
             number = job["events"] + 1
-            yield BulkInsert(JOB_EVENTS, [(job["number"], number, now, kind, bytes(data))])
+            yield BulkInsert(JOB_EVENTS, [(job["number"], number, now, str(kind), bytes(data))])
             yield from change_job(job, {"events": number})
 
         if is_id(job_id):
@@ -43,7 +44,7 @@ def to_event(row: RowMapping) -> JobEvent:
     return JobEvent(number=row["number"], at=row["at"], kind=row["kind"], data=Raw(row["data"]))
 
 
-def _is_told(job: Fields, kind: str, data: bytes, now: float) -> Script[bool]:
-    same = select(JOB_EVENTS.c.number).where(JOB_EVENTS.c.job == job["number"], JOB_EVENTS.c.kind == kind)
+def _is_told(job: Fields, kind: JobEventKind, data: bytes, now: float) -> Script[bool]:
+    same = select(JOB_EVENTS.c.number).where(JOB_EVENTS.c.job == job["number"], JOB_EVENTS.c.kind == str(kind))
     same = same.where(JOB_EVENTS.c.at == now, JOB_EVENTS.c.data == data).limit(1)
     return bool((yield Execute(same)))

@@ -29,6 +29,9 @@ _FILES_PENDING: Final[ColumnElement[bool]] = literal_column("jobs.files_pending"
 """Spelled out, since SQLite uses a partial index only if the query contains exactly its condition."""
 _BY_BREAKER: Final = and_(JOBS.c.status == JobStatus.PAUSED.value, JOBS.c.breaker_until.is_not(None))
 
+BY_ITEM: Final = (OUTCOMES, WAITING, ITEMS)
+"""Tables with a row for each item."""
+
 
 class SqlJobs(SqlPart):
     """The JobStore."""
@@ -197,7 +200,7 @@ class SqlJobs(SqlPart):
         number, total = marked
         await self._database.change(delete(BATCHES).where(BATCHES.c.job == number))
         for first in range(0, total, PIECE):
-            await self._database.play(partial(_delete_piece, number, first))
+            await self._database.play(partial(delete_items, number, first))
         await self._database.play(partial(_delete_rest, number))
         return True
 
@@ -263,7 +266,7 @@ def _cancelled(job: Fields, kill: bool, now: float) -> dict[str, Any]:
 
 
 def _reopened(job: Fields, now: float) -> dict[str, Any]:
-    if job["status"] != JobStatus.CANCELLED or job["deleting"]:
+    if job["status"] != JobStatus.CANCELLED or job["deleting"] or job["archive"]:
         return {}
     counts = {"pending": job["cancelled"], "cancelled": 0}
     anew = {"kill": False, "fault": None, "breaker": json.encode(closed(to_breaker(job)))}
@@ -283,8 +286,9 @@ async def _withdraw(database: Database, job_id: str, now: float) -> None:
         await database.play(work)
 
 
-def _delete_piece(number: int, first: int) -> Script[None]:
-    for table in (OUTCOMES, WAITING, ITEMS):
+def delete_items(number: int, first: int) -> Script[None]:
+    """Delete the rows of PIECE items from `first` on."""
+    for table in BY_ITEM:
         some = table.c.seq.between(first, first + PIECE - 1)
         yield Execute(delete(table).where(table.c.job == number, some))
 

@@ -47,7 +47,7 @@ class Redrive:
     def _piece(self, after: int) -> Script[tuple[int, int | None] | None]:
         """How many, and the number to continue after; None if that was all."""
         job = yield from locked_job(self._job_id)
-        if job is None or job["status"] not in _REDRIVEN or job["deleting"]:
+        if job is None or job["status"] not in _REDRIVEN or job["deleting"] or job["archive"]:
             return None
         back = job["cancelled"]
         gone, last = yield from self._reopen(job, after)

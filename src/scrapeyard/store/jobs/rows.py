@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct, json, msgpack
 
 from scrapeyard.model import Priority, RunError, Usage
-from scrapeyard.model.job import BreakerState, Counts, ExportWish, ItemOutcome, Job, JobPolicy, JobStatus
+from scrapeyard.model.job import ArchiveState, BreakerState, Counts, ExportWish, ItemOutcome, Job, JobPolicy, JobStatus
 from scrapeyard.store.runs.rows import packed
 
 Row = dict[str, Any]
@@ -29,6 +29,7 @@ _PLAIN: Final = (
     "pause_reason",
     "schedule_id",
     "profile",
+    "archive_key",
 )
 """Fields stored unchanged as columns."""
 
@@ -80,6 +81,7 @@ def domain_bytes(domain: str) -> bytes:
 def job_row(job: Job) -> Row:
     """A new job, without items."""
     return {
+        "archive": job.archive.value,
         **{name: getattr(job, name) for name in _PLAIN},
         **dict.fromkeys(_COUNTED, 0),
         "status": job.status.value,
@@ -133,6 +135,7 @@ def to_job(row: Fields) -> Job:
         kill=bool(row["kill"]),
         deleting=bool(row["deleting"]),
         files_pending=bool(row["files_pending"]),
+        archive=ArchiveState(row["archive"]),
         **{name: row[name] for name in _PLAIN},
     )
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from msgspec import Raw, Struct
 
 from scrapeyard.model import ExitReason
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import (
     Batch,
     BatchItem,
@@ -247,14 +248,14 @@ class JobEvent(Struct, frozen=True, kw_only=True):
     number: int
     at: float
     kind: str
-    """status, item_failed, breaker, budget, export, webhook."""
+    """A JobEventKind, or one of a later version."""
     data: Raw
 
 
 class EventStore(Protocol):
     """Events of jobs, for their watchers."""
 
-    async def add(self, job_id: str, kind: str, data: Raw, now: float) -> None:
+    async def add(self, job_id: str, kind: JobEventKind, data: Raw, now: float) -> None:
         """Append an event. `BatchStore.record` itself appends `item_failed` for errors, the first 1,000 of a job."""
 
     async def after(self, job_id: str, after: int, limit: int) -> list[JobEvent]:

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from scrapeyard.store.ports.archives import ArchiveStore
 from scrapeyard.store.ports.exports import ExportStore, SnapshotStore
 from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore
 from scrapeyard.store.ports.operations import LeaderStore, MeterStore, SessionStore, WorkerStore
@@ -27,6 +28,7 @@ class Store(Protocol):
     items: ItemStore
     batches: BatchStore
     events: EventStore
+    archives: ArchiveStore
     exports: ExportStore
     snapshots: SnapshotStore
     schedules: ScheduleStore

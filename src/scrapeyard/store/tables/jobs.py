@@ -73,6 +73,8 @@ JOBS = Table(
     Column("breaker", LargeBinary, nullable=False),
     Column("use", LargeBinary, nullable=False),
     Column("http_statuses", LargeBinary),
+    Column("archive", Text, nullable=False, server_default=""),
+    Column("archive_key", Text, nullable=False, server_default=""),
     CheckConstraint(
         "status IN ('creating', 'running', 'paused', 'cancelling', 'finishing', 'completed', 'cancelled', 'failed')",
         name="jobs_status",

@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import Unavailable
 from scrapeyard.model import Backoff, Delivery, Scraper
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import BY_BUDGET, Batch, BatchItem, ItemOutcome, Job, JobStatus
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.store.ports.store import Store
@@ -306,7 +307,7 @@ class _Held:
             if job.policy.budget != self.job.policy.budget:  # raised since this batch was taken
                 return
             await store.jobs.set_paused(job.id, True, BY_BUDGET, time.time())
-            await store.events.add(job.id, "budget", Raw(msgspec.json.encode(spent)), time.time())
+            await store.events.add(job.id, JobEventKind.BUDGET, Raw(msgspec.json.encode(spent)), time.time())
         except Unavailable as error:
             log.warning("batch.not_paused", job=self.job.id, error=error.message)
 
