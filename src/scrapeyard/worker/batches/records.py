@@ -82,11 +82,11 @@ class BatchRecords:
         """
         try:
             while not (self._ending and (self.refused or not self._waiting)):
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(EVERY_SECONDS):
-                        await self._wake.wait()
+                woken = await self._woken()
                 if not self._ending:
                     self._wake.clear()
+                    if self._batch.lost_before or not woken:
+                        await self._note_begun()
                 await self._flush()
         except BaseException as error:
             self._give_up(len(self._waiting), repr(error))
@@ -97,9 +97,19 @@ class BatchRecords:
         self._ending = True
         self._wake.set()
 
-    async def _flush(self) -> None:
-        if not self._waiting and self._noted < self._begun and self.left and not (self._ending or self.refused):
+    async def _woken(self) -> bool:
+        """False if nobody called for a write within EVERY_SECONDS."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(EVERY_SECONDS):
+                return await self._wake.wait()
+        return False
+
+    async def _note_begun(self) -> None:
+        """Tell the store which items have begun, if no outcome that waits takes it along."""
+        if not self._waiting and self._noted < self._begun and self.left:
             await self._write([])
+
+    async def _flush(self) -> None:
         while self._waiting and not self.refused:
             part = self._waiting[:PART]
             await self._record(part)
