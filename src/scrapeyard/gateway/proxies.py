@@ -20,8 +20,8 @@ from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.problems import Refusal
-from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model.fetching import POOL, read_proxy_url
+from scrapeyard.model.instants import instant
 from scrapeyard.settings import ProxyPool, Settings
 from scrapeyard.store.ports.operations import MeterStore, Use
 from scrapeyard.store.ports.overrides import PoolStanding

@@ -19,8 +19,8 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import NEXT
 from scrapeyard.gateway.http.problems import Refusal
-from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model.fetching import RobotsMode
+from scrapeyard.model.instants import instant
 from scrapeyard.store.ports.overrides import SiteRules
 
 SITE = r"^[a-z0-9_](?:[a-z0-9_.:-]{0,251}[a-z0-9_:])?$"

@@ -10,7 +10,7 @@ from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, Limit, shown, there
 from scrapeyard.gateway.http.patterns import JOB_ID, NEXT
-from scrapeyard.gateway.runs.documents import instant
+from scrapeyard.model.instants import instant
 from scrapeyard.model.webhook import DeliveryState, WebhookDelivery
 from scrapeyard.settings import hide_user
 from scrapeyard.store.ports.webhooks import DeliveryFilter

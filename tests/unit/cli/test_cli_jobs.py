@@ -67,6 +67,15 @@ def test_a_stream_that_breaks_off_is_gone_on_with_after_its_last_event(capfd: py
     assert "the job is paused: budget" in told
 
 
+def test_an_open_breaker_is_told_with_until_when_and_what_to_do(capfd: pytest.CaptureFixture[str]) -> None:
+    opened = {"state": "open", "reason": "20 in a row", "trips": 1, "until": "2026-01-31T09:30:00.125Z"}
+    stream = STREAM + event("breaker", opened, 7) + event("end", {})
+    with raw_answers(stream, document("completed")) as server:
+        watch(server.url, Clock()).until_end()
+    told = capfd.readouterr().err
+    assert all(word in told for word in ("20 in a row", "2026-01-31T09:30:00.125Z", "jobs resume"))
+
+
 def test_without_a_stream_the_job_is_looked_up() -> None:
     busy = answer("429 Busy", b'{"detail": "too many streams", "code": "too_many_waiting"}')
     with raw_answers(busy, document("running"), document("running"), document("cancelled")) as server:
@@ -221,6 +230,8 @@ def test_progress_is_told_in_words() -> None:
     assert facts(progress()) == "2.0/s, 1 errors, 1:30 min left"
     odd = progress("paused", items_per_second=None, eta_seconds=None, reading=True, breaker={"state": "half_open"})
     assert facts(odd) == "paused, 1 errors, more is read, breaker half open"
+    opened = {"state": "open", "probes_at": "2026-01-31T09:30:00.125Z"}
+    assert facts(progress("paused", breaker=opened)).endswith("breaker open until 09:30:00 UTC")
     assert [span(value) for value in (0.4, 59.4, 61, 7500)] == ["0 s", "59 s", "1:01 min", "2:05 h"]
 
 

@@ -143,7 +143,9 @@ async def test_a_breaker_pauses_probes_and_closes_by_itself(yard: JobYard) -> No
     await feed(yard)
     assert (await yard.got(job_id)).breaker.state == "closed"
     assert (await yard.got(job_id)).counts.queued > 3
-    assert [told["state"] for told in await yard.told(job_id, "breaker")] == ["open", "half_open", "closed"]
+    told = await yard.told(job_id, "breaker")
+    assert [each["state"] for each in told] == ["open", "half_open", "closed"]
+    assert told[0]["until"].endswith("Z"), "a time as everywhere else"
 
 
 async def test_probes_that_fail_open_the_breaker_again(yard: JobYard) -> None:

@@ -108,8 +108,9 @@ def facts(progress: Mapping[str, Any]) -> str:
     found += [f"{span(left)} left"] if left is not None else []
     found += ["more is read"] if progress["reading"] else []
     breaker = progress["breaker"]
-    state = breaker["state"] if isinstance(breaker, Mapping) else breaker
-    return ", ".join(found + ([f"breaker {state.replace('_', ' ')}"] if state != "closed" else []))
+    state, again = (breaker["state"], breaker.get("probes_at")) if isinstance(breaker, Mapping) else (breaker, None)
+    until = f" until {again[11:19]} UTC" if again else ""
+    return ", ".join(found + ([f"breaker {state.replace('_', ' ')}{until}"] if state != "closed" else []))
 
 
 def span(seconds: float) -> str:

@@ -166,6 +166,12 @@ def _words(name: str, data: dict[str, Any]) -> str:
     if name == "status":
         why = f": {data['reason']}" if data.get("reason") else ""
         return f"the job is {data.get('status')}{why}"
+    if name == "breaker" and data.get("state") == "open":
+        again = f" at {data['until']}" if data.get("until") else " later"
+        return (
+            f"too many items failed ({data.get('reason')}): the job pauses and tries a few items{again}; "
+            "`jobs items ID --status error` shows why, `jobs resume ID` goes on at once"
+        )
     if name == "export":
         return f"export {data.get('type')} as {data.get('format')} is {data.get('state')}: {data.get('rows', 0):,} rows"
     fields = ", ".join(f"{key} {value}" for key, value in data.items() if key != "at" and value not in ("", None))

@@ -9,6 +9,7 @@ from msgspec import Raw
 from scrapeyard.model import BudgetLimits, Usage
 from scrapeyard.model.breaker import closed, half_opened
 from scrapeyard.model.events import JobEventKind
+from scrapeyard.model.instants import instant
 from scrapeyard.model.job import BY_BUDGET, BreakerState, Job, JobStatus
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
@@ -80,7 +81,7 @@ class JobBreakers:
     async def _say(self, job: Job, breaker: BreakerState) -> None:
         told: dict[str, Any] = {"state": breaker.state, "reason": breaker.reason, "trips": breaker.trips}
         if breaker.state == "open":
-            told["until"] = (breaker.opened_at or 0.0) + job.policy.breaker.cooldown_seconds
+            told["until"] = instant((breaker.opened_at or 0.0) + job.policy.breaker.cooldown_seconds)
             log.warning("jobs.breaker_opened", job=job.id, reason=breaker.reason)
         else:
             log.info("jobs.breaker_moved", job=job.id, state=breaker.state)

@@ -5,7 +5,6 @@ its event. So a status is also sent if it differs from the last one sent, and is
 late.
 """
 
-from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 
 from scrapeyard.model import Run
 from scrapeyard.model.events import JobEventKind
+from scrapeyard.model.instants import instant
 from scrapeyard.model.job import FINAL_JOB, Job, JobStatus
 from scrapeyard.model.webhook import Webhook, WebhookDelivery, delivery_id
 from scrapeyard.store.ports.jobs import JobEvent
@@ -161,10 +161,3 @@ def run_document(run: Run) -> dict[str, Any]:
         "result_bytes": run.result_bytes,
         "links": {"self": f"/api/scrape/{run.id}"},
     }
-
-
-def instant(seconds: float | None) -> str | None:
-    """Unix seconds as ISO 8601 in UTC, to the millisecond."""
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

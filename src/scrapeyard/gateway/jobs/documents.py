@@ -9,9 +9,10 @@ from msgspec import Meta, Raw, Struct
 from scrapeyard.gateway.http.alternatives import JOB, also, alternatives
 from scrapeyard.gateway.http.patterns import EXAMPLE_JOB, EXAMPLE_TIME, JOB_ID, NEXT, OBJECT
 from scrapeyard.gateway.jobs.rates import JobPace
-from scrapeyard.gateway.runs.documents import ArtifactDocument, instant
+from scrapeyard.gateway.runs.documents import ArtifactDocument
 from scrapeyard.inputs.spool import ListSummary
 from scrapeyard.model import ExitReason, LogLine, Priority, RunError, Usage
+from scrapeyard.model.instants import instant
 from scrapeyard.model.job import ArchiveState, Counts, ExportWish, Item, ItemStatus, Job, JobStatus
 
 

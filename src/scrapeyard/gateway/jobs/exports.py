@@ -18,9 +18,9 @@ from scrapeyard.gateway.http.patterns import EXPORT_ID
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import ExportCall
 from scrapeyard.gateway.jobs.service import JobService
-from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model import new_id
 from scrapeyard.model.export import Export, ExportState
+from scrapeyard.model.instants import instant
 from scrapeyard.model.job import Counts, Job, JobStatus
 from scrapeyard.results.exporter import CONTENT_TYPES
 from scrapeyard.results.manifests import JobMetadata, ManifestFiles, read_metadata

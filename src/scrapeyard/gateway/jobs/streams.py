@@ -14,7 +14,8 @@ from msgspec import Raw, Struct
 from scrapeyard.errors import NotFound, ScrapeyardError
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.rates import JobRates
-from scrapeyard.gateway.runs.documents import encode, instant
+from scrapeyard.gateway.runs.documents import encode
+from scrapeyard.model.instants import instant
 from scrapeyard.model.job import Job
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log

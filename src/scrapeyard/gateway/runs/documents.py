@@ -1,8 +1,7 @@
 """Runs as the API shows them: the one place where a run becomes JSON. Independent of HTTP, so that a run without a
 server is shown in the same way."""
 
-from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, TypeVar, overload
+from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -25,6 +24,7 @@ from scrapeyard.model import (
     Usage,
     status_of,
 )
+from scrapeyard.model.instants import instant
 
 _encoder = msgspec.json.Encoder()
 _NULL = Raw(b"null")
@@ -243,19 +243,8 @@ def artifact(run_id: str, kept: Artifact) -> ArtifactDocument:
     return ArtifactDocument(name=kept.name, content_type=kept.content_type, size=kept.size, href=href)
 
 
-@overload
-def instant(seconds: float) -> str: ...
-@overload
-def instant(seconds: float | None) -> str | None: ...
-def instant(seconds: float | None) -> str | None:
-    """Unix seconds as ISO 8601 in UTC, to the millisecond."""
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
-
-
 def possible_instant(seconds: float) -> str | None:
-    """The same; None for a number that is no time, so that one broken row does not break a list."""
+    """As `instant`; None for a number that is no time, so that one broken row does not break a list."""
     try:
         return instant(seconds)
     except (OverflowError, OSError, ValueError):

@@ -6,7 +6,6 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from scrapeyard.gateway.http.problems import EXITS
-from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model import (
     BudgetLimits,
     ExitReason,
@@ -19,6 +18,7 @@ from scrapeyard.model import (
     Usage,
     may_help_later,
 )
+from scrapeyard.model.instants import instant
 
 SLOW_QUEUE_MS = 500.0
 TIGHT_PERCENT = 80.0

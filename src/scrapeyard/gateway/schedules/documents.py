@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 from scrapeyard.dispatch.schedules.timetable import coming
 from scrapeyard.gateway.http.alternatives import SCHEDULE, also, alternatives
 from scrapeyard.gateway.http.patterns import NEXT
-from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.schedules.schemas import EXAMPLE_SCHEDULE, SCHEDULE_ID
+from scrapeyard.model.instants import instant
 from scrapeyard.model.schedule import Firing, FiringState, Missed, Overlap, Schedule, Target, subject_id
 
 NEXT_RUNS = 5

@@ -12,8 +12,8 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import CHANNEL, VERSION
 from scrapeyard.gateway.http.problems import Refusal
-from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.gateway.scrapers.routes import Site, Task
+from scrapeyard.model.instants import instant
 from scrapeyard.repository.catalogue.listings import Listings
 from scrapeyard.repository.manifest.channels import MAX_CHANNELS
 from scrapeyard.repository.port import Catalogue

@@ -7,8 +7,8 @@ from msgspec import Meta, Struct, convert
 
 from scrapeyard.errors import ScraperInvalid, ScraperNotFound, SourceUnavailable, StoreUnavailable
 from scrapeyard.gateway.http.patterns import OBJECT
-from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model import EnvironmentState, EnvironmentStatus, Limits, Scraper
+from scrapeyard.model.instants import instant
 from scrapeyard.repository.catalogue.listings import Listings, sources
 from scrapeyard.repository.port import Catalogue, Listing, find
 from scrapeyard.store.ports.operations import WorkerStore
