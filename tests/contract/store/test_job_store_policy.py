@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from scrapeyard.model import Priority
 from scrapeyard.model.fetching import BudgetLimits
 from scrapeyard.model.job import JobPolicy
 from scrapeyard.store.sql import SqlStore
@@ -24,6 +25,14 @@ async def test_what_is_handed_out_from_then_on_has_the_new_policy(store: SqlStor
     taken = await store.batches.take(batch.id, "w1", NOW, NOW + 15)
     assert taken is not None
     assert taken[1].policy == WIDER
+
+
+async def test_name_and_priority_change_only_if_given(store: SqlStore) -> None:
+    job = a_job(name="before", priority=Priority.LOW)
+    await store.jobs.create(job)
+    changed = await store.jobs.set_policy(job.id, WIDER, name="", priority=Priority.HIGH)
+    assert changed == replace(job, policy=WIDER, name="", priority=Priority.HIGH)
+    assert await store.jobs.set_policy(job.id, WIDER) == changed
 
 
 async def test_a_final_job_keeps_its_policy(store: SqlStore) -> None:

@@ -492,6 +492,8 @@ async def test_a_policy_is_changed_for_what_is_handed_out_from_then_on(stand: St
     assert changed.json()["policy"] == job["policy"] | {"budget": {"megabytes": 20.0}}
     assert await get(stand.client, place) == changed.json()
     assert (await stand.client.patch(place, json={})).status_code == 422
+    named = (await stand.client.patch(place, json={"name": "nightly", "priority": "high"})).json()
+    assert named == changed.json() | {"name": "nightly", "priority": "high"}
     await post(stand.client, f"{place}/cancel")
     await refused(await stand.client.patch(place, json={"policy": {"rate": 1}}), 409, "conflict")
     assert (await get(stand.client, place))["policy"]["rate"] == 5

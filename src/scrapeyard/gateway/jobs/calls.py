@@ -304,7 +304,15 @@ class ChangeCall(BaseModel):
         extra="forbid", frozen=True, json_schema_extra={"examples": [{"policy": {"budget": {"megabytes": 2000}}}]}
     )
 
-    policy: JobPolicyCall = Field(description="Changes of the job's policy; the rest stays as it is.")
+    policy: JobPolicyCall = Field(JobPolicyCall(), description="Changes of the job's policy; the rest stays as it is.")
+    name: str | None = Field(None, max_length=200, pattern=TEXT, description="For people.")
+    priority: Priority | None = Field(None, description="Of items that are handed out from now on.")
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> "ChangeCall":
+        if not self.model_fields_set:
+            raise ValueError("give at least one of policy, name and priority")
+        return self
 
 
 class RedriveCall(BaseModel):

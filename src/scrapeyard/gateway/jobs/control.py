@@ -101,9 +101,11 @@ class JobControl:
         return await self._told(before, job)
 
     async def change(self, job_id: str, call: ChangeCall) -> Job:
-        """Replace the policy for items that are handed out from now on."""
+        """Change the policy and priority for items that are handed out from now on, and the name."""
         before = await self.get(job_id)
-        job = _there(await self._store.jobs.set_policy(job_id, policy_over(call.policy, before.policy)), job_id)
+        policy = policy_over(call.policy, before.policy)
+        changed = await self._store.jobs.set_policy(job_id, policy, name=call.name, priority=call.priority)
+        job = _there(changed, job_id)
         if job.status.is_final:
             raise _forbidden(job, "be changed; redrive takes a policy, too")
         log.info("jobs.changed", job=job_id)

@@ -144,10 +144,10 @@ async def get_job(gateway: GatewayDep, job_id: JobId) -> JobDocument:
     return gateway.jobs.document(await gateway.jobs.control.get(job_id))
 
 
-@router.patch("/api/jobs/{job_id}", summary="Change a job's policy", responses=refusals(400, 404, 409, 413, 422, 503))
+@router.patch("/api/jobs/{job_id}", summary="Change a job", responses=refusals(400, 404, 409, 413, 422, 503))
 async def change_job(gateway: GatewayDep, job_id: JobId, call: ChangeCall) -> JobDocument:
-    """For items that are handed out from now on: another rate, a larger budget. What the body does not name stays as it
-    is."""
+    """For items that are handed out from now on: another rate, a larger budget, another priority; and the job's name.
+    What the body does not name stays as it is."""
     return gateway.jobs.document(await gateway.jobs.control.change(job_id, call))
 
 

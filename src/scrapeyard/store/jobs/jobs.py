@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import json
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, or_, select, update
 
-from scrapeyard.model import SCRAPER_ID, RunError
+from scrapeyard.model import SCRAPER_ID, Priority, RunError
 from scrapeyard.model.breaker import closed
 from scrapeyard.model.job import FINAL_JOB, BreakerState, Job, JobPolicy, JobStatus
 from scrapeyard.store.database.database import Database, SqlPart
@@ -109,11 +109,16 @@ class SqlJobs(SqlPart):
 
         return await _changed(self._database, job_id, values)
 
-    async def set_policy(self, job_id: str, policy: JobPolicy) -> Job | None:
-        """Apply another policy to items handed out from now on. A final job stays as it is. None if unknown."""
+    async def set_policy(
+        self, job_id: str, policy: JobPolicy, *, name: str | None = None, priority: Priority | None = None
+    ) -> Job | None:
+        """Apply another policy and priority to items handed out from now on, and rename the job; None: no change.
+        A final job stays as it is. None if unknown."""
+        given = {"policy": json.encode(policy), "name": name, "priority": priority and priority.value}
 
         def values(job: Fields) -> dict[str, Any]:
-            return {} if job["status"] in FINAL_JOB else {"policy": json.encode(policy)}
+            changes = {column: value for column, value in given.items() if value is not None}
+            return {} if job["status"] in FINAL_JOB else changes
 
         return await _changed(self._database, job_id, values)
 

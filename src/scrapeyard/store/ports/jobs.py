@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import Raw, Struct
 
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import (
     Batch,
@@ -73,8 +73,11 @@ class JobStore(Protocol):
         """Pause or resume, also while the source is read; a job that is neither being created nor running nor paused
         stays as it is. Resuming also closes its breaker."""
 
-    async def set_policy(self, job_id: str, policy: JobPolicy) -> Job | None:
-        """Apply another policy to items handed out from now on. A final job stays as it is. None if unknown."""
+    async def set_policy(
+        self, job_id: str, policy: JobPolicy, *, name: str | None = None, priority: Priority | None = None
+    ) -> Job | None:
+        """Apply another policy and priority to items handed out from now on, and rename the job; None: no change.
+        A final job stays as it is. None if unknown."""
 
     async def set_breaker(self, job_id: str, state: BreakerState, status: JobStatus | None, reason: str) -> None:
         """Write the breaker's state; with a status, only RUNNING ↔ PAUSED by the breaker."""
