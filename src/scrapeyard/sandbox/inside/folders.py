@@ -14,10 +14,11 @@ ENDLESS = 1 << 60
 
 
 def measure(folder: str) -> int:
-    """Bytes on disk below the folder, ENDLESS when it holds too many entries, 0 when it cannot be read."""
+    """Bytes on disk below the folder, ENDLESS when it holds too many entries, 0 when it is not there. Folders that a
+    script has locked are unlocked: their content counts, too."""
     try:
-        waiting = [os.open(folder, _DIRECTORY)]
-    except OSError:
+        waiting = [_open_unlocked(folder)]
+    except OSError:  # the run has just ended, and its folder is gone
         return 0
     used = seen = 0
     try:
@@ -47,12 +48,27 @@ def _measure_one(place: int, seen: int, waiting: list[int]) -> tuple[int, int]:
             try:
                 used += entry.stat(follow_symlinks=False).st_blocks * 512
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(os.open(entry.name, _DIRECTORY, dir_fd=place))
-            except OSError:
+                    waiting.append(_open_unlocked(entry.name, place))
+            except OSError:  # the script has removed it meanwhile
                 continue
             if len(waiting) > 128:
                 return MAX_ENTRIES + 1, used
     return seen, used
+
+
+def _open_unlocked(name: str, top: int | None = None) -> int:
+    """Open a folder; one that its owner may not list is opened to the owner first. Raises OSError.
+
+    That is done by a handle: a script that still runs may put a link in the folder's place, and chmod would follow it.
+    """
+    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+    try:
+        here = f"/proc/self/fd/{handle}"
+        if os.fstat(handle).st_mode & 0o500 != 0o500:
+            os.chmod(here, 0o700)  # noqa: PTH101
+        return os.open(here, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        os.close(handle)
 
 
 def unlinked(pid: int) -> int:
@@ -65,7 +81,7 @@ def unlinked(pid: int) -> int:
     for name in names:
         try:
             found = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
-        except OSError:
+        except OSError:  # closed meanwhile
             continue
         if stat.S_ISREG(found.st_mode) and not found.st_nlink:
             used += found.st_blocks * 512
@@ -96,7 +112,7 @@ def _empty(top: int) -> None:
         name = waiting.pop()
         try:
             place = _open_locked(top, name)
-        except OSError:
+        except OSError:  # it stays, and so does the folder around it: the next worker's start removes both
             continue
         try:
             for inner in _clear(place):
