@@ -123,10 +123,10 @@ def is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        pass
+        pass  # a name; its addresses decide
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(host, None)} if host else set()
-    except OSError:
+    except OSError:  # a name that does not resolve may lead anywhere later, so it counts as public
         return False
     return bool(found) and all(ipaddress.ip_address(address.partition("%")[0]).is_loopback for address in found)
 

@@ -84,7 +84,7 @@ class PageLinks:
         for url, referrer in urls.items():
             try:
                 target = parse_target(url)
-            except FetchFailed:  # mailto:, javascript: and the like
+            except FetchFailed:  # mailto:, javascript: and the like, of which every page has some
                 continue
             plain = target.url
             if depth and not (self._is_home(target.host) and self._chooser.takes(plain)):

@@ -143,7 +143,7 @@ class Sitemaps:
                 self.read += 1
                 return
             except FetchedAgain:
-                continue
+                continue  # from the start; the last time is told below
             except FetchFailed as failure:
                 if attempt < ATTEMPTS and may_help_later(failure.reason, failure.site_status):
                     await self._pause(PAUSE_SECONDS * attempt)

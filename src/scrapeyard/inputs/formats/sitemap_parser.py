@@ -288,7 +288,7 @@ def moment(text: str) -> float | None:
             found = read()
             return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
         except (ValueError, OverflowError, IndexError):
-            continue
+            continue  # another format may fit; without a date an entry counts as new
     return None
 
 

@@ -30,7 +30,7 @@ def measure(folder: Path) -> Extent:
     while waiting:
         try:
             entries = list(os.scandir(waiting.pop()))
-        except OSError:
+        except OSError:  # removed meanwhile
             continue
         for entry in entries:
             try:
@@ -39,7 +39,7 @@ def measure(folder: Path) -> Extent:
                     waiting.append(entry.path)
                 else:
                     files += 1
-            except OSError:
+            except OSError:  # removed meanwhile
                 continue
     return Extent(files=files, size_bytes=size)
 

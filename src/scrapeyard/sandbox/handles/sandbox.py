@@ -314,7 +314,7 @@ def _remove_orphans() -> None:
         owner = place.name.split("-")[1]
         try:
             ours = place.lstat().st_uid == os.geteuid()
-        except OSError:
+        except OSError:  # another worker removes it at this moment
             continue
         if ours and owner.isdecimal() and not Path(f"/proc/{owner}").exists():
             folders.remove(str(place))
