@@ -15,7 +15,7 @@ from scrapeyard.errors import StoreUnavailable
 from scrapeyard.model import ExitReason, FetchPolicy, Scraper, ScraperRef
 from scrapeyard.store.sql import SqlStore
 from tests.integration.http.stand import reason_of
-from tests.sites.site import Asked, Site, page, redirect
+from tests.sites.site import Asked, Site, page, raw, redirect
 
 Make = Callable[..., WreqEngine]
 
@@ -189,3 +189,13 @@ async def test_a_cookie_outside_ascii_comes_back_as_it_came(site: Site, make_eng
     for _ in range(2):
         await get(engine, site.url("/"), session="me")
     assert site.asked[1].headers["cookie"].encode("latin-1") == "city=Köln".encode()
+
+
+async def test_a_cookie_that_cannot_be_sent_as_it_came_is_not_sent_as_another(site: Site, make_engine: Make) -> None:
+    engine = make_engine()
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n"
+    site.routes["/first"] = raw(head + b"set-cookie: city=Bonn\r\nset-cookie: lang=de\r\n\r\n")
+    site.routes["/second"] = raw(head + b"set-cookie: city=K\xf6ln\r\n\r\n")
+    for path in ("/first", "/second", "/third"):
+        await get(engine, site.url(path), session="me")
+    assert cookies(site) == [None, "city=Bonn; lang=de", "lang=de"]

@@ -69,13 +69,14 @@ class Jar:
         """Without a question asked and without counting as a change: for what the platform itself brings."""
         self._cookies.setdefault(cookie.place, cookie)
 
-    def hear(self, header: str, target: Target, now: float) -> None:
-        """A Set-Cookie header of an answer from this target."""
+    def hear(self, header: str, target: Target, now: float, *, sendable: bool = True) -> None:
+        """A Set-Cookie header of an answer from this target. A cookie that cannot be sent as it came is not kept, but
+        ends the one whose place it takes."""
         cookie = parse_cookie(header, target, self._site_of(target.host), now)
         if cookie is None:
             return
         self.changed.add(cookie.place)
-        if cookie.ends is None or cookie.ends > now:
+        if sendable and (cookie.ends is None or cookie.ends > now):
             self._cookies[cookie.place] = cookie  # one that was there before stays as old as it was
         else:
             self._cookies.pop(cookie.place, None)

@@ -178,7 +178,8 @@ class HopLoop:
 
     def _hear_cookies(self, hop: Hop, headers: HeaderMap) -> None:
         for cookie in headers.get_all("set-cookie"):
-            self._jar.hear(_unicode(cookie), hop.target, self._clock())
+            text = _unicode(cookie)
+            self._jar.hear(text or _text(cookie), hop.target, self._clock(), sendable=text is not None)
 
     async def _read(self, hop: Hop, status: int, headers: HeaderMap, response: Response) -> FetchResponse:
         self.stage = "sending its page"
@@ -251,12 +252,12 @@ def _location(headers: HeaderMap) -> str | None:
         return quote(bytes(value), safe=_ASCII)
 
 
-def _unicode(value: memoryview) -> str:
-    """For what goes back to the site: the client writes text as UTF-8, so only UTF-8 comes back as it came."""
+def _unicode(value: memoryview) -> str | None:
+    """For what goes back to the site. The client writes text as UTF-8, so nothing else comes back as it came: None."""
     try:
         return str(value, "utf-8")
     except UnicodeDecodeError:
-        return _text(value)
+        return None
 
 
 def _text(value: memoryview) -> str:
