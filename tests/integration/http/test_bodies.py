@@ -13,9 +13,9 @@ import zstandard
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.model import ExitReason
-from tests.integration.http.stand import MB, reason_of
+from tests.integration.http.stand import MB, failure_of, reason_of
 from tests.leaks import PATIENCE
-from tests.sites.site import Site, chunks, page
+from tests.sites.site import Asked, Site, chunks, page
 
 
 @pytest.mark.parametrize("route", [page(b"x" * 3 * MB), chunks(b"x" * 65536, 64)])
@@ -95,6 +95,27 @@ async def test_a_compression_bomb_stops_at_the_limit(
     site.routes["/"] = page(bomb, content_encoding=name)
     answer = make_engine(max_body_mb=1).fetch(FetchRequest(url=site.url("/")), Caller())
     assert await reason_of(answer) is ExitReason.FETCH_TOO_LARGE
+
+
+@pytest.mark.parametrize("length", [True, False], ids=["length", "chunks"])
+@pytest.mark.parametrize(
+    ("name", "encode"), [entry for entry in ENCODERS if entry[0] in ("gzip", "br", "zstd", "gzip, br")]
+)
+async def test_a_bomb_that_never_ends_is_not_read_to_its_end(
+    site: Site, make_engine: Any, name: str, encode: Callable[[bytes], bytes], length: bool
+) -> None:
+    bomb = encode(b"\0" * 8 * MB)
+    framing = f"content-length: {MB - 1}" if length else "transfer-encoding: chunked"
+
+    async def drip(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-encoding: {name}\r\n{framing}\r\n\r\n".encode())
+        writer.write(bomb if length else b"%x\r\n%b\r\n" % (len(bomb), bomb))
+        await asked.gone()
+
+    site.routes["/"] = drip
+    engine = make_engine(max_body_mb=1)
+    failure = await failure_of(engine.fetch(FetchRequest(url=site.url("/")), Caller()))
+    assert failure.reason is ExitReason.FETCH_TOO_LARGE
 
 
 @pytest.mark.parametrize("member", [gzip.compress(b"", mtime=0), zstandard.compress(b"")], ids=["gzip", "zstd"])

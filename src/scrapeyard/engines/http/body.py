@@ -1,18 +1,19 @@
 """A page's bytes: counted on the wire, counted again when decompressed, cut off at the limit in both."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from wreq.wreq import Response
 
-from scrapeyard.engines.http.decompress import Corrupt, OverLimit, Unpacking, decompress, encodings_of
+from scrapeyard.engines.http.decompress import Corrupt, OverLimit, Unpacking, encodings_of
 from scrapeyard.engines.http.failures import WREQ_ERRORS, explain
 from scrapeyard.engines.http.shares import SMALL, BodyShare
 from scrapeyard.engines.http.url import Target
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
-_INLINE_WIRE = 128 * 1024
+_SMALL_WIRE = 128 * 1024
+"""Bytes that are read in one go, which costs less than a stream."""
 _INLINE_PAGE = 512 * 1024
 """Decompressing up to here takes about a millisecond, less than handing it to a thread costs under load."""
 
@@ -53,29 +54,50 @@ async def _read_within(response: Response, limit: int, body: bytearray, share: B
                 await share.need(2 * limit)
 
 
-async def undo_encoding(
-    target: Target, status: int, header: str | None, wire: bytes, limit: int, *, share: BodyShare | None = None
-) -> bytes:
-    """The page, decompressed as the Content-Encoding `header` says; None means it says nothing. `share` as above.
+async def read_page(
+    target: Target, status: int, header: str | None, response: Response, limit: int, *, share: BodyShare | None = None
+) -> tuple[bytes, int]:
+    """The page, decompressed as the Content-Encoding `header` says, and how many bytes came. None: it says nothing.
+    It is decompressed as it comes, so that a bomb ends the fetch even if it drips. `share` as above.
 
-    Raises FetchFailed (fetch_too_large, fetch_decode).
+    Raises FetchFailed (fetch_too_large, fetch_decode, fetch_protocol, fetch_timeout).
     """
     encodings = encodings_of(header or "")
-    if not encodings or not wire:
-        return wire
+    if not encodings:
+        wire = await read_wire(target, status, response, limit, share)
+        return wire, len(wire)
+    stream, page = Stream(target, status, header, limit), bytearray()
     try:
-        if len(wire) <= _INLINE_WIRE:
-            try:
-                return decompress(wire, encodings, min(limit, _INLINE_PAGE))
-            except OverLimit:
-                pass  # a large page, or a bomb: find out in a thread
-        if share is not None:
-            await share.need(2 * limit)
-        return await asyncio.to_thread(decompress, wire, encodings, limit)
+        if (response.content_length or 0) > limit:
+            raise OverLimit
+        unpacking = Unpacking(encodings, limit)
+        async for chunk in stream.chunks(response):
+            await _unpack(unpacking.feed(chunk), page, limit, share)
+        unpacking.finish()
+        return bytes(page), stream.received
     except OverLimit:
-        raise _counted(_too_large(target, status, limit, "holds, once decompressed,"), len(wire)) from None
+        await response.close()
+        raise _counted(_too_large(target, status, limit, "holds, once decompressed,"), stream.received) from None
     except Corrupt as error:
-        raise _counted(_corrupt(target, status, error), len(wire)) from None
+        await response.close()
+        raise _counted(_corrupt(target, status, error), stream.received) from None
+    except WREQ_ERRORS as error:
+        raise _counted(explain(error, target), stream.received) from None
+
+
+async def _unpack(pieces: Iterator[bytes], page: bytearray, limit: int, share: BodyShare | None) -> None:
+    """Add the pieces to the page; from _INLINE_PAGE on in a thread."""
+    for piece in pieces:
+        page += piece
+        if len(page) > _INLINE_PAGE:
+            if share is not None:
+                await share.need(2 * limit)
+            await asyncio.to_thread(_add, pieces, page)
+
+
+def _add(pieces: Iterator[bytes], page: bytearray) -> None:
+    for piece in pieces:
+        page += piece
 
 
 class Stream:
@@ -97,7 +119,7 @@ class Stream:
         """Raises FetchFailed (fetch_too_large, fetch_decode, fetch_protocol, fetch_timeout)."""
         try:
             unpacking = Unpacking(encodings_of(self._header or ""), self._limit)
-            async for chunk in self._wire(response):
+            async for chunk in self.chunks(response):
                 for piece in unpacking.feed(chunk):
                     yield piece
             unpacking.finish()
@@ -110,7 +132,13 @@ class Stream:
         if self.failure is not None:
             raise _counted(self.failure, self.received)
 
-    async def _wire(self, response: Response) -> AsyncIterator[bytes]:
+    async def chunks(self, response: Response) -> AsyncIterator[bytes]:
+        """The same as it came, counted. Raises OverLimit, or one of WREQ_ERRORS."""
+        if response.content_length is not None and response.content_length <= min(_SMALL_WIRE, self._limit):
+            whole = bytes(await response.bytes())
+            self.received = len(whole)
+            yield whole
+            return
         async with response.stream() as chunks:
             async for chunk in chunks:
                 if not isinstance(chunk, memoryview):  # trailers

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from wreq import Client, Response
 from wreq.header import HeaderMap
 
-from scrapeyard.engines.http.body import Stream, read_wire, undo_encoding
+from scrapeyard.engines.http.body import Stream, read_page
 from scrapeyard.engines.http.charset import extract_content_type, find_charset
 from scrapeyard.engines.http.checks import METHODS, Hop, check_allowed, next_hop
 from scrapeyard.engines.http.clients import ClientIdentity
@@ -186,11 +186,10 @@ class HopLoop:
         if self._terms.keep is not None and 200 <= status < 300:
             return await self._stream(hop, status, headers, response, self._terms.keep)
         limit = self._terms.page_limit
-        wire = await read_wire(hop.target, status, response, limit, self._share)
         packed = _header(headers, "content-encoding")
-        body = await undo_encoding(hop.target, status, packed, wire, limit, share=self._share) if packed else wire
+        body, received = await read_page(hop.target, status, packed, response, limit, share=self._share)
         encoding = find_charset(_content_type(headers), body)
-        return self._answer(hop, status, headers, body=body, encoding=encoding, received=len(wire))
+        return self._answer(hop, status, headers, body=body, encoding=encoding, received=received)
 
     async def _stream(self, hop: Hop, status: int, headers: HeaderMap, response: Response, keep: Keep) -> FetchResponse:
         stream = Stream(hop.target, status, _header(headers, "content-encoding"), self._terms.keep_limit)
