@@ -1,5 +1,6 @@
 """The decorator of scrapers in packages, and the SDK's public names."""
 
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from scrapeyard_sdk.registry import ATTRIBUTE
 
 def test_public_names_are_sorted_and_there() -> None:
     assert scrapeyard_sdk.__all__ == sorted(scrapeyard_sdk.__all__)
+    assert files(scrapeyard_sdk).joinpath("py.typed").is_file(), "type checkers read the hints only then"
     for name in scrapeyard_sdk.__all__:
         assert getattr(scrapeyard_sdk, name).__doc__, name
 
