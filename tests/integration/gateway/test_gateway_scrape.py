@@ -227,6 +227,12 @@ async def test_what_is_not_json_is_a_400(stand: Stand, content: bytes) -> None:
     assert (response.status_code, response.json()["code"]) == (400, "bad_json")
 
 
+async def test_half_of_a_surrogate_pair_is_named(stand: Stand) -> None:
+    headers = {"Content-Type": "application/json"}
+    response = await stand.client.post("/api/scrape", content=b'{"url": "\\ud83d"}', headers=headers)
+    assert "surrogate" in response.json()["detail"]
+
+
 async def test_a_form_post_is_refused_so_that_no_web_page_can_send_one(stand: Stand) -> None:
     response = await stand.client.post("/api/scrape", content=b'{"url":"https://x.example"}')
     assert (response.status_code, response.json()["code"]) == (415, "not_json")

@@ -30,6 +30,7 @@ def traceparent(given: str | None) -> str:
 MAX_VALUES = 500_000
 """Maximum commas, colons and brackets in a JSON body."""
 _KEY = re.compile(KEY_PATTERN)
+_HALF_PAIR = re.compile(rb"\\u[dD][89abAB]")
 _JSON = re.compile(r"^application/(?:[a-z0-9.+-]+\+)?json\s*(?:;|$)", re.IGNORECASE)
 _PREFER_WAIT = re.compile(r"^wait\s*=\s*\"?(\d{1,9})\"?$", re.IGNORECASE)
 
@@ -94,7 +95,9 @@ def decode_body(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Refusal("bad_json", 400, f"the body is not JSON: {error}") from None
+        half = _HALF_PAIR.search(body) is not None and "truncated" in str(error)
+        why = "a string has half of a surrogate pair, as \\ud83d without the rest" if half else error
+        raise Refusal("bad_json", 400, f"the body is not JSON: {why}") from None
 
 
 def _bounded(call: ScrapeCall, settings: GatewaySettings) -> None:
