@@ -10,8 +10,11 @@ from msgspec.structs import asdict
 from scrapeyard.errors import BadRequest
 from scrapeyard.repository.archive.files import find_scrapers
 from scrapeyard.repository.manifest.manifest import FILE_NAME
+from scrapeyard.settings import Settings
 
 State = Literal["ok", "warn", "fail"]
+_DATA: Path = Settings.model_fields["data_dir"].default
+"""Where a server that was started here keeps copies of scrapers, which are not the author's."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -67,7 +70,7 @@ def _at(path: Path) -> list[Path]:
     if not folder.is_dir():
         raise BadRequest(f"{path}: no such folder")
     try:
-        found = find_scrapers(folder)
+        found = find_scrapers(folder, _DATA.resolve())
     except OSError as error:
         raise BadRequest(f"{path}: cannot be read: {error.strerror}") from None
     if not found.folders:

@@ -91,6 +91,14 @@ def test_a_folder_that_leads_out_is_refused(tmp_path: Path) -> None:
     assert not is_good(findings(folder))
 
 
+def test_copies_of_a_server_that_ran_here_are_not_the_authors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("shop/product", "scrapeyard-data/cache/scrapers/0123"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "scraper.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert scraper_folders([Path()]) == [Path("shop/product")]
+
+
 def test_paths_name_one_scraper_or_many(tmp_path: Path) -> None:
     for name in ("a", "b"):
         findings(tmp_path / name)
