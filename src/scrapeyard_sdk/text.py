@@ -82,12 +82,17 @@ def lines_in(nodes: Iterable[Any], root: Any, *, indent: bool = False) -> list[s
 def _pieces(nodes: Iterable[Any], root: Any, indent: bool) -> Iterator[str]:
     formatted = False
     for node in nodes:
-        tag, before = node.tag, node.prev
-        if tag in BLOCKS or (before is not None and before.tag in BLOCKS):
+        tag = node.tag
+        if tag in BLOCKS:
+            formatted = formatted or tag == "pre"
             yield _BREAK
-        elif tag in _APART and before is not None and before.tag in _APART:
+            continue
+        before = node.prev
+        beside = before.tag if before is not None else ""
+        if beside in BLOCKS:
+            yield _BREAK
+        elif tag in _APART and beside in _APART:
             yield " "
-        formatted = formatted or tag == "pre"
         if tag == "-text" and _is_seen(node, root):
             text = node.text_content or ""
             yield _formatted(text, indent) if formatted and "\n" in text and _is_in_pre(node) else text

@@ -1,8 +1,27 @@
 """A page as Markdown: its main part, or all of it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from html_to_markdown import ConversionError, ConversionOptions, PreprocessingOptions, convert
+from html_to_markdown import (
+    CodeBlockStyle,
+    ConversionError,
+    ConversionOptions,
+    HeadingStyle,
+    HiddenContent,
+    HighlightStyle,
+    InlineDataMedia,
+    LinkStyle,
+    ListIndentType,
+    NewlineStyle,
+    OutputFormat,
+    PreprocessingOptions,
+    PreprocessingPreset,
+    TierStrategy,
+    UrlEscapeStyle,
+    WhitespaceMode,
+    convert,
+)
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from scrapeyard.builtin.reading.main_part import find_main
@@ -15,6 +34,30 @@ _CONTAINERS = frozenset({"body", "main", "article", "section", "div", "form"})
 _CONTROLS = "button, input, select, textarea, datalist"
 _MEDIA = "img, video, audio, picture, iframe"
 _NO_LINK = ("javascript:", "data:", "vbscript:", "#")
+
+
+_OPTIONS = ConversionOptions(
+    # The library's own defaults: by name, each would be looked up again for every page.
+    heading_style=HeadingStyle.ATX,
+    list_indent_type=ListIndentType.SPACES,
+    highlight_style=HighlightStyle.DOUBLE_EQUAL,
+    whitespace_mode=WhitespaceMode.NORMALIZED,
+    newline_style=NewlineStyle.SPACES,
+    code_block_style=CodeBlockStyle.BACKTICKS,
+    inline_data_media=InlineDataMedia.KEEP,
+    hidden_content=HiddenContent.DROP,
+    url_escape_style=UrlEscapeStyle.ANGLE,
+    link_style=LinkStyle.INLINE,
+    output_format=OutputFormat.MARKDOWN,
+    tier_strategy=TierStrategy.AUTO,
+    # Ours.
+    extract_metadata=False,
+    preprocessing=PreprocessingOptions(
+        preset=PreprocessingPreset.STANDARD, remove_navigation=False, remove_forms=False
+    ),
+    sup_symbol="<sup>",
+    sub_symbol="<sub>",
+)
 
 
 def to_markdown(tree: LexborHTMLParser, base: str, *, whole: bool = False) -> str:
@@ -31,14 +74,8 @@ def to_markdown(tree: LexborHTMLParser, base: str, *, whole: bool = False) -> st
     if root.tag == "body" or root.css_first("h1") is not None:
         heading = ""
     _tidy(root)
-    options = ConversionOptions(
-        extract_metadata=False,
-        preprocessing=PreprocessingOptions(preset="standard", remove_navigation=False, remove_forms=False),
-        base_url=base,
-        sup_symbol="<sup>",
-        sub_symbol="<sub>",
-    )
-    pieces = (_convert(html, options) for html in (heading, *_pieces(root)) if html)
+    options = replace(_OPTIONS, base_url=base)
+    pieces = (_convert(html, options) for html in _pieces(root, heading) if html)
     return "\n\n".join(piece.strip() for piece in pieces if piece.strip())[:MAX_MARKDOWN]
 
 
@@ -79,8 +116,9 @@ def _convert(html: str, options: ConversionOptions) -> str:
         return LexborHTMLParser(html).text(separator=" ", strip=True)
 
 
-def _pieces(root: LexborNode) -> Iterator[str]:
-    piece, room = "", _MAX_HTML
+def _pieces(root: LexborNode, piece: str) -> Iterator[str]:
+    """The HTML in pieces of a convenient size, of which the first begins with `piece`."""
+    room = _MAX_HTML
     for html in _blocks(root, depth=0):
         room -= len(html)
         if room < 0:

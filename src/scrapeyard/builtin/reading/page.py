@@ -102,8 +102,11 @@ def _read(part: str, read: Callable[[], Any], warnings: list[str]) -> Any:
 def decode(html: bytes | str, encoding: str) -> str:
     """Text that can be stored; bytes that do not fit the encoding become U+FFFD."""
     text = html.decode(encoding, "replace") if isinstance(html, bytes) else html
-    # NUL and lone surrogates cannot be stored or sent as JSON.
-    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+    # NUL and lone surrogates cannot be stored or sent as JSON. UTF-8 has no lone surrogates.
+    text = text.replace("\0", "")
+    if text.isascii() or (isinstance(html, bytes) and encoding.lower() in ("utf-8", "utf8")):
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _product(tree: LexborHTMLParser, url: str) -> dict[str, Any] | None:
