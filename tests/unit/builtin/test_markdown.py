@@ -54,6 +54,37 @@ def test_a_list_of_links_is_a_page_too() -> None:
     assert "imprint" not in found
 
 
+SHOP = '<h1>Pots</h1><p><a href="/p/1">Blue pot</a> 12 €</p><p><a href="/p/2">Red pot</a> 14 €</p>'
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '<header><div><a href="/">Pot<b>Shop</b></a></div><p>Pots since 1901</p></header>',
+        '<header><a href="/"><img src="/logo.png" alt="PotShop"></a></header>',
+        '<div class="top"><div><a href="/">PotShop</a></div></div>',
+        '<ul><li><a href="/pots">All pots</a></li><li><a href="/kilns">All kilns</a></li></ul>',
+    ],
+)
+def test_the_head_of_the_site_is_not_the_page(head: str) -> None:
+    assert markdown(f"{head}<main>{SHOP}</main>").startswith("# Pots\n\n[Blue pot]")
+    assert "Blue pot" in markdown(head + SHOP.replace("h1", "h2"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<main><header><p>Kilns and more</p></header>{SHOP}</main>",
+        f"<header><p>Kilns and more</p>{SHOP}</header>",
+        f"<main><div><p>Kilns and more</p></div>{SHOP}</main>",
+        f'<main><div><a href="/b">Kilns and more</a></div>{SHOP}</main>',
+        f"<header>Kilns and more. {WORDS * 3}</header>{TEASERS}",
+    ],
+)
+def test_what_belongs_to_the_heading_stays(body: str) -> None:
+    assert "Kilns and more" in markdown(body)
+
+
 def test_a_page_inside_a_form_or_an_unlucky_name_is_kept() -> None:
     for start, end in (("<form>", "</form>"), ("<div class=sidebar>", "</div>"), ("<footer>", "</footer>")):
         assert markdown(f"{start}<h1>Kilns</h1>{STORY}{end}").count("lit at dawn") == 18

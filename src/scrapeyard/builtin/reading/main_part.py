@@ -7,6 +7,7 @@ the best sum is the main part. Pages without much plain text, such as lists and 
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -54,6 +55,11 @@ _MAIN_NAME: Final = re.compile(
 _CELLS: Final = frozenset({"td", "th", "dt", "dd", "code"})
 _KEPT: Final = frozenset({"html", "body", "main", "article", "h1"})
 _NEVER_LARGE: Final = frozenset({"nav", "dialog", "menu", "button", "select", "textarea"})
+_NEAR: Final = 4
+"""The heading and boxes around it whose few words count as near to it."""
+_FEW: Final = 60
+_CONTENT: Final = frozenset({"main", "article", "section"})
+"""A header in these is theirs and not the site's."""
 _SMALL: Final = frozenset({"p", "h1", "h2", "h3", "li", "tr", "td"})
 """Never a main part themselves, but the box around them may be."""
 _LISTS: Final = frozenset({"ul", "ol", "div", "section", "table", "dl", "p"})
@@ -61,14 +67,14 @@ _LISTS: Final = frozenset({"ul", "ol", "div", "section", "table", "dl", "p"})
 
 @dataclass(slots=True)
 class _Box:
-    """An element. The sums are of its own words at first, then of all inside it without noise."""
+    """A block, or an inline element that is noise. The sums are of its own words at first, then of all inside it
+    without noise. Other inline elements have no box: their words are the block's."""
 
     node: LexborNode
     parent: int
     tag: str
     block: int
     """The nearest block, itself included."""
-    linked: bool
     noise: int
     text: int = 0
     links: int = 0
@@ -95,46 +101,35 @@ def find_main(tree: LexborHTMLParser) -> LexborNode | None:
 
 
 def _boxes(body: LexborNode) -> list[_Box]:
-    boxes: list[_Box] = []
-    places: dict[int, int] = {}
-    for order, node in enumerate(body.traverse(include_text=True)):
-        if order > MAX_NODES:
-            break
-        above = node.parent
-        parent = places.get(above.mem_id, -1) if above is not None else -1
+    """The boxes in order, with their own words. Written out in one loop, because pages have thousands of nodes."""
+    boxes = [_Box(body, -1, "body", 0, 0)]
+    places = {body.mem_id: 0}  # the box that each element is in; the complement of its number inside a link
+    for node in islice(body.traverse(include_text=True), 1, MAX_NODES + 1):
         tag = node.tag or ""
         if tag == "-text":
-            if parent >= 0:
-                _count(boxes, parent, node.text_content or "")
+            text = node.text_content
+            if not text or text.isspace():
+                continue
+            text = text.strip()
+            size = len(text) if text.isascii() else len(text.encode())
+            place = places[node.parent.mem_id]  # type: ignore[union-attr]
+            if place >= 0:
+                boxes[boxes[place].block].text += size
+            else:
+                boxes[boxes[~place].block].links += size
             continue
-        places[node.mem_id] = len(boxes)
-        boxes.append(_new(boxes, node, parent, tag))
+        place = places[node.parent.mem_id]  # type: ignore[union-attr]
+        is_linked = place < 0 or tag == "a"
+        at = ~place if place < 0 else place
+        noise = _noise(node, tag)
+        if tag in BLOCKS:
+            boxes.append(_Box(node, at, tag, len(boxes), noise))
+            at = len(boxes) - 1
+        elif noise:
+            boxes.append(_Box(node, at, tag, boxes[at].block, noise))
+            at = len(boxes) - 1
+        places[node.mem_id] = ~at if is_linked else at
     return boxes
-
-
-def _new(boxes: list[_Box], node: LexborNode, parent: int, tag: str) -> _Box:
-    if parent < 0:
-        return _Box(node, parent, tag, len(boxes), False, 0)
-    outer = boxes[parent]
-    return _Box(
-        node,
-        parent,
-        tag,
-        len(boxes) if tag in BLOCKS else outer.block,
-        outer.linked or tag == "a",
-        _noise(node, tag),
-    )
-
-
-def _count(boxes: list[_Box], parent: int, text: str) -> None:
-    size = len(text.strip().encode())
-    if not size:
-        return
-    block = boxes[boxes[parent].block]
-    if boxes[parent].linked:
-        block.links += size
-    else:
-        block.text += size
 
 
 def _noise(node: LexborNode, tag: str) -> int:
@@ -155,7 +150,12 @@ def _noise(node: LexborNode, tag: str) -> int:
 @lru_cache(4096)
 def _noise_by_name(names: str) -> int:
     """Cached, because the elements of a page share a few names."""
-    return _NAMED if len(names) > 1 and _NOISE_NAME.search(names) and not _MAIN_NAME.search(names) else 0
+    return _NAMED if any(map(_is_noise, names.split())) and not _MAIN_NAME.search(names) else 0
+
+
+@lru_cache(4096)
+def _is_noise(name: str) -> bool:
+    return _NOISE_NAME.search(name) is not None
 
 
 def _sum_up(boxes: list[_Box]) -> None:
@@ -205,7 +205,11 @@ def _widened(boxes: list[_Box], best: int, titled: set[int]) -> int:
 
 
 def _around_title(boxes: list[_Box], inside: list[bool]) -> set[int]:
-    at = next((at for at, box in enumerate(boxes) if box.tag == "h1" and inside[at]), -1)
+    return _with_outer(boxes, next((at for at, box in enumerate(boxes) if box.tag == "h1" and inside[at]), -1))
+
+
+def _with_outer(boxes: list[_Box], at: int) -> set[int]:
+    """The box and those around it, below the body."""
     found = set()
     while at > 0:
         found.add(at)
@@ -214,16 +218,46 @@ def _around_title(boxes: list[_Box], inside: list[bool]) -> set[int]:
 
 
 def _prune(boxes: list[_Box], root: int, *, guess: bool) -> None:
-    """Remove noise from the root; if `guess`, also what is noise by its name, and lists of links."""
+    """Remove noise from the root.
+
+    If `guess`, also what is noise by its name, and lists of links; else the site's header and the lists of links
+    before the first heading.
+    """
+    head = set[int]() if guess else _site_head(boxes)
     inside = {root}
     for at in range(root + 1, len(boxes)):
         box = boxes[at]
         if box.parent not in inside:
             continue
-        if box.noise == _MARKED or (guess and (box.noise or _is_link_list(box))):
+        if box.noise == _MARKED or at in head or (guess and (box.noise or _is_link_list(box))):
             box.node.decompose()
         else:
             inside.add(at)
+
+
+def _site_head(boxes: list[_Box]) -> set[int]:
+    """What stands before the first heading and is for the whole site: logo, menus. Without a heading, the header.
+
+    A few linked words right beside the heading, such as a brand, belong to it.
+    """
+    title = next((at for at, box in enumerate(boxes) if box.tag == "h1" and box.all), -1)
+    kept = _with_outer(boxes, title)
+    near = set(sorted(kept)[-_NEAR:])
+    found = set()
+    for at, box in enumerate(boxes[: title if title > 0 else len(boxes)]):
+        if at in kept:
+            continue
+        if box.parent in near and box.all < _FEW:
+            near.add(at)
+        elif (box.tag == "header" and box.text < _LEAST and not _is_in_content(boxes, at)) or (
+            title > 0 and _is_link_list(box)
+        ):
+            found.add(at)
+    return found
+
+
+def _is_in_content(boxes: list[_Box], at: int) -> bool:
+    return any(boxes[outer].tag in _CONTENT for outer in _with_outer(boxes, at))
 
 
 def _is_link_list(box: _Box) -> bool:
