@@ -90,6 +90,12 @@ def test_a_page_inside_a_form_or_an_unlucky_name_is_kept() -> None:
         assert markdown(f"{start}<h1>Kilns</h1>{STORY}{end}").count("lit at dawn") == 18
 
 
+def test_the_heading_of_a_dialog_is_not_the_page_s() -> None:
+    account = '<h1><a href="/me"> </a>My account</h1>'
+    assert markdown(f"<div class=modal>{account}</div><h1>Kilns</h1><div>{STORY}</div>").startswith("# Kilns\n")
+    assert markdown(f"<div class=modal>{account}</div><div>{STORY}</div>").startswith("# My account\n")
+
+
 @pytest.mark.parametrize(
     ("html", "expected"),
     [

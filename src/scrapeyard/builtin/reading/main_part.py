@@ -15,6 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from scrapeyard_sdk.text import BLOCKS
 
 MAX_NODES: Final = 100_000
+_MAX_CLIMB: Final = 50
 _MARGIN: Final = 15
 """Bytes that a block must have to count in favour: buttons, dates and captions have fewer. Bytes and not characters,
 because Chinese or Korean says more in a character than English."""
@@ -98,6 +99,18 @@ def find_main(tree: LexborHTMLParser) -> LexborNode | None:
     best = _best(boxes)
     _prune(boxes, best or 0, guess=best is not None)
     return boxes[best or 0].node
+
+
+def is_in_noise(node: LexborNode) -> bool:
+    """Whether a box around the element is noise, by its element, role or name."""
+    above = node.parent
+    for _ in range(_MAX_CLIMB):
+        if above is None or above.tag == "body":
+            return False
+        if _noise(above, above.tag or ""):
+            return True
+        above = above.parent
+    return False
 
 
 def _boxes(body: LexborNode) -> list[_Box]:

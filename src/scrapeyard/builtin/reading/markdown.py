@@ -24,7 +24,7 @@ from html_to_markdown import (
 )
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from scrapeyard.builtin.reading.main_part import find_main
+from scrapeyard.builtin.reading.main_part import find_main, is_in_noise
 
 MAX_MARKDOWN = 1_000_000
 _MAX_HTML = 2_000_000
@@ -66,8 +66,7 @@ def to_markdown(tree: LexborHTMLParser, base: str, *, whole: bool = False) -> st
     A page in which no part stands out is taken whole, without navigation and footer. Pages without text give an empty
     string, as do ones nested deeper than about a thousand elements.
     """
-    title = tree.css_first("h1")
-    heading = (title.html or "") if title is not None and title.text(strip=True) else ""
+    heading = _heading(tree)
     root = tree.body if whole else find_main(tree)
     if root is None:
         return ""
@@ -77,6 +76,16 @@ def to_markdown(tree: LexborHTMLParser, base: str, *, whole: bool = False) -> st
     options = replace(_OPTIONS, base_url=base)
     pieces = (_convert(html, options) for html in _pieces(root, heading) if html)
     return "\n\n".join(piece.strip() for piece in pieces if piece.strip())[:MAX_MARKDOWN]
+
+
+def _heading(tree: LexborHTMLParser) -> str:
+    """The first `h1` with words, as HTML; one in a menu or a dialog only if there is no other."""
+    titles = [node for node in tree.css("h1") if node.text(strip=True)]
+    title = next((node for node in titles if not is_in_noise(node)), titles[0] if titles else None)
+    if title is None:
+        return ""
+    _tidy(title)
+    return title.html or ""
 
 
 def _tidy(root: LexborNode) -> None:
