@@ -27,12 +27,15 @@ _CARDS = {
 """The vocabularies of Open Graph and of its publisher: objects, app links, the page's own ids."""
 
 
-def read_meta(tree: "LexborHTMLParser", url: str, headers: Iterable[Iterable[str]] = ()) -> dict[str, Any]:
+def read_meta(
+    tree: "LexborHTMLParser", url: str, headers: Iterable[Iterable[str]] = (), *, base: str | None = None
+) -> dict[str, Any]:
     """All fields of the head. A missing field is None, a missing list or table is empty.
 
-    `url` makes links absolute; `headers` (pairs) are the answer's own, for `X-Robots-Tag` and `Link`.
+    `url` makes links absolute; `headers` (pairs) are the answer's own, for `X-Robots-Tag` and `Link`. `base` is what
+    `base_of` gives, if the caller knows it.
     """
-    base = base_of(tree, url)
+    base = base or base_of(tree, url)
     metas = _metas(tree)
     return {
         "title": _text(tree, "title"),
@@ -183,7 +186,10 @@ _HIDDEN = '[style*="display:none" i], [style*="display: none" i]'
 
 def read_headings(tree: "LexborHTMLParser") -> dict[str, list[str]]:
     """The text of every `h1` and `h2`, in order, without empty ones."""
-    return {level: list(_headings(tree, level)) for level in ("h1", "h2")}
+    found: dict[str, list[LexborNode]] = {"h1": [], "h2": []}
+    for node in tree.css("h1, h2"):
+        found[node.tag or ""].append(node)
+    return {level: list(_texts(nodes[:MAX_HEADINGS])) for level, nodes in found.items()}
 
 
 def read_links(tree: "LexborHTMLParser", base: str) -> list[str]:
@@ -244,8 +250,8 @@ def drop_unseen(tree: "LexborHTMLParser") -> "LexborHTMLParser":
     return tree
 
 
-def _headings(tree: "LexborHTMLParser", level: str) -> Iterator[str]:
-    for node in tree.css(level)[:MAX_HEADINGS]:
+def _texts(nodes: "list[LexborNode]") -> Iterator[str]:
+    for node in nodes:
         text = folded(node.text())[:MAX_FIELD]
         if text:
             yield text

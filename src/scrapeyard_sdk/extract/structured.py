@@ -201,5 +201,5 @@ def read_structured(tree: "LexborHTMLParser", url: str) -> dict[str, Any]:
         "json_ld": read_json_ld(tree),
         "microdata": read_microdata(tree, base),
         "rdfa": read_rdfa(tree, base),
-        "opengraph": read_meta(tree, url)["opengraph"],
+        "opengraph": read_meta(tree, url, base=base)["opengraph"],
     }

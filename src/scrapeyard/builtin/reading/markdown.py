@@ -84,7 +84,8 @@ def _heading(tree: LexborHTMLParser) -> str:
     title = next((node for node in titles if not is_in_noise(node)), titles[0] if titles else None)
     if title is None:
         return ""
-    _tidy(title)
+    if any(True for _ in title.iter()):
+        _tidy(title)
     return title.html or ""
 
 

@@ -67,7 +67,7 @@ def read_page(
     """As `extract_page`, for text that is within its bounds."""
     tree = LexborHTMLParser(source)
     base = base_of(tree, url)
-    page = read_meta(tree, url, headers)
+    page = read_meta(tree, url, headers, base=base)
     page["headings"] = read_headings(tree)
     page["h1"] = next(iter(page["headings"]["h1"]), None)
     readers: dict[str, Callable[[], Any]] = {

@@ -68,7 +68,7 @@ class _Reading:
     def __init__(self, tree: "LexborHTMLParser", url: str) -> None:
         self._tree = tree
         self._base = base_of(tree, url)
-        self._meta = read_meta(tree, url)
+        self._meta = read_meta(tree, url, base=self._base)
         self._cards: dict[str, Any] = self._meta["opengraph"]
         titles = [title for title in (text_of(self._cards.get("og:title")), self._meta["title"]) if title]
         links = PageLinks(url, self._base)
