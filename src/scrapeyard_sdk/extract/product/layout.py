@@ -30,7 +30,7 @@ _MAX_CLIMB = 6
 _TITLES = frozenset({"h2", "h3", "h4", "h5", "h6"})
 
 
-def find_heading(tree: "LexborHTMLParser", titles: Sequence[str], links: "PageLinks") -> "LexborNode | None":
+def find_heading(tree: "LexborHTMLParser", titles: Sequence[str], links: "LinkTargets") -> "LexborNode | None":
     """The heading most like the page's titles, or its first; None when nothing is a heading or like one."""
     best: LexborNode | None = None
     weight = _ENOUGH
@@ -63,7 +63,7 @@ def _link_of(heading: "LexborNode") -> str | None:
     return node.attributes.get("href") if node is not None and node.tag == "a" else None
 
 
-class PageLinks:
+class LinkTargets:
     """Tells links to other pages from those to the page itself, its parts and the cart."""
 
     def __init__(self, url: str, base: str) -> None:
@@ -110,7 +110,7 @@ class Position:
 class Layout:
     """A page's texts, and the boxes named for prices and codes, in order."""
 
-    def __init__(self, tree: "LexborHTMLParser", heading: "LexborNode | None", links: PageLinks) -> None:
+    def __init__(self, tree: "LexborHTMLParser", heading: "LexborNode | None", links: LinkTargets) -> None:
         self.texts: list[Position] = []
         self.boxes: list[Position] = []
         self.codes: list[Position] = []

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from scrapeyard_sdk.extract.currencies import iso_code
 from scrapeyard_sdk.extract.page import absolute, base_of, folded, read_meta
 from scrapeyard_sdk.extract.product.labels import labelled_in, loose_in
-from scrapeyard_sdk.extract.product.layout import Layout, PageLinks, brand_seen, find_heading, trail_seen
+from scrapeyard_sdk.extract.product.layout import Layout, LinkTargets, brand_seen, find_heading, trail_seen
 from scrapeyard_sdk.extract.product.schema_org import product_in, trail_in
 from scrapeyard_sdk.extract.product.states import state_in
 from scrapeyard_sdk.extract.product.values import (
@@ -71,7 +71,7 @@ class _Reading:
         self._meta = read_meta(tree, url, base=self._base)
         self._cards: dict[str, Any] = self._meta["opengraph"]
         titles = [title for title in (text_of(self._cards.get("og:title")), self._meta["title"]) if title]
-        links = PageLinks(url, self._base)
+        links = LinkTargets(url, self._base)
         heading = find_heading(tree, [*titles, *_slug(url)], links)
         names = [folded(heading.text())[:300]] if heading is not None else []
         self._subject = Subject(url=url, names=(*names, *titles), place=_place(url, self._meta["language"]))
