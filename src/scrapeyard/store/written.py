@@ -16,18 +16,20 @@ T = TypeVar("T", bound=msgspec.Struct)
 _BUSY_SECONDS = 10.0
 
 
-class Written(msgspec.Struct, frozen=True, kw_only=True):
+class WrittenOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """The rules and the pools."""
 
     rules: tuple[SiteRules, ...] = ()
     pools: tuple[KeptPool, ...] = ()
 
 
-def read_written(file: Path) -> Written:
+def read_written(file: Path) -> WrittenOverrides:
     """Nothing, if no store has made its tables there yet. Raises StoreUnavailable if the file cannot be read."""
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", _BUSY_SECONDS, uri=True)) as database:
-            return Written(rules=_rows(database, "sites", SiteRules), pools=_rows(database, "proxy_pools", KeptPool))
+            return WrittenOverrides(
+                rules=_rows(database, "sites", SiteRules), pools=_rows(database, "proxy_pools", KeptPool)
+            )
     except (sqlite3.Error, msgspec.ValidationError) as error:
         raise StoreUnavailable(f"{file}: rules of sites and pools of proxies cannot be read: {error}") from None
 

@@ -15,7 +15,7 @@ from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import adopt_kept
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.settings import Settings
-from scrapeyard.store.written import Written, read_written
+from scrapeyard.store.written import WrittenOverrides, read_written
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.wiring.data_folder import DATABASE
 from scrapeyard.wiring.pipeline import Engine, Shared, assemble, near_pages
@@ -51,14 +51,14 @@ async def start_local_engine(settings: Settings, pages: Path, stack: AsyncExitSt
     return engine
 
 
-def written_here(settings: Settings) -> Written:
+def written_here(settings: Settings) -> WrittenOverrides:
     """What operators wrote into the database in the data directory. Nothing if there is none, or if the settings name
     another database, which would have to be asked over the network."""
     file = settings.data_dir.resolve() / DATABASE
     if settings.database_url.get_secret_value() or not os.access(file, os.R_OK):
-        return Written()
+        return WrittenOverrides()
     try:
         return read_written(file)
     except StoreUnavailable as error:
         log.warning("sites.settings_unknown", error=error.message)
-        return Written()
+        return WrittenOverrides()

@@ -7,7 +7,7 @@ import pytest
 from scrapeyard.errors import StoreUnavailable
 from scrapeyard.store.ports.overrides import KeptPool, SiteRules
 from scrapeyard.store.sql import SqlStore
-from scrapeyard.store.written import Written, read_written
+from scrapeyard.store.written import WrittenOverrides, read_written
 
 RULES = (
     SiteRules(
@@ -34,20 +34,20 @@ async def test_every_field_is_as_the_store_has_it_while_the_store_is_open(tmp_pa
     store = SqlStore(f"sqlite:///{str(file).replace('%', '%25').replace('?', '%3F').replace('#', '%23')}")
     await store.start()
     try:
-        assert read_written(file) == Written()
+        assert read_written(file) == WrittenOverrides()
         for rules in RULES:
             await store.sites.put(rules)
         await store.proxies.put_pool(POOLS[0])
-        assert read_written(file) == Written(rules=RULES, pools=POOLS)
+        assert read_written(file) == WrittenOverrides(rules=RULES, pools=POOLS)
         assert (await store.sites.rules(), await store.proxies.pools()) == (RULES, POOLS)
     finally:
         await store.stop()
-    assert read_written(file) == Written(rules=RULES, pools=POOLS)
+    assert read_written(file) == WrittenOverrides(rules=RULES, pools=POOLS)
 
 
 def test_a_file_without_tables_has_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
-    assert read_written(tmp_path / "empty.db") == Written()
+    assert read_written(tmp_path / "empty.db") == WrittenOverrides()
 
 
 @pytest.mark.parametrize("content", [None, b"not a database" * 100])
