@@ -21,6 +21,7 @@ from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import ReadSources
 from scrapeyard.model import new_id
+from scrapeyard.model.job import ItemOutcome
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis.queue import RedisQueue
@@ -80,7 +81,8 @@ class _Base:
 
 class Platform:
     """The chosen roles in one process. `start` starts them in order of dependency. `cache` stores copies of scrapers,
-    `environments` the packages that they require and `pages` cached pages; if None, in the data directory."""
+    `environments` the packages that they require and `pages` cached pages; if None, in the data directory. `hear` is
+    called with the outcome of each attempt of an item, before it is recorded."""
 
     def __init__(
         self,
@@ -90,6 +92,7 @@ class Platform:
         cache: Path | None = None,
         environments: Path | None = None,
         pages: Path | None = None,
+        hear: Callable[[ItemOutcome], None] = lambda _: None,
     ) -> None:
         self.settings = settings
         self.roles = roles
@@ -98,6 +101,7 @@ class Platform:
         self._cache = cache
         self._environments = environments
         self._pages = pages
+        self._hear = hear
         self._base: _Base | None = None
         self._stack = AsyncExitStack()
 
@@ -228,7 +232,8 @@ class Platform:
             builtins=make_builtins(extractor),
             checker=InputChecker(),
         )
-        parts = BatchParts(store=base.store, attempts=attempts, sites=Sites(settings.sites.whole_hosts))
+        sites = Sites(settings.sites.whole_hosts)
+        parts = BatchParts(store=base.store, attempts=attempts, sites=sites, hear=self._hear)
         self.worker = Worker(
             worker_id=base.worker_id,
             settings=settings.worker,

@@ -112,6 +112,33 @@ def test_ctrl_c_ends_a_wait_for_stdin(stand: Stand) -> None:
     assert set(stand.temporary.iterdir()) == before
 
 
+DOWN = {"breaker": {"failures": 3, "cooldown_seconds": 3000}, "retries": 5, "backoff": {"first_seconds": 0}}
+
+
+def test_a_site_that_is_down_is_given_up_with_the_reason(stand: Stand) -> None:
+    file = write(stand, "down.txt", *(f"http://127.0.0.1:9/{number}" for number in range(10)))
+    words = ("run", "builtin/page", "-f", file, "--allow-private", "--policy", json.dumps(DOWN), "-o", "down.jsonl")
+    ended = stand.cli(*words)
+    assert ended.status == 1
+    (said,) = (line for line in ended.err.splitlines() if "gave up" in line)
+    assert "the breaker is open" in said
+    assert "fetch_connect: cannot connect to 127.0.0.1:9" in said
+    assert "--max-wait" in said
+    assert ended.err.splitlines()[-1].startswith("scrapeyard: cancelled, 10 items")
+
+
+def test_a_wait_for_a_breaker_is_told_at_once(stand: Stand) -> None:
+    file = write(stand, "down.txt", *(f"http://127.0.0.1:9/{number}" for number in range(10)))
+    words = ("run", "builtin/page", "-f", file, "--allow-private", "--policy", json.dumps(DOWN), "-o", "down.jsonl")
+    with stand.started(*words, "--max-wait", "9000") as process:
+        said = line_with(process, b"waits until ").decode()
+        assert "the breaker is open" in said
+        assert "fetch_connect" in said
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -124,6 +151,7 @@ def test_ctrl_c_ends_a_wait_for_stdin(stand: Stand) -> None:
         (("lab/item", "--file", "good.jsonl", "--policy", '{"rates": 2}'), "policy/rates"),
         (("lab/item", "--file", "good.jsonl", "--json"), "--json needs -o"),
         (("lab/item", "name=x", "--rate", "2"), "go with --file"),
+        (("lab/item", "name=x", "--max-wait", "2"), "go with --file"),
     ],
 )
 def test_what_is_wrong_is_said_and_exits_2(stand: Stand, words: tuple[str, ...], said: str) -> None:

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -107,10 +108,21 @@ def facts(progress: Mapping[str, Any]) -> str:
     found.append(f"{counts['error']:,} errors")
     found += [f"{span(left)} left"] if left is not None else []
     found += ["more is read"] if progress["reading"] else []
-    breaker = progress["breaker"]
-    state, again = (breaker["state"], breaker.get("probes_at")) if isinstance(breaker, Mapping) else (breaker, None)
-    until = f" until {again[11:19]} UTC" if again else ""
-    return ", ".join(found + ([f"breaker {state.replace('_', ' ')}{until}"] if state != "closed" else []))
+    return ", ".join(found + _breaker(progress["breaker"]))
+
+
+def _breaker(breaker: Mapping[str, Any] | str) -> list[str]:
+    """Its state, unless it is closed; a job's document also says until when."""
+    if isinstance(breaker, str):
+        breaker = {"state": breaker}
+    until = breaker.get("probes_at")
+    state = breaker["state"].replace("_", " ")
+    return [] if state == "closed" else [f"breaker {state}{f' until {clock_time(until)}' if until else ''}"]
+
+
+def clock_time(instant: str) -> str:
+    """An ISO instant as the time of day here: `14:05:09`."""
+    return datetime.fromisoformat(instant).astimezone().strftime("%H:%M:%S")
 
 
 def span(seconds: float) -> str:

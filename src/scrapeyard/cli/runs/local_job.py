@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import msgspec
 from pydantic import SecretStr, ValidationError
 
+from scrapeyard.cli.runs.waiting import JobWait, LastFailure, Patience
 from scrapeyard.dispatch.feeding.halting import BY_BREAKER as PAUSED_BY_BREAKER
 from scrapeyard.errors import BadRequest, ScrapeyardError
 from scrapeyard.gateway.jobs.calls import JobOptions
@@ -35,14 +36,18 @@ from scrapeyard.wiring.type_info import build_type_info
 LOOK_SECONDS = 0.2
 _PIECE = 256 * 1024
 
-Show = Callable[[dict[str, Any]], None]
+_LOOKED_AT = 100
+"""Items that wait, looked at for the one that goes first."""
+
+Show = Callable[[dict[str, Any], JobWait | None], None]
 
 
 class LocalJobs:
     """Runs jobs here. Use it through `open_jobs`."""
 
-    def __init__(self, desk: JobService) -> None:
+    def __init__(self, desk: JobService, failure: LastFailure) -> None:
         self._desk = desk
+        self._failure = failure
 
     async def find(self, wanted: str) -> Scraper:
         """A scraper by name. Raises as a catalogue's `resolve`."""
@@ -55,17 +60,29 @@ class LocalJobs:
         created = await self._desk.creation.create_from_list(options, upload)
         return created.job, created.summary
 
-    async def until_end(self, job: Job, show: Show) -> Job:
-        """Wait for the job's end and return it; `show` is called with its document now and then. Cancels a job that its
-        budget paused for good, because nobody can resume it; waits for a breaker."""
+    async def until_end(self, job: Job, patience: Patience, show: Show) -> Job:
+        """Wait for the job's end and return it; `show` is called with its document and its wait now and then. Cancels a
+        job that waits too long, or that its budget paused for good, because nobody can resume it."""
         while True:
             job = await self._desk.control.get(job.id)
-            show(self.document(job))
+            wait = await self._wait(job)
+            is_over = patience.is_over(job, wait)
+            show(self.document(job), None if is_over else wait)
             if job.status.is_final:
                 return job
-            if job.status is JobStatus.PAUSED and job.pause_reason != PAUSED_BY_BREAKER:
+            is_stuck = job.status is JobStatus.PAUSED and job.pause_reason != PAUSED_BY_BREAKER
+            if is_stuck or is_over:
                 await self._desk.control.cancel(job.id, kill=False)
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def _wait(self, job: Job) -> JobWait | None:
+        """Why nothing of it runs now; None if something does, or will at once."""
+        counts = job.counts
+        if not counts.pending or counts.queued or counts.in_progress:
+            return None
+        where = ItemFilter(statuses=(ItemStatus.PENDING,))
+        pending = (await self._desk.store.items.page(job.id, where, None, _LOOKED_AT)).items
+        return self._failure.wait(job, pending, time.time())
 
     def document(self, job: Job) -> dict[str, Any]:
         """A job as the server shows it, without links: there is nobody to follow them to."""
@@ -104,6 +121,7 @@ async def open_jobs(settings: Settings) -> AsyncIterator[LocalJobs]:
     with tempfile.TemporaryDirectory(prefix="scrapeyard-job-") as name, pages_folder(Path(name)) as pages:
         folder = Path(name)
         folder.chmod(0o755)  # noqa: ASYNC240  nothing else runs yet
+        failure = LastFailure()
         kept = settings.data_dir.resolve()
         is_kept = kept.is_dir() and os.access(kept, os.W_OK)
         platform = Platform(
@@ -112,12 +130,13 @@ async def open_jobs(settings: Settings) -> AsyncIterator[LocalJobs]:
             cache=kept / "cache" if is_kept and is_remote(settings) else None,
             environments=kept / "environments" if is_kept else None,
             pages=pages,
+            hear=failure.hear,
         )
         await _copy_written(settings, platform.settings)
         await platform.start()
         desk = platform.job_desk()
         try:
-            yield LocalJobs(desk)
+            yield LocalJobs(desk, failure)
         finally:
             desk.close()
             await platform.stop()

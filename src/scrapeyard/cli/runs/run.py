@@ -69,6 +69,12 @@ def run(
     names: Names = None,
     column: Columns = None,
     bad_rows: BadRows = None,
+    max_wait: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Seconds without a success until a wait is given up; default for breakers: 60, later 900."
+        ),
+    ] = None,
     strict: Strict = False,
 ) -> None:
     """Run a scraper here, with the same walls and limits as on the server, and no server. With --file, on every input
@@ -104,12 +110,13 @@ def run(
             output=output,
             kind=kind,
             form=chosen_format(output, None),
+            max_wait=max_wait,
         )
         settings = load(overrides)
         quiet(settings.log)
         run_file(asked, settings, strict=strict, as_json=as_json)
         return
-    _check_single(terms, kind, strict)
+    _check_single(terms, more=strict or kind is not None or max_wait is not None)
     check_output(output)
     settings = load(overrides)
     quiet(settings.log)
@@ -130,14 +137,14 @@ def _check_list(target: str, artifacts: Path | None, explain: bool) -> None:
         raise BadRequest("--artifacts and --explain go with a single run, not with --file")
 
 
-def _check_single(terms: "JobTerms", kind: str | None, strict: bool) -> None:
+def _check_single(terms: "JobTerms", *, more: bool) -> None:
     from dataclasses import replace
 
     from scrapeyard.cli.jobs.calls import JobTerms
     from scrapeyard.errors import BadRequest
 
-    if replace(terms, given=None) != JobTerms() or kind is not None or strict:
-        raise BadRequest("--policy, --rate, --type, --strict and the options of lists go with --file")
+    if replace(terms, given=None) != JobTerms() or more:
+        raise BadRequest("--policy, --rate, --type, --max-wait, --strict and the options of lists go with --file")
 
 
 class _Local:

@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from scrapeyard.cli.jobs.calls import JobTerms
     from scrapeyard.cli.runs.local_job import LocalJobs
+    from scrapeyard.cli.runs.waiting import JobWait
     from scrapeyard.model.export import Export
     from scrapeyard.model.job import Job
     from scrapeyard.settings import Settings
@@ -32,6 +33,8 @@ class FileRun:
     """The export type, which sets the columns; None to choose by scraper."""
     form: str
     """Of the file that is written."""
+    max_wait: float | None = None
+    """Seconds that the job may wait without a success; None: as `Patience` says."""
 
 
 def run_file(asked: FileRun, settings: "Settings", *, strict: bool, as_json: bool) -> None:
@@ -55,14 +58,24 @@ async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[s
     from scrapeyard.cli.common.progress import JobBar
     from scrapeyard.cli.jobs.create import tell_rows
     from scrapeyard.cli.runs.local_job import open_jobs
+    from scrapeyard.cli.runs.waiting import Patience
 
     wanted, settings = _wanted(asked.target, settings)
     async with open_jobs(settings) as jobs:
         job, rows = await jobs.start(await _table(asked, wanted, jobs), stream)
         if rows is not None:
             tell_rows(rows.bad, [(row.line, row.reason) for row in rows.first])
+        patience = Patience(asked.max_wait)
         with JobBar(asked.file) as bar:
-            job = await jobs.until_end(job, bar.show)
+
+            def show(document: dict[str, Any], wait: "JobWait | None") -> None:
+                if news := patience.news(wait):
+                    bar.note(news)
+                bar.show(document)
+
+            job = await jobs.until_end(job, patience, show)
+        if (wait := patience.ended_by) is not None:
+            _tell_given_up(wait)
         await _tell_failures(jobs, job)
         await _write(asked, jobs, job)
         return jobs.document(job)
@@ -114,6 +127,13 @@ async def _table(asked: FileRun, wanted: str, jobs: "LocalJobs") -> dict[str, An
     if asked.timeout is not None:
         table["policy"] = {**table.get("policy", {}), "timeout_seconds": asked.timeout}
     return {"format": list_format(asked.file) or "auto", **table}
+
+
+def _tell_given_up(wait: "JobWait") -> None:
+    from scrapeyard.cli.common.output import plain
+
+    words = f"gave up, since it would wait until {wait.at}: {wait.why}; --max-wait SECONDS waits longer"
+    typer.echo(f"scrapeyard: {plain(words)}", err=True)
 
 
 async def _tell_failures(jobs: "LocalJobs", job: "Job") -> None:

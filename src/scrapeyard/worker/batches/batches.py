@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -67,6 +67,8 @@ class BatchParts(Struct, frozen=True, kw_only=True):
     store: Store
     attempts: AttemptParts
     sites: Sites
+    hear: Callable[[ItemOutcome], None] = lambda _: None
+    """Called with each outcome before it is recorded, also with that of an attempt that is not the last."""
 
 
 class Batches:
@@ -279,7 +281,7 @@ class _Held:
             log.debug("item.started", job=self.job.id, item=item.key, attempt=item.attempt)
             outcome = await attempt.run()
             self._report(item, outcome)
-            await self.records.add(outcome)
+            await self._keep(outcome)
             self.done += 1
             if attempt.spent is not None and not self.draining:
                 self.draining = True
@@ -315,8 +317,12 @@ class _Held:
         retries = _retries(self.job, self.job.policy.backoff)
         for item in self._upcoming():
             await self._turns.maybe_yield()
-            await self.records.add(refused_outcome(verdict, retries, item))
+            await self._keep(refused_outcome(verdict, retries, item))
             self.done += 1
+
+    async def _keep(self, outcome: ItemOutcome) -> None:
+        self._parts.hear(outcome)
+        await self.records.add(outcome)
 
 
 def _retries(job: Job, backoff: Backoff) -> RetryRules:
