@@ -15,7 +15,8 @@ import pytest
 from tests.services.warm import Talking, warm
 
 T = TypeVar("T")
-_PAUSE = 0.01
+_SHORTEST_PAUSE = 0.01
+_LONGEST_PAUSE = 0.1
 PATIENCE = 120.0
 """Seconds to wait for what must come. It is paid only by a test that fails, so a busy machine may take its time."""
 
@@ -95,11 +96,15 @@ def killed_after(process: "subprocess.Popen[Any] | Talking") -> Iterator["subpro
 
 
 def until(found: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
-    """Ask again and again until the answer is true in Python's sense, and return it. Fails after `seconds`."""
-    deadline = time.monotonic() + seconds
+    """Ask again and again until the answer is true in Python's sense, and return it. Fails after `seconds`.
+
+    The longer it waits the less often it asks: who asks all the time slows down what it waits for.
+    """
+    began = time.monotonic()
     while not (answer := found()):
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(_PAUSE)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"not within {seconds:g} s: {what}"
+        time.sleep(min(max(_SHORTEST_PAUSE, waited / 10), _LONGEST_PAUSE))
     return answer
 
 
