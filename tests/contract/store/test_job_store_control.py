@@ -1,9 +1,10 @@
 """Pausing, cancelling, ending and redriving jobs, on SQLite and on PostgreSQL."""
 
+import asyncio
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec import Raw, structs
 
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import (
@@ -37,6 +38,19 @@ class TestControl:
         assert resumed is not None
         assert (resumed.status, resumed.pause_reason) == (JobStatus.RUNNING, "")
         assert [one.id for one in await store.jobs.runnable(NOW)] == [job.id]
+
+    async def test_of_several_who_pause_it_at_once_one_tells(self, store: Store) -> None:
+        job = await a_running_job(store, 4)
+        told = [Raw(b'{"by":%d}' % number) for number in range(5)]
+        done = await asyncio.gather(
+            *(store.jobs.pause_and_tell(job.id, "budget", "budget", data, NOW + 1) for data in told)
+        )
+        assert sorted(done) == [False] * 4 + [True]
+        events = [event for event in await store.events.after(job.id, 0, 100) if event.kind == "budget"]
+        assert [bytes(event.data) for event in events] == [bytes(told[done.index(True)])]
+        paused = await fetched(store, job)
+        assert (paused.status, paused.pause_reason) == (JobStatus.PAUSED, "budget")
+        assert not await store.jobs.pause_and_tell("job_unknown", "budget", "budget", told[0], NOW)
 
     async def test_cancel_drains(self, store: Store) -> None:
         job = await a_running_job(store, 6)

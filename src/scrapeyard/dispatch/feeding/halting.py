@@ -133,20 +133,32 @@ class JobBudgets:
         self._told.pop(job_id, None)
 
     async def _end(self, job: Job, name: str, used: float, allowed: float) -> None:
-        await self._report(job, "used_up", name, used, allowed)
-        if job.status in (JobStatus.CREATING, JobStatus.RUNNING):
+        """Pause the job. A worker may do the same at this moment; whoever pauses it reports why."""
+        if job.status not in (JobStatus.CREATING, JobStatus.RUNNING):
+            await self._report(job, "used_up", name, used, allowed)
+        elif ("used_up", name, allowed) in (told := await self._told_of(job.id)):
             await self._store.jobs.set_paused(job.id, True, BY_BUDGET, self._clock())
+        else:
+            words = _words("used_up", name, used, allowed)
+            data = Raw(msgspec.json.encode(words))
+            if await self._store.jobs.pause_and_tell(job.id, BY_BUDGET, JobEventKind.BUDGET, data, self._clock()):
+                log.warning("jobs.budget", job=job.id, **words)
+            told.add(("used_up", name, allowed))
 
     async def _report(self, job: Job, state: str, name: str, used: float, allowed: float) -> None:
-        told = self._told.get(job.id)
-        if told is None:
-            told = self._told[job.id] = await self._told_before(job.id)
+        told = await self._told_of(job.id)
         if (state, name, allowed) in told:
             return
-        log.warning("jobs.budget", job=job.id, state=state, budget=name, used=round(used, 3), allowed=allowed)
-        words = {"state": state, "budget": name, "used": round(used, 3), "allowed": allowed}
+        words = _words(state, name, used, allowed)
+        log.warning("jobs.budget", job=job.id, **words)
         await self._store.events.add(job.id, JobEventKind.BUDGET, Raw(msgspec.json.encode(words)), self._clock())
         told.add((state, name, allowed))
+
+    async def _told_of(self, job_id: str) -> set[tuple[str, str, float]]:
+        told = self._told.get(job_id)
+        if told is None:
+            told = self._told[job_id] = await self._told_before(job_id)
+        return told
 
     async def _told_before(self, job_id: str) -> set[tuple[str, str, float]]:
         """Read from the job's events what earlier leaders reported."""
@@ -158,6 +170,10 @@ class JobBudgets:
                     words = msgspec.json.decode(event.data)
                     told.add((words["state"], words["budget"], float(words["allowed"])))
         return told
+
+
+def _words(state: str, name: str, used: float, allowed: float) -> dict[str, Any]:
+    return {"state": state, "budget": name, "used": round(used, 3), "allowed": allowed}
 
 
 def spending(use: Usage, limits: BudgetLimits) -> Iterator[tuple[str, float, float]]:

@@ -4,15 +4,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from msgspec import json
+from msgspec import Raw, json
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, or_, select, update
 
 from scrapeyard.model import SCRAPER_ID, Priority, RunError
 from scrapeyard.model.breaker import closed
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import FINAL_JOB, BreakerState, Job, JobPolicy, JobStatus
 from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import as_cursor, is_id, numbers
-from scrapeyard.store.database.transaction import Execute, Script
+from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.counters import put_back
 from scrapeyard.store.jobs.locks import TAKES_ITEMS, change_job, locked_batch, locked_job, status_values
 from scrapeyard.store.jobs.redrive import PIECE
@@ -108,6 +109,22 @@ class SqlJobs(SqlPart):
             return status_values(JobStatus.RUNNING, now) | anew
 
         return await _changed(self._database, job_id, values)
+
+    async def pause_and_tell(self, job_id: str, reason: str, kind: JobEventKind, data: Raw, now: float) -> bool:
+        """Pause a job that is being created or runs, and append an event with it. False, and nothing is changed, if it
+        has another status: of several who pause it at once, one tells."""
+
+        def work() -> Script[bool]:
+            job = yield from locked_job(job_id)
+            if job is None or job["status"] not in (JobStatus.CREATING, JobStatus.RUNNING):
+                return False
+            number = job["events"] + 1
+            yield BulkInsert(JOB_EVENTS, [(job["number"], number, now, str(kind), bytes(data))])
+            values = {"pause_reason": reason, "breaker_until": None, "events": number}
+            yield from change_job(job, status_values(JobStatus.PAUSED, now) | values)
+            return True
+
+        return await self._database.play(work) if is_id(job_id) else False
 
     async def set_policy(
         self, job_id: str, policy: JobPolicy, *, name: str | None = None, priority: Priority | None = None

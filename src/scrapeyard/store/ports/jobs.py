@@ -73,6 +73,10 @@ class JobStore(Protocol):
         """Pause or resume, also while the source is read; a job that is neither being created nor running nor paused
         stays as it is. Resuming also closes its breaker."""
 
+    async def pause_and_tell(self, job_id: str, reason: str, kind: JobEventKind, data: Raw, now: float) -> bool:
+        """Pause a job that is being created or runs, and append an event with it. False, and nothing is changed, if it
+        has another status: of several who pause it at once, one tells."""
+
     async def set_policy(
         self, job_id: str, policy: JobPolicy, *, name: str | None = None, priority: Priority | None = None
     ) -> Job | None:

@@ -308,8 +308,8 @@ class _Held:
                 return
             if job.policy.budget != self.job.policy.budget:  # raised since this batch was taken
                 return
-            await store.jobs.set_paused(job.id, True, BY_BUDGET, time.time())
-            await store.events.add(job.id, JobEventKind.BUDGET, Raw(msgspec.json.encode(spent)), time.time())
+            data = Raw(msgspec.json.encode(spent))
+            await store.jobs.pause_and_tell(job.id, BY_BUDGET, JobEventKind.BUDGET, data, time.time())
         except Unavailable as error:
             log.warning("batch.not_paused", job=self.job.id, error=error.message)
 
