@@ -46,9 +46,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = [
     "tests.leaks",
-    "tests.temporary",
     "tests.services.azurite",
     "tests.services.postgres",
+    "tests.temporary",
     "tests.services.seaweed",
     "tests.services.static_site",
     "tests.services.valkey",

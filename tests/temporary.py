@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.leaks import processes, until
-from tests.services import warm
+from tests.services import postgres, warm
 
 _FOLDER = pytest.StashKey[Path]()
 _TRACKER = "multiprocessing.resource_tracker"
@@ -35,6 +35,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if folder is None:
         return
     warm.close()
+    postgres.close()
     try:
         until(lambda: not _left(folder), "the run leaves nothing behind", 30)
     except AssertionError:
