@@ -307,9 +307,14 @@ def _load() -> None:
     import urllib.request  # noqa: F401
 
     import aiosqlite  # noqa: F401
+    import alembic.command
+    import alembic.config  # noqa: F401
     import asyncpg  # noqa: F401
+    import structlog  # noqa: F401
     import typer
-    import uvicorn  # noqa: F401
+    import uvicorn.lifespan.off
+    import uvicorn.protocols.http.httptools_impl
+    import uvicorn.protocols.websockets.websockets_sansio_impl  # noqa: F401
     import uvloop  # noqa: F401
 
     import scrapeyard.authoring.certifying
@@ -320,7 +325,11 @@ def _load() -> None:
     import scrapeyard.cli.jobs.calls
     import scrapeyard.cli.main
     import scrapeyard.cli.runs.local
+    import scrapeyard.cli.runs.local_job
+    import scrapeyard.cli.runs.run_file
+    import scrapeyard.gateway.server
     import scrapeyard.settings
+    import scrapeyard.telemetry.rendering
     import scrapeyard.wiring.platform
 
     # Made once: the tree of all commands takes longer than most of them do.
