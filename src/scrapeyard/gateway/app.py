@@ -11,10 +11,10 @@ from starlette.types import Scope
 from scrapeyard import __version__
 from scrapeyard.gateway import cache, proxies, sites, webhooks
 from scrapeyard.gateway.http import openapi, problems
-from scrapeyard.gateway.http.dialects import Dialects
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HotPath, LastResort
 from scrapeyard.gateway.http.paths import PathAliases
+from scrapeyard.gateway.http.preferences import Preferences
 from scrapeyard.gateway.jobs import exports, items
 from scrapeyard.gateway.jobs import routes as jobs
 from scrapeyard.gateway.jobs import stream_routes as job_streams
@@ -78,7 +78,7 @@ def application(gateway: Gateway) -> FastAPI:
     app.state.gateway = gateway
     problems.install(app)
     app.add_middleware(HotPath, path=runs.SCRAPE_PATH, answer=runs.answerer(gateway))
-    _wrap(app, settings)
+    _wrap(app, settings, gateway.services.settings.log.lang)
     _document(app, settings)
     return app
 
@@ -95,7 +95,7 @@ def _lifespan(gateway: Gateway) -> Any:
     return lifespan
 
 
-def _wrap(app: FastAPI, settings: GatewaySettings) -> None:
+def _wrap(app: FastAPI, settings: GatewaySettings, language: str) -> None:
     app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
     app.add_middleware(LastResort)
     if settings.cors_origins:
@@ -106,7 +106,7 @@ def _wrap(app: FastAPI, settings: GatewaySettings) -> None:
             allow_headers=["Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer", "Range", "traceparent"],
             expose_headers=list(EXPOSED),
         )
-    app.add_middleware(Dialects, default=settings.dialect)
+    app.add_middleware(Preferences, dialect=settings.dialect, language=language)
     app.add_middleware(PathAliases)
     app.add_middleware(Doors, hosts=(settings.host, *settings.hosts), origins=settings.cors_origins)
 

@@ -125,7 +125,8 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
     gc.freeze()  # what is loaded now stays alive, so the collector can skip it
     try:
         if next_step and platform.gateway is not None:
-            _print_next_step(platform.gateway.url, platform.gateway.urls if platform.gateway.is_public else ())
+            public = platform.gateway.urls if platform.gateway.is_public else ()
+            _print_next_step(platform.gateway.url, public, settings.log.lang)
         await asked.wait()
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -133,20 +134,33 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
         await platform.stop()
 
 
-def _print_next_step(url: str, public: tuple[str, ...]) -> None:
-    if public:
-        typer.echo(f"\nWARNING: anyone who reaches {', '.join(public)} may use this API.", err=True)
-    program = "scrapeyard" if shutil.which("scrapeyard") else sys.argv[0]
-    typer.echo(
-        f"""
+_NEXT_STEP = {
+    "en": """
 Scrapeyard listens on {url} (its API: {url}/api/openapi.json). Ctrl-C stops it.
 
 Next, in another terminal, a shop to practise on and a first scrape:
   {program} demo-site
   curl -s {url}/api/scrape -H 'content-type: application/json' -d '{{"url": "http://127.0.0.1:8800/"}}'
 """,
-        err=True,
-    )
+    "ko": """
+Scrapeyard가 {url}에서 요청을 받습니다(API: {url}/api/openapi.json). Ctrl-C로 종료합니다.
+
+다음으로 다른 터미널에서 연습용 상점을 열고 첫 스크래핑을 해 보세요:
+  {program} demo-site
+  curl -s {url}/api/scrape -H 'content-type: application/json' -d '{{"url": "http://127.0.0.1:8800/"}}'
+""",
+}
+_PUBLIC = {
+    "en": "\nWARNING: anyone who reaches {urls} may use this API.",
+    "ko": "\n경고: {urls}에 접근할 수 있는 사람은 누구나 이 API를 사용할 수 있습니다.",
+}
+
+
+def _print_next_step(url: str, public: tuple[str, ...], lang: str) -> None:
+    if public:
+        typer.echo(_PUBLIC[lang].format(urls=", ".join(public)), err=True)
+    program = "scrapeyard" if shutil.which("scrapeyard") else sys.argv[0]
+    typer.echo(_NEXT_STEP[lang].format(url=url, program=program), err=True)
 
 
 def register_demo(app: typer.Typer) -> None:

@@ -5,7 +5,7 @@ every dialect the paths, the fields and what is done are the same. A dialect cha
 listing is a bare list, how long a call waits that does not say, and a few whole answers.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any, Final
@@ -13,8 +13,6 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BeforeValidator
-from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrapeyard.model import RunStatus
 from scrapeyard.model.job import ItemStatus, JobStatus
@@ -105,47 +103,22 @@ def status_word(kind: type[StrEnum]) -> BeforeValidator:
 _spoken: ContextVar[Dialect] = ContextVar("dialect", default=OWN)
 
 
+speak = _spoken.set
+"""Choose the dialect of the answer to this request."""
+stop = _spoken.reset
+
+
 def current() -> Dialect:
     """The dialect of the request that is being answered."""
     return _spoken.get()
 
 
-class Dialects:
-    """Finds the dialect of each request."""
-
-    def __init__(self, app: ASGIApp, default: str) -> None:
-        self._app = app
-        self._default = DIALECTS[default]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
-        asked = preferred(scope["headers"]) if scope["type"] == "http" else None
-        dialect = asked or self._default
-        if dialect is OWN:
-            await self._app(scope, receive, send)
-            return
-        token = _spoken.set(dialect)
-        try:
-            await self._app(scope, receive, _telling(send, dialect) if asked else send)
-        finally:
-            _spoken.reset(token)
-
-
-def preferred(headers: Iterable[tuple[bytes, bytes]]) -> Dialect | None:
-    """The dialect that a request prefers; None if it names none that we know."""
-    for name, value in headers:
-        if name == b"prefer" and b"dialect" in value:
-            for token in value.decode("latin-1").split(","):
-                key, _, word = token.partition("=")
-                if key.strip().lower() == "dialect":
-                    return DIALECTS.get(word.strip().strip('"').lower())
+def preferred(header: bytes) -> Dialect | None:
+    """The dialect that a Prefer header asks for; None if it names none that we know."""
+    if b"dialect" not in header:
+        return None
+    for token in header.decode("latin-1").split(","):
+        key, _, word = token.partition("=")
+        if key.strip().lower() == "dialect":
+            return DIALECTS.get(word.strip().strip('"').lower())
     return None
-
-
-def _telling(send: Send, dialect: Dialect) -> Callable[[Message], Any]:
-    async def telling(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).append("Preference-Applied", f"dialect={dialect.name}")
-        await send(message)
-
-    return telling

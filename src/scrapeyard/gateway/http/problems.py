@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest, InputInvalid, NotFound, ScraperInvalid, ScrapeyardError, Unavailable
+from scrapeyard.gateway.http import languages
 from scrapeyard.gateway.http.patterns import FORMS
 from scrapeyard.model import ExitReason
 
@@ -193,11 +194,24 @@ class Problem(Struct, frozen=True, kw_only=True):
     count: Annotated[int, Meta(description="How many rows cannot be used.")] | UnsetType = UNSET
 
 
+def texts_of(code: str) -> tuple[str, str]:
+    """Title and remedy of a problem, in the language of the request."""
+    translated = languages.translated()
+    english = PROBLEMS.get(code, ("", ""))
+    return english if translated is None else translated.problems.get(code, english)
+
+
+def remedy_of(reason: ExitReason) -> str:
+    """The remedy for an exit reason, in the language of the request."""
+    translated = languages.translated()
+    return EXITS[reason] if translated is None else translated.exits.get(reason, EXITS[reason])
+
+
 def problem(
     code: str, status: int, detail: str, *, retryable: bool = False, kind: type[Problem] = Problem, **more: Any
 ) -> Problem:
     """A problem with the title and remedy of its code."""
-    title, remedy = PROBLEMS.get(code, ("", ""))
+    title, remedy = texts_of(code)
     return kind(
         type=TYPE + code,
         title=title,

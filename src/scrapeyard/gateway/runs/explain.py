@@ -5,7 +5,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from scrapeyard.gateway.http.problems import EXITS
+from scrapeyard.gateway.http.problems import remedy_of
+from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model import (
     BudgetLimits,
     ExitReason,
@@ -210,4 +211,4 @@ def _ending(run: Run) -> list[str]:
         return []
     tries = f" after {run.attempt} attempts" if run.attempt > 1 else ""
     words = f"It ended as {run.exit_reason.value}{tries}."
-    return [words] if run.status is RunStatus.SUCCEEDED else [words, EXITS[run.exit_reason]]
+    return [words] if run.status is RunStatus.SUCCEEDED else [words, remedy_of(run.exit_reason)]

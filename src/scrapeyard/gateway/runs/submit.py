@@ -20,7 +20,7 @@ from scrapeyard.errors import (
 )
 from scrapeyard.gateway.http import problems
 from scrapeyard.gateway.http.answers import respond
-from scrapeyard.gateway.http.problems import EXITS, Problem
+from scrapeyard.gateway.http.problems import Problem, remedy_of
 from scrapeyard.gateway.runs import answers, documents
 from scrapeyard.gateway.runs.admission import Backlog, Lanes, RunBuilder
 from scrapeyard.gateway.runs.answers import Cancelling, Lookup
@@ -234,7 +234,7 @@ def _bad_end(run: Run) -> RunProblem:
         detail=run.error.message if run.error else f"the run ended: {reason.value}",
         code=reason.value,
         retryable=may_help_later(reason, run.error.site_status if run.error else None),
-        remedy=EXITS[reason],
+        remedy=remedy_of(reason),
         id=run.id,
         scraper=scraper,
         version=version,
