@@ -232,6 +232,14 @@ async def test_a_budget_warns_once_then_pauses_until_it_is_raised(yard: JobYard)
     assert len(await yard.told(job_id, "budget")) == 2
 
 
+async def test_a_job_that_may_use_no_dear_proxies_goes_on(yard: JobYard) -> None:
+    await yard.beat()
+    job_id = await yard.job(10, budget=BudgetLimits(residential_megabytes=0.0))
+    assert await run_out(yard) == 10
+    assert (await yard.got(job_id)).status is JobStatus.RUNNING
+    assert await yard.told(job_id, "budget") == []
+
+
 async def test_bytes_through_dear_proxies_have_a_budget_of_their_own(yard: JobYard) -> None:
     await yard.beat()
     cheap = Usage(bytes_received=2**20, bytes_by_class={"datacenter": 2**20})

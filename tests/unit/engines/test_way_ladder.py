@@ -6,7 +6,7 @@ from scrapeyard.engines.escalation.planner import RouteOption, RoutePlanner, Sof
 from scrapeyard.engines.escalation.port import NOTHING, Remembered, Tried
 from scrapeyard.engines.port import Caller, FetchRequest
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.model import FetchPolicy
+from scrapeyard.model import BudgetLimits, FetchPolicy
 from scrapeyard.settings import EscalationSettings, ProxyPool
 
 POOLS = (
@@ -52,6 +52,18 @@ def test_tiers_below_the_default_pool_are_not_tried() -> None:
         "chrome via unlock",
         "solver via homes",
     ]
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [
+        Caller(job_budget=BudgetLimits(residential_megabytes=0)),
+        Caller(policy=FetchPolicy(budget=BudgetLimits(residential_megabytes=0))),
+    ],
+)
+def test_a_budget_of_nothing_leaves_dear_pools_out(caller: Caller) -> None:
+    rungs = ladder(solver=False).rungs(PAGE, caller, NOTHING)
+    assert names(rungs) == ["chrome", "firefox", "safari", "chrome via racks"]
 
 
 def test_each_step_costs_more_than_the_one_before() -> None:

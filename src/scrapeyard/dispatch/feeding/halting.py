@@ -121,6 +121,8 @@ class JobBudgets:
         if job.policy.budget == _NO_LIMITS:
             return True
         for name, used, allowed in spending(job.use, job.policy.budget):
+            if not allowed:
+                continue  # residential proxies are not used at all: that is no budget which is used up
             if used >= allowed:
                 await self._end(job, name, used, allowed)
                 return False

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from scrapeyard.engines.escalation.port import Remembered, Tried
+from scrapeyard.engines.ledger import RESIDENTIAL
 from scrapeyard.engines.port import Caller, FetchRequest, Proxy
 from scrapeyard.settings import EscalationSettings, ProxyPool
 
@@ -80,6 +81,11 @@ class RouteOption(Struct, frozen=True, kw_only=True):
         return face if self.pool == NO_POOL else f"{face} via {self.pool}"
 
 
+def _none_residential(caller: Caller) -> bool:
+    """Whether a budget of 0 forbids residential and unlocking proxies."""
+    return any(budget.residential_megabytes == 0 for budget in (caller.policy.budget, caller.job_budget))
+
+
 class RoutePlanner:
     """Makes the rungs for a request. What the request or its policy fixes is the same on all of them."""
 
@@ -137,6 +143,9 @@ class RoutePlanner:
             return []
         names = [pool.name for pool in self._pools.tiers]
         dearer = names[names.index(first.pool) + 1 :] if first.pool in names else names
+        if _none_residential(caller):
+            dear = {pool.name for pool in self._pools.tiers if pool.proxy_class in RESIDENTIAL}
+            dearer = [name for name in dearer if name not in dear]
         return [RouteOption(kind="tier", profile=first.profile, pool=name, cost=self._cost(name)) for name in dearer]
 
     def _cost(self, pool_name: str) -> float:
