@@ -17,7 +17,7 @@ from tests.services.warm import Talking, warm
 PROGRAM = str(Path(sys.executable).with_name("scrapeyard"))
 EXAMPLES = Path(__file__).parent.parent.parent / "examples" / "scrapers"
 Running: TypeAlias = subprocess.Popen[bytes] | Talking
-_OURS = ("SCRAPEYARD_", "REDIS_URL", "DATABASE_URL", "LOG_LEVEL", "OTEL_", "PYTHONDONTWRITEBYTECODE")
+_OURS = ("SCRAPEYARD_", "REDIS_URL", "DATABASE_URL", "LOG_LEVEL", "OTEL_", "LC_", "PYTHONDONTWRITEBYTECODE")
 """Not for a command of a test; bytecode may be kept, since a start compiles a hundred modules."""
 
 LAB = """
@@ -111,9 +111,9 @@ class Stand:
             yield process
 
     @contextmanager
-    def serving(self, *words: str, says: bytes) -> Iterator[str]:
+    def serving(self, *words: str, says: bytes, **environment: str) -> Iterator[str]:
         """Keep a server running; yields the word of its stderr that follows `says`."""
-        with self.started(*words) as process:
+        with self.started(*words, **environment) as process:
             try:
                 yield line_with(process, says).partition(says)[2].split()[0].decode()
             finally:
@@ -123,7 +123,7 @@ class Stand:
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-        return {**kept, "TMPDIR": str(self.temporary), "XDG_CACHE_HOME": str(self.cache), **more}
+        return {**kept, "LANG": "C.UTF-8", "TMPDIR": str(self.temporary), "XDG_CACHE_HOME": str(self.cache), **more}
 
 
 def group_lives(session: int) -> bool:

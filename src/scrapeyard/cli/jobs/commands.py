@@ -21,6 +21,8 @@ def register(app: typer.Typer) -> None:
     for part in (create, watch, steer, results):
         part.add_to(group)
     add_group(app, "jobs", group, lambda url: list_jobs(url=url))
+    for name, command in ALIASES.items():
+        app.command(name, hidden=True)(command)
 
 
 @group.command("list")
@@ -32,6 +34,7 @@ def list_jobs(
     ] = None,
     scraper: Annotated[str | None, typer.Option(help="Of this scraper (site/task).")] = None,
     schedule: Annotated[str | None, typer.Option(help="Of this schedule, by its id.")] = None,
+    domain: Annotated[str | None, typer.Option(help="About this site, as shop.example.")] = None,
     limit: Limit = 20,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
@@ -41,7 +44,7 @@ def list_jobs(
     from scrapeyard.cli.common.output import show_list
     from scrapeyard.cli.jobs.documents import JOB_HEADERS, job_row, pages
 
-    where = {"status": status or None, "scraper": scraper, "schedule_id": schedule}
+    where = {"status": status or None, "scraper": scraper, "schedule_id": schedule, "domain": domain}
     found = list(pages(Server(url), "/api/jobs", "jobs", limit, **where))
     show_list(found, as_json, JOB_HEADERS, job_row, empty="no jobs")
 
@@ -142,3 +145,12 @@ def _facts(job: "Mapping[str, Any]") -> "list[tuple[str, str]]":
         ("finished", job["finished_at"] or ""),
     )
     return [(name, plain(str(value))) for name, value in found]
+
+
+ALIASES = {
+    "create-job": create.create,
+    "list-jobs": list_jobs,
+    "job-status": status,
+    "cancel-job": steer.cancel,
+}
+"""Other names of commands, which help does not list."""

@@ -145,7 +145,7 @@ Next, in another terminal, a shop to practise on and a first scrape:
     "ko": """
 Scrapeyard가 {url}에서 요청을 받습니다(API: {url}/api/openapi.json). Ctrl-C로 종료합니다.
 
-다음으로 다른 터미널에서 연습용 상점을 열고 첫 스크래핑을 해 보세요:
+다음으로 다른 터미널에서 연습용 상점을 열고 첫 스크레이핑을 해 보세요:
   {program} demo-site
   curl -s {url}/api/scrape -H 'content-type: application/json' -d '{{"url": "http://127.0.0.1:8800/"}}'
 """,
