@@ -102,8 +102,6 @@ async def test_cancelling_tells_whether_anything_was_cancelled(stand: Stand) -> 
     assert (first.status_code, first.json()) == (202, {"ok": True})
     again = await stand.client.post(f"/api/jobs/{going}/cancel")
     assert (again.status_code, again.json()["status"]) == (200, "cancelled")
-    resumed = await stand.client.post(f"/api/jobs/{going}/resume")
-    assert (resumed.status_code, "/redrive" in resumed.json()["detail"]) == (409, True)
 
 
 async def test_a_client_of_tasks_is_answered_at_once_in_its_own_words(stand: Stand) -> None:
