@@ -1,6 +1,7 @@
 """`jobs`: many inputs for one scraper, on a server. Lists and shows them; see the other modules here for the rest."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -147,7 +148,7 @@ def _facts(job: "Mapping[str, Any]") -> "list[tuple[str, str]]":
     return [(name, plain(str(value))) for name, value in found]
 
 
-ALIASES = {
+ALIASES: Final[dict[str, Callable[..., None]]] = {
     "create-job": create.create,
     "list-jobs": list_jobs,
     "job-status": status,

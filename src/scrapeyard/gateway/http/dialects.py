@@ -42,7 +42,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
             shown = [self.shown(each) for each in getattr(answer, listed)]
             return shown if self.bare_lists else replace(answer, **{listed: shown})
         status = getattr(answer, "status", None)
-        word = self.words.get(type(status), {}).get(status or "")
+        if not isinstance(status, StrEnum):
+            return answer
+        word = self.words.get(type(status), {}).get(status)
         return answer if word is None else replace(answer, status=word)
 
 

@@ -254,7 +254,7 @@ def created_document(job: Job, pace: JobPace, summary: ListSummary | None) -> Cr
     return _job(CreatedJobDocument, job, pace, rows=rows)
 
 
-def _job(kind: type[Shown], job: Job, pace: JobPace, **more: RowsDocument | None) -> Shown:
+def _job(kind: type[Shown], job: Job, pace: JobPace, **more: Any) -> Shown:
     scraper_id, _, version = job.pinned.partition("@")
     here = f"/api/jobs/{job.id}"
     return kind(
