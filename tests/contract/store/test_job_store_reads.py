@@ -187,3 +187,26 @@ class TestReads:
         ]
         assert [event.number for event in await store.events.after(job.id, 1, 1)] == [2]
         assert b'"item-2"' in bytes(events[0].data)
+
+
+class TestListing:
+    async def test_jobs_come_newest_first_whatever_their_ids(self, store: Store) -> None:
+        for chosen in ("b", "job_1", "a"):
+            assert await store.jobs.create(a_job(id=chosen))
+        first = await store.jobs.page(JobFilter(), None, 2)
+        assert [job.id for job in first.jobs] == ["a", "job_1"]
+        rest = await store.jobs.page(JobFilter(), first.next_cursor, 2)
+        assert ([job.id for job in rest.jobs], rest.next_cursor) == (["b"], None)
+
+    async def test_jobs_are_found_by_their_domain(self, store: Store) -> None:
+        for chosen, source in (
+            ("first", {"kind": "list", "domain": "shop.example"}),
+            ("second", {"kind": "sitemap", "url": "https://shop.example/", "domain": "shop.example"}),
+            ("other", {"kind": "list", "domain": "shop.example.org"}),
+            ("none", {"kind": "list"}),
+        ):
+            assert await store.jobs.create(a_job(id=chosen, source=source))
+        await store.jobs.set_source("first", {"kind": "list", "gaps": ["a"], "domain": "shop.example"})
+        found = await store.jobs.page(JobFilter(domain="shop.example"), None, 10)
+        assert [job.id for job in found.jobs] == ["second", "first"]
+        assert (await store.jobs.page(JobFilter(domain='shop"'), None, 10)).jobs == ()
