@@ -208,8 +208,9 @@ class Hand:
         self._batches = Batches(parts, self.id, LEASE_SECONDS)
         self._clock = ground.clock
         self._worker = Worker(
-            worker_id=self.id, settings=ground.settings.worker, slots=1, queue=doors[1], store=doors[0],
-            recorder=Recorder(doors[0].runs), catalogue=ground.catalogue, sandbox=ground.sandbox,
+            worker_id=self.id, settings=ground.settings.worker, slots=1, lanes=("default",),
+            queue=doors[1], store=doors[0], recorder=Recorder(doors[0].runs),
+            catalogue=ground.catalogue, sandbox=ground.sandbox,
             executor=Executor(attempts, doors[1], self.id), batches=self._batches,
             foresight=EnvironmentPrebuilder(ground.catalogue, ground.environments),
         )  # fmt: skip

@@ -17,6 +17,7 @@ from scrapeyard.dispatch.upkeep.lost_deliveries import (
     LostDeliveries,
 )
 from scrapeyard.dispatch.upkeep.retention import JobRetention, Retention
+from scrapeyard.dispatch.upkeep.untaken_lanes import UntakenLanes
 from scrapeyard.errors import ScrapeyardError, StoreUnavailable
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue
@@ -72,6 +73,7 @@ class Dispatcher:
             LostDeliveries(store.runs, queue, clock),
             ExpiredBatches(store.batches, clock),
             LostBatches(store, queue, clock),
+            UntakenLanes(settings, store.workers, queue, clock),
             self._finishing,
             Retention(settings, store, blobs, clock),
             JobRetention(settings, store.jobs, blobs, clock),

@@ -108,7 +108,7 @@ class Gateway:
             creation=self.jobs.creation,
             builder=RunBuilder(
                 services.catalogue,
-                Lanes(services.store.workers, 10 * settings.worker.lease_seconds),
+                Lanes(services.store.workers, settings),
                 settings.repository.default,
             ),
             receivers=WebhookValidator(settings.webhooks),

@@ -302,6 +302,9 @@ class WorkerFacts(Struct, frozen=True, kw_only=True):
     pid: int
     version: str
     lanes: tuple[str, ...]
+    """Every lane that it takes from."""
+    takes: tuple[str, ...] = ()
+    """The patterns of scrapers that it is set to take; empty for all."""
     engines: tuple[str, ...]
     walls: tuple[str, ...]
     slots: int

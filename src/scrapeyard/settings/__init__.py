@@ -39,6 +39,7 @@ from scrapeyard.settings.section import Section
 from scrapeyard.settings.server import (
     GatewaySettings,
     JobSettings,
+    LaneSettings,
     LimitSettings,
     LogSettings,
     RetentionSettings,
@@ -62,6 +63,7 @@ __all__ = [
     "GatewaySettings",
     "HttpSettings",
     "JobSettings",
+    "LaneSettings",
     "LimitSettings",
     "LogSettings",
     "ProxyPool",

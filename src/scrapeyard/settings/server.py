@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field, SecretStr, field_validator
 
 from scrapeyard.model import Limits
+from scrapeyard.model.lanes import ScraperLanes
 from scrapeyard.settings.section import Section
 
 
@@ -47,6 +48,11 @@ class WorkerSettings(Section):
     slots: int = Field(0, ge=0, le=1024, description="Runs at once; 0: four per core.")
     reserved_slots: int = Field(-1, ge=-1, description="Slots reserved for priority high; -1: a quarter, at least one.")
     lanes: tuple[str, ...] = Field(("default",), min_length=1, description="Lanes this worker takes from.")
+    takes: tuple[str, ...] = Field(
+        (),
+        description="Scrapers whose work this worker takes, as patterns of lanes.patterns: `shop/*`; `!shop/*` for all "
+        "but these; empty: the work of every scraper.",
+    )
     heartbeat_seconds: float = Field(2, gt=0, le=60, description="Seconds between heartbeats.")
     lease_seconds: float = Field(
         15,
@@ -62,6 +68,24 @@ class WorkerSettings(Section):
     max_scrapers: int = Field(
         32, ge=1, description="Maximum loaded scrapers; the least recently used is unloaded first."
     )
+
+
+class LaneSettings(Section):
+    """Work of some scrapers in lanes of its own."""
+
+    patterns: tuple[str, ...] = Field(
+        (),
+        max_length=100,
+        description="Scrapers whose work waits in a lane of its own, by site and task: `shop/*`, `*/product`. The "
+        "first that matches counts; the same on every gateway, dispatcher and worker.",
+    )
+
+    @field_validator("patterns")
+    @classmethod
+    def _fit(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        if fault := ScraperLanes(patterns).pattern_fault():
+            raise ValueError(fault)
+        return patterns
 
 
 class SandboxSettings(Section):

@@ -1,9 +1,11 @@
 """The whole tree of settings."""
 
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
+from scrapeyard.model.lanes import ScraperLanes
 from scrapeyard.settings.engine import (
     BudgetSettings,
     CacheSettings,
@@ -17,6 +19,7 @@ from scrapeyard.settings.section import Section
 from scrapeyard.settings.server import (
     GatewaySettings,
     JobSettings,
+    LaneSettings,
     LimitSettings,
     LogSettings,
     RetentionSettings,
@@ -39,6 +42,7 @@ class Settings(Section):
     )
     gateway: GatewaySettings = GatewaySettings()
     worker: WorkerSettings = WorkerSettings()
+    lanes: LaneSettings = LaneSettings()
     sandbox: SandboxSettings = SandboxSettings()
     limits: LimitSettings = LimitSettings()
     http: HttpSettings = HttpSettings()
@@ -62,3 +66,9 @@ class Settings(Section):
         """The library would read `host:port` as a scheme and connect to this machine."""
         text = url.get_secret_value()
         return url if not text or "://" in text else SecretStr(f"redis://{text}")
+
+    @model_validator(mode="after")
+    def _takes_are_known(self) -> Self:
+        if fault := ScraperLanes(self.lanes.patterns).takes_fault(self.worker.takes):
+            raise ValueError(f"worker.takes: {fault}")
+        return self

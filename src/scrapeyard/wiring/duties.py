@@ -43,9 +43,7 @@ async def start_schedules(
         queue=queue,
         creation=desk.creation,
         control=desk.control,
-        builder=RunBuilder(
-            catalogue, Lanes(store.workers, 10 * settings.worker.lease_seconds), settings.repository.default
-        ),
+        builder=RunBuilder(catalogue, Lanes(store.workers, settings), settings.repository.default),
         receivers=WebhookValidator(settings.webhooks),
         cancelling=Cancelling(store.runs, queue, recorder),
         clock=clock,

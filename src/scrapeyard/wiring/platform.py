@@ -22,6 +22,7 @@ from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import ReadSources
 from scrapeyard.model import new_id
 from scrapeyard.model.job import ItemOutcome
+from scrapeyard.model.lanes import ScraperLanes
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
 from scrapeyard.queues.redis.queue import RedisQueue
@@ -238,6 +239,7 @@ class Platform:
             worker_id=base.worker_id,
             settings=settings.worker,
             slots=slots,
+            lanes=ScraperLanes(settings.lanes.patterns).taken(settings.worker.lanes, settings.worker.takes),
             queue=base.queue,
             store=base.store,
             recorder=base.recorder,

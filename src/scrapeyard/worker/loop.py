@@ -60,6 +60,7 @@ class Worker:
         worker_id: str,
         settings: WorkerSettings,
         slots: int,
+        lanes: tuple[str, ...],
         queue: Queue,
         store: Store,
         recorder: Recorder,
@@ -74,6 +75,7 @@ class Worker:
         self.id = worker_id
         self._settings = settings
         self._slots = slots
+        self._lanes = lanes
         self._shares = share_out(slots, settings.reserved_slots)
         self._queue = queue
         self._store = store
@@ -119,7 +121,7 @@ class Worker:
         await self._heartbeat.start()
         self._background.start(*(partial(self._take_forever, share) for share in self._shares), name="worker-take")
         await self._signals.start()
-        log.info("worker.started", worker=self.id, slots=self._slots, lanes=", ".join(self._settings.lanes))
+        log.info("worker.started", worker=self.id, slots=self._slots, lanes=", ".join(self._lanes))
 
     async def stop(self) -> None:
         """Take no more, let running work finish for `drain_seconds`, hand the rest back. May be called twice."""
@@ -150,7 +152,8 @@ class Worker:
             host=socket.gethostname(),
             pid=os.getpid(),
             version=__version__,
-            lanes=self._settings.lanes,
+            lanes=self._lanes,
+            takes=self._settings.takes,
             engines=self._engines,
             walls=tuple(wall.name for wall in self._sandbox.walls() if wall.up),
             slots=self._slots,
@@ -171,7 +174,7 @@ class Worker:
 
     async def _take(self, count: int, priorities: Sequence[Priority]) -> list[Delivery]:
         try:
-            return await self._queue.take(self._settings.lanes, count, priorities, _TAKE_SECONDS)
+            return await self._queue.take(self._lanes, count, priorities, _TAKE_SECONDS)
         except Exception as error:  # a worker that no longer takes deliveries would look idle
             log.error("worker.take_broken", error=repr(error), exc_info=error)
             await asyncio.sleep(_BROKEN_SECONDS)

@@ -42,7 +42,7 @@ class Desk:
         gateway, store = stand.gateway, stand.store
         self.starter = TemplateStarter(
             store=store, queue=stand.queue, creation=gateway.jobs.creation, control=gateway.jobs.control,
-            builder=RunBuilder(stand.services.catalogue, Lanes(store.workers, 60), "builtin/page"),
+            builder=RunBuilder(stand.services.catalogue, Lanes(store.workers, Settings()), "builtin/page"),
             receivers=WebhookValidator(stand.settings.webhooks), cancelling=gateway.cancelling, clock=clock,
         )  # fmt: skip
         self.schedules = Schedules(store, self.starter, clock, "d1")

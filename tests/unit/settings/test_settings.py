@@ -158,6 +158,8 @@ def test_a_section_given_as_a_value_is_refused(read: Load) -> None:
         ("SCRAPEYARD_GATEWAY__WAIT_SECONDS", "301", "gateway.wait_seconds"),
         ("SCRAPEYARD_WORKER__SLOTS", "-1", "worker.slots"),
         ("SCRAPEYARD_WORKER__LANES", "", "worker.lanes"),
+        ("SCRAPEYARD_WORKER__TAKES", "shop/*", "worker.takes"),
+        ("SCRAPEYARD_LANES__PATTERNS", "shop", "lanes.patterns"),
         ("SCRAPEYARD_SANDBOX__MODE", "perhaps", "sandbox.mode"),
         ("LOG_LEVEL", "loud", "log.level"),
         ("SCRAPEYARD_LANG", "fr", "log.lang"),

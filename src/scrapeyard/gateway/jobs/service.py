@@ -42,7 +42,7 @@ class JobService:
             blobs=blobs,
             catalogue=catalogue,
             intake=intake,
-            lanes=Lanes(store.workers, 10 * settings.worker.lease_seconds),
+            lanes=Lanes(store.workers, settings),
             news=self.news,
             receivers=WebhookValidator(settings.webhooks),
             default_scraper=settings.repository.default,

@@ -2,19 +2,23 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.errors import ScrapeyardError
+from scrapeyard.errors import QueueUnavailable, ScrapeyardError
+from scrapeyard.model import WorkerInfo
+from scrapeyard.model.lanes import ScraperLanes
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 
 PATIENCE_SECONDS = 2.0
+MAX_DETAIL = 500
 FRESH_SECONDS = 1.0
 FRESH_BLOBS_SECONDS = 10.0
 """Longer, since checking the blob store writes and removes an object."""
@@ -34,7 +38,9 @@ class Health:
     """Checks each dependency at most once a second, however often it is asked."""
 
     def __init__(self, queue: Queue, store: Store, blobs: Blobs, recorder: Recorder, settings: Settings) -> None:
+        self._queue = queue
         self._store = store
+        self._scrapers = ScraperLanes(settings.lanes.patterns)
         self._recorder = recorder
         self._lease_seconds = settings.worker.lease_seconds
         self._checks: dict[str, tuple[Callable[[], Awaitable[DependencyState]], float]] = {
@@ -74,15 +80,31 @@ class Health:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 workers = await self._store.workers.alive(now - self._lease_seconds)
+                untaken = await self._untaken(workers)
         except (ScrapeyardError, TimeoutError) as error:
             return DependencyState(up=False, at=at, detail=str(error) or "the store did not tell in time")
         if not workers:
             return DependencyState(up=False, at=at, detail="no worker has been seen lately")
+        if untaken:
+            told = ", ".join(f"{self._scrapers.words(lane)} ({waiting} wait)" for lane, waiting in untaken.items())
+            return DependencyState(up=False, at=at, detail=f"no worker takes {told}"[:MAX_DETAIL])
         slots, busy = sum(worker.slots for worker in workers), sum(worker.busy for worker in workers)
         seen = max(worker.seen_at for worker in workers)
         return DependencyState(
             up=True, at=at - max(0.0, now - seen), detail=f"{len(workers)} workers, {busy}/{slots} slots busy"
         )
+
+    async def _untaken(self, workers: Sequence[WorkerInfo]) -> dict[str, int]:
+        """How much waits in lanes that none of these workers takes."""
+        taken = {lane for worker in workers for lane in worker.lanes}
+        waiting: Counter[str] = Counter()
+        try:
+            depth = await self._queue.depth()
+        except QueueUnavailable:  # told as the state of the queue
+            return {}
+        for (lane, _), count in depth.items():
+            waiting[lane] += count
+        return {lane: count for lane, count in sorted(waiting.items()) if lane not in taken}
 
 
 async def _ping(ping: Callable[[], Awaitable[float]]) -> DependencyState:

@@ -14,9 +14,11 @@ from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, ScraperInval
 from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
 from scrapeyard.model import Priority, Run, RunStatus, Scraper, new_id
+from scrapeyard.model.lanes import DEFAULT_LANE, ScraperLanes
 from scrapeyard.queues.port import MAX_MESSAGE_BYTES, Queue
 from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused, spell_urls
 from scrapeyard.repository.port import Catalogue, find
+from scrapeyard.settings import Settings
 from scrapeyard.store.ports.operations import WorkerStore
 
 MAX_INPUT_BYTES = MAX_MESSAGE_BYTES - 65_536
@@ -59,22 +61,26 @@ def _packed(given: Mapping[str, Any]) -> Raw:
 
 
 LOOK_SECONDS = 1.0
-DEFAULT = "default"
 
 
 class Lanes:
-    """Lanes that a known worker serves. Others are refused: runs would wait for ever, and lane names be unbounded."""
+    """The lane of new work. A lane that a call or a manifest names must be one that a known worker serves: otherwise
+    runs would wait for ever, and lane names be unbounded. `lanes.patterns` choose among the rest."""
 
-    def __init__(self, workers: WorkerStore, remember_seconds: float) -> None:
+    def __init__(self, workers: WorkerStore, settings: Settings) -> None:
         self._workers = workers
-        self._remember = remember_seconds
+        self._remember = 10 * settings.worker.lease_seconds
+        self._scrapers = ScraperLanes(settings.lanes.patterns)
         self._known: frozenset[str] = frozenset()
         self._looked_at = float("-inf")
 
     async def choose(self, asked: str | None, scraper: Scraper) -> str:
-        """The lane a call asks for, or the scraper's own. Raises BadRequest if no worker has served it lately."""
+        """The lane a call asks for, or the scraper's own, or that of the pattern it matches. Raises BadRequest if no
+        worker has served a named one lately."""
         lane = asked or scraper.lane
-        if lane == DEFAULT or lane in self._known:
+        if lane == DEFAULT_LANE:
+            return lane if asked else self._scrapers.lane_of(scraper.ref.id)
+        if lane in self._known:
             return lane
         await self._poll()
         if lane not in self._known:

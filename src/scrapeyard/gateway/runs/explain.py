@@ -65,7 +65,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     summary: Annotated[list[str], Meta(description="A few plain sentences: where the time went and what to do.")]
 
 
-def explain(run: Run, allowed: Limits, now: float) -> Explanation:
+def explain(run: Run, allowed: Limits, now: float, *, has_worker: bool = True) -> Explanation:
     """The explanation. `allowed` are the limits in force for this run; `now` ends the total of an unfinished run."""
     total = 1000 * max(0.0, (run.finished_at or now) - run.created_at)
     phases = _phases(run.timing or Timing(), total)
@@ -88,7 +88,7 @@ def explain(run: Run, allowed: Limits, now: float) -> Explanation:
         bytes_by_class=run.usage.bytes_by_class if run.usage else {},
         limits=limits,
         error=run.error,
-        summary=[*_where(run, total, phases), *_fetching(run), *_tight(limits), *_ending(run)],
+        summary=[*_where(run, total, phases, has_worker=has_worker), *_fetching(run), *_tight(limits), *_ending(run)],
     )
 
 
@@ -133,12 +133,15 @@ def _percent(part: float, whole: float) -> float:
     return round(100 * part / whole, 1) if whole > 0 else 0.0
 
 
-def _where(run: Run, total: float, phases: list[PhaseDocument]) -> list[str]:
+def _where(run: Run, total: float, phases: list[PhaseDocument], *, has_worker: bool) -> list[str]:
     if run.status is RunStatus.QUEUED and run.not_before is not None:
         why = f": {run.error.message}" if run.error else ""
         return [f"It is put back until {instant(run.not_before)}, when attempt {run.attempt} begins{why}"]
     if run.status is RunStatus.QUEUED:
-        return [f"It has waited {total / 1000:.1f} s in lane {run.lane} at priority {run.priority.value}."]
+        words = [f"It has waited {total / 1000:.1f} s in lane {run.lane} at priority {run.priority.value}."]
+        name = run.scraper.partition("@")[0]
+        untaken = f"No worker takes {name}: none takes from lane {run.lane}, by worker.lanes or worker.takes."
+        return words if has_worker else [*words, untaken]
     if run.status is RunStatus.RUNNING:
         return [f"It runs on worker {run.worker_id or '?'}, attempt {run.attempt} of {run.max_attempts}."]
     if run.timing is None:

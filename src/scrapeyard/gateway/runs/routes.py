@@ -175,7 +175,17 @@ async def get_logs(gateway: GatewayDep, request: Request, run_id: RunId) -> Resp
 async def explain_run(gateway: GatewayDep, run_id: RunId) -> Explanation:
     """Where the time went, each fetch, limits used against limits allowed, and what to do."""
     run = await gateway.lookup.get(run_id)
-    return explain(run, _allowed(gateway, run), gateway.services.clock())
+    now = gateway.services.clock()
+    return explain(run, _allowed(gateway, run), now, has_worker=await _has_worker(gateway, run, now))
+
+
+async def _has_worker(gateway: "Gateway", run: Run, now: float) -> bool:
+    """Whether a worker takes from the lane where a run waits; True for one that does not wait."""
+    if run.status is not RunStatus.QUEUED:
+        return True
+    services = gateway.services
+    workers = await services.store.workers.alive(now - services.settings.worker.lease_seconds)
+    return any(run.lane in worker.lanes for worker in workers)
 
 
 async def _follow(gateway: "Gateway", request: Request, run: Run, seconds: float) -> Run:

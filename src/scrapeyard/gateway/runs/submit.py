@@ -85,7 +85,7 @@ class Scraping:
         self._lookup = lookup
         self._cancelling = cancelling
         self._receivers = WebhookValidator(settings.webhooks)
-        lanes = Lanes(store.workers, 10 * settings.worker.lease_seconds)
+        lanes = Lanes(store.workers, settings)
         self._builder = RunBuilder(catalogue, lanes, settings.repository.default)
         self._backlog = Backlog(queue, settings.gateway.max_backlog)
 
