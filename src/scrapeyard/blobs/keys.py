@@ -57,6 +57,11 @@ def manifest(job_id: str, kind: ManifestKind, part: int) -> str:
     return f"{job_id}/manifests/{kind}/part-{part}.json"
 
 
+def item_manifest(job_id: str, item: str) -> str:
+    """What one item left, with sizes and digests. `item` is the item's key, checked against ITEM_KEY."""
+    return f"{job_id}/manifests/items/{item}.json"
+
+
 def job_metadata(job_id: str) -> str:
     """Summary of a finished job; it lists the existing parts."""
     return f"{job_id}/job_metadata.json"

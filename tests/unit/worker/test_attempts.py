@@ -113,7 +113,7 @@ async def item(parts: AttemptParts, given: bytes, attempt: int = 1) -> ItemOutco
         job_id=job.id,
     )
     one = BatchItem(seq=0, key="k0", input=Raw(given), attempt=attempt)
-    return await ItemAttempt(parts, plan, Sites(()), job, one).run()
+    return await ItemAttempt(parts, plan, Sites(()), job, one, is_first=True).run()
 
 
 def retry_seconds(outcome: Outcome | ItemOutcome) -> float | None:

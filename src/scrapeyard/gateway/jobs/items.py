@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from scrapeyard.blobs import keys
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, kept_object
@@ -33,12 +34,13 @@ from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.model.job import Item
 from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter
 
+_MANIFEST = "manifest"
 _SHORT = {"data": "data.json", "html": "html.html", "metadata": "metadata.json", "screenshot": "screenshot.png"}
 _Artifact = Annotated[
     str,
     Query(
         pattern=r"^[^/\x00-\x1f\x7f]{1,255}$",
-        description="`data`, `html`, `metadata`, `screenshot`, or a name from the item's `artifacts`.",
+        description="`data`, `html`, `metadata`, `screenshot`, `manifest`, or a name from the item's `artifacts`.",
     ),
 ]
 _BYTES = {"description": "The bytes, as an attachment.", "content": BYTES}
@@ -89,7 +91,7 @@ async def download_artifact(
 ) -> Response:
     """Streamed, with its own content type."""
     item = await _item(gateway.jobs, job_id, key)
-    return await _download(gateway.jobs, item, artifact, request.headers.get("accept-encoding", ""))
+    return await _download(gateway.jobs, job_id, item, artifact, request.headers.get("accept-encoding", ""))
 
 
 async def _item(desk: JobService, job_id: str, key: str) -> Item:
@@ -100,7 +102,7 @@ async def _item(desk: JobService, job_id: str, key: str) -> Item:
     return item
 
 
-async def _download(desk: JobService, item: Item, artifact: str, accepts: str) -> Response:
+async def _download(desk: JobService, job_id: str, item: Item, artifact: str, accepts: str) -> Response:
     """Artifact names chosen by a script take precedence over the short names."""
     for name in (artifact, _SHORT.get(artifact, "")):
         for kept in item.artifacts:
@@ -112,6 +114,12 @@ async def _download(desk: JobService, item: Item, artifact: str, accepts: str) -
             return Response(bytes(item.result), headers=headers, media_type=JSON)
         if item.result_key:
             return await kept_object(desk.blobs, item.result_key, JSON, accepts, headers)
+    if artifact == _MANIFEST:
+        key = keys.item_manifest(job_id, item.key)
+        try:
+            return await kept_object(desk.blobs, key, JSON, accepts, attachment(f"{item.key}.json"))
+        except NotFound:
+            raise NotFound(f"item {item.key} has no manifest; jobs with policy.results `objects` write them") from None
     raise NotFound(f"item {item.key} left nothing of that name; its `artifacts` lists what there is")
 
 

@@ -277,7 +277,8 @@ class _Held:
         for item in upcoming:
             if not await self.records.begin():
                 return
-            attempt = ItemAttempt(parts.attempts, plan, parts.sites, self.job, item)
+            is_first = not self._batch.again
+            attempt = ItemAttempt(parts.attempts, plan, parts.sites, self.job, item, is_first=is_first)
             log.debug("item.started", job=self.job.id, item=item.key, attempt=item.attempt)
             outcome = await attempt.run()
             self._report(item, outcome)

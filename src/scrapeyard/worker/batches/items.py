@@ -18,8 +18,9 @@ from scrapeyard.engines.politeness.verdicts import wait_asked_by
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import GONE_STATUSES, Artifact, ExitReason, LogLine, RunError, Usage
-from scrapeyard.model.job import BatchItem, ItemOutcome, Job
-from scrapeyard.results import artifacts
+from scrapeyard.model.job import BatchItem, ItemOutcome, ItemStatus, Job
+from scrapeyard.results.exports.cells import as_time
+from scrapeyard.results.item_objects import ItemEnd, ItemObjects
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan, ScrapeAttempt
 from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, RetryRules
@@ -58,7 +59,10 @@ class _Metadata(Struct, frozen=True, kw_only=True):
 class ItemAttempt(ScrapeAttempt[ItemOutcome]):
     """One attempt at an item. Saves the end of its log if it failed, and what its job's policy says."""
 
-    def __init__(self, parts: AttemptParts, plan: AttemptPlan, sites: Sites, job: Job, item: BatchItem) -> None:
+    def __init__(
+        self, parts: AttemptParts, plan: AttemptPlan, sites: Sites, job: Job, item: BatchItem, *, is_first: bool
+    ) -> None:
+        """`is_first`: the item was never handed out before."""
         super().__init__(parts, plan, f"{job.id}/{item.key}", item.attempt, item.input)
         self._sites = sites
         self._job = job
@@ -74,6 +78,8 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
         self._strategy, self._proxy = "", ""
         """How the last page was had, and through which exit."""
         self._saved: tuple[Artifact, ...] = ()
+        listed = job.policy.results == "objects"
+        self._objects = ItemObjects(parts.blobs, job.id, item.key, listed=listed, is_first=is_first)
         self._log_bytes = 0
 
     def _check_input(self) -> Verdict | None:
@@ -143,12 +149,10 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             self._page = answer
 
     async def _put(self, name: str, content_type: str, data: bytes) -> Artifact:
-        blobs, job_id = self.parts.blobs, self._job.id
-        return await artifacts.keep(blobs, job_id, self._item.key, name, data, content_type, script=True)
+        return await self._objects.put(name, content_type, data, script=True)
 
     async def _put_stream(self, name: str, content_type: str, pieces: AsyncIterator[bytes]) -> Artifact:
-        blobs, job_id = self.parts.blobs, self._job.id
-        return await artifacts.keep_stream(blobs, job_id, self._item.key, name, pieces, content_type)
+        return await self._objects.put_stream(name, content_type, pieces)
 
     async def _save(self, verdict: Verdict) -> None:
         """Store what does not fit the item's row as blobs."""
@@ -158,17 +162,29 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             return
         key, saved = "", []
         if large and verdict.result is not None:
-            key = (await self._put_object(keys.DATA, "application/json", bytes(verdict.result))).key
+            key = (await self._objects.put(keys.DATA, "application/json", bytes(verdict.result))).key
         if self._page is not None:
             media = f"text/html; charset={self._page.encoding}"
-            saved.append(await self._put_object(keys.HTML, media, self._page.body))
+            saved.append(await self._objects.put(keys.HTML, media, self._page.body))
         if objects:
             metadata = _encode(self._metadata(verdict))
-            saved.append(await self._put_object(keys.METADATA, "application/json", metadata))
+            saved.append(await self._objects.put(keys.METADATA, "application/json", metadata))
+            await self._objects.write_manifest(self._item.seq, self._end(verdict))
         self.result_key, self._saved = key, tuple(saved)
 
-    async def _put_object(self, name: str, content_type: str, data: bytes) -> Artifact:
-        return await artifacts.keep(self.parts.blobs, self._job.id, self._item.key, name, data, content_type)
+    def _end(self, verdict: Verdict) -> ItemEnd:
+        status = ItemStatus.SUCCESS if verdict.exit_reason.is_good else ItemStatus.ERROR
+        return ItemEnd(
+            status=status.value,
+            exit_reason=verdict.exit_reason.value,
+            attempts=self.number,
+            scraper=str(self.plan.prepared.scraper.ref),
+            site=self._site,
+            started_at=as_time(self.started_at),
+            finished_at=as_time(self.finished_at),
+            result_bytes=self.result_bytes,
+            partial=status is ItemStatus.ERROR and self.result_bytes > 0,
+        )
 
     def _metadata(self, verdict: Verdict) -> _Metadata:
         return _Metadata(
