@@ -29,7 +29,7 @@ _RATE = 125
 """Tax in cents for each 100 of value."""
 
 
-class Parcel(Struct, frozen=True, kw_only=True):
+class LandParcel(Struct, frozen=True, kw_only=True):
     """A piece of land that does not exist."""
 
     id: str
@@ -50,14 +50,14 @@ class Parcel(Struct, frozen=True, kw_only=True):
         return sum(self.value(year)) * _RATE // 100
 
 
-def make_parcels() -> dict[str, Parcel]:
+def make_parcels() -> dict[str, LandParcel]:
     """All parcels by their number. Every fifth one has a second unit, whose number begins alike."""
     made = {}
     for number in range(1, PARCELS + 1):
         units = ("", "-A") if number % 5 == 0 else ("",)
         for unit in units:
             use = _CLASSES[number % len(_CLASSES)]
-            parcel = Parcel(
+            parcel = LandParcel(
                 id=f"PC-{number:04}{unit}",
                 address=f"{number * 10}{unit[1:]} {_STREETS[number % len(_STREETS)]}, Testville",
                 use=use,
@@ -149,19 +149,19 @@ class County:
         body = f"{_trail(parcel)}<h1>Tax bills</h1>{table}{pager(here, page, pages)}"
         return html_answer(request, document("Tax bills", here, body))
 
-    def _find(self, request: Request) -> Parcel:
+    def _find(self, request: Request) -> LandParcel:
         parcel = self._parcels.get(request.path_params["parcel"])
         if parcel is None:
             raise HTTPException(404, "There is no such parcel in the county.")
         return parcel
 
 
-def _state(parcel: Parcel, year: int) -> str:
+def _state(parcel: LandParcel, year: int) -> str:
     is_open = year == _LAST_YEAR and parcel.land // 1000 % 4 == 0
     return "Due" if is_open else "Paid"
 
 
-def _results(query: str, found: Sequence[Parcel], page: int) -> str:
+def _results(query: str, found: Sequence[LandParcel], page: int) -> str:
     pages = max(1, -(-len(found) // PER_PAGE))
     page = min(page, pages)
     shown = found[(page - 1) * PER_PAGE : page * PER_PAGE]
@@ -183,7 +183,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _trail(parcel: Parcel) -> str:
+def _trail(parcel: LandParcel) -> str:
     return crumbs([("County", "/county"), (parcel.id, f"/county/parcel/{parcel.id}")])
 
 
