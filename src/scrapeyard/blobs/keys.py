@@ -57,6 +57,11 @@ def manifest(job_id: str, kind: ManifestKind, part: int) -> str:
     return f"{job_id}/manifests/{kind}/part-{part}.json"
 
 
+def manifest_index(job_id: str) -> str:
+    """The parts of a job's manifests that there are, also while it runs."""
+    return f"{job_id}/manifests/index.json"
+
+
 def item_manifest(job_id: str, item: str) -> str:
     """What one item left, with sizes and digests. `item` is the item's key, checked against ITEM_KEY."""
     return f"{job_id}/manifests/items/{item}.json"

@@ -211,6 +211,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """It was cancelled before its source had ended; resuming it reads on."""
     skipped_rows: int = 0
     """Rows of its list that were unusable or duplicates."""
+    redrives: int = 0
+    """How often some of its items were handed out again by a redrive; one redrive may count several times."""
     error: RunError | None = None
     breaker: BreakerState = BreakerState()
     use: Usage = Usage()

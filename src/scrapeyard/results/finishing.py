@@ -14,6 +14,7 @@ from scrapeyard.model.job import ExportWish, Job
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.feeding import Block, Counted, ItemReader, counted_frames, item_blocks, shared
 from scrapeyard.results.manifests import write_manifests
+from scrapeyard.results.running_manifests import RunningManifests
 from scrapeyard.results.snapshots import SnapshotComparer
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
@@ -27,12 +28,21 @@ AT_ONCE: Final = 3
 class Finisher:
     """Finishes jobs. Everything may be repeated after an interruption, with the same result."""
 
-    def __init__(self, store: Store, blobs: Blobs, exporter: Exporter, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        exporter: Exporter,
+        clock: Callable[[], float],
+        running: RunningManifests | None = None,
+    ) -> None:
+        """`running` writes manifests of jobs that still run in this process; None if nothing does."""
         self._store = store
         self._blobs = blobs
         self._exporter = exporter
         self._snapshots = SnapshotComparer(store, blobs)
         self._clock = clock
+        self._running = running
 
     async def finish(self, job: Job) -> None:
         """Write everything. If an export fails, its error is recorded and the job is finished without it. A cancelled
@@ -74,6 +84,8 @@ class Finisher:
 
     async def _manifests(self, job: Job, blocks: ItemReader[Block]) -> None:
         with closing(blocks):
+            if self._running is not None:
+                await self._running.leave()
             counts = (await write_manifests(blocks, self._blobs, job)).counts
         log.info(
             "results.finished", job=job.id, items=counts["total"], success=counts["success"], errors=counts["error"]

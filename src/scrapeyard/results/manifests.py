@@ -2,7 +2,8 @@
 parts.
 
 The items of a settled job do not change, so writing it all again gives the same bytes. The summary comes last: as long
-as it is not there, the manifests are not whole.
+as it is not there, the manifests are not whole. Jobs that store their results as objects have an index of the parts
+beside it, which is there while they run (`running_manifests.py`).
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.keys import MANIFESTS, ManifestKind
@@ -26,7 +28,7 @@ from scrapeyard.results.exports.cells import as_time
 PART_ITEMS: Final = 1000
 _JSON: Final = "application/json"
 _encode = msgspec.json.Encoder().encode
-_KIND: Final[dict[ItemStatus, ManifestKind]] = {ItemStatus.SUCCESS: "success", ItemStatus.ERROR: "errors"}
+KINDS: Final[dict[ItemStatus, ManifestKind]] = {ItemStatus.SUCCESS: "success", ItemStatus.ERROR: "errors"}
 
 
 class ManifestEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -73,6 +75,23 @@ class ManifestFiles(Struct, frozen=True, kw_only=True):
     files: tuple[PartFile, ...]
 
 
+class ManifestIndex(Struct, frozen=True, kw_only=True):
+    """`manifests/index.json`: the parts that there are. Parts are added and, but for a redrive, never change."""
+
+    job_id: str
+    redrives: int
+    """How often the job was redriven when it was made; void if the job has another number by now."""
+    complete: bool
+    """Whether every item of the job is in the manifests."""
+    items: int
+    """Every item with a smaller number is in `full`."""
+    counts: dict[str, int]
+    """These items by status."""
+    manifests: dict[str, ManifestFiles]
+    next: dict[str, int]
+    """By manifest: the number of the item at which its next part begins, at the earliest."""
+
+
 class JobMetadata(Struct, frozen=True, kw_only=True):
     """`job_metadata.json`."""
 
@@ -102,15 +121,55 @@ async def write_manifests(blocks: AsyncIterator[Sequence[Item]], blobs: Blobs, j
     summary = _Summary()
     async for block in blocks:
         summary.add(block)
-        encoded = await asyncio.to_thread(_entries, block)
+        encoded = await asyncio.to_thread(encode_entries, block)
         await writers["full"].add(encoded)
-        for status, kind in _KIND.items():
+        for status, kind in KINDS.items():
             await writers[kind].add([pair for pair in encoded if pair[0] is status])
     files = {kind: await writer.finish() for kind, writer in writers.items()}
     metadata = summary.metadata(job, files)
     await _drop_older(blobs, job.id, metadata)
+    if job.policy.results == "objects":
+        await put_index(blobs, _whole_index(job, metadata))
     await artifacts.put(blobs, keys.job_metadata(job.id), _encode(metadata), _JSON)
     return metadata
+
+
+def new_index(job: Job) -> ManifestIndex:
+    """An index without parts."""
+    none = ManifestFiles(items=0, parts=0, files=())
+    return ManifestIndex(
+        job_id=job.id,
+        redrives=job.redrives,
+        complete=False,
+        items=0,
+        counts={},
+        manifests={str(kind): none for kind in MANIFESTS},
+        next={},
+    )
+
+
+async def put_index(blobs: Blobs, index: ManifestIndex) -> None:
+    """Write it. Its parts are there already."""
+    await artifacts.put(blobs, keys.manifest_index(index.job_id), _encode(index), _JSON)
+
+
+def _whole_index(job: Job, metadata: JobMetadata) -> ManifestIndex:
+    counts = {status: count for status, count in metadata.counts.items() if count and status != "total"}
+    return replace(
+        new_index(job), complete=True, items=metadata.counts["total"], counts=counts, manifests=metadata.manifests
+    )
+
+
+async def put_part(
+    blobs: Blobs, job_id: str, kind: ManifestKind, before: ManifestFiles, entries: Sequence["_Encoded"]
+) -> ManifestFiles:
+    """Write the part that follows those before; returns all of them."""
+    part = before.parts + 1
+    key = keys.manifest(job_id, kind, part)
+    data, digest = await asyncio.to_thread(_document, job_id, kind, part, entries)
+    await artifacts.put(blobs, key, data, _JSON)
+    file = PartFile(part=part, key=key, items=len(entries), bytes=len(data), digest=digest)
+    return ManifestFiles(items=before.items + len(entries), parts=part, files=(*before.files, file))
 
 
 async def read_metadata(blobs: Blobs, job_id: str) -> JobMetadata:
@@ -126,8 +185,7 @@ class _Parts:
         self._job_id = job_id
         self._kind: ManifestKind = kind
         self._waiting: list[_Encoded] = []
-        self._files: list[PartFile] = []
-        self._items = 0
+        self._files = ManifestFiles(items=0, parts=0, files=())
 
     async def add(self, entries: Sequence["_Encoded"]) -> None:
         """In order."""
@@ -140,15 +198,10 @@ class _Parts:
         """The last part."""
         if self._waiting:
             await self._put(self._waiting)
-        return ManifestFiles(items=self._items, parts=len(self._files), files=tuple(self._files))
+        return self._files
 
     async def _put(self, entries: Sequence["_Encoded"]) -> None:
-        part = len(self._files) + 1
-        key = keys.manifest(self._job_id, self._kind, part)
-        data, digest = await asyncio.to_thread(_document, self._job_id, self._kind, part, entries)
-        await artifacts.put(self._blobs, key, data, _JSON)
-        self._files.append(PartFile(part=part, key=key, items=len(entries), bytes=len(data), digest=digest))
-        self._items += len(entries)
+        self._files = await put_part(self._blobs, self._job_id, self._kind, self._files, entries)
 
 
 class _Summary:
@@ -196,7 +249,8 @@ class _Summary:
 _Encoded = tuple[ItemStatus, bytes]
 
 
-def _entries(items: Sequence[Item]) -> list[_Encoded]:
+def encode_entries(items: Sequence[Item]) -> list[_Encoded]:
+    """Each item's status and its entry. Slow: call it in a thread."""
     return [(item.status, _encode(_entry(item))) for item in items]
 
 

@@ -33,6 +33,7 @@ from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.trust.secrets import Secrets
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
+from scrapeyard.results.running_manifests import RunningManifests
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.settings import Settings
 from scrapeyard.store.recorder import Recorder
@@ -185,7 +186,8 @@ class Platform:
         settings, store, blobs = self.settings, base.store, base.blobs
         exporter = Exporter(store, blobs, time.time)
         await self._up(exporter.start, exporter.stop)
-        finisher = Finisher(store, blobs, exporter, time.time)
+        manifests = RunningManifests(store, blobs, time.time)
+        finisher = Finisher(store, blobs, exporter, time.time, manifests)
         reading = ReadSources(store.jobs, base.intake, time.time)
         await self._up(reading.start, reading.stop)
         following = Following(
@@ -207,7 +209,7 @@ class Platform:
             up=self._up,
         )
         webhooks = await start_webhooks(settings, store, self._up)
-        more = (reading, following, exporter, schedules, webhooks)
+        more = (reading, following, exporter, manifests, schedules, webhooks)
         dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finisher.finish, more=more)
         await self._up(dispatcher.start, dispatcher.stop)
 

@@ -41,6 +41,9 @@ class MortalBlobs:
         self._step()
         return await self._blobs.put_stream(*given)
 
+    def stream(self, *given: Any) -> AsyncIterator[bytes]:
+        return self._blobs.stream(*given)
+
     async def delete(self, names: list[str]) -> None:
         self._step()
         self.deleted += names

@@ -18,9 +18,10 @@ from scrapeyard.model.job import BatchItem, ExportWish, ItemOutcome, JobStatus
 from scrapeyard.results import artifacts
 from scrapeyard.results.exporter import Exporter
 from scrapeyard.results.finishing import Finisher
+from scrapeyard.results.running_manifests import RunningManifests
 from tests.integration import job_desk
 from tests.integration.gateway_stand import Stand, open_stand
-from tests.integration.job_desk import get, post, urls, work
+from tests.integration.job_desk import get, post, read, urls, work
 
 
 @pytest.fixture
@@ -84,6 +85,31 @@ async def test_results_are_the_parts_that_exist(stand: Stand) -> None:
             assert len(response.json()["entries"]) == part["items"]
     assert (await stand.client.get(place, params={"part": 2})).json()["code"] == "not_found"
     assert (await stand.client.get(place, params={"status": "no"})).status_code == 422
+
+
+async def test_a_job_with_objects_has_results_while_it_runs(stand: Stand) -> None:
+    policy = {"results": "objects", "breaker": {"enabled": False}}
+    job = await post(stand.client, items=urls(1100), scraper="shop/product", policy=policy)
+    place = f"/api/jobs/{job['id']}"
+    await read(stand.store, stand.services.intake, job["id"])
+    await work(stand.store, job["id"], lambda item: ExitReason.SUCCEEDED if item.seq % 2 else ExitReason.FAILED)
+    await RunningManifests(stand.store, stand.blobs, time.time).run_once()
+    summary = await get(stand.client, f"{place}/results")
+    assert (summary["status"], summary["complete"], summary["exit_reasons"]) == ("running", False, None)
+    assert {kind: one["items"] for kind, one in summary["manifests"].items()} == {
+        "full": 1000,
+        "success": 0,
+        "errors": 0,
+    }
+    (part,) = summary["manifests"]["full"]["parts"]
+    running = await stand.client.get(part["href"])
+    assert hashlib.sha256(running.content).hexdigest() == part["sha256"]
+    await finish(stand, job["id"])
+    whole = await get(stand.client, f"{place}/results")
+    assert (whole["complete"], whole["manifests"]["full"]["items"]) == (True, 1100)
+    assert (await stand.client.get(part["href"])).content == running.content
+    await post(stand.client, f"{place}/redrive")
+    assert (await get(stand.client, f"{place}/results"))["manifests"] == {}
 
 
 async def test_an_export_is_wished_for_made_and_downloaded(stand: Stand) -> None:

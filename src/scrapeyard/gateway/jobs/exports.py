@@ -23,7 +23,8 @@ from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import Counts, Job, JobStatus
 from scrapeyard.results.exporter import CONTENT_TYPES
-from scrapeyard.results.manifests import JobMetadata, ManifestFiles, read_metadata
+from scrapeyard.results.manifests import JobMetadata, ManifestFiles, ManifestIndex, read_metadata
+from scrapeyard.results.running_manifests import read_index
 from scrapeyard.results.snapshots import policy_of
 
 
@@ -56,8 +57,15 @@ class ResultsDocument(Struct, frozen=True, kw_only=True):
         Meta(description="Items by the HTTP status of their last page. Null until the manifests are written."),
     ]
     duration_seconds: float | None
+    complete: Annotated[
+        bool, Meta(description="Whether every item is in the manifests; false while the job runs or they are written.")
+    ]
     manifests: Annotated[
-        dict[str, ManifestDocument], Meta(description="Those that exist: `full`, `success`, `errors`.")
+        dict[str, ManifestDocument],
+        Meta(
+            description="Those that exist: `full`, `success`, `errors`. A job with `results` `objects` has them while "
+            "it runs: a part is listed when the last of its items has ended."
+        ),
     ]
 
 
@@ -161,8 +169,8 @@ router = APIRouter(tags=["exports"], route_class=AnswerRoute)
 async def get_results(
     gateway: GatewayDep, request: Request, job_id: JobId, status: _Status = None, part: _Part = None
 ) -> Response:
-    """Without `part`: the summary and links to the parts of the manifests that exist, which is when the job has ended
-    and its `files_pending` is false. With `part`: that part, as it is kept, at most 1,000 items."""
+    """Without `part`: the summary and links to the parts of the manifests that exist: all of them (`complete`) when the
+    job has ended and its `files_pending` is false. With `part`: that part, as it is kept, at most 1,000 items."""
     desk = gateway.jobs
     job = await desk.control.get(job_id)
     if part is None:
@@ -272,13 +280,18 @@ def _tag(export: Export) -> str:
 
 
 async def _summary(desk: JobService, job: Job, status: str | None) -> ResultsDocument:
-    """While the job runs, or runs again, leave out the earlier summary: it may be out of date."""
+    """While the job runs, or runs again, leave out the earlier summary: it may be out of date. The index tells which
+    parts hold already."""
     metadata: JobMetadata | None = None
+    index: ManifestIndex | None = None
     if job.status.is_final and not job.files_pending:
         try:
             metadata = await read_metadata(desk.blobs, job.id)
         except NotFound:
             metadata = None
+    elif job.policy.results == "objects":
+        index = await read_index(desk.blobs, job)
+    found = metadata or index
     kinds = MANIFESTS if status is None else (_KINDS[status],)
     return ResultsDocument(
         id=job.id,
@@ -287,7 +300,8 @@ async def _summary(desk: JobService, job: Job, status: str | None) -> ResultsDoc
         exit_reasons=metadata.exit_reasons if metadata else None,
         http_statuses=metadata.http_statuses if metadata else None,
         duration_seconds=metadata.duration_seconds if metadata else None,
-        manifests={kind: _manifest(job.id, kind, metadata.manifests[kind]) for kind in kinds} if metadata else {},
+        complete=metadata is not None,
+        manifests={kind: _manifest(job.id, kind, found.manifests[kind]) for kind in kinds} if found else {},
     )
 
 

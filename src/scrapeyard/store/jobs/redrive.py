@@ -55,7 +55,7 @@ class Redrive:
         if again:
             good = sum(ok for ok, _ in gone)
             values: dict[str, Any] = {"success": job["success"] - good, "error": job["error"] - len(gone) + good}
-            values |= {"pending": job["pending"] + again, "cancelled": 0}
+            values |= {"pending": job["pending"] + again, "cancelled": 0, "redrives": job["redrives"] + 1}
             values |= counted_statuses(job, (status for _, status in gone), -1)
             yield from change_job(job, values | _runs_again(job, self._changes, self._now))
         return again, last

@@ -26,6 +26,7 @@ _PLAIN: Final = (
     "started_at",
     "finished_at",
     "skipped_rows",
+    "redrives",
     "pause_reason",
     "schedule_id",
     "profile",

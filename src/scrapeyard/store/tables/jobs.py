@@ -59,6 +59,7 @@ JOBS = Table(
     Column("deleting", Boolean, nullable=False),
     Column("files_pending", Boolean, nullable=False, server_default=false()),
     Column("skipped_rows", BigInteger, nullable=False),
+    Column("redrives", BigInteger, nullable=False, server_default="0"),
     Column("breaker_until", Double),
     Column("pause_reason", Text, nullable=False),
     Column("schedule_id", Text, nullable=False),
