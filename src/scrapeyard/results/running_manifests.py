@@ -125,7 +125,7 @@ class RunningManifests:
             counts[item.status.value] = counts.get(item.status.value, 0) + 1
         files = {**index.manifests}
         files["full"] = await put_part(self._blobs, job.id, "full", files["full"], await _encoded(block))
-        longer = replace(index, items=index.items + PART_ITEMS, counts=counts, manifests=files)
+        longer: ManifestIndex | None = replace(index, items=index.items + PART_ITEMS, counts=counts, manifests=files)
         for status, kind in KINDS.items():
             while longer is not None and counts.get(status.value, 0) >= longer.manifests[kind].items + PART_ITEMS:
                 longer = await self._add_part_of(job, longer, status)

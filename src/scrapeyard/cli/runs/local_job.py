@@ -21,12 +21,12 @@ from scrapeyard.errors import BadRequest, ScrapeyardError
 from scrapeyard.gateway.jobs.calls import JobOptions
 from scrapeyard.gateway.jobs.create import Upload
 from scrapeyard.gateway.jobs.service import JobService
-from scrapeyard.gateway.runs.admission import DEFAULT as LANE
 from scrapeyard.inputs.lists import MAX_LIST
 from scrapeyard.inputs.spool import ListSummary
 from scrapeyard.model import Scraper, new_id
 from scrapeyard.model.export import Export, ExportState
 from scrapeyard.model.job import ExportWish, Item, ItemStatus, Job, JobStatus
+from scrapeyard.model.lanes import DEFAULT_LANE as LANE
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.wiring.local_engine import written_here
@@ -163,7 +163,9 @@ def embedded(settings: Settings, folder: Path) -> Settings:
     """The same settings with every backend in this process and its files in the folder."""
     nowhere = SecretStr("")
     blobs = settings.blobs.model_copy(update={"url": ""})
-    worker = settings.worker.model_copy(update={"lanes": (LANE,), "reserved_slots": 0, "drain_seconds": 0.0})
+    worker = settings.worker.model_copy(
+        update={"lanes": (LANE,), "takes": (), "reserved_slots": 0, "drain_seconds": 0.0}
+    )
     changes = {"data_dir": folder, "redis_url": nowhere, "database_url": nowhere, "blobs": blobs, "worker": worker}
     return settings.model_copy(update=changes)
 

@@ -39,9 +39,11 @@ def explain(error: Exception, target: Target, proxy: str = "") -> FetchFailed:
     reason = _proxy_reason(error, text) if proxy else None
     reason = reason or _reason(error, text)
     cause = _cause(text)
-    details = {"stage": CONNECTING} if reason is ExitReason.FETCH_TIMEOUT and _CONNECT in text else {}
     message = _message(reason, target, cause, proxy, text)
-    return FetchFailed(reason, message, host=target.host, cause=text[:500], **details)
+    failure = FetchFailed(reason, message, host=target.host, cause=text[:500])
+    if reason is ExitReason.FETCH_TIMEOUT and _CONNECT in text:
+        failure.details["stage"] = CONNECTING
+    return failure
 
 
 def refused_by_proxy(target: Target, proxy: str) -> FetchFailed:
