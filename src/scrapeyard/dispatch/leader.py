@@ -18,6 +18,7 @@ from scrapeyard.dispatch.upkeep.lost_deliveries import (
 )
 from scrapeyard.dispatch.upkeep.retention import JobRetention, Retention
 from scrapeyard.dispatch.upkeep.untaken_lanes import UntakenLanes
+from scrapeyard.dispatch.upkeep.time_limits import TimeLimits
 from scrapeyard.errors import ScrapeyardError, StoreUnavailable
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue
@@ -74,6 +75,7 @@ class Dispatcher:
             ExpiredBatches(store.batches, clock),
             LostBatches(store, queue, clock),
             UntakenLanes(settings, store.workers, queue, clock),
+            TimeLimits(store, clock),
             self._finishing,
             Retention(settings, store, blobs, clock),
             JobRetention(settings, store.jobs, blobs, clock),

@@ -145,6 +145,8 @@ class JobPolicy(Struct, frozen=True, kw_only=True):
     breaker: BreakerPolicy = BreakerPolicy()
     budget: BudgetLimits = BudgetLimits()
     """Budget of the whole job."""
+    max_seconds: float | None = None
+    """Wall clock of the whole job, from its first item; then items that have not begun are cancelled."""
     isolation: Literal["run", "job"] = "run"
     results: Literal["rows", "objects"] = "rows"
     """Where an item's data is stored: small data in its row, or always as an object."""
@@ -205,6 +207,8 @@ class Job(Struct, frozen=True, kw_only=True):
     started_at: float | None = None
     """When the first item was handed out."""
     finished_at: float | None = None
+    deadline: float | None = None
+    """When its `max_seconds` are over; None without a limit, and before the first item was handed out."""
     reading: bool = False
     """Its source is still adding items; it cannot finish before that ends."""
     unread: bool = False

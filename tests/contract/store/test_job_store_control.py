@@ -103,6 +103,24 @@ class TestControl:
         assert (await store.jobs.page(JobFilter(files_pending=True), None, 10)).jobs == ()
         assert not (await fetched(store, job)).files_pending
 
+    async def test_a_job_whose_time_is_over_is_found_and_says_why_it_ended(self, store: Store) -> None:
+        job = await a_running_job(store, 6, policy=JobPolicy(max_seconds=10))
+        other = await a_running_job(store, 1)
+        batch, items = await taken(store, job, 2)
+        await store.batches.cut(a_batch(job, 2), NOW + 5)
+        await store.batches.cut(a_batch(other), NOW)
+        assert (await fetched(store, job)).deadline == NOW + 10
+        assert await store.jobs.overdue(NOW + 9, 10) == []
+        assert [one.id for one in await store.jobs.overdue(NOW + 10, 10)] == [job.id]
+        ended = await store.jobs.cancel(job.id, False, NOW + 10, fault="its time is over")
+        assert ended is not None
+        assert (ended.status, ended.counts.in_progress, ended.counts.cancelled) == (JobStatus.CANCELLING, 2, 4)
+        assert ended.error is not None
+        assert ended.error.message == "its time is over"
+        assert await store.jobs.overdue(NOW + 99, 10) == []
+        await store.batches.record(batch, "worker-1", 0, successes(items), NOW + 11)
+        assert (await fetched(store, job)).counts == Counts(total=6, success=2, cancelled=4)
+
     async def test_a_cancelled_job_goes_on_where_it_was(self, store: Store) -> None:
         job = await a_running_job(store, 6)
         batch, items = await taken(store, job, 3)

@@ -106,6 +106,7 @@ class JobDocument(Struct, frozen=True, kw_only=True):
     created_at: Annotated[str, Meta(examples=[EXAMPLE_TIME])]
     started_at: str | None
     finished_at: str | None
+    deadline: Annotated[str | None, Meta(description="When `policy.max_seconds` are over.")]
     links: JobLinks
     domain: Annotated[str, Meta(description="The site it is about; empty if neither the call nor an address tells.")]
     total_urls: Annotated[int, also("counts.total")]
@@ -290,6 +291,7 @@ def _job(kind: type[Shown], job: Job, pace: JobPace, **more: Any) -> Shown:
         created_at=instant(job.created_at),
         started_at=instant(job.started_at),
         finished_at=instant(job.finished_at),
+        deadline=instant(job.deadline),
         links=JobLinks(self=here, **{name: f"{here}/{name}" for name in JobLinks.__struct_fields__[1:]}),
         domain=job.domain,
         **alternatives(JOB, job, instant),

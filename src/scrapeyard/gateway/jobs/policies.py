@@ -57,6 +57,13 @@ class JobPolicyCall(Policy):
     )
     breaker: Breaker = Breaker()
     budget: Budget = Field(Budget(), description="What the whole job may use up; then it is paused.")
+    max_seconds: float | None = Field(
+        None,
+        gt=0,
+        le=366 * 86_400,
+        description="Wall clock of the whole job from its first item, pauses included; then items that have not begun "
+        "are cancelled, and with them the job.",
+    )
     item_budget: Budget = Field(Budget(), description="What one item may use up; then it ends as `fetch_budget`.")
     isolation: Literal["run", "job"] = Field(
         "run", description="`run`: a child for every item; `job`: a child serves many items of the job, much quicker."
@@ -106,6 +113,7 @@ def _stated(call: JobPolicyCall) -> JobPolicy:
         concurrency=call.concurrency,
         breaker=BreakerPolicy(**call.breaker.model_dump()),
         budget=msgspec.convert(_given(call.budget), BudgetLimits),
+        max_seconds=call.max_seconds,
         isolation=call.isolation,
         results=call.results,
         keep_html=call.keep_html,

@@ -21,7 +21,11 @@ class JobProfile(Struct, frozen=True, kw_only=True):
 
 PROFILES: Final = {
     "site": JobProfile(
-        policy={"concurrency": 2, "budget": {"megabytes": 100, "residential_megabytes": 50}},
+        policy={
+            "concurrency": 2,
+            "budget": {"megabytes": 100, "residential_megabytes": 50},
+            "max_seconds": 7200,
+        },
         exports=(
             ExportCall(type="full", format="csv"),
             ExportCall(type="seo", format="csv"),

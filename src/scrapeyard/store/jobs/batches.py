@@ -215,6 +215,8 @@ def _hand_out(job: Fields, batch: Batch, now: float) -> Script[None]:
     values: dict[str, Any] = {"pending": counts.pending, "queued": counts.queued}
     values["cursor"] = job["cursor"] if batch.again else batch.last + 1
     values["started_at"] = now if job["started_at"] is None else job["started_at"]
+    if job["deadline"] is None and (seconds := to_policy(job).max_seconds) is not None:
+        values["deadline"] = now + seconds
     yield from change_job(job, values)
 
 

@@ -15,7 +15,7 @@ from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import as_cursor, is_id, numbers
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.counters import put_back
-from scrapeyard.store.jobs.locks import TAKES_ITEMS, change_job, locked_batch, locked_job, status_values
+from scrapeyard.store.jobs.locks import TAKES_ITEMS, change_job, locked_batch, locked_job, moved_deadline, status_values
 from scrapeyard.store.jobs.redrive import PIECE
 from scrapeyard.store.jobs.rows import Fields, domain_bytes, job_row, source_bytes, to_breaker, to_job, to_policy
 from scrapeyard.store.ports.jobs import JobFilter, JobPage
@@ -134,8 +134,10 @@ class SqlJobs(SqlPart):
         given = {"policy": json.encode(policy), "name": name, "priority": priority and priority.value}
 
         def values(job: Fields) -> dict[str, Any]:
+            if job["status"] in FINAL_JOB:
+                return {}
             changes = {column: value for column, value in given.items() if value is not None}
-            return {} if job["status"] in FINAL_JOB else changes
+            return {**changes, "deadline": moved_deadline(job, policy)}
 
         return await _changed(self._database, job_id, values)
 
@@ -155,15 +157,15 @@ class SqlJobs(SqlPart):
 
         await _changed(self._database, job_id, values)
 
-    async def cancel(self, job_id: str, kill: bool, now: float) -> Job | None:
+    async def cancel(self, job_id: str, kill: bool, now: float, *, fault: str = "") -> Job | None:
         """Count pending items as cancelled; CANCELLING while batches are out, else CANCELLED with its files pending.
-        Final jobs stay. With `kill`, batches not yet taken are put back here; workers learn of it from
+        Final jobs stay. With `kill` or a `fault`, batches not yet taken are put back here; workers learn of a kill from
         `BatchStore.renew`."""
-        job = await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now))
-        if job is None or job.status is not JobStatus.CANCELLING or not job.kill:
+        job = await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now, fault))
+        if job is None or job.status is not JobStatus.CANCELLING or not (job.kill or fault):
             return job
         await _withdraw(self._database, job_id, now)
-        return await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now))
+        return await _changed(self._database, job_id, lambda row: _cancelled(row, kill, now, fault))
 
     async def reopen(self, job_id: str, now: float) -> Job | None:
         """Undo a cancel: CANCELLED becomes RUNNING. Any other job stays as it is. None if unknown."""
@@ -194,6 +196,12 @@ class SqlJobs(SqlPart):
         something = and_(JOBS.c.pending > 0, or_(JOBS.c.cursor < JOBS.c.total, _DUE))
         query = select(JOBS).where(or_(going, cooled), something).order_by(JOBS.c.number).limit(_RUNNABLE)
         return [to_job(row) for row in await self._database.fetch(query.params(now=now))]
+
+    async def overdue(self, now: float, limit: int) -> list[Job]:
+        """Jobs whose deadline has passed and that are not ending yet, the oldest first."""
+        going = JOBS.c.status.in_([status.value for status in TAKES_ITEMS])
+        query = select(JOBS).where(going, JOBS.c.deadline <= now).order_by(JOBS.c.number).limit(limit)
+        return [to_job(row) for row in await self._database.fetch(query)]
 
     async def settled(self, limit: int) -> list[Job]:
         """Jobs to finish: nothing to hand out, nothing handed out, nothing being read."""
@@ -278,20 +286,21 @@ async def _changed(database: Database, job_id: str, values: Callable[[Fields], d
     return await database.play(work) if is_id(job_id) else None
 
 
-def _cancelled(job: Fields, kill: bool, now: float) -> dict[str, Any]:
+def _cancelled(job: Fields, kill: bool, now: float, fault: str) -> dict[str, Any]:
     if job["status"] not in _GOING:
         return {}
+    told = {"fault": json.encode(RunError(message=fault))} if fault else {}
     to = JobStatus.CANCELLING if job["queued"] + job["in_progress"] else JobStatus.CANCELLED
     counts = {"pending": 0, "cancelled": job["cancelled"] + job["pending"]}
     halted = {"reading": False, "breaker_until": None, "pause_reason": "", "kill": kill or job["kill"]}
-    return status_values(to, now) | counts | halted | {"unread": job["reading"] or job["unread"]}
+    return status_values(to, now) | counts | halted | told | {"unread": job["reading"] or job["unread"]}
 
 
 def _reopened(job: Fields, now: float) -> dict[str, Any]:
     if job["status"] != JobStatus.CANCELLED or job["deleting"] or job["archive"]:
         return {}
     counts = {"pending": job["cancelled"], "cancelled": 0}
-    anew = {"kill": False, "fault": None, "breaker": json.encode(closed(to_breaker(job)))}
+    anew = {"kill": False, "fault": None, "deadline": None, "breaker": json.encode(closed(to_breaker(job)))}
     return status_values(JobStatus.RUNNING, now) | counts | anew | {"reading": job["unread"], "unread": False}
 
 

@@ -8,9 +8,9 @@ from msgspec import json, structs
 from sqlalchemy import Update, bindparam, select, update
 
 from scrapeyard.model import Priority
-from scrapeyard.model.job import FINAL_JOB, Batch, Counts, JobStatus
+from scrapeyard.model.job import FINAL_JOB, Batch, Counts, JobPolicy, JobStatus
 from scrapeyard.store.database.transaction import Execute, Script
-from scrapeyard.store.jobs.rows import Fields, to_counts
+from scrapeyard.store.jobs.rows import Fields, to_counts, to_policy
 from scrapeyard.store.tables.jobs import BATCHES, JOBS
 
 WHOLE: Final = (*BATCHES.c, JOBS.c.id.label("job_id"))
@@ -159,6 +159,15 @@ def moved(row: Fields, /, **by: int) -> Counts:
         by["cancelled"] = by.get("cancelled", 0) + by.pop("pending", 0)
     counts = to_counts(row)
     return structs.replace(counts, **{name: getattr(counts, name) + change for name, change in by.items()})
+
+
+def moved_deadline(row: Fields, policy: JobPolicy) -> float | None:
+    """The deadline of a locked row under another policy. None if there is no limit, or no item was handed out under
+    one: then it begins with the next item."""
+    if policy.max_seconds is None or row["deadline"] is None:
+        return None
+    before = to_policy(row).max_seconds
+    return float(row["deadline"]) + policy.max_seconds - (policy.max_seconds if before is None else before)
 
 
 def status_values(to: JobStatus, now: float) -> dict[str, Any]:

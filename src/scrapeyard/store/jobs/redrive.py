@@ -10,7 +10,7 @@ from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.item_queries import keyed, of_outcomes
-from scrapeyard.store.jobs.locks import change_job, locked_job, status_values
+from scrapeyard.store.jobs.locks import change_job, locked_job, status_values, moved_deadline
 from scrapeyard.store.jobs.rows import Fields, counted_statuses, pinned_text
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.tables.jobs import OUTCOMES, WAITING
@@ -85,7 +85,9 @@ class Redrive:
 def _runs_again(job: Fields, changes: Job | None, now: float) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if job["status"] not in _STAYS:
-        values |= status_values(JobStatus.RUNNING, now) | {"kill": False, "fault": None}
+        values |= status_values(JobStatus.RUNNING, now) | {"kill": False, "fault": None, "deadline": None}
+    elif changes is not None:
+        values["deadline"] = moved_deadline(job, changes.policy)
     if changes is not None:
         values |= {"scraper": changes.scraper, "scraper_id": changes.scraper.partition("@")[0]}
         values |= {"pinned": pinned_text(changes), "policy": json.encode(changes.policy)}

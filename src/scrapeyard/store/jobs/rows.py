@@ -31,6 +31,7 @@ _PLAIN: Final = (
     "schedule_id",
     "profile",
     "archive_key",
+    "deadline",
 )
 """Fields stored unchanged as columns."""
 

@@ -80,15 +80,16 @@ class JobStore(Protocol):
     async def set_policy(
         self, job_id: str, policy: JobPolicy, *, name: str | None = None, priority: Priority | None = None
     ) -> Job | None:
-        """Apply another policy and priority to items handed out from now on, and rename the job; None: no change.
-        A final job stays as it is. None if unknown."""
+        """Apply another policy and priority to items handed out from now on, and rename the job; None: no change. The
+        deadline moves by as much as `max_seconds` changes. A final job stays as it is. None if unknown."""
 
     async def set_breaker(self, job_id: str, state: BreakerState, status: JobStatus | None, reason: str) -> None:
         """Write the breaker's state; with a status, only RUNNING ↔ PAUSED by the breaker."""
 
-    async def cancel(self, job_id: str, kill: bool, now: float) -> Job | None:
+    async def cancel(self, job_id: str, kill: bool, now: float, *, fault: str = "") -> Job | None:
         """Count pending items as cancelled; CANCELLING while batches are out, else CANCELLED with `files_pending`.
-        Final jobs stay."""
+        Final jobs stay. `fault` is the job's error, if the platform cancels it; batches that no worker has taken are
+        then withdrawn, and those that run end by themselves."""
 
     async def reopen(self, job_id: str, now: float) -> Job | None:
         """Undo a cancel: CANCELLED becomes RUNNING with a closed breaker, cancelled items wait again at the attempt
@@ -102,6 +103,9 @@ class JobStore(Protocol):
     async def runnable(self, now: float) -> list[Job]:
         """Jobs that are CREATING, RUNNING or PAUSED by a breaker whose cooldown ended, and have items to hand out:
         beyond the cursor, or waiting and due. Oldest first, at most 1,000."""
+
+    async def overdue(self, now: float, limit: int) -> list[Job]:
+        """Jobs whose `deadline` has passed and that are CREATING, RUNNING or PAUSED: cancel them. The oldest first."""
 
     async def settled(self, limit: int) -> list[Job]:
         """Jobs to finish: RUNNING or PAUSED by the breaker, with nothing pending, queued, in progress or being read; or

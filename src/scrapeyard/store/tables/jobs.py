@@ -53,6 +53,7 @@ JOBS = Table(
     Column("created_at", Double, nullable=False),
     Column("started_at", Double),
     Column("finished_at", Double),
+    Column("deadline", Double),
     Column("reading", Boolean, nullable=False),
     Column("unread", Boolean, nullable=False, server_default=false()),
     Column("kill", Boolean, nullable=False),

@@ -1,0 +1,45 @@
+"""Ends jobs whose wall-clock limit is over."""
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Raw
+
+from scrapeyard.model.job import Job
+from scrapeyard.store.ports.store import Store
+from scrapeyard.telemetry.events import get_log
+
+log = get_log("jobs")
+BATCH = 100
+"""Maximum jobs ended in one round."""
+
+
+class TimeLimits:
+    """Cancels overdue jobs: items that have not begun are cancelled, those that run end by themselves. The deadline is
+    in the store, so that any leader finds it. The event is written first: a crash may repeat it but never lose it."""
+
+    name = "time_limits"
+    waits_after_outage = False
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def run_once(self) -> None:
+        """One round."""
+        for job in await self._store.jobs.overdue(self._clock(), BATCH):
+            await self._end(job)
+
+    async def _end(self, job: Job) -> None:
+        seconds = job.policy.max_seconds or 0.0
+        told = {"state": "used_up", "budget": "max_seconds", "used": seconds, "allowed": seconds}
+        await self._tell(job, "budget", told)
+        fault = f"the job's time of {seconds:g} s (policy.max_seconds) is over; resume goes on, with its time anew"
+        ended = await self._store.jobs.cancel(job.id, False, self._clock(), fault=fault)
+        if ended is None:
+            return
+        log.warning("jobs.time_over", job=job.id, seconds=seconds, items=ended.counts.cancelled)
+        await self._tell(job, "status", {"status": ended.status.value, "reason": "max_seconds"})
+
+    async def _tell(self, job: Job, kind: str, told: dict[str, object]) -> None:
+        await self._store.events.add(job.id, kind, Raw(msgspec.json.encode(told)), self._clock())
