@@ -12,7 +12,7 @@ from scrapeyard.model.job import (
     JobStatus,
 )
 from scrapeyard.store.jobs import item_queries
-from scrapeyard.store.ports.jobs import DeadLetterFilter, ItemFilter, JobFilter
+from scrapeyard.store.ports.jobs import DeadLetterFilter, Frontier, ItemFilter, JobFilter
 from scrapeyard.store.ports.store import Store
 from tests.contract.job_nouns import a_batch, a_job, a_retry, an_error, successes
 from tests.contract.job_steps import a_running_job, an_ended_job, taken
@@ -132,6 +132,39 @@ class TestReads:
         waits = await store.items.get(job.id, "item-1")
         assert waits is not None
         assert (waits.status, waits.attempt, waits.not_before) == (ItemStatus.PENDING, 1, NOW + 5)
+
+    async def test_ends_are_told_once_and_again_when_an_item_runs_again(self, store: Store) -> None:
+        job = await a_running_job(store, 6)
+        batch, items = await taken(store, job, 4)
+        none = await store.items.ended_since(job.id, Frontier(), 10)
+        assert (none.items, none.left_out) == ((), 0)
+        ends = [*successes(items[:1]), an_error(items[1]), a_retry(items[2])]
+        await store.batches.record(batch, "worker-1", 0, ends, NOW)
+        first = await store.items.ended_since(job.id, none.frontier, 10)
+        assert [(item.seq, item.status) for item in first.items] == [(0, ItemStatus.SUCCESS), (1, ItemStatus.ERROR)]
+        assert bytes(first.items[0].input) == b'{"url": "http://shop.example/0"}'
+        again = await store.items.ended_since(job.id, first.frontier, 10)
+        assert (again.items, again.left_out) == ((), 0)
+        await store.batches.record(batch, "worker-1", 1, successes(items[3:]), NOW)
+        retried, waiting = await taken(store, job)
+        await store.batches.record(retried, "worker-1", 0, successes(waiting), NOW)
+        then = await store.items.ended_since(job.id, again.frontier, 10)
+        assert sorted(item.seq for item in then.items) == [2, 3]
+        await store.items.redrive(job.id, ItemFilter(), None, NOW)
+        open_again = await store.items.ended_since(job.id, then.frontier, 10)
+        assert (open_again.items, open_again.left_out) == ((), 0)
+        redriven, failed = await taken(store, job)
+        await store.batches.record(redriven, "worker-1", 0, successes(failed), NOW)
+        assert [item.seq for item in (await store.items.ended_since(job.id, open_again.frontier, 10)).items] == [1]
+        assert (await store.items.ended_since("job_missing", Frontier(), 10)).items == ()
+
+    async def test_of_many_ends_some_are_told_and_the_others_counted(self, store: Store) -> None:
+        job = await a_running_job(store, 50)
+        batch, items = await taken(store, job)
+        await store.batches.record(batch, "worker-1", 0, successes(items), NOW)
+        found = await store.items.ended_since(job.id, Frontier(), 8)
+        assert (sorted(item.seq for item in found.items), found.left_out) == (list(range(42, 50)), 42)
+        assert (await store.items.ended_since(job.id, found.frontier, 8)).left_out == 0
 
     async def test_a_stream_without_data(self, store: Store) -> None:
         job = await a_running_job(store, 2500)

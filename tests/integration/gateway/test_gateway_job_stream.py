@@ -16,7 +16,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as websocket
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from scrapeyard.gateway.jobs.streams import LOOK_SECONDS, JobStreams
+from scrapeyard.gateway.jobs.streams import LINES, LOOK_SECONDS, JobStreams
 from scrapeyard.gateway.server import GatewayServer
 from scrapeyard.gateway.services import GatewayServices
 from scrapeyard.model import ExitReason, new_id
@@ -83,11 +83,11 @@ async def sse(response: httpx.Response) -> AsyncIterator[Event]:
             fields = {}
 
 
-async def all_of(served: Served, job_id: str, **headers: str) -> list[Event]:
+async def all_of(served: Served, job_id: str, query: str = "", **headers: str) -> list[Event]:
     """Every event until the stream ends."""
     async with (
         asyncio.timeout(PATIENCE),
-        served.client.stream("GET", f"/api/jobs/{job_id}/stream", headers=headers) as response,
+        served.client.stream("GET", f"/api/jobs/{job_id}/stream{query}", headers=headers) as response,
     ):
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("text/event-stream")
@@ -263,3 +263,55 @@ async def test_pages_of_the_gateway_itself_may_watch(served: Served) -> None:
     async with connect(f"{served.ws}/api/jobs/{job['id']}/ws", origin=served.server.url) as socket:  # type: ignore[arg-type]
         assert json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))["event"] == "progress"
     assert (await get(served.client, f"/api/jobs/{job['id']}"))["status"] == "running"
+
+
+async def test_each_item_that_ends_is_a_line_where_lines_are_wanted(served: Served) -> None:
+    job = await post(served.client, items=urls(3))
+    async with connect(f"{served.ws}/api/jobs/{job['id']}/ws?results=true") as socket:
+        watching = asyncio.create_task(all_of(served, job["id"], "?lines=true"))
+        hearing = asyncio.create_task(all_heard(socket))
+        await work(served.store, job["id"], lambda item: ExitReason.FAILED if item.seq else ExitReason.SUCCEEDED)
+        await end(served, job["id"])
+        lines, with_results = (
+            [event for event in events if event.name == "item"] for events in (await watching, await hearing)
+        )
+    assert sorted(event.data["url"] for event in lines) == urls(3)
+    assert [event.data["status"] for event in sorted(lines, key=lambda event: event.data["number"])] == [
+        "success",
+        "error",
+        "error",
+    ]
+    assert all(event.id is None and event.data["ms"] >= 0 and "result" not in event.data for event in lines)
+    good = next(event.data for event in with_results if event.data["number"] == 0)
+    assert (good["result"], good["error"]) == ({"title": "Tea", "number": 0}, None)
+    assert len(with_results) == 3
+
+
+@pytest.mark.parametrize(("profile", "query", "lines"), [("site", "", 2), ("site", "?lines=false", 0), (None, "", 0)])
+async def test_the_profile_of_a_site_is_watched_line_by_line(
+    served: Served, profile: str | None, query: str, lines: int
+) -> None:
+    job = await post(served.client, items=urls(2), profile=profile)
+    await work(served.store, job["id"])
+    await end(served, job["id"])
+    events = await all_of(served, job["id"], query)
+    assert sum(event.name == "item" for event in events) == lines
+    last = [event.data for event in events if event.name == "progress"][-1]
+    assert (last["percent"], last["message"]) == (100.0, "Completed: 2/2")
+
+
+async def test_of_more_lines_than_a_watcher_can_read_the_rest_is_counted(served: Served) -> None:
+    job = await post(served.client, items=urls(LINES + 20))
+    await work(served.store, job["id"])
+    await end(served, job["id"])
+    events = await all_of(served, job["id"], "?lines=true")
+    assert sum(event.name == "item" for event in events) == LINES
+    assert [event.data for event in events if event.name == "items_left_out"] == [{"count": 20}]
+
+
+async def test_progress_says_which_item_is_next(served: Served) -> None:
+    job = await post(served.client, items=urls(4))
+    await work_one(served, job["id"])
+    async with asyncio.timeout(PATIENCE), served.client.stream("GET", f"/api/jobs/{job['id']}/stream") as response:
+        first = await anext(sse(response))
+    assert (first.name, first.data["percent"], first.data["message"]) == ("progress", 25.0, "Processing URL 2/4")

@@ -16,11 +16,11 @@ from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep, JobId
 from scrapeyard.gateway.http.patterns import JOB_ID
 from scrapeyard.gateway.http.problems import from_error
-from scrapeyard.gateway.jobs.streams import JobUpdate, as_message, as_sse
+from scrapeyard.gateway.jobs.streams import JobUpdate, StreamOptions, as_message, as_sse
 from scrapeyard.gateway.runs.events import EventStreamResponse
 from scrapeyard.model.events import JobEventKind
 
-KINDS = ("progress", *JobEventKind, "end")
+KINDS = ("progress", "item", "items_left_out", *JobEventKind, "end")
 _EVENT = {
     "type": "object",
     "description": "One event of the stream.",
@@ -37,8 +37,13 @@ _STREAM = {
 }
 _Last = Annotated[int | None, Header(ge=0, le=2**53, description="The last id that the caller had.")]
 _After = Annotated[int, Query(ge=0, le=2**53, description="The same, for callers that cannot set the header.")]
+_Wants = Annotated[
+    bool | None, Query(description="Whether each item that ends is told as `item`; default: for the profile `site`.")
+]
+_WithResults = Annotated[bool, Query(description="The same with each item's result, if it has at most 16 KB.")]
 _LAST = 2**53
 _NORMAL, _GOING_AWAY = 1000, 1001
+_YES = ("true", "1")
 
 
 router = APIRouter(tags=["jobs"], route_class=AnswerRoute)
@@ -50,10 +55,19 @@ router = APIRouter(tags=["jobs"], route_class=AnswerRoute)
     response_class=EventStreamResponse,
     responses={200: _STREAM, **refusals(404, 422, 429, 503)},
 )
-async def follow_job(gateway: GatewayDep, job_id: JobId, last_event_id: _Last = None, after: _After = 0) -> Response:
+async def follow_job(
+    gateway: GatewayDep,
+    job_id: JobId,
+    *,
+    last_event_id: _Last = None,
+    after: _After = 0,
+    lines: _Wants = None,
+    results: _WithResults = False,
+) -> Response:
     """Server-sent events until the job has ended. Whoever comes again with the `Last-Event-ID` it had misses nothing
-    but `progress`. `/ws` tells the same by a WebSocket."""
-    events = gateway.jobs.streams.follow(job_id, last_event_id if last_event_id is not None else after)
+    but `progress` and `item`. `/ws` tells the same by a WebSocket."""
+    last = last_event_id if last_event_id is not None else after
+    events = gateway.jobs.streams.follow(job_id, StreamOptions(after=last, lines=lines, results=results))
     first = await anext(events)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(_pieces(first, events), headers=headers, media_type="text/event-stream")
@@ -63,7 +77,7 @@ async def follow_job(gateway: GatewayDep, job_id: JobId, last_event_id: _Last = 
 async def watch_job(gateway: GatewayDep, websocket: WebSocket, job_id: str) -> None:
     """The same by a WebSocket."""
     try:
-        events = gateway.jobs.streams.follow(_checked(job_id), _after(websocket))
+        events = gateway.jobs.streams.follow(_checked(job_id), _options(websocket))
         first = await anext(events)
     except ScrapeyardError as error:
         await websocket.send_denial_response(from_error(error))
@@ -114,6 +128,15 @@ def _checked(job_id: str) -> str:
     if not re.fullmatch(JOB_ID, job_id):
         raise NotFound(f"no job {job_id[:64]}")
     return job_id
+
+
+def _options(websocket: WebSocket) -> StreamOptions:
+    lines = websocket.query_params.get("lines")
+    return StreamOptions(
+        after=_after(websocket),
+        lines=None if lines is None else lines in _YES,
+        results=websocket.query_params.get("results") in _YES,
+    )
 
 
 def _after(websocket: WebSocket) -> int:

@@ -1,14 +1,17 @@
 """Live events of jobs, for any number of watchers.
 
 One task polls each watched job twice a second. It sends watchers nothing: it wakes them, and each reads the events it
-has not seen from the store. So a slow watcher is only late, and nothing is buffered for it.
+has not seen from the store. So a slow watcher is only late, and nothing is buffered for it. Only the items that ended
+last are kept, for those who want a line for each.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import msgspec
 from msgspec import Raw, Struct
 
 from scrapeyard.errors import NotFound, ScrapeyardError
@@ -16,15 +19,20 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.rates import JobRates
 from scrapeyard.gateway.runs.documents import encode
 from scrapeyard.model.instants import instant
-from scrapeyard.model.job import Job
+from scrapeyard.model.job import Job, Item, JobStatus
+from scrapeyard.store.ports.jobs import Frontier
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("gateway")
 LOOK_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 15.0
+LINES_BY_DEFAULT = frozenset({"site"})
+"""Profiles whose jobs are watched line by line unless the watcher says otherwise."""
 PAGE = 500
 """Events read at once."""
+LINES = 100
+"""Ended items that are told of one look, and kept for watchers that come later. More are counted."""
 SETTLED_SECONDS = 5.0
 """All events of a job that ended longer ago than this have been written."""
 
@@ -39,12 +47,50 @@ class JobUpdate(Struct, frozen=True, kw_only=True):
     """Lets a reconnecting watcher say what it received; None for updates that are not sent again."""
 
 
+class StreamOptions(Struct, frozen=True, kw_only=True):
+    """What a watcher wants beside the events."""
+
+    after: int = 0
+    """Number of the last event that it had."""
+    lines: bool | None = None
+    """One line for each item that ends; None for the default of the job's profile."""
+    results: bool = False
+    """With its result, if that is small."""
+
+
+class EndedLines:
+    """The items of one job that ended last. They are numbered from 1, and so are those that are left out."""
+
+    def __init__(self) -> None:
+        self.wanted = 0
+        """Watchers that want them."""
+        self._frontier = Frontier()
+        self._kept: deque[tuple[int, Item]] = deque(maxlen=LINES)
+        self._count = 0
+
+    async def look(self, store: Store, job_id: str) -> None:
+        """Read what ended since the last look, if somebody wants it."""
+        if not self.wanted:
+            return
+        found = await store.items.ended_since(job_id, self._frontier, LINES)
+        self._frontier = found.frontier
+        self._count += found.left_out
+        for item in found.items:
+            self._count += 1
+            self._kept.append((self._count, item))
+
+    def after(self, told: int) -> tuple[list[Item], int]:
+        """Items after number `told`, and the number of the last one that ended."""
+        return [item for number, item in self._kept if number > told], self._count
+
+
 class WatchedJob:
     """The last known state of one job, shared by its watchers."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.progress: dict[str, Any] = {}
+        self.lines = EndedLines()
         self.tail = 0
         """Number of the newest event."""
         self.ended = False
@@ -83,8 +129,9 @@ class JobStreams:
             watch.ended = True
             watch.tell()
 
-    async def follow(self, job_id: str, after: int) -> AsyncGenerator[JobUpdate | None]:
-        """Yield events numbered higher than `after`, `progress` in between, then one `end`; None as keep-alive.
+    async def follow(self, job_id: str, options: StreamOptions) -> AsyncGenerator[JobUpdate | None]:
+        """Yield events numbered higher than `options.after`, `progress` and lines in between, then one `end`; None as
+        keep-alive.
 
         Raises NotFound, or Refusal (429) if there are too many watchers, before the first.
         """
@@ -96,12 +143,23 @@ class JobStreams:
         self._count += 1
         try:
             async with self._watched(job) as watch:
-                async for told in self._told(watch, after):
+                async for told in self._told(watch, options):
                     yield told
         finally:
             self._count -= 1
 
-    async def _told(self, watch: WatchedJob, after: int) -> AsyncIterator[JobUpdate | None]:
+    async def _told(self, watch: WatchedJob, options: StreamOptions) -> AsyncIterator[JobUpdate | None]:
+        lines = _Lines(watch, options)
+        watch.lines.wanted += lines.wanted
+        try:
+            if watch.ended:  # nobody polls it any more
+                await watch.lines.look(self._store, watch.job.id)
+            async for told in self._updates(watch, options.after, lines):
+                yield told
+        finally:
+            watch.lines.wanted -= lines.wanted
+
+    async def _updates(self, watch: WatchedJob, after: int, lines: "_Lines") -> AsyncIterator[JobUpdate | None]:
         shown: dict[str, Any] | None = None
         while True:
             ended = watch.ended
@@ -109,6 +167,8 @@ class JobStreams:
                 for event in page:
                     yield JobUpdate(kind=event.kind, data=_data(event.data, event.at), number=event.number)
                     after = event.number
+            for update in lines.new():
+                yield update
             if watch.progress and watch.progress != shown:
                 shown = watch.progress
                 yield JobUpdate(kind="progress", data=encode(shown))
@@ -156,6 +216,7 @@ class JobStreams:
         if job is None:
             watch.ended = True
             return
+        await watch.lines.look(self._store, job.id)
         watch.job = job
         watch.progress = self._progress(job)
         old = job.finished_at is not None and self._clock() - job.finished_at > SETTLED_SECONDS
@@ -165,12 +226,80 @@ class JobStreams:
         pace = self._rates.pace(job)
         return {
             "status": job.status,
+            "message": _message(job),
+            "percent": round(100 * job.counts.done / job.counts.total, 1) if job.counts.total else 0.0,
             "counts": job.counts,
             "reading": job.reading,
             "items_per_second": pace.items_per_second,
             "eta_seconds": pace.eta_seconds,
             "breaker": job.breaker.state,
         }
+
+
+class _Lines:
+    """The lines of one watcher."""
+
+    def __init__(self, watch: WatchedJob, options: StreamOptions) -> None:
+        by_profile = watch.job.profile in LINES_BY_DEFAULT
+        self.wanted = options.results or (by_profile if options.lines is None else options.lines)
+        self._results = options.results
+        self._watch = watch
+        self._told = 0
+
+    def new(self) -> Iterator[JobUpdate]:
+        """Lines that it has not had, and how many were left out."""
+        if not self.wanted:
+            return
+        items, last = self._watch.lines.after(self._told)
+        left_out, self._told = last - self._told - len(items), last
+        if left_out:
+            yield JobUpdate(kind="items_left_out", data=encode({"count": left_out}))
+        for item in items:
+            yield JobUpdate(kind="item", data=encode(_line(self._watch.job.id, item, results=self._results)))
+
+
+class _Url(Struct, frozen=True):
+    url: str | None = None
+
+
+_URL = msgspec.json.Decoder(_Url).decode
+
+
+def _line(job_id: str, item: Item, *, results: bool) -> dict[str, Any]:
+    usage = item.usage
+    told = {
+        "key": item.key,
+        "number": item.seq,
+        "url": _url_of(item),
+        "status": item.status,
+        "exit_reason": item.exit_reason,
+        "attempt": item.attempt,
+        "bytes": usage.bytes_received if usage else 0,
+        "ms": round(1000 * ((item.finished_at or 0.0) - (item.started_at or 0.0)), 1),
+        "strategy_used": item.strategy or None,
+        "proxy_used": item.proxy or None,
+        "error": item.error.message[:500] if item.error else None,
+        "finished_at": instant(item.finished_at),
+        "href": f"/api/jobs/{job_id}/items/{item.key}",
+    }
+    return told | ({"result": item.result, "result_bytes": item.result_bytes} if results else {})
+
+
+def _url_of(item: Item) -> str | None:
+    try:
+        return _URL(item.input).url
+    except msgspec.MsgspecError:
+        return None
+
+
+def _message(job: Job) -> str:
+    done, total = job.counts.done, job.counts.total
+    if job.status not in (JobStatus.CREATING, JobStatus.RUNNING):
+        failed = f", {job.counts.error} failed" if job.counts.error else ""
+        return f"{job.status.capitalize()}: {done}/{total}{failed}"
+    if not total:
+        return "Reading the source"
+    return f"Processing URL {min(done + 1, total)}/{total}"
 
 
 def as_sse(told: JobUpdate | None) -> bytes:

@@ -11,11 +11,12 @@ from scrapeyard.model.job import Counts, Item, ItemStatus, Job, NewItem
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import as_cursor, is_id, numbers
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
+from scrapeyard.store.jobs.ended import ended_since
 from scrapeyard.store.jobs.item_queries import Found, dead, items_after, to_item
 from scrapeyard.store.jobs.locks import STOPPED, TAKES_ITEMS, WHOLE_BATCHES, Held, as_fields, change_job, locked_job
 from scrapeyard.store.jobs.redrive import Redrive
 from scrapeyard.store.jobs.rows import Fields
-from scrapeyard.store.ports.jobs import ITEM_BLOCK, DeadLetterFilter, ItemFilter, ItemPage
+from scrapeyard.store.ports.jobs import ITEM_BLOCK, DeadLetterFilter, EndedItems, Frontier, ItemFilter, ItemPage
 from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, OUTCOMES, WAITING
 
 _ADDED: Final = select(BLOCKS.c.added).where(
@@ -117,6 +118,10 @@ class SqlItems(SqlPart):
             return None
         errors = replace(where, statuses=(ItemStatus.ERROR,)) if where.statuses is None else where
         return await Redrive(self._database, job_id, errors, job, now=now).run()
+
+    async def ended_since(self, job_id: str, seen: Frontier, limit: int) -> EndedItems:
+        """Items whose end `seen` does not know, at most `limit`, whole."""
+        return await ended_since(self._database, job_id, seen, limit)
 
     async def recount(self, job_id: str) -> Counts:
         """Counts computed from the rows, slowly; zero if there is no such job."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import Raw, Struct
 
-from scrapeyard.model import ExitReason, Priority
+from scrapeyard.model import ExitReason, Priority, Usage
 from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import (
     Batch,
@@ -155,6 +155,25 @@ class ItemPage(Struct, frozen=True, kw_only=True):
     next_cursor: str | None = None
 
 
+class Frontier(Struct, frozen=True, kw_only=True):
+    """Which ends of a job's items a watcher knows: of those below `cursor` that are not `open`."""
+
+    cursor: int = 0
+    open: frozenset[int] = frozenset()
+    ended: int = 0
+    """How many ends are accounted for."""
+
+
+class EndedItems(Struct, frozen=True, kw_only=True):
+    """Items that ended, in the order of their ends."""
+
+    frontier: Frontier
+    """To ask with next time."""
+    items: tuple[Item, ...] = ()
+    left_out: int = 0
+    """How many more ended."""
+
+
 class ItemStore(Protocol):
     """Items of jobs and their outcomes."""
 
@@ -186,6 +205,10 @@ class ItemStore(Protocol):
         """Hand out matching final items again, from attempt 1: errors, unless `where.statuses` says otherwise. All
         cancelled items of a cancelled job are included. `job` carries another pinned scraper or policy. Returns how
         many; None if the job is unknown, CREATING, CANCELLING or FINISHING."""
+
+    async def ended_since(self, job_id: str, seen: Frontier, limit: int) -> EndedItems:
+        """Items whose end `seen` does not know, at most `limit`, whole. Costs a few queries, however large the job is.
+        Begin with `Frontier()`. An item that runs again is told again. Nothing new if there is no such job."""
 
     async def recount(self, job_id: str) -> Counts:
         """Counts computed from the rows, slowly: for tests."""
@@ -271,3 +294,25 @@ class EventStore(Protocol):
 
     async def after(self, job_id: str, after: int, limit: int) -> list[JobEvent]:
         """Events numbered higher than `after`, in order."""
+
+
+class JobPoint(Struct, frozen=True, kw_only=True):
+    """How a job stood at a time."""
+
+    at: float
+    counts: Counts
+    use: Usage
+
+
+class PointStore(Protocol):
+    """How jobs stood over time. Points go with their job."""
+
+    async def sample(self, now: float) -> None:
+        """Write a point for each job that is CREATING, RUNNING, CANCELLING or FINISHING. Points are five seconds apart,
+        and farther apart in a long job; a second one of the same time is not written."""
+
+    async def thin(self, now: float) -> None:
+        """Remove points between others from jobs that go on and have more than 500."""
+
+    async def of_job(self, job_id: str) -> Sequence[JobPoint]:
+        """All points of a job, the oldest first; none if there is no such job."""
