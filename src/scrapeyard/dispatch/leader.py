@@ -10,6 +10,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.dispatch.feeding.feeder import Feeder, FeedLoop
 from scrapeyard.dispatch.upkeep.archiving import Archiving
 from scrapeyard.dispatch.upkeep.finishing import Finish, Finishing
+from scrapeyard.dispatch.upkeep.job_points import JobPoints
 from scrapeyard.dispatch.upkeep.lost_deliveries import (
     ExpiredBatches,
     ExpiredLeases,
@@ -76,6 +77,7 @@ class Dispatcher:
             LostBatches(store, queue, clock),
             UntakenLanes(settings, store.workers, queue, clock),
             TimeLimits(store, clock),
+            JobPoints(store.points, clock),
             self._finishing,
             Retention(settings, store, blobs, clock),
             JobRetention(settings, store.jobs, blobs, clock),

@@ -15,7 +15,7 @@ from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HotPath, LastResort
 from scrapeyard.gateway.http.paths import PathAliases
 from scrapeyard.gateway.http.preferences import Preferences
-from scrapeyard.gateway.jobs import exports, items
+from scrapeyard.gateway.jobs import exports, items, metrics
 from scrapeyard.gateway.jobs import routes as jobs
 from scrapeyard.gateway.jobs import stream_routes as job_streams
 from scrapeyard.gateway.jobs.calls import AppendCall, JobCall
@@ -35,7 +35,7 @@ __all__ = ["GatewayServices", "create_app"]
 
 ROUTERS = (
     *(runs.scrape_router, runs.router, events.router, artifacts.router),
-    *(jobs.router, items.router, exports.result_router, job_streams.router, exports.router),
+    *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),
     *(scrapers.router, channels.router, sites.router, proxies.router, cache.router),
     operations.router,

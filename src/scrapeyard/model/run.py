@@ -128,6 +128,11 @@ class Usage(Struct, frozen=True, kw_only=True):
     solver_calls: Annotated[int, Meta(description="Pages that the solver was asked for.")] = 0
     solver_successes: Annotated[int, Meta(description="Those of them that it brought.")] = 0
 
+    @property
+    def solver_success_rate(self) -> float | None:
+        """Share of the solver's calls that brought a page; None if there were none."""
+        return round(self.solver_successes / self.solver_calls, 4) if self.solver_calls else None
+
 
 class Timing(Struct, frozen=True, kw_only=True):
     """Where the time went, in milliseconds."""

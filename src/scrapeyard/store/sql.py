@@ -10,6 +10,7 @@ from scrapeyard.store.jobs.events import SqlEvents
 from scrapeyard.store.jobs.exports import SqlExports
 from scrapeyard.store.jobs.items import SqlItems
 from scrapeyard.store.jobs.jobs import SqlJobs
+from scrapeyard.store.jobs.points import SqlPoints
 from scrapeyard.store.jobs.snapshots import SqlSnapshots
 from scrapeyard.store.operations import SqlKeys, SqlLeaders, SqlMeters, SqlSessions, SqlWorkers
 from scrapeyard.store.overrides import SqlChannels, SqlProxies, SqlSites
@@ -44,6 +45,7 @@ class SqlStore(Store):
         self.batches = SqlBatches(database)
         self.events = SqlEvents(database)
         self.archives = SqlArchives(database)
+        self.points = SqlPoints(database)
         self.exports = SqlExports(database)
         self.snapshots = SqlSnapshots(database)
         self.schedules = SqlSchedules(database)

@@ -36,6 +36,7 @@ class JobLinks(Struct, frozen=True, kw_only=True):
     items: str
     results: str
     exports: str
+    metrics: str
     stream: str
     ws: str
 

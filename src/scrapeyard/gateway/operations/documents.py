@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from scrapeyard.gateway.operations.health import DependencyState
 from scrapeyard.gateway.scrapers.documents import EnvironmentStateDocument, environment_state
-from scrapeyard.model import Priority, RunStatus, WorkerInfo
+from scrapeyard.model import Priority, RunStatus, WorkerInfo, Usage
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import FINAL_JOB, Counts, Job, JobStatus
 from scrapeyard.model.run import WorkerFacts
@@ -65,11 +65,20 @@ class LaneDocument(Struct, frozen=True, kw_only=True):
     waiting: int
 
 
+class SolverCount(Struct, frozen=True, kw_only=True):
+    """What the solver was asked for, and how often it helped."""
+
+    calls: int
+    successes: int
+    flaresolverr_success_rate: Annotated[float | None, Meta(description="Null while it was not asked for anything.")]
+
+
 class JobsCount(Struct, frozen=True, kw_only=True):
     """Jobs that are not final."""
 
     by_status: dict[str, int]
     items: Annotated[Counts, Meta(description="Of all of them together.")]
+    solver: Annotated[SolverCount, Meta(description="By all of them together.")]
     more: Annotated[bool, Meta(description="Whether there are more than were counted.")]
 
     @classmethod
@@ -79,7 +88,16 @@ class JobsCount(Struct, frozen=True, kw_only=True):
         for job in jobs:
             by_status[job.status.value] += 1
         items = {name: sum(getattr(job.counts, name) for job in jobs) for name in Counts.__struct_fields__}
-        return cls(by_status=by_status, items=Counts(**items), more=more)
+        return cls(by_status=by_status, items=Counts(**items), solver=_solver(jobs), more=more)
+
+
+def _solver(jobs: Sequence[Job]) -> SolverCount:
+    used = Usage(
+        solver_calls=sum(job.use.solver_calls for job in jobs),
+        solver_successes=sum(job.use.solver_successes for job in jobs),
+    )
+    rate = used.solver_success_rate
+    return SolverCount(calls=used.solver_calls, successes=used.solver_successes, flaresolverr_success_rate=rate)
 
 
 class StatsDocument(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from scrapeyard.store.ports.archives import ArchiveStore
 from scrapeyard.store.ports.exports import ExportStore, SnapshotStore
-from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore
+from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore, PointStore
 from scrapeyard.store.ports.operations import LeaderStore, MeterStore, SessionStore, WorkerStore
 from scrapeyard.store.ports.overrides import ChannelStore, ProxyStore, SiteStore
 from scrapeyard.store.ports.runs import KeyStore, RunStore
@@ -29,6 +29,7 @@ class Store(Protocol):
     batches: BatchStore
     events: EventStore
     archives: ArchiveStore
+    points: PointStore
     exports: ExportStore
     snapshots: SnapshotStore
     schedules: ScheduleStore

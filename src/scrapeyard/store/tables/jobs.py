@@ -211,3 +211,20 @@ JOB_EVENTS = Table(
     Column("data", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
+
+JOB_POINTS = Table(
+    "job_points",
+    METADATA,
+    Column("job", NUMBER, ForeignKey("jobs.number", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("tick", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("pending", BigInteger, nullable=False),
+    Column("queued", BigInteger, nullable=False),
+    Column("in_progress", BigInteger, nullable=False),
+    Column("success", BigInteger, nullable=False),
+    Column("error", BigInteger, nullable=False),
+    Column("cancelled", BigInteger, nullable=False),
+    Column("use", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
