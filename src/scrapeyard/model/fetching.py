@@ -206,5 +206,8 @@ class FetchPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
         ),
     ] = ""
     escalate: Annotated[bool | None, Rule("Whether a block leads to other profiles, proxies and the solver.")] = None
+    allow_residential: Annotated[
+        bool | None, Rule("Whether residential and unlocking proxies may be used; default: yes.")
+    ] = None
     budget: BudgetLimits = BudgetLimits()
     backoff: Backoff = Backoff()

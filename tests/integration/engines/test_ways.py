@@ -608,3 +608,38 @@ async def test_a_page_that_is_kept_piece_by_piece_is_kept_from_the_solver_too(
     async with standing(solving(solver)) as stand:
         response = await stand.get(challenged.site.url("/page", "shop.test"), engine="solver", keep=keep)
     assert (response.kept, response.body, b"".join(kept)) == (len(PAGE), b"", PAGE)
+
+
+RACKS_AND_HOMES = (
+    ProxyPool(name="racks", urls=("http://10.0.0.1:1",)),
+    ProxyPool(name="homes", urls=("http://10.0.0.2:1",), proxy_class="residential"),
+    ProxyPool(name="keys", urls=("http://10.0.0.3:1",), proxy_class="unlocker"),
+)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "tried"), [(None, {"racks", "homes"}), (True, {"racks", "homes"}), (False, {"racks"})]
+)
+async def test_a_block_leads_to_residential_proxies_only_where_they_are_allowed(
+    site: Site, allowed: bool | None, tried: set[str]
+) -> None:
+    site.routes["/"] = unless({"homes": PAGE})
+    policy = FetchPolicy(allow_residential=allowed)
+    async with standing(EscalationSettings(max_ways=6), pools=RACKS_AND_HOMES) as stand:
+        try:
+            body = (await stand.get(site.url("/", "shop.test"), policy)).body
+        except FetchFailed as error:
+            body = error.reason.value.encode()
+        used = {way.proxy.name.partition("/")[0] for way in stand.client.ways if way.proxy is not None}
+    assert used == tried
+    assert body == (PAGE if "homes" in tried else b"fetch_blocked")
+
+
+@pytest.mark.parametrize("pool", ["homes", "keys"])
+async def test_a_residential_pool_by_name_is_refused_where_it_is_not_allowed(site: Site, pool: str) -> None:
+    site.routes["/"] = page(PAGE, **HTML)
+    async with standing(EscalationSettings(), pools=RACKS_AND_HOMES) as stand:
+        with pytest.raises(FetchFailed, match="allow_residential") as caught:
+            await stand.get(site.url("/", "shop.test"), FetchPolicy(allow_residential=False), proxy=pool)
+    assert caught.value.reason is ExitReason.FETCH_NOT_ALLOWED
+    assert not site.asked

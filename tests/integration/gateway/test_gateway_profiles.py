@@ -27,6 +27,7 @@ async def test_a_crawl_of_a_site_is_careful_and_leaves_files_without_being_asked
     job = await post(stand.client, profile="site", sitemap_url=SITEMAP)
     assert job["profile"] == "site"
     assert (job["policy"]["concurrency"], job["policy"]["max_seconds"]) == (2, 7200.0)
+    assert job["policy"]["fetching"]["allow_residential"] is False
     assert job["policy"]["budget"] == {"megabytes": 100.0, "residential_megabytes": 50.0}
     assert job["source"]["limit"] == 10_000
     assert files(job) == FILES

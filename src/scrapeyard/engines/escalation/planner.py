@@ -104,6 +104,10 @@ class RoutePlanner:
         asked = caller.policy.escalate
         return self._settings.enabled if asked is None else asked
 
+    def allows(self, proxy_class: str, caller: Caller) -> bool:
+        """Whether policy lets the caller use proxies of this class."""
+        return proxy_class not in RESIDENTIAL or caller.policy.allow_residential is not False
+
     def first(self, request: FetchRequest, caller: Caller) -> RouteOption:
         """What is tried where nothing is known of the site."""
         pool = request.proxy or caller.policy.proxy or self._default_pool
@@ -141,7 +145,7 @@ class RoutePlanner:
     def _tiers(self, request: FetchRequest, caller: Caller, first: RouteOption) -> list[RouteOption]:
         if request.proxy or caller.policy.proxy:
             return []
-        names = [pool.name for pool in self._pools.tiers]
+        names = [pool.name for pool in self._pools.tiers if self.allows(pool.proxy_class, caller)]
         dearer = names[names.index(first.pool) + 1 :] if first.pool in names else names
         if _none_residential(caller):
             dear = {pool.name for pool in self._pools.tiers if pool.proxy_class in RESIDENTIAL}

@@ -247,6 +247,8 @@ class Escalation:
         profile = self._request.profile or self._caller.policy.profile
         if pool and (clearance.pool or NO_POOL) != pool:
             return False
+        if clearance.proxy is not None and not self._gear.ladder.allows(clearance.proxy.proxy_class, self._caller):
+            return False
         return not profile or clearance.profile.startswith(profile)
 
     def _goes_on(self) -> bool:
@@ -273,7 +275,14 @@ class Escalation:
             return None
         policy = self._caller.policy
         place = {"country": policy.country, "state": policy.state, "city": policy.city}
-        return self._gear.pools.choose(rung.pool, site=self._site, session=self._request.session, **place)
+        proxy = self._gear.pools.choose(rung.pool, site=self._site, session=self._request.session, **place)
+        if not self._gear.ladder.allows(proxy.proxy_class, self._caller):
+            message = (
+                f"the pool {rung.pool} is {proxy.proxy_class}, and policy.allow_residential is false; allow it, or "
+                "name another pool"
+            )
+            raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, message)
+        return proxy
 
     def _anonymous(self) -> FetchRequest:
         """For a clearance that all may use, nothing of the script's own is handed to the solver."""

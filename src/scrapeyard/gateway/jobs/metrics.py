@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import Annotated, Literal, get_args
 
 from fastapi import APIRouter, Query
@@ -72,16 +73,20 @@ def _now(job: Job, now: float) -> JobPoint:
 
 def _series(points: Sequence[JobPoint]) -> Iterator[MetricSeries]:
     for state in Counts.__struct_fields__[1:]:
-        yield _of("items", points, lambda point, state=state: getattr(point.counts, state), state=state)
+        yield _of("items", points, attrgetter(f"counts.{state}"), state=state)
     yield _rate("items_per_second", points, lambda point: point.counts.success + point.counts.error)
     yield _of("requests", points, lambda point: point.use.requests)
     yield _of("bytes_received", points, lambda point: point.use.bytes_received)
     for kind in sorted(points[-1].use.bytes_by_class):
-        yield _of("bytes", points, lambda point, kind=kind: point.use.bytes_by_class.get(kind, 0), **{"class": kind})
+        yield _of("bytes", points, _through(kind), **{"class": kind})
     yield _rate("bytes_per_second", points, lambda point: point.use.bytes_received)
     yield _of("solver_calls", points, lambda point: point.use.solver_calls)
     yield _of("solver_successes", points, lambda point: point.use.solver_successes)
     yield _of("flaresolverr_success_rate", points, lambda point: point.use.solver_success_rate)
+
+
+def _through(kind: str) -> Callable[[JobPoint], float]:
+    return lambda point: point.use.bytes_by_class.get(kind, 0)
 
 
 def _of(

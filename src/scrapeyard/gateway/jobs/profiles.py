@@ -23,6 +23,7 @@ PROFILES: Final = {
     "site": JobProfile(
         policy={
             "concurrency": 2,
+            "allow_residential": False,
             "budget": {"megabytes": 100, "residential_megabytes": 50},
             "max_seconds": 7200,
         },
