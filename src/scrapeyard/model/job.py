@@ -248,8 +248,15 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What whoever uses its results must know: the gaps, and rows that were left out."""
-        return (*self.gaps, *self.source.get("left_out", ()))
+        """What whoever uses its results must know: the gaps, rows that were left out, and that nothing succeeded."""
+        failed = (f"every item ended as an error ({self.counts.error})",) if self.all_failed else ()
+        return (*failed, *self.gaps, *self.source.get("left_out", ()))
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether every item has ended, and each as an error."""
+        over = self.status in (JobStatus.FINISHING, JobStatus.COMPLETED)
+        return over and self.counts.error == self.counts.total > 0
 
 
 class NewItem(Struct, frozen=True, kw_only=True):

@@ -178,6 +178,11 @@ class RetentionSettings(Section):
     archive_days: float | None = Field(
         None, gt=0, description="Days after which a finished job's items move to the blob store; empty: never."
     )
+    failed_days: float | None = Field(
+        None,
+        gt=0,
+        description="Days to keep runs and jobs that failed, and jobs whose items all failed; empty: as the others.",
+    )
     webhooks_days: float = Field(7, gt=0, description="Days to keep delivered or given-up webhook messages.")
     usage_days: float = Field(90, ge=31, description="Days to keep the daily traffic figures of sites and proxies.")
 

@@ -216,6 +216,22 @@ class TestControl:
         assert await store.jobs.finished_before(NOW + 5, 10) == []
         assert await store.jobs.finished_before(NOW + 6, 10) == [job.id]
 
+    async def test_jobs_that_failed_have_a_retention_of_their_own(self, store: Store) -> None:
+        good, bad, unread = await a_running_job(store, 1), await a_running_job(store, 1), a_job()
+        for job, end in ((good, a_success), (bad, an_error)):
+            batch, items = await taken(store, job)
+            await store.batches.record(batch, "worker-1", 0, [end(items[0])], NOW)
+            await store.jobs.move(job.id, JobStatus.RUNNING, JobStatus.FINISHING, NOW)
+            assert (await fetched(store, job)).all_failed is (job is bad)
+            await store.jobs.move(job.id, JobStatus.FINISHING, JobStatus.COMPLETED, NOW)
+        await store.jobs.create(unread)
+        await store.jobs.end_reading(unread.id, 0, "no such list", NOW)
+        failed = {bad.id, unread.id}
+        assert await store.jobs.finished_before(NOW + 50, 10, failed_before=NOW - 50) == [good.id]
+        assert set(await store.jobs.finished_before(NOW - 50, 10, failed_before=NOW + 50)) == failed
+        assert set(await store.jobs.finished_before(NOW + 50, 10)) == failed | {good.id}
+        assert (await fetched(store, bad)).warnings == ("every item ended as an error (1)",)
+
     async def test_a_job_that_is_read_does_not_end(self, store: Store) -> None:
         job = a_job()
         await store.jobs.create(job)

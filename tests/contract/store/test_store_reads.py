@@ -53,6 +53,19 @@ class TestUpkeep:
         assert await store.runs.get(old.id) is None
         assert await store.runs.get(new.id) is not None
 
+    async def test_runs_that_failed_have_a_retention_of_their_own(self, store: Store) -> None:
+        good, bad, later = begun(a_run()), begun(a_run()), begun(a_run())
+        failed = {"exit_reason": ExitReason.FAILED, "result": None}
+        await store.runs.finish(
+            [
+                an_ending(good, finished_at=NOW),
+                an_ending(bad, finished_at=NOW, **failed),
+                an_ending(later, finished_at=NOW + 60, **failed),
+            ]
+        )
+        assert await store.runs.delete_before(NOW + 50, 10, failed_before=NOW - 50) == [good.id]
+        assert await store.runs.delete_before(NOW - 50, 10, failed_before=NOW + 50) == [bad.id]
+
     async def test_retention_takes_no_more_than_the_limit(self, store: Store) -> None:
         await store.runs.finish([an_ending(begun(a_run())) for _ in range(5)])
         assert [len(await store.runs.delete_before(NOW + 50, 3)) for _ in range(3)] == [3, 2, 0]

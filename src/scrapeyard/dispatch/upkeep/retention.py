@@ -28,6 +28,7 @@ class JobRetention:
 
     def __init__(self, settings: Settings, jobs: JobStore, blobs: Blobs, clock: Callable[[], float]) -> None:
         self._days = settings.retention.jobs_days
+        self._failed_days = settings.retention.failed_days
         self._jobs = jobs
         self._blobs = blobs
         self._clock = clock
@@ -38,7 +39,8 @@ class JobRetention:
         now = self._clock()
         if now < self._next:
             return
-        for job_id in await self._jobs.finished_before(now - self._days * DAY, JOBS):
+        failed_before = _before(now, self._failed_days)
+        for job_id in await self._jobs.finished_before(now - self._days * DAY, JOBS, failed_before=failed_before):
             if not await self._jobs.begin_delete(job_id):
                 continue
             await self._blobs.delete_prefix([keys.job_prefix(job_id)])
@@ -81,7 +83,9 @@ class Retention:
         self._next = now if full else now + EVERY_SECONDS
 
     async def _remove_runs(self, now: float) -> bool:
-        gone = await self._store.runs.delete_before(now - self._settings.retention.runs_days * DAY, RUNS)
+        kept = self._settings.retention
+        failed_before = _before(now, kept.failed_days)
+        gone = await self._store.runs.delete_before(now - kept.runs_days * DAY, RUNS, failed_before=failed_before)
         self._orphans.extend(keys.run_prefix(run_id) for run_id in gone)
         await self._remove_blobs()
         if gone:
@@ -92,3 +96,7 @@ class Retention:
         if self._orphans:
             await self._blobs.delete_prefix(self._orphans)
             self._orphans.clear()
+
+
+def _before(now: float, days: float | None) -> float | None:
+    return None if days is None else now - days * DAY

@@ -81,8 +81,8 @@ class JobDocument(Struct, frozen=True, kw_only=True):
     warnings: Annotated[
         tuple[str, ...],
         Meta(
-            description="What of its source was not read, and why: files of a sitemap, pages beyond a limit, links of "
-            "pages that failed, rows that could not be used."
+            description="What its reader must know: that all items failed; what of its source was not read, and why: "
+            "files of a sitemap, pages beyond a limit, links of pages that failed, rows that could not be used."
         ),
     ]
     source: dict[str, Any]

@@ -28,6 +28,7 @@ _OUT: Final = JOBS.c.queued + JOBS.c.in_progress
 _DUE: Final = exists().where(WAITING.c.job == JOBS.c.number, WAITING.c.not_before <= bindparam("now"))
 _FILES_PENDING: Final[ColumnElement[bool]] = literal_column("jobs.files_pending")
 """Spelled out, since SQLite uses a partial index only if the query contains exactly its condition."""
+_FAILED: Final = or_(JOBS.c.status == JobStatus.FAILED.value, and_(JOBS.c.total > 0, JOBS.c.error == JOBS.c.total))
 _BY_BREAKER: Final = and_(JOBS.c.status == JobStatus.PAUSED.value, JOBS.c.breaker_until.is_not(None))
 
 BY_ITEM: Final = (OUTCOMES, WAITING, ITEMS)
@@ -234,10 +235,15 @@ class SqlJobs(SqlPart):
         await self._database.play(partial(_delete_rest, number))
         return True
 
-    async def finished_before(self, finished_before: float, limit: int) -> list[str]:
+    async def finished_before(
+        self, finished_before: float, limit: int, *, failed_before: float | None = None
+    ) -> list[str]:
         """Ids of final jobs past the retention, the oldest first, and of those whose deletion was interrupted."""
-        old = or_(JOBS.c.finished_at < finished_before, JOBS.c.deleting)
-        rows = await self._database.fetch(select(JOBS.c.id).where(old).order_by(JOBS.c.finished_at).limit(limit))
+        old = JOBS.c.finished_at < finished_before
+        if failed_before is not None:
+            old = or_(and_(old, ~_FAILED), and_(JOBS.c.finished_at < failed_before, _FAILED))
+        query = select(JOBS.c.id).where(or_(old, JOBS.c.deleting)).order_by(JOBS.c.finished_at).limit(limit)
+        rows = await self._database.fetch(query)
         return [row["id"] for row in rows]
 
     async def _marked(self, job_id: str) -> tuple[int, int] | None:

@@ -123,8 +123,11 @@ class JobStore(Protocol):
         """Delete a final job with all its rows, in pieces: may be called again after an interruption. False if there is
         none or it is not final."""
 
-    async def finished_before(self, finished_before: float, limit: int) -> list[str]:
-        """Ids of final jobs past the retention."""
+    async def finished_before(
+        self, finished_before: float, limit: int, *, failed_before: float | None = None
+    ) -> list[str]:
+        """Ids of final jobs past the retention. For jobs that failed, or whose items all did, `failed_before` counts
+        instead, unless it is None."""
 
 
 class ItemFilter(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,21 @@ other gets False. A run whose cancel was requested never goes back to QUEUED: wh
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, RowMapping, Select, Update, case, delete, func, null, select, union_all, update
+from sqlalchemy import (
+    ColumnElement,
+    RowMapping,
+    Select,
+    Update,
+    and_,
+    case,
+    delete,
+    func,
+    null,
+    or_,
+    select,
+    union_all,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from scrapeyard.model import FINAL, SCRAPER_ID, ExitReason, LogLine, Run, RunError, RunStatus, status_of
@@ -170,10 +184,16 @@ class SqlRuns(SqlPart):
         rows = await self._database.change(statement.returning(RUNS.c.status))
         return bool(rows) and rows[0]["status"] == RunStatus.QUEUED.value
 
-    async def delete_before(self, finished_before: float, limit: int) -> list[str]:
+    async def delete_before(
+        self, finished_before: float, limit: int, *, failed_before: float | None = None
+    ) -> list[str]:
         """Delete final runs past the retention, the oldest first; returns their ids."""
-        old = select(RUNS.c.id).where(RUNS.c.finished_at < finished_before).order_by(RUNS.c.finished_at).limit(limit)
-        rows = await self._database.change(delete(RUNS).where(RUNS.c.id.in_(old)).returning(RUNS.c.id))
+        old = RUNS.c.finished_at < finished_before
+        if failed_before is not None:
+            failed = RUNS.c.status == RunStatus.FAILED.value
+            old = or_(and_(old, ~failed), and_(RUNS.c.finished_at < failed_before, failed))
+        some = select(RUNS.c.id).where(old).order_by(RUNS.c.finished_at).limit(limit)
+        rows = await self._database.change(delete(RUNS).where(RUNS.c.id.in_(some)).returning(RUNS.c.id))
         return [row["id"] for row in rows]
 
     async def counts(self) -> dict[RunStatus, int]:
