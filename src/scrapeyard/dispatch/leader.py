@@ -18,8 +18,8 @@ from scrapeyard.dispatch.upkeep.lost_deliveries import (
     LostDeliveries,
 )
 from scrapeyard.dispatch.upkeep.retention import JobRetention, Retention
-from scrapeyard.dispatch.upkeep.untaken_lanes import UntakenLanes
 from scrapeyard.dispatch.upkeep.time_limits import TimeLimits
+from scrapeyard.dispatch.upkeep.untaken_lanes import UntakenLanes
 from scrapeyard.errors import ScrapeyardError, StoreUnavailable
 from scrapeyard.model import new_id
 from scrapeyard.queues.port import Queue

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import Raw
 
+from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Job
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
@@ -33,13 +34,13 @@ class TimeLimits:
     async def _end(self, job: Job) -> None:
         seconds = job.policy.max_seconds or 0.0
         told = {"state": "used_up", "budget": "max_seconds", "used": seconds, "allowed": seconds}
-        await self._tell(job, "budget", told)
+        await self._tell(job, JobEventKind.BUDGET, told)
         fault = f"the job's time of {seconds:g} s (policy.max_seconds) is over; resume goes on, with its time anew"
         ended = await self._store.jobs.cancel(job.id, False, self._clock(), fault=fault)
         if ended is None:
             return
         log.warning("jobs.time_over", job=job.id, seconds=seconds, items=ended.counts.cancelled)
-        await self._tell(job, "status", {"status": ended.status.value, "reason": "max_seconds"})
+        await self._tell(job, JobEventKind.STATUS, {"status": ended.status.value, "reason": "max_seconds"})
 
-    async def _tell(self, job: Job, kind: str, told: dict[str, object]) -> None:
+    async def _tell(self, job: Job, kind: JobEventKind, told: dict[str, object]) -> None:
         await self._store.events.add(job.id, kind, Raw(msgspec.json.encode(told)), self._clock())

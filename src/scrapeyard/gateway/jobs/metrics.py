@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep, JobId
-from scrapeyard.gateway.runs.documents import instant
+from scrapeyard.model.instants import instant
 from scrapeyard.model.job import Counts, Job
 from scrapeyard.store.ports.jobs import JobPoint
 

@@ -19,7 +19,7 @@ from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.rates import JobRates
 from scrapeyard.gateway.runs.documents import encode
 from scrapeyard.model.instants import instant
-from scrapeyard.model.job import Job, Item, JobStatus
+from scrapeyard.model.job import Item, Job, JobStatus
 from scrapeyard.store.ports.jobs import Frontier
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from scrapeyard.gateway.operations.health import DependencyState
 from scrapeyard.gateway.scrapers.documents import EnvironmentStateDocument, environment_state
-from scrapeyard.model import Priority, RunStatus, WorkerInfo, Usage
+from scrapeyard.model import Priority, RunStatus, Usage, WorkerInfo
 from scrapeyard.model.instants import instant
 from scrapeyard.model.job import FINAL_JOB, Counts, Job, JobStatus
 from scrapeyard.model.run import WorkerFacts

@@ -6,7 +6,6 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from scrapeyard.gateway.http.problems import remedy_of
-from scrapeyard.gateway.runs.documents import instant
 from scrapeyard.model import (
     BudgetLimits,
     ExitReason,

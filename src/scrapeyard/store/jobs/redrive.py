@@ -10,7 +10,7 @@ from scrapeyard.model.job import Job, JobStatus
 from scrapeyard.store.database.database import Database
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.item_queries import keyed, of_outcomes
-from scrapeyard.store.jobs.locks import change_job, locked_job, status_values, moved_deadline
+from scrapeyard.store.jobs.locks import change_job, locked_job, moved_deadline, status_values
 from scrapeyard.store.jobs.rows import Fields, counted_statuses, pinned_text
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.tables.jobs import OUTCOMES, WAITING
