@@ -26,10 +26,17 @@ up: install  ## install and serve on http://127.0.0.1:8000 with the example scra
 
 install: $(VENV)/.installed  ## install the program into .venv
 
-test: $(VENV)/.test-installed check  ## everything CI runs: checks, then all tests on real servers
+test: lint  ## everything CI runs: checks, and all tests on real servers
+	@$(MAKE) --no-print-directory -j 2 types all-tests
+
+test-quick: lint  ## checks and the tests that need no server and no browser
+	@$(MAKE) --no-print-directory -j 2 types quick-tests
+
+# The types are checked beside the tests: many of those wait, and from a new clone it takes one core half a minute.
+all-tests: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n 5 --dist loadfile --no-loadscope-reorder
 
-test-quick: $(VENV)/.test-installed check  ## checks and the tests that need no server and no browser
+quick-tests: $(VENV)/.test-installed
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --quick $(QUICK)
 
 test-steady: $(VENV)/.test-installed  ## the whole suite RUNS times, also on busy cores, in a private folder, as a plain user
@@ -38,11 +45,15 @@ test-steady: $(VENV)/.test-installed  ## the whole suite RUNS times, also on bus
 test-security: $(VENV)/.test-installed  ## scripts that try to break out of their sandbox
 	$(BIN)/python -m pytest -m security
 
-check: $(VENV)/.test-installed  ## lint, format, types, direction of imports
+check: lint types  ## lint, format, types, direction of imports
+
+lint: $(VENV)/.test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(VENV)/.test-installed
+	$(BIN)/mypy
 
 bench: $(VENV)/.bench-installed  ## compare with peers, in one run; figures in docs/benchmarks.md
 	$(BIN)/python -m benchmarks
@@ -80,4 +91,4 @@ $(VENV)/.bench-installed: $(VENV)/.test-installed requirements/bench.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help up install test test-quick test-steady test-security check bench chaos soak lock clean
+.PHONY: help up install test all-tests test-quick quick-tests test-steady test-security check lint types bench chaos soak lock clean
