@@ -165,7 +165,9 @@ class Yard:
 
     def __init__(self, environment: Mapping[str, str] | None = None, *, is_fresh: bool = False) -> None:
         self._is_fresh = is_fresh
-        """Whether programs are started afresh, which takes longer and shows that they load what they need."""
+        """Whether the first program of each role is started afresh, which takes longer and shows that it loads what it
+        needs."""
+        self._started: set[str] = set()
         self.folder = Path(tempfile.mkdtemp(prefix="yard-"))
         self.folder.chmod(0o755)
         self.scrapers = self.folder / "scrapers"
@@ -229,12 +231,13 @@ class Yard:
 
     def launch(self, role: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Program:
         """Start a program of this yard and return at once."""
-        words = [role, "--data-dir", str(self.folder / "data"), *arguments]
-        command = (
-            [sys.executable, str(Path(sys.executable).with_name("scrapeyard")), *words] if self._is_fresh else words
-        )
+        command = [role, "--data-dir", str(self.folder / "data"), *arguments]
+        is_fresh = self._is_fresh and role not in self._started
+        if is_fresh:
+            command = [sys.executable, str(Path(sys.executable).with_name("scrapeyard")), *command]
+        self._started.add(role)
         given = {**self.environment, **(environment or {})}
-        program = Program(command, self._home(role), given, is_warm=not self._is_fresh)
+        program = Program(command, self._home(role), given, is_warm=not is_fresh)
         self.programs.append(program)
         return program
 

@@ -2,7 +2,7 @@
 
 Each is a process with words, folder, environment and session of its own. What such a command cannot show is that it
 loads what it needs; README.md and docs/getting-started.md start every command afresh, and so do commands on a terminal
-and the yards of `test_road.py`.
+and the first program of each role in the yards of `test_road.py`.
 """
 
 import atexit
