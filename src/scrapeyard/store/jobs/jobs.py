@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from msgspec import Raw, json
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, literal_column, or_, select, update
 
 from scrapeyard.model import SCRAPER_ID, Priority, RunError
 from scrapeyard.model.breaker import closed
@@ -17,7 +17,7 @@ from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.counters import put_back
 from scrapeyard.store.jobs.locks import TAKES_ITEMS, change_job, locked_batch, locked_job, moved_deadline, status_values
 from scrapeyard.store.jobs.redrive import PIECE
-from scrapeyard.store.jobs.rows import Fields, domain_bytes, job_row, source_bytes, to_breaker, to_job, to_policy
+from scrapeyard.store.jobs.rows import Fields, job_row, source_values, to_breaker, to_job, to_policy
 from scrapeyard.store.ports.jobs import JobFilter, JobPage
 from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, JOB_EVENTS, JOBS, OUTCOMES, WAITING
 
@@ -92,7 +92,7 @@ class SqlJobs(SqlPart):
 
     async def set_source(self, job_id: str, source: dict[str, Any]) -> bool:
         """Store the source and how far it was read. False if there is no such job."""
-        statement = update(JOBS).where(JOBS.c.id == job_id).values(source=source_bytes(source))
+        statement = update(JOBS).where(JOBS.c.id == job_id).values(source_values(source))
         return is_id(job_id) and bool(await self._database.change(statement.returning(JOBS.c.number)))
 
     async def set_paused(self, job_id: str, paused: bool, reason: str, now: float) -> Job | None:
@@ -264,8 +264,7 @@ def _conditions(where: JobFilter) -> Iterator[ColumnElement[bool]]:
     if where.reading is not None:
         yield JOBS.c.reading == where.reading
     if where.domain is not None:
-        begin = domain_bytes(where.domain)
-        yield func.substr(JOBS.c.source, 1, len(begin)) == begin
+        yield JOBS.c.domain == where.domain
     if where.files_pending:
         yield _FILES_PENDING
 

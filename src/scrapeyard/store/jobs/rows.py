@@ -69,15 +69,9 @@ _PACK: Final = msgpack.Encoder()
 _NO_USAGE: Final = Usage()
 
 
-def source_bytes(source: Mapping[str, Any]) -> bytes:
-    """A source as stored: its domain comes first, where `domain_bytes` finds it on every database."""
-    domain = source.get("domain")
-    return json.encode({"domain": domain, **source} if domain else source)
-
-
-def domain_bytes(domain: str) -> bytes:
-    """How the source of a job of this domain begins. Its kind follows."""
-    return json.encode({"domain": domain})[:-1] + b","
+def source_values(source: Mapping[str, Any]) -> Row:
+    """The columns of a source; its domain has one of its own, since jobs are listed by it."""
+    return {"source": json.encode(source), "domain": source.get("domain", "")}
 
 
 def job_row(job: Job) -> Row:
@@ -102,7 +96,7 @@ def job_row(job: Job) -> Row:
         "policy": json.encode(job.policy),
         "exports": json.encode(job.exports),
         "webhook": None if job.webhook is None else bytes(job.webhook),
-        "source": source_bytes(job.source),
+        **source_values(job.source),
         "fault": packed(job.error),
         "breaker": json.encode(job.breaker),
         "use": json.encode(job.use),

@@ -75,6 +75,7 @@ JOBS = Table(
     Column("breaker", LargeBinary, nullable=False),
     Column("use", LargeBinary, nullable=False),
     Column("http_statuses", LargeBinary),
+    Column("domain", Text, nullable=False, server_default=""),
     Column("archive", Text, nullable=False, server_default=""),
     Column("archive_key", Text, nullable=False, server_default=""),
     CheckConstraint(
@@ -99,6 +100,7 @@ JOBS = Table(
     CheckConstraint("NOT files_pending OR status = 'cancelled'", name="jobs_files_pending"),
     Index("jobs_by_status", "status", "number"),
     Index("jobs_by_scraper", "scraper_id", "id"),
+    Index("jobs_by_domain", "domain", "number"),
     Index("jobs_by_schedule", "schedule_id", "id"),
     Index("jobs_by_finished_at", "finished_at"),
     index_where("files_pending", "jobs_with_files_pending", "id"),
