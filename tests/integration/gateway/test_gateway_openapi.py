@@ -200,6 +200,7 @@ OPERATIONS = [
     "GET /api/jobs/{job_id}/items/{key}/download",
     "POST /api/jobs/{job_id}/pause",
     "POST /api/jobs/{job_id}/redrive",
+    "GET /api/jobs/{job_id}/metrics",
     "GET /api/jobs/{job_id}/results",
     "POST /api/jobs/{job_id}/resume",
     "GET /api/jobs/{job_id}/stream",
