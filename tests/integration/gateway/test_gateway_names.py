@@ -65,6 +65,12 @@ async def test_options_that_cannot_be_kept_are_refused(stand: Stand, options: di
     assert word in answer.json()["detail"]
 
 
+async def test_a_limit_that_cannot_be_kept_is_refused(stand: Stand) -> None:
+    call = {"items_url": "https://shop.example/list.csv", "options": {"max_urls": 5}}
+    answer = await stand.client.post("/api/jobs", json=call)
+    assert (answer.status_code, "items_url" in answer.json()["detail"]) == (422, True)
+
+
 async def test_a_schedule_takes_an_address_and_an_interval(stand: Stand) -> None:
     made = await post(stand.client, "/api/schedule/", url=SITE, interval=3600)
     assert (made["every_seconds"], made["scrape"], made["paused"]) == (3600, {"url": SITE}, False)

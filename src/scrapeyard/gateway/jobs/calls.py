@@ -259,6 +259,8 @@ class JobCall(Named, JobOptions):
             return self
         if self.items is not None and len(self.items) > options.max_urls:
             raise ValueError(f"{len(self.items)} addresses are given, and options.max_urls is {options.max_urls}")
+        if self.items_url is not None and "max_urls" in options.model_fields_set:
+            raise ValueError("options.max_urls does not go with items_url, whose list is read whole")
         given: dict[str, Any] = {"policy": _limited(self.policy, options), "domain": self.domain or options.domain}
         if self.sitemap_url is not None and self.sitemap.limit is None:
             given["sitemap"] = self.sitemap.model_copy(update={"limit": options.max_urls})

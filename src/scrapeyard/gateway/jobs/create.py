@@ -247,7 +247,9 @@ class JobCreation:
         if summary is not None and summary.rows <= ITEM_BLOCK:
             await self._fill(job)
         await self._news.wake()
-        return Created(job=await self._standing(job.id), summary=summary)
+        stands = await self._standing(job.id)
+        _repeated(stands, job.source.get("call_digest", ""))  # after an outage the store cannot tell whose row it found
+        return Created(job=stands, summary=summary)
 
     async def _fill(self, job: Job) -> None:
         try:
