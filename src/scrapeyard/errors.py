@@ -97,6 +97,10 @@ class QueueUnavailable(Unavailable):
     code = "queue_unavailable"
 
 
+class QueueUncertain(QueueUnavailable):
+    """The queue went away before it answered: it may or may not have done what it was asked."""
+
+
 class StoreUnavailable(Unavailable):
     """The database does not answer. Check DATABASE_URL and the server behind it."""
 

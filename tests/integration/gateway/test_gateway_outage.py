@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -12,10 +12,13 @@ from redis.asyncio import Redis
 
 from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.dispatch.upkeep.lost_deliveries import GRACE_SECONDS
-from scrapeyard.model import RunStatus
+from scrapeyard.errors import QueueUncertain
+from scrapeyard.model import Delivery, Priority, RunStatus
+from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.settings import Settings
-from tests.integration.gateway_stand import Stand, open_stand, outcome_of
+from scrapeyard.store.ports.runs import Ending
+from tests.integration.gateway_stand import Stand, open_stand, outcome_of, run_of
 from tests.leaks import PATIENCE
 from tests.services.valkey import ValkeyServer
 
@@ -60,6 +63,29 @@ async def test_who_waits_while_the_queue_is_away_gets_a_503_and_nothing_stays_to
     assert (health.status_code, health.json()["status"]) == (503, "down")
     assert health.json()["dependencies"]["queue"]["state"] == "away"
     assert (await stand.client.get("/api/live")).status_code == 200
+
+
+class SilentQueue(MemoryQueue):
+    """Takes what is published, and goes away before it says so."""
+
+    async def publish(self, deliveries: Sequence[Delivery]) -> int:
+        await super().publish(deliveries)
+        raise QueueUncertain("the queue does not answer: gone")
+
+
+async def test_a_run_that_the_queue_took_in_secret_counts_as_cancelled(tmp_path: Path) -> None:
+    """Its caller was told to come again, so a worker that has it must not make it a second success."""
+    queue = SilentQueue()
+    async with open_stand(tmp_path, queue=queue) as stand:
+        response = await stand.client.post("/api/scrape", json={**BODY, "wait": PATIENCE})
+        assert (response.status_code, response.json()["code"]) == (503, "queue_unavailable")
+        (delivery,) = await queue.take(["default"], 1, list(Priority), PATIENCE)
+        await stand.recorder.flush()
+        ran = await stand.store.runs.get(delivery.run_id)
+        assert ran is not None
+        assert ran.status is RunStatus.CANCELLED
+        late = Ending(run=run_of(delivery), outcome=outcome_of(delivery))
+        assert await stand.store.runs.finish([late]) == [False]
 
 
 async def test_a_queue_that_answers_but_takes_nothing_is_not_ready(stand: Stand, own_valkey: ValkeyServer) -> None:

@@ -15,6 +15,7 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import (
     IdempotencyConflict,
     QueueUnavailable,
+    QueueUncertain,
     ScrapeyardError,
     StoreUnavailable,
 )
@@ -28,12 +29,12 @@ from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.documents import Handle, Handles, Links
 from scrapeyard.gateway.runs.receivers import WebhookValidator
 from scrapeyard.gateway.runs.waiting import Call, Waiters, Wake
-from scrapeyard.model import ExitReason, Run, RunError, RunStatus, may_help_later
+from scrapeyard.model import ExitReason, Outcome, Run, RunError, RunStatus, may_help_later
 from scrapeyard.queues.deliveries import deliver
 from scrapeyard.queues.port import Queue
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.runs import KeyedAnswer
+from scrapeyard.store.ports.runs import Ending, KeyedAnswer
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.recorder import Recorder
 from scrapeyard.telemetry.events import get_log
@@ -108,7 +109,11 @@ class Scraping:
 
     async def _waited(self, asked: ScrapeRequest, runs: Sequence[Run], receive: Receive) -> Response:
         with self._waiters.join(runs) as call:
-            await self._publish(runs, asked.wait)
+            try:
+                await self._publish(runs, asked.wait)
+            except QueueUncertain:
+                self._withdraw(runs)
+                raise
             await self._record(runs)
             return await self._conclude(asked, call, await call.wait(asked.wait, receive))
 
@@ -154,6 +159,17 @@ class Scraping:
         except QueueUnavailable as error:
             self._backlog.defer(runs[0].lane, len(runs))
             log.warning("gateway.publish_deferred", count=len(runs), error=error.message)
+
+    def _withdraw(self, runs: Sequence[Run]) -> None:
+        """Record runs of a refused call as cancelled: a worker may have them nevertheless, and its outcome must not
+        count for a call that was told to come again."""
+        now = self._clock()
+        error = RunError(message="the queue went away while the call was taken; the caller was told so")
+        for run in runs:
+            outcome = Outcome(
+                run_id=run.id, attempt=run.attempt, exit_reason=ExitReason.CANCELLED, error=error, finished_at=now
+            )
+            self._recorder.finish(Ending(run=run, outcome=outcome))
 
     async def _record(self, runs: Sequence[Run]) -> None:
         """Buffer the rows of published runs. If the buffer is full the call is refused and its runs are cancelled."""

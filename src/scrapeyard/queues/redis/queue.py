@@ -13,7 +13,7 @@ from typing import Any
 
 from redis.exceptions import ResponseError
 
-from scrapeyard.errors import QueueUnavailable
+from scrapeyard.errors import QueueUnavailable, QueueUncertain
 from scrapeyard.model import Delivery, Priority
 from scrapeyard.queues.messages import LANE, Unreadable, check_lanes, check_size, decode_delivery, encode_delivery
 from scrapeyard.queues.redis.pubsub import RedisSubscriber
@@ -138,7 +138,8 @@ class RedisQueue:
         return (perf_counter() - began) * 1000
 
     async def _ask(self, *commands: Command) -> list[Any]:
-        """Replies to all, in order. Raises QueueUnavailable when they do not come or one is refused."""
+        """Replies to all, in order. Raises QueueUnavailable when one is refused or nothing could be sent, and
+        QueueUncertain when no reply comes to what was sent."""
         replies: list[Any] = []
         until = asyncio.get_running_loop().time() + self._patience
         for batch in _batches(commands):
@@ -150,14 +151,15 @@ class RedisQueue:
 
     async def _ask_until(self, until: float, commands: Sequence[Command]) -> list[Any]:
         loop = asyncio.get_running_loop()
+        kind = QueueUnavailable
         while True:
             try:
                 await self._commands.ready(until)
-                within = max(0.0, until - loop.time())
+                within, kind = max(0.0, until - loop.time()), QueueUncertain
                 return await self._commands.ask(*commands, within=within)
             except LinkLost as error:
                 if loop.time() >= until:
-                    raise QueueUnavailable(f"the queue does not answer: {error}") from None
+                    raise kind(f"the queue does not answer: {error}") from None
 
     async def _put_back(self, deliveries: Sequence[Delivery]) -> None:
         """At the head, in the order in which they were popped."""
