@@ -41,7 +41,7 @@ NONSENSE: list[tuple[str, str, dict[str, Any], int]] = [
     ("GET", "/" + MISSING, {}, 404),
     ("POST", f"/{MISSING}/pause", {}, 404),
     ("DELETE", "/" + MISSING, {}, 404),
-    ("GET", "/job_1", {}, 422),
+    ("GET", "/job_1", {}, 404),
 ]
 ACTIONS: dict[str, dict[str, st.SearchStrategy[Any]]] = {}
 WEIGHED: list[str] = []
