@@ -50,6 +50,8 @@ class UrlChoice(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 class _Called(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the call says that every source keeps."""
 
+    dialect: str = ""
+    """Dialect of the call that made the job, in which answers about it are given; empty for ours."""
     domain: str = ""
     """The site that the job is about, for listings; empty if that is not known."""
     call_digest: str = ""

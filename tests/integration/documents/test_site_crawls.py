@@ -13,7 +13,7 @@ PAGE = "http://localhost:3000"
 
 @pytest.fixture(scope="module")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    environment = {"SCRAPEYARD_GATEWAY__DIALECT": "site", "CORS_ORIGINS": f'["{PAGE}"]'}
+    environment = {"CORS_ORIGINS": f'["{PAGE}"]'}
     with served(tmp_path_factory.mktemp("site-crawls"), **environment) as opened:
         yield opened
 
@@ -50,7 +50,9 @@ def test_the_job_succeeds_with_the_figures_of_the_response(job: dict[str, Any]) 
 
 def test_the_options_have_the_defaults_of_the_plan(job: dict[str, Any]) -> None:
     assert job["policy"]["concurrency"] == 1
-    assert job["policy"]["budget"] == {"megabytes": 100.0, "residential_megabytes": 0.0}
+    assert job["policy"]["budget"] == {"megabytes": 100.0, "residential_megabytes": 50.0}
+    assert job["policy"]["fetching"]["allow_residential"] is False
+    assert (job["profile"], job["policy"]["max_seconds"]) == ("site", 7200)
 
 
 def test_a_job_without_addresses_is_refused(yard: Yard) -> None:
@@ -75,27 +77,27 @@ def test_a_job_is_cancelled_once(yard: Yard, job: dict[str, Any]) -> None:
 
 
 def test_a_cancelled_job_is_run_again_to_the_same_results(yard: Yard) -> None:
-    call = {"sitemap_urls": [f"{yard.shop}/product/{number}" for number in (1, 2, 3)], "paused": True}
+    addresses = [f"{yard.shop}/product/{number}" for number in (1, 2, 3)]
+    call = {"sitemap_urls": addresses, "options": {"domain": "example.com"}, "paused": True}
     made = yard.json("POST", "/api/jobs", 201, json=call)
     yard.json("POST", f"/api/jobs/{made['id']}/cancel", 202)
     yard.until(f"/api/jobs/{made['id']}", "cancelled")
-    yard.json("POST", f"/api/jobs/{made['id']}/redrive", json={"statuses": ["cancelled"]})
+    yard.json("POST", f"/api/jobs/{made['id']}/resume")
     assert yard.until(f"/api/jobs/{made['id']}", "succeeded")["success_urls"] == 3
 
 
 def test_jobs_are_a_list_by_domain(yard: Yard, job: dict[str, Any]) -> None:
-    found = yard.json("GET", "/api/jobs", params={"domain": "example.com", "limit": 50})
+    words = {"Prefer": "dialect=site"}
+    found = yard.json("GET", "/api/jobs", params={"domain": "example.com", "limit": 50}, headers=words)
     assert job["id"] in {each["id"] for each in found}
     assert {each["domain"] for each in found} == {"example.com"}
-    assert yard.json("GET", "/api/jobs", params={"domain": "nowhere.example"}) == []
-    done = yard.json("GET", "/api/jobs", params={"status": "succeeded"})
+    assert yard.json("GET", "/api/jobs", params={"domain": "nowhere.example"}, headers=words) == []
+    done = yard.json("GET", "/api/jobs", params={"status": "succeeded"}, headers=words)
     assert job["id"] in {each["id"] for each in done}
 
 
 def test_exports_are_a_list_with_address_and_size(yard: Yard, job: dict[str, Any]) -> None:
     place = f"/api/jobs/{job['id']}/exports"
-    for kind in ("full", "seo"):
-        yard.json("POST", place, 202, json={"type": kind, "format": "csv"})
 
     def ready() -> bool:
         return all(each["state"] == "done" for each in yard.json("GET", place))

@@ -157,3 +157,16 @@ async def test_filters_take_the_words_of_all(stand: Stand, path: str, words: tup
     first, *others = [(await found(word)).json() for word in words]
     assert all(other == first for other in others)
     assert (await stand.client.get(path, params={"status": "nonsense"})).status_code == 422
+
+
+async def test_a_job_made_in_other_words_is_answered_in_them(stand: Stand) -> None:
+    made = await post(stand.client, items=urls(1), options={"domain": "example.com"}, paused=True)
+    place = f"/api/jobs/{made['id']}"
+    assert made["status"] == "running"
+    assert (await stand.client.get(place)).json()["status"] == "running"
+    assert (await stand.client.get(f"{place}/exports")).json() == []
+    ours = {"Prefer": "dialect=own"}
+    assert (await stand.client.get(place, headers=ours)).json()["status"] == "paused"
+    assert (await stand.client.get(f"{place}/exports", headers=ours)).json() == {"exports": []}
+    listed = (await stand.client.get("/api/jobs")).json()["jobs"]
+    assert [job["status"] for job in listed] == ["paused"]

@@ -41,7 +41,8 @@ async def test_a_scraper_s_name_may_have_a_dash_for_its_slash(stand: Stand) -> N
 async def test_options_are_limits_under_other_names(stand: Stand) -> None:
     made = await post(stand.client, sitemap_urls=urls(2), options={"domain": "Example.com", "max_concurrency": 1})
     assert (made["counts"]["total"], made["policy"]["concurrency"]) == (2, 1)
-    assert made["policy"]["budget"] == {"megabytes": 100.0, "residential_megabytes": 0.0}
+    assert made["policy"]["budget"] == {"megabytes": 100.0, "residential_megabytes": 50.0}
+    assert (made["profile"], made["policy"]["fetching"]["allow_residential"]) == ("site", False)
     options = {"allow_residential": True, "residential_limit_mb": 7, "traffic_budget_mb": 9, "max_urls": 5}
     made = await post(stand.client, sitemap_url="https://shop.example/sitemap.xml", options=options)
     assert made["policy"]["budget"] == {"megabytes": 9.0, "residential_megabytes": 7.0}
@@ -52,7 +53,7 @@ async def test_policy_wins_over_options(stand: Stand) -> None:
     policy = {"concurrency": 9, "budget": {"megabytes": 3}}
     made = await post(stand.client, items=urls(1), policy=policy, options={"max_concurrency": 1})
     assert made["policy"]["concurrency"] == 9
-    assert made["policy"]["budget"] == {"megabytes": 3.0, "residential_megabytes": 0.0}
+    assert made["policy"]["budget"] == {"megabytes": 3.0, "residential_megabytes": 50.0}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ listing is a bare list, how long a call waits that does not say, and a few whole
 """
 
 from collections.abc import Mapping
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from enum import StrEnum
 from typing import Any, Final
 
@@ -102,17 +102,27 @@ def status_word(kind: type[StrEnum]) -> BeforeValidator:
     return BeforeValidator(lambda given: FILTERS[kind].get(given, given) if isinstance(given, str) else given)
 
 
-_spoken: ContextVar[Dialect] = ContextVar("dialect", default=OWN)
+_spoken: ContextVar[tuple[Dialect, bool]] = ContextVar("dialect", default=(OWN, False))
+"""The dialect, and whether the request named it."""
 
 
-speak = _spoken.set
-"""Choose the dialect of the answer to this request."""
+def speak(dialect: Dialect, is_asked: bool = True) -> Token[tuple[Dialect, bool]]:
+    """Choose the dialect of the answer to this request. `stop` undoes it."""
+    return _spoken.set((dialect, is_asked))
+
+
 stop = _spoken.reset
+
+
+def adopt(name: str) -> None:
+    """Answer in this dialect, unless the request or the operator named one. Empty: change nothing."""
+    if name and _spoken.get() == (OWN, False):
+        speak(DIALECTS[name])
 
 
 def current() -> Dialect:
     """The dialect of the request that is being answered."""
-    return _spoken.get()
+    return _spoken.get()[0]
 
 
 def preferred(header: bytes) -> Dialect | None:

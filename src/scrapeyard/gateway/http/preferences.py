@@ -4,7 +4,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrapeyard.gateway.http import dialects, languages
-from scrapeyard.gateway.http.dialects import DIALECTS, OWN, Dialect
+from scrapeyard.gateway.http.dialects import DIALECTS, Dialect
 
 
 class Preferences:
@@ -24,11 +24,8 @@ class Preferences:
                     asked = dialects.preferred(value) or asked
                 elif name == b"accept-language":
                     language = languages.accepted(value) or language
-        dialect = asked or self._dialect
-        if dialect is OWN and language == "en":
-            await self._app(scope, receive, send)
-            return
-        spoken, speaks = dialects.speak(dialect), languages.speak(language)
+        spoken = dialects.speak(asked or self._dialect, asked is not None)
+        speaks = languages.speak(language)
         try:
             await self._app(scope, receive, _telling(send, asked) if asked else send)
         finally:

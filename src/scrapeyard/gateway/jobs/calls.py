@@ -176,22 +176,17 @@ _Starts = Annotated[
 
 
 class SiteOptions(BaseModel):
-    """Limits of a job under other names, with other defaults; `policy`, `sitemap` and `follow` win."""
+    """A crawl of a site under other names: the profile `site`, with these limits. `policy`, `sitemap` and `follow`
+    win. Answers about such a job use the words of the dialect `site`."""
 
     model_config = _FORBID
 
     domain: Domain | None = Field(None, description="As `domain`.")
     max_urls: int = Field(10_000, ge=1, le=MAX_ITEMS, strict=True, description="As `sitemap.limit`, `follow.limit`.")
     max_concurrency: int = Field(2, ge=1, le=100_000, strict=True, description="As `policy.concurrency`.")
-    allow_residential: bool = Field(
-        False,
-        strict=True,
-        description="False: `policy.budget.residential_megabytes` is 0, so such proxies are not used.",
-    )
+    allow_residential: bool = Field(False, strict=True, description="As `policy.allow_residential`.")
     traffic_budget_mb: float = Field(100, gt=0, le=MOST, description="As `policy.budget.megabytes`.")
-    residential_limit_mb: float = Field(
-        50, ge=0, le=MOST, description="As `policy.budget.residential_megabytes`, if they are allowed."
-    )
+    residential_limit_mb: float = Field(50, ge=0, le=MOST, description="As `policy.budget.residential_megabytes`.")
     enable_firecrawl: Literal[False] = Field(False, description="Firecrawl is not used.")
     firecrawl_api_key: None = Field(None, description="Firecrawl is not used.")
 
@@ -262,6 +257,7 @@ class JobCall(Named, JobOptions):
         if self.items_url is not None and "max_urls" in options.model_fields_set:
             raise ValueError("options.max_urls does not go with items_url, whose list is read whole")
         given: dict[str, Any] = {"policy": _limited(self.policy, options), "domain": self.domain or options.domain}
+        given["profile"] = self.profile or "site"
         if self.sitemap_url is not None and self.sitemap.limit is None:
             given["sitemap"] = self.sitemap.model_copy(update={"limit": options.max_urls})
         if self.start_url is not None and "limit" not in self.follow.model_fields_set:
@@ -276,11 +272,10 @@ class JobCall(Named, JobOptions):
 
 def _limited(policy: JobPolicyCall, options: SiteOptions) -> JobPolicyCall:
     """The policy with the limits of the options, where it has none itself."""
-    residential = options.residential_limit_mb if options.allow_residential else 0.0
-    limits = {"megabytes": options.traffic_budget_mb, "residential_megabytes": residential}
+    limits = {"megabytes": options.traffic_budget_mb, "residential_megabytes": options.residential_limit_mb}
     budget = policy.budget.model_copy(update=_unset(policy.budget, limits))
-    concurrency = _unset(policy, {"concurrency": options.max_concurrency})
-    return policy.model_copy(update={**concurrency, "budget": budget})
+    more = {"concurrency": options.max_concurrency, "allow_residential": options.allow_residential}
+    return policy.model_copy(update={**_unset(policy, more), "budget": budget})
 
 
 def _unset(model: BaseModel, values: dict[str, Any]) -> dict[str, Any]:

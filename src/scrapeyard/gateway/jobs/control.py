@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound
+from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import AppendCall, ChangeCall, RedriveCall, ShapeOptions
 from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier, Upload, shape_of, with_parts
@@ -68,8 +69,10 @@ class JobControl:
         self._clock = clock
 
     async def get(self, job_id: str) -> Job:
-        """The job in its current state."""
-        return _there(await self._store.jobs.get(job_id), job_id)
+        """The job in its current state. A job that was made in another API's words is answered in them."""
+        job = _there(await self._store.jobs.get(job_id), job_id)
+        dialects.adopt(job.source.get("dialect", ""))
+        return job
 
     async def pause(self, job_id: str, reason: str = BY_HAND) -> Job:
         """Stop handing out items; those already handed out finish. May be repeated."""

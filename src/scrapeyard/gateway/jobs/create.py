@@ -184,7 +184,8 @@ class JobCreation:
     async def _sourced(self, template: JobCall) -> tuple[Scraper, Source]:
         scraper = await self.find(template.scraper)
         source = extracting(_source(template), scraper, _types(template))
-        source = msgspec.structs.replace(source, domain=_domain(template))
+        dialect = "" if template.options is None else "site"
+        source = msgspec.structs.replace(source, domain=_domain(template), dialect=dialect)
         check_source(source, scraper, self._checker)
         return scraper, source
 

@@ -239,7 +239,7 @@ class DeadLetterPageDocument(Struct, frozen=True, kw_only=True):
 _NULL = Raw(b"null")
 Shown = TypeVar("Shown", bound=JobDocument)
 ShownItem = TypeVar("ShownItem", bound=ItemDocument)
-_TOLD = ("gaps", "left_out", "domain", "call_digest", "spool")
+_TOLD = ("gaps", "left_out", "domain", "dialect", "call_digest", "spool")
 """Parts of a source that are shown elsewhere, or not."""
 
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest
+from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.dialects import status_word
 from scrapeyard.gateway.http.openapi import refusals
@@ -64,6 +65,7 @@ router = APIRouter(tags=["jobs"], route_class=AnswerRoute)
 )
 async def create_job(gateway: GatewayDep, request: Request) -> Response:
     created = await _created(request, gateway.jobs)
+    dialects.adopt(created.job.source.get("dialect", ""))
     headers = {"Location": f"/api/jobs/{created.job.id}"}
     if created.replayed:
         headers["Idempotency-Replayed"] = "true"
