@@ -47,6 +47,13 @@ def test_a_task_that_fails_keeps_its_message(yard: Yard) -> None:
     assert ended["error_message"] == ended["error"]["message"] != ""
 
 
+def test_a_task_is_tried_four_times(yard: Yard) -> None:
+    """The waits of 5, 10 and 20 s are shortened here; they are the default."""
+    quick = {"backoff": {"kind": "linear", "first_seconds": 0.1, "cap_seconds": 0.1}}
+    asked = yard.json("POST", "/api/scrape/", 202, json={"url": "http://127.0.0.1:1/", "policy": quick})
+    assert yard.until(f"/api/scrape/{asked['id']}/", "failed")["attempt"] == 4
+
+
 def test_all_tasks_are_listed_and_filtered(yard: Yard, task: dict[str, Any]) -> None:
     assert task["id"] in {each["id"] for each in yard.json("GET", "/api/scrape/")}
     done = yard.json("GET", "/api/scrape/", params={"status": "completed"})

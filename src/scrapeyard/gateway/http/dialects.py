@@ -30,6 +30,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Whether a listing is a list; the cursor of its next page is then the header Next-Cursor."""
     waits: bool = True
     """Whether a call that does not say waits for its answer."""
+    retries: int | None = None
+    """How often a call is tried again that does not say; None: as its scraper or the operator set it."""
     answers: Mapping[str, tuple[int, Any]] = {}
     """Operations whose answer is always the same if they succeed: status and document."""
 
@@ -58,6 +60,7 @@ DIALECTS = {
             name="tasks",
             words={RunStatus: {"queued": "pending", "succeeded": "completed"}},
             waits=False,
+            retries=3,
         ),
         Dialect(
             name="site",

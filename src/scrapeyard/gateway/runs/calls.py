@@ -62,7 +62,7 @@ async def read_call(request: Request, settings: GatewaySettings) -> ScrapeReques
     if not is_json(headers.get("content-type", "")):
         raise Refusal("not_json", 415, "the body's Content-Type is not application/json")
     body = decode_body(await request.body())
-    call = ScrapeCall.model_validate(_in_our_names(body))
+    call = _retried(ScrapeCall.model_validate(_in_our_names(body)))
     _bounded(call, settings)
     wait, preference = _wait(call, headers.getlist("prefer"), settings)
     key = idempotency_key(headers.get("idempotency-key"))
@@ -81,6 +81,16 @@ def _in_our_names(body: Any) -> Any:
         return ScrapeCall.in_our_names(body)
     except ValueError as error:
         raise _fault("", str(error), None) from None
+
+
+def _retried(call: ScrapeCall) -> ScrapeCall:
+    """The call, with the retries of its dialect if it does not say."""
+    retries = dialects.current().retries
+    if retries is None or "retries" in call.policy.model_fields_set:
+        return call
+    policy = call.policy.model_copy(update={"retries": retries})
+    policy.model_fields_set.add("retries")
+    return call.model_copy(update={"policy": policy})
 
 
 def is_json(content_type: str) -> bool:
