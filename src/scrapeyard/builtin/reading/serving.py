@@ -11,6 +11,8 @@ import sys
 from contextlib import suppress
 from typing import BinaryIO
 
+from selectolax.lexbor import SelectolaxError
+
 from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.page import read_raw
 from scrapeyard.builtin.reading.port import RawPage
@@ -42,7 +44,7 @@ def answer(page: RawPage) -> bytes:
     try:
         fields = read_raw(page)
         return frames.FRAMING.pack(frames.PAGE, frames.encode(fields))
-    except MemoryError:
+    except (MemoryError, SelectolaxError):  # the parser takes every text, so it fails only without memory
         return _NO_MEMORY
     except RecursionError:
         return frames.FRAMING.pack(frames.FAULT, b"it is nested too deeply")
