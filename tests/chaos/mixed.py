@@ -124,7 +124,7 @@ class Mixed:
                         break
         fate = self._chance.choice(("alone", "cancel", "pause"))
         if fate == "cancel":
-            self._expect(await api.post(f"{path}/cancel"), 200)
+            self._expect(await api.post(f"{path}/cancel"), 200, 409)
         elif fate == "pause":
             self._expect(await api.post(f"{path}/pause"), 200, 409)
             self._expect(await api.post(f"{path}/resume"), 200, 409)
