@@ -137,7 +137,12 @@ class Dispatcher:
         await self._finishing.idle()
 
     async def _keep_leading(self) -> None:
+        last = self._clock()
         while not self._stopping.is_set():
+            now = self._clock()
+            if now - last > LEAD_SECONDS:  # the machine slept or starved: workers here could not renew their leases
+                self._quiet_until = now + self._grace
+            last = now
             await self._poll()
             await self._rest()
 

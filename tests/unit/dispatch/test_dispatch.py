@@ -1,5 +1,6 @@
 """The dispatcher's duties on real embedded backends, with a clock moved by hand."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from scrapeyard.store.ports.operations import Meter
 from scrapeyard.store.ports.runs import Ending, KeyedAnswer
 from scrapeyard.store.sql import SqlStore
 from tests.integration.gateway_stand import worker
+from tests.leaks import PATIENCE
 from tests.services.sqlite import migrated
 
 START = 1_800_000_000.0
@@ -250,6 +252,25 @@ async def test_after_the_store_was_away_workers_may_renew_first(yard: Yard) -> N
     yard.clock.now += 16
     await yard.dispatcher.round()
     assert (await got(yard, run)).exit_reason is ExitReason.LOST_WORKER
+
+
+async def test_after_the_machine_stood_still_workers_may_renew_first(yard: Yard) -> None:
+    run = await begin(yard, max_attempts=1)
+    await yard.dispatcher.start()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not yard.dispatcher.leads:
+                await asyncio.sleep(0.01)
+            yard.clock.now += 60
+            while yard.dispatcher._quiet_until < yard.clock.now:
+                await asyncio.sleep(0.01)
+            assert (await got(yard, run)).status is RunStatus.RUNNING
+            assert await yard.store.runs.renew("w1", [run.id], yard.clock.now + 15) == []
+            yard.clock.now = yard.dispatcher._quiet_until + 1
+    finally:
+        await yard.dispatcher.stop()
+    await yard.another().round()
+    assert (await got(yard, run)).status is RunStatus.RUNNING
 
 
 async def test_retention_removes_old_runs_with_their_blobs_keys_and_silent_workers(yard: Yard) -> None:
