@@ -128,7 +128,7 @@ async def test_a_late_restore_does_not_bring_old_outcomes_back(store: Store, blo
     await fetched(store, job)
 
 
-@pytest.mark.parametrize("fault", ["missing", "broken off", "no archive"])
+@pytest.mark.parametrize("fault", ["missing", "broken off", "changed", "no archive"])
 async def test_a_damaged_archive_is_told_and_nothing_is_added(store: Store, blobs: ObjectBlobs, fault: str) -> None:
     job = await a_completed_job(store)
     await store.archives.begin(job.id)
@@ -139,9 +139,9 @@ async def test_a_damaged_archive_is_told_and_nothing_is_added(store: Store, blob
     if fault == "missing":
         await blobs.delete([found.archive_key])
     else:
-        await blobs.put(
-            found.archive_key, whole[:-9] if fault == "broken off" else b"something else", "application/zstd"
-        )
+        changed = bytes([*whole[:-20], whole[-20] ^ 1, *whole[-19:]])
+        other = {"broken off": whole[:-9], "changed": changed, "no archive": b"something else"}[fault]
+        await blobs.put(found.archive_key, other, "application/zstd")
     await store.archives.begin_restore(job.id)
     await rounds(store, blobs)
     assert (await state_of(store, job), await items_of(store, job)) == (ArchiveState.ARCHIVED, ())

@@ -67,12 +67,12 @@ def redrive(
 
 def archive(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Move the items of a job that has ended from the database to the blob store."""
-    _show(_asked(url, job_id, "archive"), as_json)
+    _show_archive(_asked(url, job_id, "archive"), as_json)
 
 
 def restore(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Move the items of an archived job back."""
-    _show(_asked(url, job_id, "restore"), as_json)
+    _show_archive(_asked(url, job_id, "restore"), as_json)
 
 
 def delete(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
@@ -94,6 +94,15 @@ def _asked(url: str, job_id: str, what: str, **query: Any) -> dict[str, Any]:
 
     _, job = Server(url).call("POST", f"{path_of(job_id)}/{what}", **query)
     return dict(job)
+
+
+def _show_archive(job: dict[str, Any], as_json: bool) -> None:
+    from scrapeyard.cli.common.output import show_json
+
+    if as_json:
+        show_json(job)
+    else:
+        typer.echo(f"{job['id']}: {job['archive'] or 'not archived'}; `scrapeyard jobs status` tells when it is done")
 
 
 def _show(job: dict[str, Any], as_json: bool) -> None:

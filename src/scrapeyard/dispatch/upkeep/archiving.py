@@ -35,7 +35,7 @@ _blocks: Final = msgspec.msgpack.Decoder(RowBlock)
 
 
 class DamagedArchive(Exception):
-    """It breaks off, or is none."""
+    """It breaks off, was changed, or is none."""
 
 
 class Archiving:
@@ -101,8 +101,8 @@ class Archiving:
 
 
 async def packed(blocks: AsyncIterator[RowBlock]) -> AsyncIterator[bytes]:
-    """An archive, piece by piece."""
-    compressor = zstandard.ZstdCompressor().compressobj()
+    """An archive, piece by piece, with a checksum: bytes that changed are noticed before a row is put back."""
+    compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
     yield compressor.compress(MAGIC)
     async for block in blocks:
         data = msgspec.msgpack.encode(block)

@@ -2,7 +2,7 @@
 
 A client asks for a dialect with `Prefer: dialect=site`; `gateway.dialect` sets the one of clients that do not ask. In
 every dialect the paths, the fields and what is done are the same. A dialect changes the words of `status`, whether a
-listing is a bare list, how long a call waits that does not say, and a few whole answers.
+listing is a bare list, how long a call waits and how often it is retried that does not say, and a few whole answers.
 """
 
 from collections.abc import Mapping
