@@ -16,6 +16,7 @@ builtin         The scrapers that come with the platform; they run in the worker
 engines         Fetches pages: cache, budgets, robots.txt, rates, proxies, blocks, the solver, the HTTP client.
 repository      Finds, checks and caches scrapers and their versions, and installs the packages that they require.
 results         Writes what a job leaves: artifacts, manifests, changes and exports.
+child_process   Starts a program, talks with it through pipes, and ends it for certain.
 framed_process  Starts a helper process and talks with it in frames over stdin and stdout.
 store           The database: runs, jobs, items, schedules and webhooks, on SQLite or PostgreSQL.
 queues          Carries runs and batches to workers, and messages between processes, in memory or on Redis.

@@ -2,18 +2,17 @@
 
 A frame is four bytes of length, one letter and a body. Both ends share a `Framing`; the letters and bodies are theirs.
 The parent calls `start_process` and gets a `FramedProcess`. The child calls `prepare_child`, then `Framing.read`, which
-blocks. asyncio and ctypes are imported where they are used: the child needs no asyncio, the parent no ctypes.
+blocks. Each side imports what it needs where it is used: the child needs no asyncio, the parent no ctypes.
 """
 
 import os
 import signal
 import sys
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 if TYPE_CHECKING:
-    from asyncio.subprocess import Process
+    from scrapeyard.child_process import ChildProcess
 
 HEAD: Final = 5
 """Bytes before a body: four of length, one letter."""
@@ -54,13 +53,13 @@ class Framing:
 class FramedProcess:
     """The child, from its parent's side. End it when it is not needed any more."""
 
-    def __init__(self, process: "Process", framing: Framing) -> None:
-        assert process.stdin is not None  # noqa: S101 - made with pipes
-        assert process.stdout is not None  # noqa: S101
-        self._process = process
-        self._stdin, self._stdout = process.stdin, process.stdout
+    def __init__(self, child: "ChildProcess", framing: Framing) -> None:
+        assert child.stdin is not None  # noqa: S101 - made with pipes
+        assert child.stdout is not None  # noqa: S101
+        self._child = child
+        self._stdin, self._stdout = child.stdin, child.stdout
         self._framing = framing
-        self.pid = process.pid
+        self.pid = child.pid
 
     async def send(self, frame: bytes) -> None:
         """Write a packed frame and wait until the pipe has room. Raises ConnectionError when the child is gone."""
@@ -78,29 +77,23 @@ class FramedProcess:
 
     def kill(self) -> None:
         """Return at once; `end` must follow. May be called when the child has ended."""
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        self._child.kill()
 
     async def end(self) -> None:
-        """Kill and reap. May be called twice, but not while `receive` waits."""
-        self.kill()
-        self._stdin.close()
-        while await self._stdout.read(1 << 20):  # it is not reaped before its pipes are empty
-            pass
-        await self._process.wait()
+        """Kill and reap. May be called twice."""
+        await self._child.end()
 
 
 async def start_process(module: str, *arguments: str, framing: Framing, variables: Iterable[str] = ()) -> FramedProcess:
     """Run `python -m MODULE ARGUMENTS`. It sees only what it needs of our environment, and `variables`."""
-    import asyncio  # noqa: PLC0415 - a child does without
+    from scrapeyard.child_process import PIPE, start_child  # noqa: PLC0415 - a child does without
 
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, *arguments),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
+    child = await start_child(
+        (sys.executable, "-m", module, *arguments),
+        stdin=PIPE,
         env={name: os.environ[name] for name in (*_ENVIRONMENT, *variables) if name in os.environ},
     )
-    return FramedProcess(process, framing)
+    return FramedProcess(child, framing)
 
 
 def prepare_child() -> None:

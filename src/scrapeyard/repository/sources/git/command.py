@@ -15,9 +15,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scrapeyard.child_process import DEVNULL, PIPE, ChildProcess, start_child
 from scrapeyard.errors import SourceUnavailable
 from scrapeyard.repository.sources.git.access import Access
-from scrapeyard.repository.sources.processes import end_process
 
 MAX_ERRORS = 16 * 1024
 MAX_MEMORY = 4 << 30
@@ -110,7 +110,7 @@ class Git:
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
         finally:
-            await end_process(process)
+            await process.end()
         if status != 0:
             _check_size(folder, bounds.disk)
             raise GitFailed(self._explain(errors.result(), status))
@@ -135,16 +135,14 @@ class Git:
 
     async def _start(
         self, arguments: Sequence[str], folder: Path, kept: tuple[int, ...], *, has_input: bool
-    ) -> asyncio.subprocess.Process:
+    ) -> ChildProcess:
         try:
-            return await asyncio.create_subprocess_exec(
-                self._program(),
-                *arguments,
+            return await start_child(
+                (self._program(), *arguments),
                 cwd=folder,
                 env=self._environ,
-                stdin=asyncio.subprocess.PIPE if has_input else asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+                stdin=PIPE if has_input else DEVNULL,
+                stderr=PIPE,
                 start_new_session=True,
                 pass_fds=kept,
             )

@@ -14,9 +14,9 @@ from typing import IO, Self
 
 from msgspec import Struct
 
+from scrapeyard.child_process import kill_group
 from scrapeyard.errors import SourceUnavailable
 from scrapeyard.repository.sources.git.command import Git
-from scrapeyard.repository.sources.processes import kill_group
 
 OBJECT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 MAX_HEADER = 4096

@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from scrapeyard.child_process import DEVNULL, ChildProcess, start_child
 from scrapeyard.repository.sources.installed.packages import Package, is_entry
-from scrapeyard.repository.sources.processes import end_process
 
 MAX_OUTPUT = 4 * 1024 * 1024
 SECONDS = 15.0
@@ -77,15 +77,9 @@ async def _run(entries: list[str], search: tuple[Path, ...], home: Path, seconds
     await asyncio.to_thread(home.mkdir, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="discover-", dir=home) as folder:
         asked = json.dumps({"search": [str(path) for path in search], "entries": entries})
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            "-m",
-            _PROGRAM,
-            asked,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
+        process = await start_child(
+            (sys.executable, "-I", "-m", _PROGRAM, asked),
+            stderr=DEVNULL,
             cwd=folder,
             env={"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": folder, "TMPDIR": folder},
             start_new_session=True,
@@ -93,10 +87,10 @@ async def _run(entries: list[str], search: tuple[Path, ...], home: Path, seconds
         try:
             return await _listen(process, seconds)
         finally:
-            await end_process(process)
+            await process.end()
 
 
-async def _listen(process: asyncio.subprocess.Process, seconds: float) -> tuple[bytes, str]:
+async def _listen(process: ChildProcess, seconds: float) -> tuple[bytes, str]:
     assert process.stdout is not None  # noqa: S101 - asked for above
     output = b""
     try:
