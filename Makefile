@@ -65,10 +65,15 @@ chaos: $(VENV)/.test-installed  ## kill processes and stop servers for a minute 
 soak: $(VENV)/.test-installed  ## use and hurt a yard for half an hour; no process may grow
 	$(BIN)/python -m tests.chaos.soak
 
-lock:  ## resolve the dependencies again into requirements/*.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group test --group check -c requirements/run.txt -o requirements/test.txt
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group test --group bench -c requirements/test.txt -o requirements/bench.txt
+docs: $(VENV)/.docs-installed  ## the documentation as a site that needs no network: build/docs/index.html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs-cache docs build/docs
+	@echo 'Open build/docs/index.html'
+
+lock: $(VENV)/bin/python  ## resolve the dependencies again into requirements/*.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group test --group check -c requirements/run.txt -o requirements/test.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group test --group bench -c requirements/test.txt -o requirements/bench.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group docs -o requirements/docs.txt
 
 clean:  ## remove the environment and caches, not the data
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -91,4 +96,8 @@ $(VENV)/.bench-installed: $(VENV)/.test-installed requirements/bench.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/bench.txt
 	@touch $@
 
-.PHONY: help up install test all-tests test-quick quick-tests test-steady test-security check lint types bench chaos soak lock clean
+$(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
+	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
+	@touch $@
+
+.PHONY: help up install test all-tests test-quick quick-tests test-steady test-security check lint types bench chaos soak docs lock clean
