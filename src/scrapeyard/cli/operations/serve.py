@@ -1,5 +1,6 @@
 """`up`, `gateway`, `worker`, `dispatcher`: the server's roles. `demo-site`: a shop to practise on."""
 
+import contextlib
 import gc
 import shutil
 import signal
@@ -12,6 +13,9 @@ import typer
 if TYPE_CHECKING:
     from scrapeyard.settings import Settings
     from scrapeyard.wiring.platform import Role
+
+_M_ARENA_MAX = -8
+_ARENAS = 2
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
 AllowPublic = Annotated[
@@ -87,6 +91,7 @@ def _overrides(
 def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, next_step: bool = False) -> None:
     """Serve until a signal. `roles` is None for all roles."""
     gc.disable()  # nearly all objects made at startup stay alive, so collecting during it finds nothing
+    _share_arenas()
 
     from scrapeyard.settings import load, not_used
     from scrapeyard.telemetry.events import configure, get_log
@@ -96,6 +101,18 @@ def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, next_
     for name, reason in not_used():
         get_log("settings").warning("settings.not_used", name=name, reason=reason)
     runner()(_until_signal(roles, settings, next_step))
+
+
+def _share_arenas() -> None:
+    """Let all threads allocate from two arenas. glibc gives each of fifteen its own, and each keeps what it freed.
+
+    That is a tenth of our memory, and it grows for hours. One thread at a time runs Python, so they rarely wait.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(AttributeError):  # a libc without mallopt
+            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def runner() -> Any:
