@@ -10,7 +10,7 @@ import fcntl
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from subprocess import DEVNULL, PIPE
 from typing import IO, Any
@@ -63,12 +63,7 @@ class ChildProcess:
         self.kill()
         for transport in self._transports:
             transport.close()
-        ending = asyncio.ensure_future(self.wait())
-        try:
-            await asyncio.shield(ending)
-        except asyncio.CancelledError:
-            await ending
-            raise
+        await _through(self.wait())
 
     async def _reader(self, pipe: IO[bytes]) -> asyncio.StreamReader:
         reader = asyncio.StreamReader(_READ_AHEAD)
@@ -108,11 +103,21 @@ async def start_child(
     )
     child = ChildProcess(process, leads_group=start_new_session)
     try:
-        await child.connect()
+        await _through(child.connect())
     except BaseException:
         await child.end()
         raise
     return child
+
+
+async def _through(work: Coroutine[Any, Any, Any]) -> None:
+    """Do it to its end, and only then let a cancel of the caller through: half opened pipes belong to nobody."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 def _widen(pipe: IO[bytes] | None) -> None:

@@ -170,7 +170,8 @@ def test_an_interactive_call_does_not_wait_behind_a_large_job(jobs: Jobs) -> Non
         assert jobs.api.post("/api/scrape", json=call).status_code == 200
         return int(jobs.get(job_id)["counts"]["success"]) - before
 
-    job_id = jobs.upload(({"n": n} for n in range(20_000)), "builtin/echo")
+    rows = ({"n": n, "seconds": 0.002} for n in range(20_000))
+    job_id = jobs.upload(rows, "lab/count", policy={"isolation": "job"})
     jobs.until(job_id, lambda job: job["counts"]["success"] > 500, "it runs")
     meanwhile = statistics.median(ask() for _ in range(5))
     job = jobs.get(job_id)

@@ -1,6 +1,8 @@
 """Programs that we start: no lock of another thread can hang them, and they always end."""
 
 import asyncio
+import contextlib
+import gc
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -58,6 +60,23 @@ def test_what_it_started_ends_with_it(run: Run) -> None:
 
     pid = run(main())
     assert _has_ended(pid)
+
+
+def test_a_start_that_is_cancelled_leaves_nothing(run: Run) -> None:
+    """A pipe that is left open is reported when it is collected, and fails this test."""
+
+    async def main() -> None:
+        for turns in range(6):
+            starting = asyncio.ensure_future(start_child(("sleep", "600"), stdin=PIPE, stderr=PIPE))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await (await starting).end()
+        gc.collect()
+
+    run(main())
+    gc.collect()
 
 
 def test_a_program_that_is_not_there_is_told(run: Run) -> None:
