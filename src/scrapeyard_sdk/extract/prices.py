@@ -4,17 +4,12 @@
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import pairwise
 
 from scrapeyard_sdk.extract import currencies
+from scrapeyard_sdk.extract.numbers import NUMBER, clean_text, decimal_of
 
-MAX_TEXT = 500
-"""Maximum characters read; a price is near the beginning of the text."""
-_MAX_DIGITS = 30
-
-_MARKS = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_NUMBER = re.compile(r"(?<!\d)\d{1,3}(?:\s\d{3})+(?!\d)(?:[.,]\s?\d+)?|[.,]?\d(?:[\d.,'’]|(?<=[.,])\s(?=\d\d(?!\d)))*")
 _CENTS_AFTER_SIGN = re.compile(r"(\d)(?:(?:€|£)(\d+)|\s?(?:€|£)\s(\d\d))(?![\d.,])")
 _GAP = re.compile(r"[\s:.\-–]{0,3}")
 _AMOUNT = re.compile(r"\d[.,]?\s?$")
@@ -50,7 +45,7 @@ class Price:
 
 def parse_price(text: str | None, hint: str | None = None) -> Price:
     """The price in a short text. `hint` is another text that may name the currency. Never raises."""
-    text, hint = _clean(text), _clean(hint)
+    text, hint = clean_text(text), clean_text(hint)
     found = _numbers(text)
     best = max(found, key=lambda number: number.weight, default=None)
     sign = (best.sign if best else None) or _sign_in(text) or _sign_in(hint) or (best.letter if best else None)
@@ -60,20 +55,13 @@ def parse_price(text: str | None, hint: str | None = None) -> Price:
         return Price(amount=Decimal(0) if _FREE.search(text) else None, sign=sign)
     if _DATE.search(text) or (_FREE_ABOVE.search(text) and len(found) == 1):
         return Price(amount=None, sign=sign)
-    return Price(amount=parse_number(best.text, sign), sign=sign)
+    return Price(amount=amount_in(best.text, sign), sign=sign)
 
 
-def parse_number(text: str, sign: str | None = None) -> Decimal | None:
-    """A number with any separators. `sign` is its currency: some have three decimals."""
-    digits = re.sub(r"[\s'’]", "", text)
-    lead = digits.lstrip(".,")
-    whole = _joined(lead if len(digits) - len(lead) > 1 or len(re.split(r"[.,]", lead)) > 1 else digits, sign)
-    if len(whole) > _MAX_DIGITS:
-        return None
-    try:
-        return Decimal(whole)
-    except InvalidOperation:
-        return None
+def amount_in(digits: str, sign: str | None = None) -> Decimal | None:
+    """Digits with any separators as an amount. `sign` is the currency: some have three decimals."""
+    code = currencies.iso_code(sign) if sign else None
+    return decimal_of(digits, currencies.has_three_decimals(code))
 
 
 class _Number:
@@ -103,17 +91,13 @@ class _Number:
             self.sign = upper.sign
 
 
-def _clean(text: str | None) -> str:
-    return " ".join(_MARKS.sub("", (text or "")[:MAX_TEXT]).split())
-
-
 def _numbers(text: str) -> list[_Number]:
     joined = text
     if text.count("€") + text.count("£") == 1:
         joined = _CENTS_AFTER_SIGN.sub(lambda m: f"{m[1]}.{m[2] or m[3]}", text)
     if joined != text:
         return [number for number in _numbers(joined)[:1] if number]
-    found = (match for match in _NUMBER.finditer(text) if not _PERCENT.match(text, match.end()))
+    found = (match for match in NUMBER.finditer(text) if not _PERCENT.match(text, match.end()))
     numbers = [_Number(text, match) for match in found]
     for number, upper in pairwise(numbers):
         number.join(upper)
@@ -143,25 +127,3 @@ def _dollar_in(text: str) -> str | None:
     """The code of a dollar, which says more than its sign: `NZD $100`."""
     found = (match.group() for match in _DOLLAR.finditer(text))
     return next((code for code in found if code in currencies.codes()), None)
-
-
-def _joined(digits: str, sign: str | None) -> str:
-    """The digits without thousands separators and with a dot before the decimals."""
-    parts = re.split(r"[.,]", digits)
-    separators = re.findall(r"[.,]", digits)
-    if not separators:
-        return digits
-    if _ends_in_decimals(parts, separators, sign):
-        return "".join(parts[:-1]) + "." + parts[-1]
-    return "".join(parts)
-
-
-def _ends_in_decimals(parts: list[str], separators: list[str], sign: str | None) -> bool:
-    last = len(parts[-1])
-    if len(set(separators)) > 1:
-        return last != 3 or separators.count(separators[-1]) == 1
-    if len(separators) > 1:
-        return last != 3
-    if last != 3:
-        return True
-    return parts[0].strip("0") == "" or currencies.has_three_decimals(currencies.iso_code(sign) if sign else None)

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from scrapeyard_sdk.extract import currencies
 from scrapeyard_sdk.extract.lenient_json import clean
-from scrapeyard_sdk.extract.prices import parse_number, parse_price
+from scrapeyard_sdk.extract.prices import amount_in, parse_price
 
 MAX_FIELD = 2000
 _MOST = Decimal(10) ** 12
@@ -80,7 +80,7 @@ def amount_of(value: Any, currency: str | None = None) -> Decimal | None:
     is_doubtful = re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", said) and not currencies.has_three_decimals(code)
     if re.fullmatch(r"\d{1,15}(?:\.\d{1,10})?", said) and not is_doubtful:
         return _sane(_with_thousands(Decimal(said), code))
-    return _sane(parse_price(said, currency).amount or parse_number(said, currency))
+    return _sane(parse_price(said, currency).amount or amount_in(said, currency))
 
 
 def _with_thousands(amount: Decimal, code: str | None) -> Decimal:
