@@ -59,7 +59,7 @@ ACTS = {
     "long_line": lambda ctx: print("x" * 100_000),
     "much_bare": lambda ctx: os.write(1, b"y" * 100_000),
     "much": lambda ctx: [print("line", n) for n in range(5000)] and None,
-    "nan": lambda ctx: float("nan"), "inf": lambda ctx: [float("inf")], "set": lambda ctx: {1},
+    "nan": lambda ctx: float("nan"), "inf": lambda ctx: [float("inf")], "complex": lambda ctx: {1j},
     "surrogate": lambda ctx: "\\ud800", "circle": lambda ctx: circle(), "deep": lambda ctx: deep(100_000),
     "too_deep": lambda ctx: deep(300), "deep_enough": lambda ctx: deep(150),
     "huge_int": lambda ctx: 10**300, "endless_int": lambda ctx: 10**5000, "bytes": lambda ctx: b"x",

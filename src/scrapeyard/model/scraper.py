@@ -75,6 +75,8 @@ class Scraper(Struct, frozen=True, kw_only=True):
     network: str = "engines"
     """`engines`, or `direct` where the operator grants it."""
     lane: str = "default"
+    nan: str = "error"
+    """What becomes of NaN and infinity in its results: `null`, or `error`."""
     config: dict[str, Any] = field(default_factory=dict)
     """A value `{"secret": "name"}` is replaced by that secret in the worker."""
     policy: Defaults = Defaults()

@@ -16,6 +16,8 @@ class Work(Struct, frozen=True, kw_only=True):
     input: Raw
     limits: Limits
     config: dict[str, Any] = field(default_factory=dict)
+    nan: str = "error"
+    """What becomes of NaN and infinity in a result: `null`, or the run ends as `bad_result`."""
     environment: Environment | None = None
     """The packages that the script sees; None for the platform's own."""
 

@@ -38,12 +38,17 @@ def perform(
     """Call the script; returns the head of its final frame, and the result. Raises only WorkerGone."""
     try:
         result = _call(channel, script, start, room, loop)
-        raw = b"" if result is _RECORDS else _fitting(to_json(result), int(start["output_bytes"]))
+        raw = b"" if result is _RECORDS else _fitting(to_json(result, nan=_nan(start)), int(start["output_bytes"]))
     except WorkerGone:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever ends the script ends the run, SystemExit included
         return {"t": "error", **explain(error)}, b""
     return {"t": "result", "records": result is _RECORDS}, raw
+
+
+def _nan(start: dict[str, Any]) -> str:
+    """What becomes of NaN, as the manifest says."""
+    return str(start.get("nan", "error"))
 
 
 _RECORDS = object()
@@ -61,21 +66,21 @@ def _call(
 ) -> Any:
     if loop is not None:
         channel.attach(loop)
-        return loop.run_until_complete(_call_async(Context(channel, start, room), channel, script))
+        return loop.run_until_complete(_call_async(Context(channel, start, room), channel, script, _nan(start)))
     context = SyncContext(channel, start, room)
     returned = _invoke(script, context)
     if script.kind == "generator":
-        return _send_records(channel, script, returned)
+        return _send_records(channel, script, returned, _nan(start))
     return _validated(script, returned)
 
 
-async def _call_async(context: Context, channel: Channel, script: Script) -> Any:
+async def _call_async(context: Context, channel: Channel, script: Script, nan: str) -> Any:
     returned = _invoke(script, context)
     if script.kind == "async":
         return _validated(script, await returned)
     number = 0
     async for record in returned:
-        _send_record(channel, script, record, number)
+        _send_record(channel, script, record, number, nan)
         number += 1
     return _RECORDS
 
@@ -90,15 +95,15 @@ def _invoke(script: Script, context: Context | SyncContext) -> Any:
     return script.function(*bound.args, **bound.kwargs)
 
 
-def _send_records(channel: Channel, script: Script, records: Iterator[Any]) -> object:
+def _send_records(channel: Channel, script: Script, records: Iterator[Any], nan: str) -> object:
     for number, record in enumerate(records):
-        _send_record(channel, script, record, number)
+        _send_record(channel, script, record, number, nan)
     return _RECORDS
 
 
-def _send_record(channel: Channel, script: Script, record: Any, number: int) -> None:
+def _send_record(channel: Channel, script: Script, record: Any, number: int, nan: str) -> None:
     place = f"/{number}"
-    channel.send({"t": "record"}, to_json(_validated(script, record, place), place))
+    channel.send({"t": "record"}, to_json(_validated(script, record, place), place, nan=nan))
 
 
 def _validated(script: Script, result: Any, place: str = "") -> Any:

@@ -158,8 +158,9 @@ def run(ctx):
 
 BAD_VALUES = {
     "nan": ("{'rows': [{'price': 1}, {'price': float('nan')}]}", "/rows/1/price"),
-    "date": ("{'a/b': {'when~': datetime.date(2024, 1, 1)}}", "/a~1b/when~0"),
-    "set": ("[1, (2, {3})]", "/1/1"),
+    "delta": ("{'a/b': {'when~': datetime.timedelta(1)}}", "/a~1b/when~0"),
+    "in a set": ("[1, (2, {3, 1j})]", "/1/1"),
+    "bytes": ("{'page': b'x'}", "at /page: bytes; decode them to text"),
     "surrogate": ("{'a': ['fine', '\\ud800']}", "/a/1"),
     "key": ("{'a': {(1, 2): 3}}", "at /a:"),
 }

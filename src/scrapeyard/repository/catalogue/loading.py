@@ -124,6 +124,7 @@ def _scraper(
         allowed_hosts=manifest.allowed_hosts,
         network=manifest.network,
         lane=manifest.lane,
+        nan=manifest.nan,
         config=manifest.config,
         policy=manifest.policy,
         requirements=manifest.requirements,

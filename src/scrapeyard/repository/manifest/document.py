@@ -53,6 +53,11 @@ def _properties(default: Manifest) -> dict[str, Any]:
         "allowed_hosts": _strings("Hosts that fetch may reach; without it, any.", pattern=r"^[^/\s]+$"),
         "network": {"enum": ["engines", "direct"], "default": default.network, "description": "direct needs a grant."},
         "lane": {"type": "string", "pattern": _WORD, "default": default.lane, "description": "Which workers take it."},
+        "nan": {
+            "enum": ["error", "null"],
+            "default": default.nan,
+            "description": "What NaN and infinity in a result become: an error, or null.",
+        },
         "input": {**_SCHEMA, "description": 'A JSON Schema of an object, or schema = "input.json".'},
         "output": {**_SCHEMA, "description": 'A JSON Schema, or schema = "output.json".'},
         "config": {**_TABLE, "description": 'What the script finds in ctx.config; { secret = "name" } for a secret.'},

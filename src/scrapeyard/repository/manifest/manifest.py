@@ -11,6 +11,7 @@
     allowed_hosts = ["shop.example", "*.shop.example"]
     network = "engines"             or "direct", which an operator must grant
     lane = "default"
+    nan = "error"                   or "null": what becomes of NaN and infinity in a result
     [input]                         a JSON Schema, or schema = "input.json"; without it, the function's hints decide
     [output]                        likewise; without it, any result is good
     [config]                        what the script finds in ctx.config; { secret = "name" } stands for a secret
@@ -66,6 +67,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     allowed_hosts: tuple[str, ...] = ()
     network: str = "engines"
     lane: str = "default"
+    nan: str = "error"
     config: dict[str, Any] = field(default_factory=dict)
     policy: Defaults = Defaults()
     limits: Limits = Limits()
@@ -189,10 +191,13 @@ def _hosts(value: Any, place: Place) -> tuple[str, ...]:
     return hosts
 
 
-def _network(value: Any, place: Place) -> str:
-    if value not in ("engines", "direct"):
-        raise place.fault('must be "engines" or "direct"')
-    return str(value)
+def _one_of(*words: str) -> Callable[[Any, Place], str]:
+    def read(value: Any, place: Place) -> str:
+        if value not in words:
+            raise place.fault("must be " + " or ".join(f'"{word}"' for word in words))
+        return str(value)
+
+    return read
 
 
 def _word(value: Any, place: Place) -> str:
@@ -236,8 +241,9 @@ _READERS: dict[str, Callable[[Any, Place], Any]] = {
     "requirements": _requirements,
     "capabilities": _capabilities,
     "allowed_hosts": _hosts,
-    "network": _network,
+    "network": _one_of("engines", "direct"),
     "lane": _word,
+    "nan": _one_of("error", "null"),
     "config": _config,
     "policy": read_policy,
     "limits": _limits,

@@ -145,6 +145,7 @@ class Session:
             "config": self._work.config,
             "seconds": self._limits.wall_seconds,
             "fetches": self._limits.fetches,
+            "nan": self._work.nan,
             "log_bytes": self._limits.log_kb * 1024,
             "output_bytes": int(self._limits.output_mb * _MB),
         }

@@ -212,6 +212,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             input=self.given,
             limits=plan.limits,
             config=prepared.config,
+            nan=scraper.nan,
             environment=prepared.environment,
         )
         if plan.series is None:
