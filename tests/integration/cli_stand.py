@@ -123,7 +123,8 @@ class Stand:
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-        return {**kept, "LANG": "C.UTF-8", "TMPDIR": str(self.temporary), "XDG_CACHE_HOME": str(self.cache), **more}
+        own = {f"XDG_{name}_HOME": str(self.folder / name.lower()) for name in ("CACHE", "CONFIG", "STATE")}
+        return {**kept, "LANG": "C.UTF-8", "TMPDIR": str(self.temporary), **own, **more}
 
 
 def group_lives(session: int) -> bool:

@@ -12,23 +12,23 @@ from scrapeyard import __version__
 from scrapeyard.cli.authoring.publish import register_publish, register_signing
 from scrapeyard.cli.authoring.record import register_new, register_record
 from scrapeyard.cli.authoring.test import register_certify, register_test, register_validate
+from scrapeyard.cli.common.options import Commands
 from scrapeyard.cli.doctor import command as doctor
 from scrapeyard.cli.jobs import commands as jobs
-from scrapeyard.cli.operations import cache, config, schedule
+from scrapeyard.cli.operations import cache, config, login, schedule
 from scrapeyard.cli.operations.serve import register_demo, register_serve
 from scrapeyard.cli.operations.sites import register_sites, register_workers
 from scrapeyard.cli.runs import run, runs, scrape, scrapers
 
-app = typer.Typer(
+app = Commands(
     name="scrapeyard",
     help="A self-hosted Lambda for scrapers.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
 )
 for register in (
-    *(register_serve, run.register, scrape.register, runs.register, jobs.register, schedule.register),
+    *(register_serve, login.register, run.register, scrape.register, runs.register, jobs.register, schedule.register),
     *(scrapers.register, register_workers, register_sites, cache.register),
     *(register_new, register_validate, register_record, register_test, register_certify),
     *(register_publish, register_signing, doctor.register, config.register, register_demo),

@@ -17,8 +17,9 @@ from scrapeyard.settings.tree import Settings
 
 PREFIX = "SCRAPEYARD_"
 CONFIG_FILE = "scrapeyard.toml"
-_NOT_KEYS = {"SCRAPEYARD_CONFIG", "SCRAPEYARD_URL", *ALIASES}
-"""SCRAPEYARD_CONFIG names the file; SCRAPEYARD_URL tells the command line which server to call."""
+_NOT_KEYS = {"SCRAPEYARD_CONFIG", "SCRAPEYARD_SERVER", "SCRAPEYARD_URL", *ALIASES}
+"""SCRAPEYARD_CONFIG names the file; SCRAPEYARD_SERVER, formerly SCRAPEYARD_URL, tells the command line which server to
+call."""
 
 
 def load(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scrapeyard.cli.common.options import AsJson
+from scrapeyard.cli.common.options import AsJson, Commands
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -96,9 +96,7 @@ _MAX_KEY = 16 * 1024
 
 def register_signing(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(
-        name="signing", help="Sign scrapers, so that only yours are run.", no_args_is_help=True, rich_markup_mode=None
-    )
+    group = Commands(name="signing", help="Sign scrapers, so that only yours are run.", no_args_is_help=True)
     group.command("make-key")(make_key)
     group.command()(sign)
     group.command()(verify)

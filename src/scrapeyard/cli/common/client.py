@@ -4,6 +4,7 @@ import ipaddress
 import json
 import socket
 import ssl
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -21,12 +22,25 @@ from urllib.request import (
 )
 
 from scrapeyard import __version__
-from scrapeyard.cli.common.options import DEFAULT_URL
+from scrapeyard.cli.common.server_address import DEFAULT_URL
 from scrapeyard.errors import BadRequest, ScrapeyardError
 
 
 class _Hearing(HTTPConnection):
-    """Reads the response of a server that refuses an upload and closes the connection in the middle of it."""
+    """Gives up connecting soon, however long the response may take. Reads the response of a server that refuses an
+    upload and closes the connection in the middle of it."""
+
+    def connect(self) -> None:
+        patience = self.timeout
+        self.timeout = CONNECT_SECONDS if patience is None else min(CONNECT_SECONDS, patience)
+        _check_name(self.host, self.port, self.timeout)
+        try:
+            super().connect()
+        except TimeoutError:
+            raise NotConnected(f"no connection within {self.timeout:g} s") from None
+        finally:
+            self.timeout = patience
+        self.sock.settimeout(patience)
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         try:
@@ -58,6 +72,8 @@ class TlsHandler(HTTPSHandler):
 
 
 PATIENCE_SECONDS = 30.0
+CONNECT_SECONDS = 5.0
+"""For finding and reaching a server: with a wrong name or port, nobody waits longer."""
 UPLOAD_SECONDS = 600.0
 """For uploads: the server checks a long list while it arrives and may pause reading meanwhile."""
 SILENCE_SECONDS = 60.0
@@ -68,8 +84,12 @@ _PLACES = 20
 """Maximum errors shown."""
 
 
+class NotConnected(OSError):
+    """There was no connection in time."""
+
+
 class ServerUnreachable(ScrapeyardError):
-    """No answer from the server. Start it with `scrapeyard up`, or give its address with --url."""
+    """No answer from the server. Start it with `scrapeyard up`, or give its address with --server."""
 
     code = "server_unreachable"
 
@@ -202,11 +222,7 @@ class Server:
         except (TimeoutError, HTTPException, ConnectionError, ssl.SSLError, socket.gaierror, URLError) as error:
             if isinstance(error, BrokenPipeError) and not isinstance(error, URLError):
                 raise
-            reason = getattr(error, "reason", None) or error
-            words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-            raise ServerUnreachable(
-                f"no answer from {self.url} ({words}); start one with `scrapeyard up`, or give --url"
-            ) from None
+            raise ServerUnreachable(_unreachable(self.url, getattr(error, "reason", None) or error)) from None
 
     def _document(self, data: bytes) -> Any:
         try:
@@ -233,6 +249,34 @@ class Server:
             elif field == b"data":
                 yield Event(name, self._document(value), number)
                 number = None
+
+
+def _check_name(host: str, port: int, seconds: float) -> None:
+    """Look the name up in a thread: a resolver that nobody answers may take half a minute. Raises NotConnected or what
+    the resolver raises."""
+    found: list[object] = []
+
+    def look_up() -> None:
+        try:
+            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except OSError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=look_up, name="look-up", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not found:
+        raise NotConnected(f"the name {host} was not found within {seconds:g} s")
+    if isinstance(found[0], OSError):
+        raise found[0]
+
+
+def _unreachable(url: str, reason: object) -> str:
+    """Why there is no answer and what to do, in a line."""
+    words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+    if isinstance(reason, socket.gaierror):
+        return f"no host named {urlsplit(url).hostname} ({words}); name another with --server or `scrapeyard login URL`"
+    return f"no answer from {url} ({words}); start one with `scrapeyard up`, or name another with --server"
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -1,16 +1,36 @@
 """Options and groups that several commands share. Imports nothing heavy, so that `--help` is quick."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
-DEFAULT_URL = "http://127.0.0.1:8000"
+from scrapeyard.cli.common.server_address import DEFAULT_URL, server_in_force
+
 FORMATS = ".json, .jsonl or .csv"
 
-ServerUrl = Annotated[str, typer.Option("--url", envvar="SCRAPEYARD_URL", help="The server to call.")]
+
+def _server(context: typer.Context, param: typer.CallbackParam, given: str) -> str:
+    """The server of a command: its own option, else its group's, else the one in force."""
+    at: Any = context
+    while at is not None:
+        source = at.get_parameter_source(param.name)
+        if source is not None and source.name == "COMMANDLINE":
+            return str(at.params.get(param.name) or given)
+        at = at.parent
+    return given if context.resilient_parsing else server_in_force()
+
+
+ServerUrl = Annotated[
+    str,
+    typer.Option(
+        "--server",
+        callback=_server,
+        help="The server to call; else SCRAPEYARD_SERVER, else the one that `scrapeyard login` keeps.",
+    ),
+]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help=f"Write the result to a file ({FORMATS}) instead of stdout.")
 ]
@@ -64,12 +84,35 @@ ExportType = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 also when single items ended as errors.")]
 
 
+class Command(TyperCommand):
+    """A command that takes `--url` for `--server`, its former name, which help does not list."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Called by Typer."""
+        parser = super().make_parser(ctx)
+        known = {name: param for param in self.params for name in param.opts}
+        if "--server" in known and "--url" not in known:
+            parser.add_option(obj=known["--server"], opts=["--url"], dest=known["--server"].name)
+        return parser
+
+
+class Commands(typer.Typer):
+    """The program, or a group of its commands."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, rich_markup_mode=None)
+
+    def command(self, name: str | None = None, **options: Any) -> Any:
+        """As Typer's."""
+        return super().command(name, **{"cls": Command, **options})
+
+
 def add_group(app: typer.Typer, name: str, group: typer.Typer, bare: Callable[[str], None]) -> None:
     """Add a group to the program; called without a command it does `bare` with the server's address."""
 
     @group.callback(invoke_without_command=True)
-    def _bare(context: typer.Context) -> None:
+    def _bare(context: typer.Context, url: ServerUrl = DEFAULT_URL) -> None:
         if context.invoked_subcommand is None:
-            bare(os.environ.get("SCRAPEYARD_URL") or DEFAULT_URL)
+            bare(url)
 
     app.add_typer(group, name=name)

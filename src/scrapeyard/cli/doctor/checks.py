@@ -235,6 +235,9 @@ async def _check_bucket(settings: Settings) -> CheckResult:
         return fail("blobs", error.message, "check the section `blobs` of the settings and the server behind it")
 
 
+_OTHER_SERVER = "name another with `scrapeyard login URL` or SCRAPEYARD_SERVER"
+
+
 def check_server(url: str, *, asked_for: bool) -> CheckResult:
     """The health of a server, if one answers. With `asked_for`, warns if none does."""
     try:
@@ -245,7 +248,7 @@ def check_server(url: str, *, asked_for: bool) -> CheckResult:
     except Refused as refusal:
         health = refusal.document
     except ScrapeyardError as error:
-        return fail("server", error.message, "correct SCRAPEYARD_URL")
+        return fail("server", error.message, _OTHER_SERVER)
     return _health(url, health)
 
 
@@ -253,7 +256,11 @@ def _health(url: str, health: object) -> CheckResult:
     status = health.get("status") if isinstance(health, dict) else None
     dependencies = health.get("dependencies") if isinstance(health, dict) else None
     if not isinstance(dependencies, dict):
-        return fail("server", f"{url} answers, but not as Scrapeyard does", "correct SCRAPEYARD_URL")
+        return fail(
+            "server",
+            f"{url} answers, but not as Scrapeyard does",
+            _OTHER_SERVER,
+        )
     away = ", ".join(f"{name} ({each['detail']})" for name, each in dependencies.items() if each["state"] != "ok")
     if status == "ok":
         return ok("server", f"{url} is well")

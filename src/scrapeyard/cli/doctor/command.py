@@ -1,12 +1,11 @@
 """`doctor`: does this machine have what is needed, and what to do where it has not."""
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import typer
 
-from scrapeyard.cli.common.options import DEFAULT_URL, AsJson
+from scrapeyard.cli.common.options import AsJson
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -68,6 +67,7 @@ async def _findings() -> "AsyncIterator[CheckResult]":
 async def _with_settings(settings: "Settings") -> "AsyncIterator[CheckResult]":
     import asyncio
 
+    from scrapeyard.cli.common.server_address import named_server
     from scrapeyard.cli.doctor import checks
     from scrapeyard.cli.doctor.checks import check_data_dir, check_sandbox
     from scrapeyard.settings import LogSettings
@@ -79,8 +79,8 @@ async def _with_settings(settings: "Settings") -> "AsyncIterator[CheckResult]":
         yield finding
     for check in (checks.check_store, checks.check_queue, checks.check_blobs):
         yield await check(settings)
-    url = os.environ.get("SCRAPEYARD_URL")
-    yield await asyncio.to_thread(checks.check_server, url or DEFAULT_URL, asked_for=bool(url))
+    url, source = named_server()
+    yield await asyncio.to_thread(checks.check_server, url, asked_for=bool(source))
 
 
 def _print(finding: "CheckResult") -> None:

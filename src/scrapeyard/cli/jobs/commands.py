@@ -5,16 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, JobId, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, JobId, ServerUrl, add_group
 from scrapeyard.cli.jobs import create, results, steer, watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Limit = Annotated[int, typer.Option(help="At most so many.", min=1, max=100_000)]
-group = typer.Typer(
-    help="Jobs of many items: create, append, watch, steer, results, exports, dead letters.", rich_markup_mode=None
-)
+group = Commands(help="Jobs of many items: create, append, watch, steer, results, exports, dead letters.")
 
 
 def register(app: typer.Typer) -> None:

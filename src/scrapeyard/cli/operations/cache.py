@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ServerUrl, add_group
 
 BATCH = 1000
 MAX_URLS_FILE = 64 * 1024 * 1024
-group = typer.Typer(help="Kept pages: stats, invalidate, warm.", rich_markup_mode=None)
+group = Commands(help="Kept pages: stats, invalidate, warm.")
 
 
 def register(app: typer.Typer) -> None:

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ServerUrl, add_group
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _HEADERS = ("ID", "NAME", "WHEN", "STARTS", "NEXT", "LAST")
-group = typer.Typer(help="Schedules: create, list, show, pause, resume, run, history, delete.", rich_markup_mode=None)
+group = Commands(help="Schedules: create, list, show, pause, resume, run, history, delete.")
 _Id = Annotated[str, typer.Argument(metavar="ID", help="The schedule, as `scrapeyard schedule` lists it.")]
 
 

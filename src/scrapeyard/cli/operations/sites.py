@@ -4,11 +4,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ServerUrl, add_group
 
 _PAGE = 200
 _HEADERS = ("SITE", "RATE", "IN FORCE", "WAITING", "BREAKER", "SUCCESS", "LATENCY", "ROBOTS", "NOTE")
-group = typer.Typer(help="Sites: list, show, set, unset, reset.", rich_markup_mode=None)
+group = Commands(help="Sites: list, show, set, unset, reset.")
 _Site = Annotated[str, typer.Argument(metavar="SITE", help="A registrable domain, such as shop.example.")]
 
 

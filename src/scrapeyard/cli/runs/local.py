@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin import BUILTINS
+from scrapeyard.cli.common.server_address import user_folder
 from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
 from scrapeyard.gateway.runs.documents import settle
@@ -192,8 +193,7 @@ async def _open_environments(
 
 def user_cache() -> Path:
     """The user's cache folder for Scrapeyard, which may not exist: `$XDG_CACHE_HOME/scrapeyard`."""
-    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (given if given.is_absolute() else Path.home() / ".cache") / "scrapeyard"
+    return user_folder("XDG_CACHE_HOME", ".cache")
 
 
 @contextlib.contextmanager

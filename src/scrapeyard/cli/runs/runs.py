@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Output, RunId, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, Output, RunId, ServerUrl, add_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PAGE = 200
 _PAUSE_SECONDS = 0.5
-group = typer.Typer(help="Runs on a server: list, show, logs, cancel, explain, artifacts.", rich_markup_mode=None)
+group = Commands(help="Runs on a server: list, show, logs, cancel, explain, artifacts.")
 
 
 def register(app: typer.Typer) -> None:

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, ScrapersFolder, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ScrapersFolder, ServerUrl, add_group
 
 _REFRESH_SECONDS = 300.0
-group = typer.Typer(help="Scrapers: list, show, versions, refresh, channels, move, unmove.", rich_markup_mode=None)
+group = Commands(help="Scrapers: list, show, versions, refresh, channels, move, unmove.")
 _Id = Annotated[str, typer.Argument(metavar="ID", help="site/task")]
 _Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as stable or beta.")]
 
