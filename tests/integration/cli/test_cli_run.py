@@ -129,13 +129,14 @@ def test_records_become_csv_and_jsonl(stand: Stand, shop: str) -> None:
         (("run", "scrapers/lab/lab", "-o", "x.xml"), ".json, .jsonl or .csv"),
         (("run", "scrapers/lab/lab", "-o", "none/x.json"), "no such folder"),
         (("run", "lab/none", "--scrapers", "scrapers"), "no scraper lab/none"),
+        (("run", "lab/lap", "--scrapers", "scrapers"), "did you mean lab/lab"),
         (("run", "No Such Thing"), "not a scraper's name"),
         (("run",), "Missing argument"),
         (("new", "Shop"), "not a scraper's id"),
         (("new", "a/b", "--template", "none"), "no template"),
         (("scrapers", "list", "--scrapers", "none"), "does not exist"),
         (("runs", "show", "x"), "not a run's id"),
-        (("scrape", "a/b", "--url", "ftp://x"), "not a server's address"),
+        (("scrape", "a/b", "--server", "ftp://x"), "not a server's address"),
     ],
 )
 def test_wrong_usage_says_which_part_and_exits_2(stand: Stand, words: tuple[str, ...], said: str) -> None:

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from scrapeyard.cli.common.inputs import check_output, is_url, read_input, whole_file, write_result
+from scrapeyard.cli.common.inputs import (
+    check_output,
+    complete,
+    is_address,
+    is_url,
+    read_input,
+    whole_file,
+    write_result,
+)
 from scrapeyard.cli.common.output import age, duration, encode, log_line, plain, size
 from scrapeyard.errors import BadRequest
 
@@ -103,3 +111,46 @@ def test_json_for_terminals_has_no_control_characters_and_never_fails() -> None:
 def test_sizes_and_times_for_people() -> None:
     assert (size(812), size(1_500_000), duration(12.4), duration(3400)) == ("812 B", "1.4 MB", "12 ms", "3.4 s")
     assert age("2000-01-01T00:00:00.000Z").endswith(" d")
+
+
+@pytest.mark.parametrize(
+    ("target", "url"),
+    [
+        ("example.com", "https://example.com"),
+        ("Example.com/P/1?a=b", "https://Example.com/P/1?a=b"),
+        ("shop.example:8443/x/y", "https://shop.example:8443/x/y"),
+        ("localhost:8000", "http://localhost:8000"),
+        ("127.0.0.1:8800/product/1", "http://127.0.0.1:8800/product/1"),
+        ("[::1]:8800/", "http://[::1]:8800/"),
+        ("http://example.com", "http://example.com"),
+    ],
+)
+def test_an_address_needs_no_scheme(target: str, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert is_address(target)
+    assert complete(target) == url
+    assert (url in capsys.readouterr().err) == (target != url)
+
+
+@pytest.mark.parametrize(
+    "target", ["shop/product", "shop.example/product", "shop.example/product@1.2.3", "shop", "a b.c", ".", ".."]
+)
+def test_a_scraper_or_a_word_is_no_address(target: str) -> None:
+    assert not is_address(target)
+
+
+def test_what_exists_here_is_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.example").mkdir()
+    assert not is_address("shop.example")
+
+
+def test_a_lone_address_is_the_url_of_the_input() -> None:
+    def schema() -> dict[str, object]:
+        return {"properties": {"page": {"type": "integer"}}}
+
+    assert read_input(None, ["https://a.example/?x=1"], schema) == {"url": "https://a.example/?x=1"}
+    assert read_input(None, ["page=2", "a.example/p"], schema) == {"page": 2, "url": "https://a.example/p"}
+    with pytest.raises(BadRequest, match="one URL"):
+        read_input(None, ["https://a.example/", "https://b.example/"], schema)
+    with pytest.raises(BadRequest, match="url of its own"):
+        read_input(None, ["url=https://a.example/", "https://b.example/"], schema)

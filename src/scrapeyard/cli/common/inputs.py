@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import typer
 
 from scrapeyard.cli.common.options import FORMATS
-from scrapeyard.cli.common.output import encode
+from scrapeyard.cli.common.output import encode, plain
 from scrapeyard.errors import BadRequest
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -26,11 +26,16 @@ def read_input(
 ) -> dict[str, Any]:
     """The input as an object. Raises BadRequest that says which part is wrong.
 
-    `schema` is called only if there are pairs: the value of a string property stays text, whatever it looks like.
+    `schema` is called only if there are pairs: the value of a string property stays text, whatever it looks like. An
+    address among the pairs is the input's `url`.
     """
     value = {} if given is None else read_object(given)
-    if pairs:
-        value |= _pairs(pairs, schema().get("properties") or {})
+    lone = [each for each in pairs if looks_like_address(each)]
+    if len(lone) + (url is not None) > 1:
+        raise BadRequest("give one URL; `scrapeyard jobs create --urls` and `run --file` take many")
+    if rest := [each for each in pairs if each not in lone]:
+        value |= _pairs(rest, schema().get("properties") or {})
+    url = complete(lone[0]) if lone else url
     if url is not None and value.setdefault("url", url) != url:
         raise BadRequest("the input has a url of its own; give one of them")
     return value
@@ -44,6 +49,31 @@ def read_object(given: str, option: str = "--input") -> dict[str, Any]:
 def is_url(target: str) -> bool:
     """Whether a target is an address rather than a scraper."""
     return re.match(r"https?://", target, re.IGNORECASE) is not None
+
+
+_ADDRESS = re.compile(r"(localhost|[\w-]+(\.[\w-]+)+|\[[0-9a-f:.]+\])(:\d{1,5})?([/?#]\S*)?", re.IGNORECASE)
+_NUMBERS = re.compile(r"(localhost|[\d.]+|\[[0-9a-f:.]+\])(:|/|$)", re.IGNORECASE)
+_ID = re.compile(r"[a-z0-9][a-z0-9._-]*/[a-z0-9][a-z0-9._-]*")
+
+
+def is_address(target: str) -> bool:
+    """Whether a target is an address, also one without a scheme, rather than a scraper's id or a path that exists."""
+    is_id = _ID.fullmatch(target.partition("@")[0]) is not None
+    return is_url(target) or (looks_like_address(target) and not is_id and not Path(target).exists())
+
+
+def looks_like_address(text: str) -> bool:
+    """Whether this is a URL, or would be one with a scheme before it. Some ids of scrapers would, too."""
+    return is_url(text) or _ADDRESS.fullmatch(text) is not None
+
+
+def complete(address: str) -> str:
+    """An address with a scheme: http for this machine and for numbers, else https. What is added is told on stderr."""
+    if is_url(address):
+        return address
+    whole = f"{'http' if _NUMBERS.match(address) else 'https'}://{address}"
+    typer.echo(f"scrapeyard: reading {plain(whole)}", err=True)
+    return whole
 
 
 def _text(given: str, option: str) -> str:

@@ -69,10 +69,10 @@ class LocalYard:
         catalogue = catalogue_of(self._settings, self._cache)
         try:
             return await catalogue.obtain(wanted)
-        except ScraperNotFound:
+        except ScraperNotFound as error:
             if self._settings.repository.scrapers is not None or self._settings.repository.source.type:
                 raise
-            raise ScraperNotFound(f"no scraper {wanted[:200]} here; name its folder, or give --scrapers") from None
+            raise ScraperNotFound(f"{error.message}; name its folder, or give --scrapers") from None
         finally:
             await catalogue.stop()
 

@@ -128,10 +128,10 @@ def run(
 
 
 def _check_list(target: str, artifacts: Path | None, explain: bool) -> None:
-    from scrapeyard.cli.common.inputs import is_url
+    from scrapeyard.cli.common.inputs import is_address
     from scrapeyard.errors import BadRequest
 
-    if is_url(target):
+    if is_address(target):
         raise BadRequest("with --file the target is a scraper, such as builtin/page; the addresses stand in the list")
     if artifacts is not None or explain:
         raise BadRequest("--artifacts and --explain go with a single run, not with --file")
@@ -172,13 +172,13 @@ class _Local:
         )
 
     async def run(self, settings: "Settings") -> "tuple[Run, Outcome, bytes]":
-        from scrapeyard.cli.common.inputs import is_url, read_input
+        from scrapeyard.cli.common.inputs import complete, is_address, read_input
         from scrapeyard.cli.runs.local import open_yard
 
         async with open_yard(settings) as yard:
             scraper = await self._scraper(yard)
             self._limits = scraper.limits
-            url = self._target if is_url(self._target) else None
+            url = complete(self._target) if is_address(self._target) else None
             value = read_input(self._given, self._pairs, lambda: scraper.input_schema, url)
             value = yard.check(scraper, value)
             ended, outcome = await yard.run(scraper, value, timeout=self._timeout, hear=say)
@@ -188,9 +188,9 @@ class _Local:
 
     async def _scraper(self, yard: "LocalYard") -> "Scraper":
         from scrapeyard.builtin import PAGE
-        from scrapeyard.cli.common.inputs import is_url
+        from scrapeyard.cli.common.inputs import is_address
 
-        if is_url(self._target):
+        if is_address(self._target):
             return await yard.find(PAGE)
         folder = folder_of(self._target)
         return await yard.find(self._target) if folder is None else yard.load(folder)

@@ -9,7 +9,7 @@ import typer
 from scrapeyard.cli.common.options import DEFAULT_URL, Input, Output, Pairs, ServerUrl, WholeRun
 
 if TYPE_CHECKING:
-    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.client import RefusedCall, Server
 
 _LONGEST_WAIT = 30.0
 """Maximum seconds per request; a longer wait takes several, so that no server limit ends it."""
@@ -42,25 +42,29 @@ def scrape(
     output: Output = None,
 ) -> None:
     """Run a scraper, or read a page, on a running server. Ctrl-C while it waits cancels the run."""
-    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.client import RefusedCall, Server
     from scrapeyard.cli.common.inputs import check_output
 
     check_output(output)
     server = Server(url)
-    body = _call(server, target, given, pairs or []) | _policy(policy)
     headers = {"Idempotency-Key": key} if key is not None else {}
-    if in_background:
-        _submit(server, body, headers, as_json)
-        return
-    run = _Waiting(server, time.monotonic() + wait).answer(body, headers, target)
+    try:
+        body = _call(server, target, given, pairs or []) | _policy(policy)
+        if in_background:
+            _submit(server, body, headers, as_json)
+            return
+        run = _Waiting(server, time.monotonic() + wait).answer(body, headers, target)
+    except RefusedCall as refusal:
+        raise _with_scheme(refusal, target) from None
     _finish(run, as_json, output)
 
 
 def _call(server: "Server", target: str, given: str | None, pairs: list[str]) -> dict[str, Any]:
-    from scrapeyard.cli.common.inputs import is_url, read_input
+    from scrapeyard.cli.common.inputs import complete, is_address, read_input
 
-    if is_url(target):
-        return {"url": target, "input": read_input(given, pairs, lambda: _schema(server, "builtin/page"))}
+    if is_address(target):
+        value = read_input(given, pairs, lambda: _schema(server, "builtin/page"), complete(target))
+        return {"url": value.pop("url"), "input": value}
     return {"scraper": target, "input": read_input(given, pairs, lambda: _schema(server, target))}
 
 
@@ -131,6 +135,15 @@ class _Waiting:
 
     def _left(self) -> float:
         return self._until - time.monotonic()
+
+
+def _with_scheme(refusal: "RefusedCall", target: str) -> "RefusedCall":
+    """The refusal of a scraper that is not there tells how a page of that name is read."""
+    from scrapeyard.cli.common.inputs import looks_like_address
+
+    if refusal.document.get("code") == "scraper_not_found" and looks_like_address(target):
+        refusal.message += f" For the page write https://{target}"
+    return refusal
 
 
 def _finish(run: dict[str, Any], as_json: bool, output: Path | None) -> None:

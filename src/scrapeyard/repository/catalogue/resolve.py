@@ -1,7 +1,9 @@
 """Which scraper a name means. Built once, then only read; unchanged parts are taken from the previous index."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property
+from itertools import islice
 
 from scrapeyard.errors import BadRequest, ScraperNotFound
 from scrapeyard.model import SCRAPER_ID, Scraper
@@ -15,6 +17,10 @@ RESERVED = "builtin/"
 _NONE: frozenset[str] = frozenset()
 MAX_REMEMBERED = 10_000
 """Maximum resolved names in the cache; callers choose the names, so it needs a bound."""
+
+_MAX_COMPARED = 200
+"""Ids that an unknown one is compared with: each takes some ten microseconds."""
+_MAX_NAMED = 3
 
 
 class Index:
@@ -60,11 +66,19 @@ class Index:
         family = self.families.get(scraper_id)
         if family is None:
             _check(version)
-            raise ScraperNotFound(f"no scraper {scraper_id}; GET /api/scrapers lists what there is")
+            raise ScraperNotFound(f"no scraper {scraper_id}{self._meant(scraper_id)}")
         scraper = family.resolve(version)
         if len(self._remembered) < MAX_REMEMBERED:
             self._remembered[wanted] = scraper
         return scraper
+
+    def _meant(self, scraper_id: str) -> str:
+        """The end of the message about an unknown id: the nearest ids, of the same site or task if there are some."""
+        site, _, task = scraper_id.partition("/")
+        alike = [name for name in self.families if name.startswith(f"{site}/") or name.endswith(f"/{task}")]
+        names = list(islice(alike or self.families, _MAX_COMPARED))
+        close = get_close_matches(scraper_id, names, _MAX_NAMED)
+        return f"; did you mean {' or '.join(close)}?" if close else ""
 
     def _owned_elsewhere(self, scraper_id: str, source: str) -> bool:
         return self.families[scraper_id].members.source != source

@@ -88,7 +88,7 @@ class ScraperVersions:
         if listing is None and version in self.members.older:
             raise SourceUnavailable(f"{self.id}@{version} is not kept ready here; try again", obtainable=True)
         if listing is None and not self.listings:
-            raise ScraperNotFound(f"no scraper {self.id}; GET /api/scrapers lists what there is")
+            raise ScraperNotFound(f"no scraper {self.id}")
         if listing is None:
             raise ScraperNotFound(f"no version {version} of {self.id}; there are: {self._known()}")
         if listing.scraper is not None:
