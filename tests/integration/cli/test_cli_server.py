@@ -121,10 +121,21 @@ def test_cancel_tells_and_ctrl_c_cancels(yard: Client, done: str) -> None:
     assert yard("runs", "logs", "--follow", running).err.startswith("scrapeyard: cancelled")
 
 
+def test_an_id_may_be_short_or_last(yard: Client, done: str) -> None:
+    assert json.loads(yard("runs", "show", done[:-8]).out)["id"] == done
+    newest = yard("scrape", "lab/lab", "--async").out.strip()
+    assert yard("runs", "show", "last").json["id"] == newest
+    several = yard("runs", "show", "run_")
+    assert several.status == 2
+    assert newest in several.err
+
+
 def test_lists_filter_and_count(yard: Client, done: str) -> None:
     listed = yard("runs", "list", "--status", "succeeded", "--scraper", "lab/lab", "--limit", "1")
     assert [row[1:3] for row in listed.rows] == [["succeeded", "lab/lab@1.0.0"]]
-    assert done in {row[0] for row in yard("runs").rows}
+    row = next(row for row in yard("runs").rows if row[0] == done)
+    assert row[4].endswith(" s") or row[4].endswith(" ms")
+    assert row[5] == "name=done"
     assert done in {run["id"] for run in yard("runs", "list", "--limit", "300", "--json").json}
 
 

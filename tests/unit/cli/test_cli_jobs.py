@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from scrapeyard.cli.common.client import RefusedCall, Server, ServerUnreachable
-from scrapeyard.cli.common.progress import JobBar, facts, span
+from scrapeyard.cli.common.output import span
+from scrapeyard.cli.common.progress import JobBar, facts
 from scrapeyard.cli.jobs.calls import JobTerms, Origin, as_query, export_of
 from scrapeyard.cli.jobs.documents import is_bad, job_row, summary
 from scrapeyard.cli.jobs.transfers import ATTEMPTS, DownloadFailed, fetch_into

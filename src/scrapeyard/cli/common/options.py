@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperCommand
 
-from scrapeyard.cli.common.server_address import DEFAULT_URL, server_in_force
+from scrapeyard.cli.common import server_address
+from scrapeyard.cli.common.listing import complete_ids, complete_scrapers
+from scrapeyard.errors import ScrapeyardError
 
+DEFAULT_URL = server_address.DEFAULT_URL
 FORMATS = ".json, .jsonl or .csv"
 
 
@@ -20,7 +23,12 @@ def _server(context: typer.Context, param: typer.CallbackParam, given: str) -> s
         if source is not None and source.name == "COMMANDLINE":
             return str(at.params.get(param.name) or given)
         at = at.parent
-    return given if context.resilient_parsing else server_in_force()
+    try:
+        return server_address.server_in_force()
+    except ScrapeyardError:
+        if context.resilient_parsing:  # the shell completes; nothing may be told
+            return given
+        raise
 
 
 ServerUrl = Annotated[
@@ -47,8 +55,21 @@ AllowPrivate = Annotated[bool, typer.Option("--allow-private", help="Let it fetc
 ScrapersFolder = Annotated[
     Path | None, typer.Option("--scrapers", help="Folder with scrapers.", file_okay=False, exists=True)
 ]
-RunId = Annotated[str, typer.Argument(metavar="ID", help="The run, as `scrapeyard runs` lists it.")]
-JobId = Annotated[str, typer.Argument(metavar="ID", help="The job, as `scrapeyard jobs` lists it.")]
+RunId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The run: its id, the beginning of it, or last.", autocompletion=complete_ids("run")
+    ),
+]
+JobId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The job: its id, the beginning of it, or last.", autocompletion=complete_ids("job")
+    ),
+]
+OfScraper = Annotated[
+    str | None, typer.Option("--scraper", help="Of this scraper (site/task).", autocompletion=complete_scrapers)
+]
 
 
 ListWords = Annotated[
@@ -84,13 +105,16 @@ ExportType = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 also when single items ended as errors.")]
 
 
+Called = TypeVar("Called", bound=Callable[..., Any])
+
+
 class Command(TyperCommand):
     """A command that takes `--url` for `--server`, its former name, which help does not list."""
 
     def make_parser(self, ctx: Any) -> Any:
         """Called by Typer."""
         parser = super().make_parser(ctx)
-        known = {name: param for param in self.params for name in param.opts}
+        known: dict[str, Any] = {name: param for param in self.params for name in param.opts}
         if "--server" in known and "--url" not in known:
             parser.add_option(obj=known["--server"], opts=["--url"], dest=known["--server"].name)
         return parser
@@ -102,7 +126,7 @@ class Commands(typer.Typer):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, rich_markup_mode=None)
 
-    def command(self, name: str | None = None, **options: Any) -> Any:
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Called], Called]:
         """As Typer's."""
         return super().command(name, **{"cls": Command, **options})
 

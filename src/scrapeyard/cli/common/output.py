@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -60,6 +60,24 @@ def age(instant: str) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def took(entry: Mapping[str, Any]) -> str:
+    """How long a run or job took, or has taken so far: from its start to its end. Empty if it has not begun."""
+    if not entry.get("started_at"):
+        return ""
+    begun = datetime.fromisoformat(entry["started_at"])
+    ended = datetime.fromisoformat(entry["finished_at"]) if entry.get("finished_at") else datetime.now(UTC)
+    seconds = max(0.0, (ended - begun).total_seconds())
+    return duration(seconds * 1000) if seconds < 60 else span(seconds)
+
+
+def span(seconds: float) -> str:
+    """Seconds for people: `42 s`, `3:07 min`, `2:05 h`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60}:{whole % 60:02} min" if whole < 3600 else f"{whole // 3600}:{whole % 3600 // 60:02} h"
 
 
 def _items(fields: object) -> list[tuple[object, object]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from scrapeyard.cli.common.output import plain
+from scrapeyard.cli.common.output import plain, span
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -123,14 +123,6 @@ def _breaker(breaker: Mapping[str, Any] | str) -> list[str]:
 def clock_time(instant: str) -> str:
     """An ISO instant as the time of day here: `14:05:09`."""
     return datetime.fromisoformat(instant).astimezone().strftime("%H:%M:%S")
-
-
-def span(seconds: float) -> str:
-    """Seconds for people: `42 s`, `3:07 min`, `2:05 h`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60}:{whole % 60:02} min" if whole < 3600 else f"{whole // 3600}:{whole % 3600 // 60:02} h"
 
 
 def _numbers(progress: Mapping[str, Any]) -> str:

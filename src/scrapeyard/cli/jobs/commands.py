@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, JobId, ServerUrl, add_group
+from scrapeyard.cli.common.listing import complete_ids
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, JobId, OfScraper, ServerUrl, add_group
 from scrapeyard.cli.jobs import create, results, steer, watch
 
 if TYPE_CHECKING:
@@ -31,8 +32,10 @@ def list_jobs(
         list[str] | None,
         typer.Option(help="creating, running, paused, finishing, completed, cancelled …; may be repeated."),
     ] = None,
-    scraper: Annotated[str | None, typer.Option(help="Of this scraper (site/task).")] = None,
-    schedule: Annotated[str | None, typer.Option(help="Of this schedule, by its id.")] = None,
+    scraper: OfScraper = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="Of this schedule.", autocompletion=complete_ids("schedule"))
+    ] = None,
     domain: Annotated[str | None, typer.Option(help="About this site, as shop.example.")] = None,
     limit: Limit = 20,
     url: ServerUrl = DEFAULT_URL,
@@ -40,11 +43,14 @@ def list_jobs(
 ) -> None:
     """The newest jobs first."""
     from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.listing import pages, whole_id
     from scrapeyard.cli.common.output import show_list
-    from scrapeyard.cli.jobs.documents import JOB_HEADERS, job_row, pages
+    from scrapeyard.cli.jobs.documents import JOB_HEADERS, job_row
 
-    where = {"status": status or None, "scraper": scraper, "schedule_id": schedule, "domain": domain}
-    found = list(pages(Server(url), "/api/jobs", "jobs", limit, **where))
+    server = Server(url)
+    of_schedule = whole_id(server, "schedule", schedule) if schedule else None
+    where = {"status": status or None, "scraper": scraper, "schedule_id": of_schedule, "domain": domain}
+    found = list(pages(server, "/api/jobs", "jobs", limit, **where))
     show_list(found, as_json, JOB_HEADERS, job_row, empty="no jobs")
 
 
@@ -59,7 +65,8 @@ def status(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False)
     from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import path_of
 
-    job = Server(url).get(path_of(job_id))
+    server = Server(url)
+    job = server.get(path_of(server, job_id))
     if as_json:
         show_json(job)
     else:
@@ -83,20 +90,22 @@ def items(
 ) -> None:
     """Items in the order of the list, with their results as JSON."""
     from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.listing import pages
     from scrapeyard.cli.common.output import show_list
-    from scrapeyard.cli.jobs.documents import ITEM_HEADERS, item_row, pages, path_of
+    from scrapeyard.cli.jobs.documents import ITEM_HEADERS, item_row, path_of
 
     where = {"status": status, "exit_reason": exit_reason, "site": site, "key": item}
     given = {name: value for name, value in where.items() if value}
-    found = list(pages(Server(url), f"{path_of(job_id)}/items", "items", limit, **given))
+    server = Server(url)
+    found = list(pages(server, f"{path_of(server, job_id)}/items", "items", limit, **given))
     show_list(found, as_json, ITEM_HEADERS, item_row, empty="no such items")
 
 
 @group.command("dead-letters")
 def dead_letters(
     *,
-    job: Annotated[str | None, typer.Option(help="Of this job, by its id.")] = None,
-    scraper: Annotated[str | None, typer.Option(help="site/task, any version.")] = None,
+    job: Annotated[str | None, typer.Option(help="Of this job.", autocompletion=complete_ids("job"))] = None,
+    scraper: OfScraper = None,
     exit_reason: Reasons = None,
     site: Sites = None,
     limit: Limit = 50,
@@ -105,15 +114,18 @@ def dead_letters(
 ) -> None:
     """Items that ended as errors, of every job; `jobs redrive` runs them again."""
     from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.listing import pages, whole_id
     from scrapeyard.cli.common.output import show_list
-    from scrapeyard.cli.jobs.documents import ITEM_HEADERS, item_row, pages
+    from scrapeyard.cli.jobs.documents import ITEM_HEADERS, item_row
 
     def row(item: dict[str, Any]) -> tuple[str, ...]:
         return item["job_id"], *item_row(item)
 
-    where = {"job_id": job, "scraper": scraper, "exit_reason": exit_reason, "site": site}
+    server = Server(url)
+    of_job = whole_id(server, "job", job) if job else None
+    where = {"job_id": of_job, "scraper": scraper, "exit_reason": exit_reason, "site": site}
     given = {name: value for name, value in where.items() if value}
-    found = list(pages(Server(url), "/api/dead-letters", "items", limit, **given))
+    found = list(pages(server, "/api/dead-letters", "items", limit, **given))
     show_list(found, as_json, ("JOB", *ITEM_HEADERS), row, empty="no dead letters")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from scrapeyard.cli.common.listing import complete_scrapers
 from scrapeyard.cli.common.options import (
     DEFAULT_URL,
     AreUrls,
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 _ROWS_SHOWN = 10
 Scraper = Annotated[
-    str | None, typer.Option(help="site/task or site/task@version; default: the server's, builtin/page.")
+    str | None,
+    typer.Option(
+        help="site/task or site/task@version; default: the server's, builtin/page.", autocompletion=complete_scrapers
+    ),
 ]
 Exports = Annotated[
     list[str] | None,
@@ -228,7 +232,8 @@ def _appended(
     from scrapeyard.cli.jobs.documents import path_of
     from scrapeyard.cli.jobs.transfers import send_list
 
-    server, path = Server(url), f"{path_of(job_id)}/items"
+    server = Server(url)
+    path = f"{path_of(server, job_id)}/items"
     if origin.file is not None:
         doubt = "send it again: items that the job has already are left out"
         return send_list(server, path, origin.file, table, headers, doubt=doubt)

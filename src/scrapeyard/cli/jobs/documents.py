@@ -1,40 +1,25 @@
 """Job documents of the server: their paths, and their table rows."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from scrapeyard.cli.common.output import age, plain, shortened
-from scrapeyard.errors import BadRequest
+from scrapeyard.cli.common.listing import input_words, whole_id
+from scrapeyard.cli.common.output import age, plain, shortened, took
 
 if TYPE_CHECKING:
     from scrapeyard.cli.common.client import Server
 
 FINAL = ("completed", "cancelled", "failed")
-_PAGE = 200
-JOB_HEADERS = ("ID", "STATUS", "NAME", "SCRAPER", "DONE", "OF", "ERRORS", "AGE")
+_INPUT_SHOWN = 80
+JOB_HEADERS = ("ID", "STATUS", "NAME", "SCRAPER", "DONE", "OF", "ERRORS", "AGE", "TOOK", "INPUT")
 ITEM_HEADERS = ("ID", "STATUS", "ATTEMPT", "INPUT", "ERROR")
 
 
-def path_of(job_id: str) -> str:
-    """Where a job is. Raises BadRequest when this is not the id of one."""
-    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", job_id) is None:
-        raise BadRequest(f"{job_id[:100]!r} is not a job's id; `scrapeyard jobs` lists them")
-    return f"/api/jobs/{job_id}"
-
-
-def pages(server: "Server", path: str, name: str, limit: int, **where: Any) -> Iterator[dict[str, Any]]:
-    """The documents of a listing, page after page, at most `limit`."""
-    cursor = None
-    while limit > 0:
-        page = server.get(path, **where, cursor=cursor, limit=min(limit, _PAGE))
-        yield from page[name][:limit]
-        limit -= len(page[name])
-        cursor = page["next_cursor"]
-        if cursor is None:
-            return
+def path_of(server: "Server", job_id: str) -> str:
+    """Where a job is, by its id, the beginning of it or `last`. Raises BadRequest when that means none or several."""
+    return f"/api/jobs/{whole_id(server, 'job', job_id)}"
 
 
 def job_row(job: Mapping[str, Any]) -> tuple[str, ...]:
@@ -50,14 +35,22 @@ def job_row(job: Mapping[str, Any]) -> tuple[str, ...]:
         job["scraper"] + version,
         *numbers,
         age(job["created_at"]),
+        took(job),
+        shortened(_source(job), _INPUT_SHOWN),
     )
+
+
+def _source(job: Mapping[str, Any]) -> str:
+    """Where the items came from: an address, a file's name, or the site that they are about."""
+    source = job.get("source") or {}
+    first, *more = source.get("start") or [source.get("url") or source.get("name") or job.get("domain") or ""]
+    return f"{first} (and {len(more)} more)" if more else str(first)
 
 
 def item_row(item: Mapping[str, Any]) -> tuple[str, ...]:
     """Cells under ITEM_HEADERS."""
-    given = item["input"]
-    shown = given["url"] if set(given) == {"url"} else ", ".join(f"{key}={value}" for key, value in given.items())
-    return item["id"], item["status"], str(item["attempt"]), shortened(shown, 100), shortened(_failure(item), 200)
+    shown = input_words(item["input"], 100)
+    return item["id"], item["status"], str(item["attempt"]), shown, shortened(_failure(item), 200)
 
 
 def summary(job: Mapping[str, Any]) -> str:
@@ -65,8 +58,8 @@ def summary(job: Mapping[str, Any]) -> str:
     counts = job["counts"]
     numbers = [f"{counts[name]:,} {name}" for name in ("success", "error", "cancelled") if counts[name]]
     why = f": {job['error']['message']}" if job["error"] else ""
-    took = f" in {_took(job)}" if job["finished_at"] and job["started_at"] else ""
-    ended = f"{job['status']}{why}, {counts['total']:,} items{took}: {', '.join(numbers) or 'none ended yet'}"
+    spent = f" in {took(job)}" if job["finished_at"] and job["started_at"] else ""
+    ended = f"{job['status']}{why}, {counts['total']:,} items{spent}: {', '.join(numbers) or 'none ended yet'}"
     return plain(ended + _warned(job))
 
 
@@ -105,12 +98,3 @@ def _failure(item: Mapping[str, Any]) -> str:
     if not item["error"]:
         return ""
     return f"{item['exit_reason']}: {item['error']['message']}"
-
-
-def _took(job: Mapping[str, Any]) -> str:
-    from datetime import datetime
-
-    from scrapeyard.cli.common.progress import span
-
-    first, last = (datetime.fromisoformat(job[name]) for name in ("started_at", "finished_at"))
-    return span((last - first).total_seconds())

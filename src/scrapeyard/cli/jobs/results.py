@@ -50,14 +50,17 @@ def results(
     """What the items came to, as one file or on stdout. Of a job that still runs: what has ended so far. With --json
     the export's document goes to stdout, which then needs -o."""
     from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.listing import whole_id
     from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import FINAL, path_of
     from scrapeyard.cli.jobs.watch import watched
 
     form = chosen_format(output, form)
     check_stdout(output, form, as_json)
-    server, path = Server(url), path_of(job_id)
+    server = Server(url)
+    path = path_of(server, job_id)
     job = watched(server, job_id) if wait else server.get(path)
+    against = whole_id(server, "job", against) if against else None
     if job["status"] not in FINAL:
         typer.echo(f"scrapeyard: the job is {job['status']}: these are the items that have ended so far", err=True)
     wish = {"type": kind or default_type(job["scraper"]), "format": form, "bom": not no_bom, "against": against}
@@ -83,10 +86,13 @@ def export(
 ) -> None:
     """Have a file made of a job and kept on the server. Prints the export's id."""
     from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.listing import whole_id
     from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.jobs.documents import path_of
 
-    server, path = Server(url), path_of(job_id)
+    server = Server(url)
+    path = path_of(server, job_id)
+    against = whole_id(server, "job", against) if against else None
     columns = kind or default_type(server.get(path)["scraper"])
     made = _wished(server, path, {"type": columns, "format": form, "bom": not no_bom, "against": against})
     made = _awaited(server, made) if wait else made
@@ -102,7 +108,8 @@ def exports(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False
     from scrapeyard.cli.common.output import show_list
     from scrapeyard.cli.jobs.documents import path_of
 
-    found = Server(url).get(f"{path_of(job_id)}/exports")["exports"]
+    server = Server(url)
+    found = server.get(f"{path_of(server, job_id)}/exports")["exports"]
     show_list(found, as_json, ("ID", "STATE", "TYPE", "FORMAT", "ROWS", "SIZE", "SHA256"), _row, empty="no exports")
 
 
@@ -140,11 +147,11 @@ def check_stdout(output: Path | None, form: str, as_json: bool) -> None:
 
 def _existing(server: "Server", job: dict[str, Any], wish: dict[str, Any]) -> dict[str, Any] | None:
     """An existing export of the job's current state: one it was created with, or one made since it ended."""
-    from scrapeyard.cli.jobs.documents import FINAL, path_of
+    from scrapeyard.cli.jobs.documents import FINAL
 
     if job["status"] not in FINAL:
         return None
-    for made in reversed(server.get(f"{path_of(job['id'])}/exports")["exports"]):
+    for made in reversed(server.get(f"/api/jobs/{job['id']}/exports")["exports"]):
         is_same = all(made[name] == wish[name] for name in wish)
         is_whole = made["id"].endswith(f"-{wish['type']}-{wish['format']}") or made["created_at"] > job["finished_at"]
         if is_same and is_whole and made["state"] != "failed":

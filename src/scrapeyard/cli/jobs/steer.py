@@ -58,7 +58,8 @@ def redrive(
     body: dict[str, Any] = {name: value for name, value in asked.items() if value}
     if policy is not None:
         body["policy"] = read_object(policy, "--policy")
-    _, answer = Server(url).call("POST", f"{path_of(job_id)}/redrive", body=body)
+    server = Server(url)
+    _, answer = server.call("POST", f"{path_of(server, job_id)}/redrive", body=body)
     if as_json:
         show_json(answer)
     else:
@@ -78,21 +79,24 @@ def restore(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False
 def delete(job_id: JobId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Remove a job that has ended, with its items, results and exports."""
     from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.listing import whole_id
     from scrapeyard.cli.common.output import show_json
-    from scrapeyard.cli.jobs.documents import path_of
 
-    Server(url).call("DELETE", path_of(job_id))
+    server = Server(url)
+    whole = whole_id(server, "job", job_id)
+    server.call("DELETE", f"/api/jobs/{whole}")
     if as_json:
-        show_json({"id": job_id, "deleted": True})
+        show_json({"id": whole, "deleted": True})
     else:
-        typer.echo(f"{job_id}: deleted")
+        typer.echo(f"{whole}: deleted")
 
 
 def _asked(url: str, job_id: str, what: str, **query: Any) -> dict[str, Any]:
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.jobs.documents import path_of
 
-    _, job = Server(url).call("POST", f"{path_of(job_id)}/{what}", **query)
+    server = Server(url)
+    _, job = server.call("POST", f"{path_of(server, job_id)}/{what}", **query)
     return dict(job)
 
 

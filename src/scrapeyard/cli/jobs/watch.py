@@ -29,9 +29,8 @@ def watch(job_id: JobId, strict: Strict = False, url: ServerUrl = DEFAULT_URL, a
     """Show a job's progress until it ends. Ctrl-C leaves the job running. With --json each event is a line of JSON."""
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import encode
-    from scrapeyard.cli.jobs.documents import end, path_of
+    from scrapeyard.cli.jobs.documents import end
 
-    path_of(job_id)
     hear = (lambda event: typer.echo(encode(_table(event), pretty=False))) if as_json else None
     end(watched(Server(url), job_id, hear), strict=strict)
 
@@ -41,7 +40,8 @@ def watched(server: "Server", job_id: str, hear: "Callable[[Event], None] | None
     from scrapeyard.cli.common.progress import JobBar
     from scrapeyard.cli.jobs.documents import FINAL, path_of
 
-    first: dict[str, Any] = server.get(path_of(job_id))
+    first: dict[str, Any] = server.get(path_of(server, job_id))
+    job_id = first["id"]
     if first["status"] in FINAL and hear is None:
         return first
     try:
@@ -97,11 +97,10 @@ class JobWatch:
     def _followed(self) -> bool:
         """Receive events until the stream ends. False if there were none."""
         from scrapeyard.cli.common.client import Refused, ServerUnreachable
-        from scrapeyard.cli.jobs.documents import path_of
 
         heard = False
         try:
-            with self._server.events(f"{path_of(self._job_id)}/stream", self._last) as events:
+            with self._server.events(f"/api/jobs/{self._job_id}/stream", self._last) as events:
                 for event in events:
                     heard = True
                     self._take(event)
@@ -126,10 +125,9 @@ class JobWatch:
     def _looked_up(self) -> dict[str, Any] | None:
         """Poll the job's document; None if the server is away for now."""
         from scrapeyard.cli.common.client import Refused, RefusedCall, ServerUnreachable
-        from scrapeyard.cli.jobs.documents import path_of
 
         try:
-            job = dict(self._server.get(path_of(self._job_id)))
+            job = dict(self._server.get(f"/api/jobs/{self._job_id}"))
         except RefusedCall:
             raise
         except (ServerUnreachable, Refused) as error:

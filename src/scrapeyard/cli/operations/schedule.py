@@ -1,16 +1,27 @@
 """`schedule`: jobs and runs that a server starts by the clock."""
 
 import re
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from scrapeyard.cli.common.listing import complete_ids
 from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ServerUrl, add_group
+
+if TYPE_CHECKING:
+    from scrapeyard.cli.common.client import Server
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _HEADERS = ("ID", "NAME", "WHEN", "STARTS", "NEXT", "LAST")
 group = Commands(help="Schedules: create, list, show, pause, resume, run, history, delete.")
-_Id = Annotated[str, typer.Argument(metavar="ID", help="The schedule, as `scrapeyard schedule` lists it.")]
+_Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Its id, the beginning of it, or last.",
+        autocompletion=complete_ids("schedule"),
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -77,8 +88,8 @@ def list_schedules(
 ) -> None:
     """The newest first."""
     from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.listing import pages
     from scrapeyard.cli.common.output import show_list
-    from scrapeyard.cli.jobs.documents import pages
 
     found = list(pages(Server(url), "/api/schedule", "schedules", limit))
     show_list(found, as_json, _HEADERS, _row, empty="no schedules")
@@ -94,7 +105,8 @@ def show(
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json
 
-    show_json(Server(url).get(_path(schedule_id)))
+    server = Server(url)
+    show_json(server.get(_path(server, schedule_id)))
 
 
 @group.command()
@@ -130,7 +142,8 @@ def history(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = Fa
     def row(firing: dict[str, Any]) -> tuple[str, ...]:
         return firing["due_at"], firing["kind"], firing["state"], firing["id"] or "", firing["reason"] or ""
 
-    found = Server(url).get(f"{_path(schedule_id)}/history")["firings"]
+    server = Server(url)
+    found = server.get(f"{_path(server, schedule_id)}/history")["firings"]
     show_list(found, as_json, ("DUE", "KIND", "STATE", "STARTED", "REASON"), row, empty="no time of it has come yet")
 
 
@@ -140,11 +153,14 @@ def delete(schedule_id: _Id, url: ServerUrl = DEFAULT_URL, as_json: AsJson = Fal
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json
 
-    Server(url).call("DELETE", _path(schedule_id))
+    server = Server(url)
+    path = _path(server, schedule_id)
+    server.call("DELETE", path)
+    whole = path.rpartition("/")[2]
     if as_json:
-        show_json({"id": schedule_id, "deleted": True})
+        show_json({"id": whole, "deleted": True})
     else:
-        typer.echo(f"{schedule_id}: deleted")
+        typer.echo(f"{whole}: deleted")
 
 
 def seconds(text: str, option: str) -> float:
@@ -176,18 +192,17 @@ def _target(job: str | None, scrape: str | None) -> dict[str, Any]:
     return {"scrape": {"url": given} if is_url(given) else read_object(given, "--scrape")}
 
 
-def _path(schedule_id: str) -> str:
-    from scrapeyard.errors import BadRequest
+def _path(server: "Server", schedule_id: str) -> str:
+    from scrapeyard.cli.common.listing import whole_id
 
-    if re.fullmatch(r"schedule_[0-9a-f]{32}", schedule_id) is None:
-        raise BadRequest(f"{schedule_id[:100]!r} is not a schedule's id; `scrapeyard schedule` lists them")
-    return f"/api/schedule/{schedule_id}"
+    return f"/api/schedule/{whole_id(server, 'schedule', schedule_id)}"
 
 
 def _asked(url: str, schedule_id: str, what: str) -> dict[str, Any]:
     from scrapeyard.cli.common.client import Server
 
-    return dict(Server(url).call("POST", f"{_path(schedule_id)}/{what}")[1])
+    server = Server(url)
+    return dict(server.call("POST", f"{_path(server, schedule_id)}/{what}")[1])
 
 
 def _report(schedule: dict[str, Any], as_json: bool) -> None:

@@ -1,6 +1,5 @@
 """`runs`: what ran on a server, how it went and what it left."""
 
-import re
 import sys
 import time
 from pathlib import Path
@@ -8,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, Output, RunId, ServerUrl, add_group
+from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, OfScraper, Output, RunId, ServerUrl, add_group
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scrapeyard.cli.common.client import Server
 
-_PAGE = 200
+_INPUT_SHOWN = 80
 _PAUSE_SECONDS = 0.5
 group = Commands(help="Runs on a server: list, show, logs, cancel, explain, artifacts.")
 
@@ -30,17 +27,18 @@ def list_runs(
     status: Annotated[
         list[str] | None, typer.Option(help="queued, running, succeeded, failed, cancelled; may be repeated.")
     ] = None,
-    scraper: Annotated[str | None, typer.Option(help="Of this scraper (site/task).")] = None,
+    scraper: OfScraper = None,
     limit: Annotated[int, typer.Option(help="At most so many.", min=1, max=100_000)] = 20,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """The newest runs first."""
     from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.listing import pages
     from scrapeyard.cli.common.output import show_list
 
-    found = list(_newest(Server(url), limit, status=status or None, scraper=scraper))
-    show_list(found, as_json, ("ID", "STATUS", "SCRAPER", "AGE", "TOOK"), _row, empty="no runs")
+    found = list(pages(Server(url), "/api/scrape", "runs", limit, status=status or None, scraper=scraper))
+    show_list(found, as_json, ("ID", "STATUS", "SCRAPER", "AGE", "TOOK", "INPUT"), _row, empty="no runs")
 
 
 @group.command()
@@ -56,7 +54,8 @@ def show(
     from scrapeyard.cli.common.output import show_json
 
     check_output(output)
-    run = Server(url).get(_path(run_id))
+    server = Server(url)
+    run = server.get(_path(server, run_id))
     if output is not None:
         write_result(output, run["result"])
     else:
@@ -80,7 +79,7 @@ def logs(
     if follow:
         _follow(server, run_id, as_json)
         return
-    document = server.get(f"{_path(run_id)}/logs")
+    document = server.get(f"{_path(server, run_id)}/logs")
     if as_json:
         show_json(document)
         return
@@ -96,7 +95,8 @@ def cancel(run_id: RunId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False)
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.output import show_json
 
-    _, run = Server(url).call("DELETE", _path(run_id))
+    server = Server(url)
+    _, run = server.call("DELETE", _path(server, run_id))
     if as_json:
         show_json(run)
         return
@@ -111,7 +111,8 @@ def explain(run_id: RunId, url: ServerUrl = DEFAULT_URL, as_json: AsJson = False
     from scrapeyard.cli.common.output import show_json
     from scrapeyard.cli.runs.summary import explanation
 
-    document = Server(url).get(f"{_path(run_id)}/explain")
+    server = Server(url)
+    document = server.get(f"{_path(server, run_id)}/explain")
     if as_json:
         show_json(document)
     else:
@@ -137,35 +138,23 @@ def artifacts(
         return
     if output is not None:
         raise BadRequest("-o needs the name of an artifact; leave it out to list them")
-    kept = server.get(f"{_path(run_id)}/artifacts")["artifacts"]
+    kept = server.get(f"{_path(server, run_id)}/artifacts")["artifacts"]
     show_list(kept, as_json, ("NAME", "TYPE", "SIZE"), _artifact_row, empty="this run kept nothing")
 
 
-def _path(run_id: str) -> str:
-    from scrapeyard.errors import BadRequest
+def _path(server: "Server", run_id: str) -> str:
+    from scrapeyard.cli.common.listing import whole_id
 
-    if re.fullmatch(r"run_[0-9a-f]{32}", run_id) is None:
-        raise BadRequest(f"{run_id[:100]!r} is not a run's id; `scrapeyard runs` lists them")
-    return f"/api/scrape/{run_id}"
-
-
-def _newest(server: "Server", limit: int, **where: Any) -> "Iterator[dict[str, Any]]":
-    cursor = None
-    while limit > 0:
-        page = server.get("/api/scrape", **where, cursor=cursor, limit=min(limit, _PAGE))
-        yield from page["runs"][:limit]
-        limit -= len(page["runs"])
-        cursor = page["next_cursor"]
-        if cursor is None:
-            return
+    return f"/api/scrape/{whole_id(server, 'run', run_id)}"
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:
-    from scrapeyard.cli.common.output import age, duration
+    from scrapeyard.cli.common.listing import input_words
+    from scrapeyard.cli.common.output import age, took
 
     version = f"@{run['version']}" if run["version"] else ""
-    took = duration(run["usage"]["wall_ms"]) if run["usage"] else ""
-    return run["id"], _ending(run), run["scraper"] + version, age(run["created_at"]), took
+    given = input_words(run["input"] or {}, _INPUT_SHOWN)
+    return run["id"], _ending(run), run["scraper"] + version, age(run["created_at"]), took(run), given
 
 
 def _artifact_row(kept: dict[str, Any]) -> tuple[str, ...]:
@@ -183,8 +172,9 @@ def _ending(run: dict[str, Any]) -> str:
 def _follow(server: "Server", run_id: str, as_json: bool) -> None:
     """Follow the log. If a stopping gateway ends the stream early, reconnects and skips lines already shown."""
     shown: set[tuple[float, str]] = set()
+    path = _path(server, run_id)
     while True:
-        with server.events(f"{_path(run_id)}/events") as events:
+        with server.events(f"{path}/events") as events:
             for name, event, _ in events:
                 if name == "log" and (line := (event["at_ms"], event["text"])) not in shown:
                     shown.add(line)
@@ -217,7 +207,7 @@ def _download(server: "Server", run_id: str, name: str, output: Path | None) -> 
 
     if output is None and sys.stdout.isatty():
         raise BadRequest("an artifact may hold anything; give -o FILE, or send it into a pipe")
-    with server.download(f"{_path(run_id)}/artifacts/{quote(name, safe='')}") as pieces:
+    with server.download(f"{_path(server, run_id)}/artifacts/{quote(name, safe='')}") as pieces:
         if output is None:
             for piece in pieces:
                 write(piece)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scrapeyard.cli.common.listing import complete_scrapers
 from scrapeyard.cli.common.options import DEFAULT_URL, Input, Output, Pairs, ServerUrl, WholeRun
 
 if TYPE_CHECKING:
@@ -22,7 +23,10 @@ def register(app: typer.Typer) -> None:
 
 
 def scrape(
-    target: Annotated[str, typer.Argument(help="A URL, or a scraper (site/task or site/task@version).")],
+    target: Annotated[
+        str,
+        typer.Argument(help="A URL, or a scraper (site/task or site/task@version).", autocompletion=complete_scrapers),
+    ],
     *,
     pairs: Pairs = None,
     given: Input = None,

@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
+from scrapeyard.cli.common.listing import complete_scrapers
 from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ScrapersFolder, ServerUrl, add_group
 
 _REFRESH_SECONDS = 300.0
 group = Commands(help="Scrapers: list, show, versions, refresh, channels, move, unmove.")
-_Id = Annotated[str, typer.Argument(metavar="ID", help="site/task")]
+_Id = Annotated[str, typer.Argument(metavar="ID", help="site/task", autocompletion=complete_scrapers)]
 _Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as stable or beta.")]
 
 
@@ -43,7 +44,12 @@ def list_scrapers(
 
 @group.command()
 def show(
-    wanted: Annotated[str, typer.Argument(metavar="ID", help="site/task, or site/task@ and a version or range.")],
+    wanted: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID", help="site/task, or site/task@ and a version or range.", autocompletion=complete_scrapers
+        ),
+    ],
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,  # noqa: ARG001  there is no other form, but every command takes it
 ) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from scrapeyard.cli.common.progress import span
+from scrapeyard.cli.common.output import span
 from scrapeyard.model import ExitReason
 from scrapeyard.model.job import Item, ItemOutcome, Job
 
