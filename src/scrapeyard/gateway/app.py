@@ -10,9 +10,10 @@ from starlette.types import Scope
 
 from scrapeyard import __version__
 from scrapeyard.gateway import cache, proxies, sites, webhooks
+from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.http import openapi, problems
 from scrapeyard.gateway.http.doors import Doors
-from scrapeyard.gateway.http.middleware import BodyLimit, HotPath, LastResort
+from scrapeyard.gateway.http.middleware import BodyLimit, HeadAnswers, HotPath, LastResort
 from scrapeyard.gateway.http.paths import PathAliases
 from scrapeyard.gateway.http.preferences import Preferences
 from scrapeyard.gateway.jobs import exports, items, metrics
@@ -51,7 +52,8 @@ EXPOSED = (
 )
 DESCRIPTION = (
     "Runs scrapers and answers in the same response. Errors are `application/problem+json` with a stable `code`, "
-    "`retryable` and a `remedy`. A path may end in a slash, and `/jobs` stands for `/api/jobs`. "
+    "`retryable` and a `remedy`. A path may end in a slash, and HEAD is answered wherever GET is. `/api/runs` "
+    "stands for `/api/scrape`, `/api/schedules` for `/api/schedule`, and `/jobs` for `/api/jobs`. "
     "`Prefer: dialect=site` or `tasks` asks for other words of `status` and for bare lists."
 )
 
@@ -73,7 +75,7 @@ def application(gateway: Gateway) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan(gateway),
-        routes=[route for router in ROUTERS for route in router.routes],
+        routes=[*(route for router in ROUTERS for route in router.routes), *reference.ROUTES],
     )
     app.state.gateway = gateway
     problems.install(app)
@@ -98,11 +100,12 @@ def _lifespan(gateway: Gateway) -> Any:
 def _wrap(app: FastAPI, settings: GatewaySettings, language: str) -> None:
     app.add_middleware(BodyLimit, max_bytes=int(settings.max_body_mb * 2**20), larger=_upload_limit(settings))
     app.add_middleware(LastResort)
+    app.add_middleware(HeadAnswers)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(settings.cors_origins),
-            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            allow_methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=["Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer", "Range", "traceparent"],
             expose_headers=list(EXPOSED),
         )

@@ -91,6 +91,28 @@ class HotPath:
         return bool(scope["method"] == "POST" and not scope["query_string"])
 
 
+class HeadAnswers:
+    """Answers HEAD as GET, without the body. A stream ends after its head."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def without_body(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                await send(message)
+                await send({"type": "http.response.body"})
+            elif message.get("more_body"):
+                raise ClientDisconnect
+
+        await self._app({**scope, "method": "GET"}, receive, without_body)
+
+
 log = get_log("gateway")
 
 

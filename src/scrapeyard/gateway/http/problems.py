@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from scrapeyard.errors import BadRequest, InputInvalid, NotFound, ScraperInvalid, ScrapeyardError, Unavailable
 from scrapeyard.gateway.http import languages
+from scrapeyard.gateway.http.paths import allowed_methods, nearest_path
 from scrapeyard.gateway.http.patterns import FORMS
 from scrapeyard.model import ExitReason
 
@@ -40,8 +41,12 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "This Idempotency-Key was used with another body",
         "Use a new key for a new request, or send the first body again.",
     ),
-    "not_found": ("Not found", "Check the id; runs and jobs are removed when their retention ends."),
-    "no_such_path": ("There is no such path", "GET /api/openapi.json lists every path."),
+    "not_found": (
+        "Not found",
+        "Check the id: GET /api/runs, /api/jobs and /api/schedules list what there is. Runs and jobs are removed when "
+        "their retention ends.",
+    ),
+    "no_such_path": ("There is no such path", "GET /docs or /api/openapi.json shows every path."),
     "scraper_not_found": ("No such scraper", "GET /api/scrapers lists what there is."),
     "scraper_invalid": (
         "The scraper cannot be run",
@@ -297,10 +302,16 @@ async def _on_invalid(_request: Request, error: Exception) -> Response:
 async def _on_http(request: Request, error: Exception) -> Response:
     """What Starlette refuses itself. A missing thing is our NotFound, so that its 404 is a path without a route."""
     assert isinstance(error, HTTPException)  # noqa: S101  registered for this class alone
-    code = {404: "no_such_path", 405: "method_not_allowed"}.get(error.status_code, "bad_request")
-    path = request.scope["path"][:MAX_PATH]
-    detail = f"this gateway has no path {path}" if error.status_code == 404 else str(error.detail)
-    return respond(problem(code, error.status_code, detail), error.headers)
+    path, routes = request.scope["path"][:MAX_PATH], request.app.routes
+    if error.status_code == 404:
+        near = nearest_path(routes, path)
+        detail = f"this gateway has no path {path}" + (f"; did you mean {near}?" if near else "")
+        return respond(problem("no_such_path", 404, detail))
+    if error.status_code == 405:
+        allowed = ", ".join(allowed_methods(routes, request.scope))
+        detail = f"{path} does not take {request.method[:20]}; it takes {allowed}"
+        return respond(problem("method_not_allowed", 405, detail), {"Allow": allowed})
+    return respond(problem("bad_request", error.status_code, str(error.detail)), error.headers)
 
 
 def _status(error: ScrapeyardError) -> int:

@@ -146,7 +146,9 @@ class RootDocument(Struct, frozen=True, kw_only=True):
     status: Annotated[Literal["ok"], Meta(description="The process answers; `/api/health` tells more.")] = "ok"
     service: str = "scrapeyard"
     version: str
+    docs: Annotated[str, Meta(description="The reference of the API, for a browser.")] = "/docs"
     api: Annotated[str, Meta(description="The OpenAPI document.")] = "/api/openapi.json"
+    health: Annotated[str, Meta(description="The state of every dependency.")] = "/api/health"
 
 
 class ReadyDocument(Struct, frozen=True, kw_only=True):
