@@ -1,17 +1,18 @@
 """The HTTP API as an ASGI application."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from scrapeyard import __version__
 from scrapeyard.gateway import cache, proxies, sites, webhooks
 from scrapeyard.gateway.document import reference
-from scrapeyard.gateway.http import openapi, problems
+from scrapeyard.gateway.document.describe import describe
+from scrapeyard.gateway.http import problems
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HeadAnswers, HotPath, LastResort
 from scrapeyard.gateway.http.paths import PathAliases
@@ -30,9 +31,10 @@ from scrapeyard.gateway.schedules import routes as schedules
 from scrapeyard.gateway.scrapers import channels
 from scrapeyard.gateway.scrapers import routes as scrapers
 from scrapeyard.gateway.services import Gateway, GatewayServices
+from scrapeyard.model import Scraper
 from scrapeyard.settings import GatewaySettings
 
-__all__ = ["GatewayServices", "create_app"]
+__all__ = ["GatewayServices", "api_document", "create_app"]
 
 ROUTERS = (
     *(runs.scrape_router, runs.router, events.router, artifacts.router),
@@ -50,12 +52,6 @@ EXPOSED = (
     *("Location", "Retry-After", "Preference-Applied", "Idempotency-Replayed", "traceparent"),
     *("Content-Disposition", "Content-Range", "ETag", "Next-Cursor"),
 )
-DESCRIPTION = (
-    "Runs scrapers and answers in the same response. Errors are `application/problem+json` with a stable `code`, "
-    "`retryable` and a `remedy`. A path may end in a slash, and HEAD is answered wherever GET is. `/api/runs` "
-    "stands for `/api/scrape`, `/api/schedules` for `/api/schedule`, and `/jobs` for `/api/jobs`. "
-    "`Prefer: dialect=site` or `tasks` asks for other words of `status` and for bare lists."
-)
 
 
 def create_app(services: GatewayServices) -> FastAPI:
@@ -67,21 +63,18 @@ def application(gateway: Gateway) -> FastAPI:
     """Build the application around a gateway that the caller keeps a reference to."""
     settings = gateway.services.settings.gateway
     app = FastAPI(
-        title="Scrapeyard",
-        version=__version__,
-        description=DESCRIPTION,
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan(gateway),
-        routes=[*(route for router in ROUTERS for route in router.routes), *reference.ROUTES],
+        routes=[*_routes(), *reference.ROUTES],
     )
     app.state.gateway = gateway
     problems.install(app)
     app.add_middleware(HotPath, path=runs.SCRAPE_PATH, answer=runs.answerer(gateway))
     _wrap(app, settings, gateway.services.settings.log.lang)
-    _document(app, settings)
+    _document(app, gateway)
     return app
 
 
@@ -124,10 +117,21 @@ def _upload_limit(settings: GatewaySettings) -> Callable[[Scope], int | None]:
     return limit
 
 
-def _document(app: FastAPI, settings: GatewaySettings) -> None:
+def _document(app: FastAPI, gateway: Gateway) -> None:
     def described() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = openapi.describe(app, settings, CALLS, PROBLEMS)
+            known = gateway.services.catalogue.listings()
+            builtins = [listing.scraper for listing in known if listing.scraper and listing.scraper.is_builtin]
+            app.openapi_schema = api_document(gateway.services.settings.gateway, builtins)
         return app.openapi_schema
 
     app.openapi = described  # type: ignore[method-assign]
+
+
+def api_document(settings: GatewaySettings, builtins: Iterable[Scraper]) -> dict[str, Any]:
+    """The OpenAPI document of a gateway with these settings and built-in scrapers."""
+    return describe(_routes(), settings, CALLS, PROBLEMS, builtins)
+
+
+def _routes() -> list[BaseRoute]:
+    return [route for router in ROUTERS for route in router.routes]

@@ -1,16 +1,8 @@
-"""The parts of the OpenAPI document that routes share, uploads among them."""
+"""The parts of the OpenAPI document that routes share."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
-from msgspec import Struct
-from pydantic import BaseModel
-
 from scrapeyard.gateway.http import problems
-from scrapeyard.gateway.http.answers import AnswerRoute, schemas
-from scrapeyard.settings import GatewaySettings
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -58,29 +50,3 @@ def _problem(description: str, retry: bool = False, schema: str = "Problem") -> 
 def parameter(name: str, place: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
     """A parameter that the route parses itself."""
     return {"name": name, "in": place, "required": False, "description": description, "schema": schema}
-
-
-def describe(
-    app: FastAPI, settings: GatewaySettings, calls: Sequence[type[BaseModel]], told: Sequence[type[Struct]]
-) -> dict[str, Any]:
-    """The whole document, with this gateway's own limits filled in. `calls` and `told` are bodies and answers that no
-    route names."""
-    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    components = document.setdefault("components", {}).setdefault("schemas", {})
-    for model in calls:
-        whole = model.model_json_schema(ref_template="#/components/schemas/{model}")
-        components.update(whole.pop("$defs", {}))
-        components[model.__name__] = whole
-    shown = {answer for route in app.routes if isinstance(route, AnswerRoute) for answer in route.answers}
-    for name, schema in schemas({*shown, *told}).items():
-        components.setdefault(name, schema)
-    call = components["ScrapeCall"]["properties"]
-    _bound(call["wait"], "number", "maximum", settings.max_wait_seconds)
-    _bound(call["urls"], "array", "maxItems", settings.max_urls)
-    return document
-
-
-def _bound(schema: dict[str, Any], kind: str, keyword: str, value: float) -> None:
-    for part in schema["anyOf"]:
-        if part["type"] == kind:
-            part[keyword] = value

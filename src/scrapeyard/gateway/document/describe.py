@@ -1,0 +1,124 @@
+"""The OpenAPI document: what the routes say, completed."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from typing import Any, Final
+
+from fastapi.openapi.utils import get_openapi
+from msgspec import Struct
+from pydantic import BaseModel
+from starlette.routing import BaseRoute
+
+from scrapeyard import __version__
+from scrapeyard.gateway.document.properties import complete, example_of, texts
+from scrapeyard.gateway.http.answers import JSON, AnswerRoute, schemas
+from scrapeyard.model import Scraper
+from scrapeyard.settings import GatewaySettings
+
+DESCRIPTION: Final = (
+    "Runs scrapers and answers in the same response. Errors are `application/problem+json` with a stable `code`, "
+    "`retryable` and a `remedy`. A path may end in a slash, and HEAD is answered wherever GET is. `/api/runs` "
+    "stands for `/api/scrape`, `/api/schedules` for `/api/schedule`, and `/jobs` for `/api/jobs`. "
+    "`Prefer: dialect=site` or `tasks` asks for other words of `status` and for bare lists."
+)
+TAGS: Final = {
+    "scrape": "Run a scraper, or read one page.",
+    "runs": "Look runs up, follow and cancel them.",
+    "jobs": "Run a scraper on a list, a sitemap or the links of pages; results and exports.",
+    "exports": "Files made of the results of a job.",
+    "schedules": "Start jobs and runs by the clock.",
+    "webhooks": "Messages to receivers.",
+    "scrapers": "Which scrapers there are, and which version runs.",
+    "sites": "How sites are treated, and how they are doing.",
+    "proxies": "Pools of proxies.",
+    "cache": "Cached pages.",
+    "operations": "How the platform is doing.",
+}
+_SERVER: Final = {"url": "/", "description": "The gateway that serves this document."}
+_OTHER: Final = {"description": "What a scraper of your own returned: any JSON value."}
+
+
+def describe(
+    routes: Sequence[BaseRoute],
+    settings: GatewaySettings,
+    calls: Iterable[type[BaseModel]],
+    told: Iterable[type[Struct]],
+    builtins: Iterable[Scraper],
+) -> dict[str, Any]:
+    """The whole document, with this gateway's own limits filled in. `calls` and `told` are bodies and answers that no
+    route names; `builtins` are the scrapers whose results are described."""
+    document = get_openapi(
+        title="Scrapeyard",
+        version=__version__,
+        description=DESCRIPTION,
+        routes=routes,
+        tags=[{"name": name, "description": meaning} for name, meaning in TAGS.items()],
+        servers=[_SERVER],
+        contact={"name": "Scrapeyard"},
+        license_info={"name": "Apache 2.0", "identifier": "Apache-2.0"},
+    )
+    components = document.setdefault("components", {}).setdefault("schemas", {})
+    for model in calls:
+        whole = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        components.update(whole.pop("$defs", {}))
+        components[model.__name__] = whole
+    shown = {answer for route in routes if isinstance(route, AnswerRoute) for answer in route.answers}
+    for name, schema in schemas({*shown, *told}).items():
+        components.setdefault(name, schema)
+    for name, schema in components.items():
+        complete(name, schema)
+    _type_results(components, builtins)
+    for operation in _operations(document):
+        _show_examples(operation, components)
+    call = components["ScrapeCall"]["properties"]
+    _bound(call["wait"], "number", "maximum", settings.max_wait_seconds)
+    _bound(call["urls"], "array", "maxItems", settings.max_urls)
+    return document
+
+
+def _type_results(components: dict[str, Any], builtins: Iterable[Scraper]) -> None:
+    """Describe the results of built-in scrapers, wherever a result is shown."""
+    results = {
+        f"{scraper.name}Result": {"description": scraper.description, **deepcopy(scraper.output_schema)}
+        for scraper in builtins
+        if scraper.output_schema and scraper.output_schema.get("properties")
+    }
+    if not results:
+        return
+    kinds = [{"$ref": f"#/components/schemas/{name}"} for name in results]
+    for schema in components.values():
+        field = schema.get("properties", {}).get("result")
+        if field is not None and not field.get("type"):
+            field["anyOf"] = [*kinds, _OTHER]
+    components.update(results)
+    for name, schema in results.items():
+        complete(name, schema)
+
+
+def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for operations in document["paths"].values():
+        yield from operations.values()
+
+
+def _show_examples(operation: dict[str, Any], components: dict[str, Any]) -> None:
+    """An example of each parameter that a path needs, of the body and of each good answer."""
+    name = operation["operationId"]
+    for parameter in operation.get("parameters", ()):
+        example = texts().example(name, parameter["name"])
+        if parameter["required"] and example is not None and "examples" not in parameter["schema"]:
+            parameter["example"] = example
+    body = operation.get("requestBody", {})
+    good = [answer for status, answer in operation["responses"].items() if status < "300"]
+    for part in (body, *good):
+        for media, content in part.get("content", {}).items():
+            schema = content.get("schema", {})
+            if media == JSON and ("$ref" in schema or "anyOf" in schema):
+                content["example"] = example_of(schema, components)
+            elif name in texts().examples and media.startswith("text/"):
+                content["example"] = texts().examples[name]
+
+
+def _bound(schema: dict[str, Any], kind: str, keyword: str, value: float) -> None:
+    for part in schema["anyOf"]:
+        if part["type"] == kind:
+            part[keyword] = value
