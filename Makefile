@@ -69,10 +69,24 @@ docs: $(VENV)/.docs-installed  ## the documentation as a site that needs no netw
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs-cache docs build/docs
 	@echo 'Open build/docs/index.html'
 
+wheel: $(VENV)/bin/python  ## build the wheel into dist/ and import it under every Python from 3.11 to 3.14 that is here
+	rm -rf dist && $(UV) build --quiet --wheel --out-dir dist .
+	@for version in 3.11 3.12 3.13 3.14; do \
+	  found=$$($(UV) python find --no-python-downloads $$version 2>/dev/null) || { echo "Python $$version: not here"; continue; }; \
+	  $(UV) run --quiet --isolated --no-project --python $$found --with "scrapeyard[all] @ file://$$(ls $$PWD/dist/*.whl)" \
+	    python -c 'import scrapeyard.gateway.server, scrapeyard.wiring.on_redis, scrapeyard.wiring.platform' || exit 1; \
+	  echo "Python $$version: installs and imports"; \
+	done
+
+sbom: $(VENV)/bin/python  ## write dist/scrapeyard.cdx.json: what the lock installs, as CycloneDX
+	@mkdir -p dist
+	PYTHONWARNINGS=ignore $(UV) tool run --quiet --from 'cyclonedx-bom>=7,<8' cyclonedx-py requirements --pyproject pyproject.toml \
+	  --output-reproducible --output-file dist/scrapeyard.cdx.json requirements/run.txt
+
 lock: $(VENV)/bin/python  ## resolve the dependencies again into requirements/*.txt
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements/run.txt
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group test --group check -c requirements/run.txt -o requirements/test.txt
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header pyproject.toml --group test --group bench -c requirements/test.txt -o requirements/bench.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra all pyproject.toml -o requirements/run.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra all pyproject.toml --group test --group check -c requirements/run.txt -o requirements/test.txt
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra all pyproject.toml --group test --group bench -c requirements/test.txt -o requirements/bench.txt
 	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --group docs -o requirements/docs.txt
 
 clean:  ## remove the environment and caches, not the data
@@ -100,4 +114,4 @@ $(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
-.PHONY: help up install test all-tests test-quick quick-tests test-steady test-security check lint types bench chaos soak docs lock clean
+.PHONY: help up install test all-tests test-quick quick-tests test-steady test-security check lint types bench chaos soak docs wheel sbom lock clean

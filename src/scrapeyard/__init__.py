@@ -23,6 +23,8 @@ queues          Carries runs and batches to workers, and messages between proces
 background      Runs the background tasks of long-lived parts, stops them and logs their faults.
 redis           The connections and key names that Redis adapters share.
 blobs           Stores large results, artifacts, manifests and exports, in a folder or a bucket.
+extras          The optional packages: what each is for, and what to run if one is missing.
+zstd            Compresses and decompresses zstd, with the standard library or its backport.
 telemetry       Log events with their words in English and Korean, metrics and traces.
 settings        All settings: unit, default and meaning of each, read and checked once at the start.
 errors          The tree of errors, each with a stable code and a sentence that tells the remedy.

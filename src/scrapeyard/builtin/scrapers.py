@@ -5,6 +5,9 @@ from typing import Any
 from scrapeyard.builtin.fetching import URL, Fetch, envelope, header, is_html, media_type, read
 from scrapeyard.builtin.reading.port import DEFAULT, FIELDS, MAX_TEXT, PARTS, Extractor
 from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.errors import FetchFailed
+from scrapeyard.extras import missing
+from scrapeyard.model import ExitReason
 
 TEXT: dict[str, Any] = {"type": ["string", "null"]}
 NUMBER: dict[str, Any] = {"type": ["number", "null"]}
@@ -137,8 +140,10 @@ class PageScraper:
 
     async def __call__(self, fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the manifest's word
         """`input` fits PAGE_INPUT. Raises FetchFailed."""
-        response = await fetch(FetchRequest(url=input["url"]))
         include = tuple(input.get("include", DEFAULT))
+        if "article" in include and (words := missing("article")):
+            raise FetchFailed(ExitReason.BAD_INPUT, words)
+        response = await fetch(FetchRequest(url=input["url"]))
         if is_html(response):
             page = await read(self._extractor, response, include, main_only=input.get("main_only", True))
         else:

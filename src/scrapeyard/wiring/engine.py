@@ -5,22 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from scrapeyard.engines.budget.meters import Meters
-from scrapeyard.engines.budget.redis import RedisJobLedgers
 from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.cache.invalidation import invalidation_signals
 from scrapeyard.engines.cache.memory import MemoryPages
 from scrapeyard.engines.cache.port import PageStore
-from scrapeyard.engines.cache.redis import RedisPages
 from scrapeyard.engines.escalation.memory import MemoryWays
 from scrapeyard.engines.escalation.port import WayMemory
-from scrapeyard.engines.escalation.redis import RedisWays
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
-from scrapeyard.engines.ledger import OwnLedgers
+from scrapeyard.engines.ledger import JobLedgers, OwnLedgers
 from scrapeyard.engines.politeness.memory import MemoryGate
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
-from scrapeyard.engines.politeness.redis import RedisGate
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
 from scrapeyard.gateway import sites as service
@@ -72,8 +68,7 @@ async def start_engine(
     await up(kept.start, kept.stop)
     meters = Meters(store.meters)
     await up(meters.start, meters.stop)
-    url = settings.redis_url.get_secret_value()
-    jobs = RedisJobLedgers(url) if url else OwnLedgers()
+    jobs = _ledgers(settings.redis_url.get_secret_value())
     await up(jobs.start, jobs.stop)
     shared = Shared(
         sites=sites,
@@ -95,12 +90,26 @@ async def start_engine(
 
 
 def _gate(url: str) -> SiteGate:
-    return RedisGate(url) if url else MemoryGate()
+    if not url:
+        return MemoryGate()
+    from scrapeyard.wiring.on_redis import RedisGate  # noqa: PLC0415 - an extra
+
+    return RedisGate(url)
+
+
+def _ledgers(url: str) -> JobLedgers:
+    if not url:
+        return OwnLedgers()
+    from scrapeyard.wiring.on_redis import RedisJobLedgers  # noqa: PLC0415 - an extra
+
+    return RedisJobLedgers(url)
 
 
 def _pages(settings: Settings, url: str, near: MemoryPages, folder: Path | None) -> PageStore:
     limit, largest = int(settings.cache.shared_mb * _MEGABYTE), int(settings.cache.max_page_mb * _MEGABYTE)
     if url:
+        from scrapeyard.wiring.on_redis import RedisPages  # noqa: PLC0415 - an extra
+
         return RedisPages(url, limit_bytes=limit, max_page_bytes=largest, on_return=near.drop_all)
     folder = folder or settings.data_dir.resolve() / "cache" / "pages"
     return DiskPages(folder, limit_bytes=limit, max_page_bytes=largest)
@@ -108,4 +117,8 @@ def _pages(settings: Settings, url: str, near: MemoryPages, folder: Path | None)
 
 def _ways(settings: Settings, url: str) -> WayMemory:
     seconds = settings.escalation.remember_seconds
-    return RedisWays(url, seconds) if url else MemoryWays(seconds)
+    if not url:
+        return MemoryWays(seconds)
+    from scrapeyard.wiring.on_redis import RedisWays  # noqa: PLC0415 - an extra
+
+    return RedisWays(url, seconds)

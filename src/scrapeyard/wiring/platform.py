@@ -17,6 +17,7 @@ from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
+from scrapeyard.extras import missing
 from scrapeyard.inputs.follower import Following
 from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.reading import ReadSources
@@ -25,7 +26,6 @@ from scrapeyard.model.job import ItemOutcome
 from scrapeyard.model.lanes import ScraperLanes
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.queues.port import Queue
-from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.channels import ChannelOverrides
 from scrapeyard.repository.environments.environments import Environments
@@ -143,7 +143,7 @@ class Platform:
 
     async def _start(self) -> None:
         settings = self.settings
-        _load(self.roles)
+        _load(self.roles, settings.redis_url.get_secret_value())
         if not settings.redis_url.get_secret_value():
             self._stack.enter_context(_only_one(settings, self.roles))
         store = make_store(settings)
@@ -289,9 +289,13 @@ class Platform:
         await start()
 
 
-def _load(roles: tuple[Role, ...]) -> None:
+def _load(roles: tuple[Role, ...], redis_url: str) -> None:
     """Import what these roles need beyond this module, so that the type information of all Structs is built before the
-    first thread is started."""
+    first thread is started. Raises SettingsInvalid if Redis's packages are not installed."""
+    if redis_url:
+        if words := missing("redis"):
+            raise SettingsInvalid(f"redis_url: {words}")
+        import_module("scrapeyard.wiring.on_redis")
     if "gateway" in roles:
         import_module("scrapeyard.gateway.server")
     if "dispatcher" in roles:
@@ -312,7 +316,11 @@ def make_store(settings: Settings) -> SqlStore:
 def make_queue(settings: Settings) -> Queue:
     """Redis when the settings name one, otherwise a queue in this process."""
     url = settings.redis_url.get_secret_value()
-    return RedisQueue(url) if url else MemoryQueue()
+    if not url:
+        return MemoryQueue()
+    from scrapeyard.wiring.on_redis import RedisQueue  # noqa: PLC0415 - an extra
+
+    return RedisQueue(url)
 
 
 def make_blobs(settings: Settings) -> ObjectBlobs:

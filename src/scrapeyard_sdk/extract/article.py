@@ -27,7 +27,8 @@ def read_article(tree: "LexborHTMLParser", url: str) -> dict[str, Any] | None:
         trafilatura = import_module("trafilatura")
     except ImportError:
         raise RuntimeError(
-            "article needs trafilatura, which this environment has not; add it to the scraper's requirements"
+            "article needs trafilatura, which is not installed; add it to the scraper's requirements, "
+            "or run on the worker: pip install 'scrapeyard[article]'"
         ) from None
     for name in _CHATTER:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # a page without an article is no error

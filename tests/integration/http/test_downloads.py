@@ -9,8 +9,8 @@ from typing import Any
 
 import brotli
 import pytest
-import zstandard
 
+from scrapeyard import zstd
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
@@ -55,7 +55,7 @@ async def test_a_large_page_goes_through_without_being_held(
 
 
 @pytest.mark.parametrize(
-    ("name", "encode"), [("gzip", gzip.compress), ("br", brotli.compress), ("zstd", zstandard.compress)]
+    ("name", "encode"), [("gzip", gzip.compress), ("br", brotli.compress), ("zstd", zstd.compress)]
 )
 async def test_it_is_decompressed_on_the_way(
     site: Site, fetch: Any, blobs: ObjectBlobs, name: str, encode: Any

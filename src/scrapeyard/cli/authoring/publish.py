@@ -108,6 +108,7 @@ def make_key(
     name: Annotated[str, typer.Option(help="What to call it in messages: lower-case letters, digits, '-'.")] = "",
 ) -> None:
     """Make a private key, for you alone, and print its public half, for `repository.public_keys`."""
+    _check_extra()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -169,6 +170,7 @@ def verify(
 
 def read_private_key(file: Path) -> "Ed25519PrivateKey":
     """A key that `make-key` wrote, for its owner alone. Raises BadRequest."""
+    _check_extra()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -189,3 +191,11 @@ def read_private_key(file: Path) -> "Ed25519PrivateKey":
     if not isinstance(private, Ed25519PrivateKey):
         raise BadRequest(f"{file}: not an Ed25519 key; `scrapeyard signing make-key` makes one")
     return private
+
+
+def _check_extra() -> None:
+    from scrapeyard.errors import BadRequest
+    from scrapeyard.extras import missing
+
+    if words := missing("signing"):
+        raise BadRequest(words)

@@ -22,8 +22,8 @@ from scrapeyard.cli.common.client import Refused, Server, ServerUnreachable
 from scrapeyard.cli.common.output import size
 from scrapeyard.cli.runs.local import LocalYard, open_yard
 from scrapeyard.errors import ScrapeyardError
+from scrapeyard.extras import EXTRAS, install, is_installed, missing
 from scrapeyard.model import ExitReason
-from scrapeyard.queues.redis.queue import RedisQueue
 from scrapeyard.sandbox.port import Wall
 from scrapeyard.settings import Settings, hide_password
 from scrapeyard.store.database.database import Database
@@ -68,8 +68,9 @@ LEAST_DISK = 64 * 1024**2
 
 
 def check_machine() -> Iterator[CheckResult]:
-    """Python, kernel, event loop, open files."""
+    """Python, extras, kernel, event loop, open files."""
     yield _python(sys.version_info[:3])
+    yield _extras()
     yield _kernel(platform.system(), platform.release())
     yield _event_loop()
     yield _open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
@@ -94,6 +95,14 @@ def _python(version: tuple[int, ...]) -> CheckResult:
     if version < LEAST_PYTHON:
         return fail("python", words, "install Python 3.11 or newer")
     return ok("python", f"{words} at {sys.executable}")
+
+
+def _extras() -> CheckResult:
+    absent = [name for name in EXTRAS if not is_installed(name)]
+    if not absent:
+        return ok("extras", "all installed")
+    words = ", ".join(f"{name} ({EXTRAS[name].purpose})" for name in absent)
+    return ok("extras", f"not installed: {words}; to add them: {install(*absent)}")
 
 
 def _kernel(system: str, release: str) -> CheckResult:
@@ -200,6 +209,10 @@ async def check_queue(settings: Settings) -> CheckResult:
     url = settings.redis_url.get_secret_value()
     if not url:
         return ok("queue", "in memory, for one process; set REDIS_URL for several")
+    if words := missing("redis"):
+        return fail("queue", words, f"run: {install('redis')}")
+    from scrapeyard.queues.redis.queue import RedisQueue
+
     shown = hide_password(url)
     try:
         queue = RedisQueue(url)

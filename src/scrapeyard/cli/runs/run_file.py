@@ -44,7 +44,11 @@ def run_file(asked: FileRun, settings: "Settings", *, strict: bool, as_json: boo
     from scrapeyard.cli.jobs.transfers import open_list
     from scrapeyard.cli.operations.serve import runner
     from scrapeyard.cli.runs.running import until_done
+    from scrapeyard.errors import BadRequest
+    from scrapeyard.extras import missing
 
+    if asked.form == "parquet" and (words := missing("parquet")):
+        raise BadRequest(words)
     with open_list(asked.file) as (stream, _):
         job = runner()(until_done(_run(asked, settings, stream)))
     if as_json:

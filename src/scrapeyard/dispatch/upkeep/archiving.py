@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import msgspec
-import zstandard
 from msgspec import Raw
 
+from scrapeyard import zstd
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.errors import NotFound
@@ -102,7 +102,7 @@ class Archiving:
 
 async def packed(blocks: AsyncIterator[RowBlock]) -> AsyncIterator[bytes]:
     """An archive, piece by piece, with a checksum: bytes that changed are noticed before a row is put back."""
-    compressor = zstandard.ZstdCompressor(write_checksum=True).compressobj()
+    compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.checksum_flag: 1})
     yield compressor.compress(MAGIC)
     async for block in blocks:
         data = msgspec.msgpack.encode(block)
@@ -112,11 +112,11 @@ async def packed(blocks: AsyncIterator[RowBlock]) -> AsyncIterator[bytes]:
 
 async def unpacked(pieces: AsyncIterator[bytes]) -> AsyncIterator[RowBlock]:
     """The blocks of an archive. Raises DamagedArchive."""
-    decompressor, held, began, ended = zstandard.ZstdDecompressor().decompressobj(), bytearray(), False, False
+    decompressor, held, began, ended = zstd.ZstdDecompressor(), bytearray(), False, False
     async for piece in pieces:
         try:
             held += decompressor.decompress(piece)
-        except zstandard.ZstdError as error:
+        except (zstd.ZstdError, EOFError) as error:
             raise DamagedArchive(f"it cannot be decompressed: {error}") from None
         if not began and len(held) >= len(MAGIC):
             began = held.startswith(MAGIC)

@@ -3,8 +3,8 @@
 import zlib
 
 import msgspec
-import zstandard
 
+from scrapeyard import zstd
 from scrapeyard.engines.cache.port import CachedPage
 
 FORMAT = b"sp1"
@@ -34,7 +34,7 @@ class UnreadablePage(ValueError):
 def encode(page: CachedPage) -> bytes:
     """The body is compressed where that saves a tenth or more."""
     body = page.body
-    packed = zstandard.ZstdCompressor().compress(body) if len(body) > _WORTH_BYTES else body
+    packed = zstd.compress(body) if len(body) > _WORTH_BYTES else body
     pays = len(packed) < len(body) * _WORTH_SHARE
     bare = msgspec.structs.replace(page, body=b"")
     data = _encoder.encode(_Stored(bare, pays, len(body), packed if pays else body))
@@ -50,16 +50,16 @@ def decode(data: bytes, max_bytes: int) -> CachedPage:
     try:
         stored = _decoder.decode(payload)
         return msgspec.structs.replace(stored.page, body=_unpack(stored, max_bytes))
-    except (msgspec.MsgspecError, zstandard.ZstdError) as error:
+    except (msgspec.MsgspecError, zstd.ZstdError) as error:
         raise UnreadablePage(str(error)) from None
 
 
 def _unpack(stored: _Stored, max_bytes: int) -> bytes:
-    if stored.body_bytes > max_bytes:
+    if not 0 <= stored.body_bytes <= max_bytes:
         raise UnreadablePage(f"a body of {stored.body_bytes} bytes")
     if not stored.packed:
         return stored.body
-    body: bytes = zstandard.ZstdDecompressor().decompress(stored.body, max_output_size=stored.body_bytes)
+    body = zstd.ZstdDecompressor().decompress(stored.body, max_length=stored.body_bytes)
     if len(body) != stored.body_bytes:
         raise UnreadablePage("a body of another length than was kept")
     return body

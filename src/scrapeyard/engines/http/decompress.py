@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import brotli  # type: ignore[import-untyped]  # it ships no types
-import zstandard
+
+from scrapeyard import zstd
 
 MAX_LAYERS = 3
 MAX_MEMBERS = 256
@@ -15,11 +16,8 @@ _BITE = 64 * 1024
 """Bytes undone at once: what a decoder could not take yet is copied, so bites must be small."""
 _PIECE = 256 * 1024
 _BREAKS_OFF = "the compressed data breaks off"
-_ZSTD_WINDOW = 8 * 1024 * 1024
-"""Bytes; RFC 9659 allows no more on the web."""
-
-_ZSTD_BITE = 512
-"""Bytes given to zstd at once: its decoder knows no limit, and four bytes can stand for 128 KB."""
+_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 23}
+"""A window of 8 MB: RFC 9659 allows no more on the web."""
 
 
 class Corrupt(Exception):
@@ -206,34 +204,36 @@ class _Zstd:
     """Frames one after another."""
 
     def __init__(self) -> None:
-        self._decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._frame: zstd.ZstdDecompressor | None = None
         self._left = MAX_MEMBERS
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        for start in range(0, len(data), _ZSTD_BITE):
-            yield from self._frames(data[start : start + _ZSTD_BITE])
+        while data:
+            frame = self._frame = self._frame or self._next_frame()
+            try:
+                yield from _unpacked(frame, data)
+            except zstd.ZstdError as error:
+                raise Corrupt(str(error)) from None
+            data = frame.unused_data if frame.eof else b""
+            if frame.eof:
+                self._frame = None
 
     def finish(self) -> None:
         if self._frame is not None:
             raise Corrupt(_BREAKS_OFF)
 
-    def _frames(self, bite: bytes) -> Iterator[bytes]:
-        while bite:
-            frame = self._frame = self._frame or self._next_frame()
-            try:
-                yield frame.decompress(bite)
-            except zstandard.ZstdError as error:
-                raise Corrupt(str(error)) from None
-            bite = frame.unused_data if frame.eof else b""
-            if frame.eof:
-                self._frame = None
-
-    def _next_frame(self) -> "zstandard.ZstdDecompressionObj":
+    def _next_frame(self) -> zstd.ZstdDecompressor:
         self._left -= 1
         if self._left < 0:
             raise Corrupt(f"zstd with more than {MAX_MEMBERS} frames")
-        return self._decoder.decompressobj()
+        return zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
+
+
+def _unpacked(frame: zstd.ZstdDecompressor, data: bytes) -> Iterator[bytes]:
+    """Until the data is used up or the frame ends."""
+    yield frame.decompress(data, _PIECE)
+    while not frame.eof and not frame.needs_input:
+        yield frame.decompress(b"", _PIECE)
 
 
 _LAYERS: dict[str, Callable[[], _Layer]] = {

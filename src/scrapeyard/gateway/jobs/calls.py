@@ -3,8 +3,9 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
+from scrapeyard.extras import missing
 from scrapeyard.gateway.http.names import Named
 from scrapeyard.gateway.http.patterns import DOMAIN, JOB_ID, NAME, SCRAPER_WANTED, URL, Url, no_number
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
@@ -65,6 +66,13 @@ class ExportCall(BaseModel):
     skip_first: bool = Field(
         False, strict=True, description="`diff` alone: no file of a first crawl, which has nothing to compare with."
     )
+
+    @field_validator("format")
+    @classmethod
+    def _can_be_written(cls, given: str) -> str:
+        if given == "parquet" and (words := missing("parquet")):
+            raise ValueError(words)
+        return given
 
     @model_validator(mode="after")
     def _compares_diffs_only(self) -> "ExportCall":

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from uv import find_uv_bin
-
+from scrapeyard.extras import missing
 from scrapeyard.repository.environments import confine
 from scrapeyard.settings import EnvironmentSettings
 
@@ -95,7 +95,6 @@ class Uv:
         self._settings = settings
         self._folders = ",".join(_url(folder) for folder in settings.find_links)
         self._cache = cache
-        self._program = find_uv_bin()
 
     def compile(self, requirements: Path, constraints: Path, lock: Path, deadline: Deadline) -> None:
         """Resolve to a lock with hashes. Raises BuildFailed with uv's words, or BuildStopped."""
@@ -151,9 +150,12 @@ class Uv:
             raise BuildUnavailable(told) if _is_away(words) else BuildFailed(told)
 
     def _start(self, arguments: list[str], output: int) -> subprocess.Popen[bytes]:
+        program = find_uv()
+        if not program:
+            raise BuildUnavailable(missing("environments"))
         limits = [str(os.getpid()), str(int(self._settings.max_mb * _MB))]
         quiet = ["--quiet", "--color", "never", "--no-progress", "--no-python-downloads"]
-        command = [sys.executable, "-I", "-S", confine.__file__, *limits, self._program, *arguments, *quiet]
+        command = [sys.executable, "-I", "-S", confine.__file__, *limits, program, *arguments, *quiet]
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -181,6 +183,15 @@ class Uv:
         """Parts of the index URL that uv may print without a scheme."""
         parts = urlsplit(self._settings.index_url.get_secret_value())
         yield from (part for part in (parts.password, parts.username, parts.hostname) if part)
+
+
+def find_uv() -> str:
+    """The path of the extra's uv, or else of the one on PATH; empty if there is neither."""
+    try:
+        from uv import find_uv_bin  # noqa: PLC0415 - an extra
+    except ImportError:
+        return shutil.which("uv") or ""
+    return find_uv_bin()
 
 
 def _is_away(words: str) -> bool:

@@ -4,10 +4,9 @@ import asyncio
 import hashlib
 import random
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid, SourceUnavailable
@@ -19,6 +18,9 @@ from scrapeyard.repository.catalogue.loading import LoadTerms, identify, load_fi
 from scrapeyard.repository.manifest.manifest import CAPABILITIES
 from scrapeyard.repository.sources.indexed.document import FILE_NAME, FORMAT, MAX_BYTES, Archived, read_offer
 from scrapeyard.repository.trust.signing import sign
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -139,7 +141,7 @@ class PublishTarget(Protocol):
         SourceUnavailable."""
 
 
-def pack_scraper(folder: Path, work: Path, ceiling: Limits, private: Ed25519PrivateKey | None = None) -> Parcel:
+def pack_scraper(folder: Path, work: Path, ceiling: Limits, private: "Ed25519PrivateKey | None" = None) -> Parcel:
     """Check a scraper and pack it into `work`, an empty folder; with a key, signed. Blocking.
 
     Assumes every permission that an operator must grant, such as the direct network. Raises ScraperInvalid.
@@ -186,7 +188,7 @@ def _load(folder: Path, work: Path, ceiling: Limits) -> Scraper:
     return load_files(scraper_files(folder, folder.resolve(), str(folder)), Cache(work / "copy"), terms, str(folder))
 
 
-def _signed(scraper: Scraper, work: Path, private: Ed25519PrivateKey | None) -> tuple[SourceFile, ...]:
+def _signed(scraper: Scraper, work: Path, private: "Ed25519PrivateKey | None") -> tuple[SourceFile, ...]:
     """The files of the copy that was checked, with a new signature in place of an old one."""
     assert scraper.folder is not None  # noqa: S101 - it was loaded from a folder
     files = list_files(scraper.folder, scraper.folder, marker="", label=str(scraper.ref))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from scrapeyard.errors import ScraperInvalid, SettingsInvalid
+from scrapeyard.extras import missing
 from scrapeyard.model import ScraperRef
 from scrapeyard.repository.archive.copies import SIGNATURE
 from scrapeyard.repository.archive.files import SourceFile, read_chunks
@@ -54,7 +55,10 @@ class PublicKey(Struct, frozen=True, kw_only=True):
 
 def read_public_keys(texts: Iterable[str]) -> tuple[PublicKey, ...]:
     """The keys of `repository.public_keys`: base64 of 32 bytes, a `name:` before it or not. Raises SettingsInvalid."""
-    return tuple(_public_key(text) for text in texts)
+    keys = tuple(_public_key(text) for text in texts)
+    if keys and (words := missing("signing")):
+        raise SettingsInvalid(f"repository.public_keys: {words}")
+    return keys
 
 
 def public_key_of(private: "Ed25519PrivateKey", name: str = "") -> PublicKey:

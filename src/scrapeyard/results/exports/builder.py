@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-import zstandard
-
+from scrapeyard import zstd
+from scrapeyard.extras import missing
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.cells import as_json, to_json
 from scrapeyard.results.exports.columns import FIXED, Column, Row
@@ -114,12 +114,11 @@ class _Spooled:
         self._fields = Fields()
         self.rows = 0
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this does
-        self._pack = zstandard.ZstdCompressor(level=1).compress
 
     def add(self, block: Sequence[Line]) -> None:
         rows = [row for line in block for row in self._fields.rows(line)]
         for start in range(0, len(rows), _BLOCK):
-            packed = self._pack(encode(rows[start : start + _BLOCK]))
+            packed = zstd.compress(encode(rows[start : start + _BLOCK]), 1)
             self._spool.write(len(packed).to_bytes(4) + packed)
         self.rows += len(rows)
 
@@ -131,9 +130,8 @@ class _Spooled:
         with self._spool as spool:
             spool.seek(0)
             writer = self._open(self._fields.columns)
-            unpack = zstandard.ZstdDecompressor().decompress
             while head := spool.read(4):
-                rows = decode_rows(unpack(spool.read(int.from_bytes(head))))
+                rows = decode_rows(zstd.decompress(spool.read(int.from_bytes(head))))
                 writer.write(rows)
                 done += len(rows)
                 yield done / self.rows
@@ -187,6 +185,8 @@ def _writer(wish: ExportWish, sink: Sink, columns: Sequence[Column]) -> FileWrit
     if wish.format == "xlsx":
         return XlsxFile(sink, columns)
     if wish.format == "parquet":
+        if words := missing("parquet"):
+            raise ValueError(words)
         from scrapeyard.results.exports.parquet_file import ParquetFile  # noqa: PLC0415 - slow to load and large
 
         return ParquetFile(sink, columns)

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import NullPool
 
 from scrapeyard.errors import SettingsInvalid
+from scrapeyard.extras import missing
 from scrapeyard.store.database.backend import Engines
 from scrapeyard.store.database.transaction import BulkInsert, Execute, StatementCache, T, Work
 
@@ -40,6 +41,9 @@ class Postgres:
     insert = staticmethod(postgresql.insert)
 
     def __init__(self, url: URL) -> None:
+        """Raises SettingsInvalid: the driver is an extra."""
+        if words := missing("postgres"):
+            raise SettingsInvalid(f"database_url: {words}")
         unknown = sorted(set(url.query) - _OPTIONS)
         if unknown:
             raise SettingsInvalid(f"database_url: unknown option {unknown[0]}; known are {', '.join(sorted(_OPTIONS))}")

@@ -1,0 +1,48 @@
+"""The extras of the package: what each is for, and whether this installation has it.
+
+`pip install scrapeyard` installs what a laptop needs. An extra adds the packages of one feature.
+"""
+
+from importlib.util import find_spec
+from shutil import which
+from typing import Final
+
+from msgspec import Struct
+
+
+class Extra(Struct, frozen=True):
+    """One extra of pyproject.toml."""
+
+    module: str
+    """Its module: the extra is installed if this module is."""
+    purpose: str
+    program: str = ""
+    """A program on PATH that serves as well; empty: there is none."""
+
+
+EXTRAS: Final = {
+    "article": Extra("trafilatura", "the article of a page"),
+    "environments": Extra("uv", "packages that scrapers require", "uv"),
+    "parquet": Extra("pyarrow", "exports as Parquet"),
+    "postgres": Extra("asyncpg", "a PostgreSQL database"),
+    "redis": Extra("redis", "a queue on Redis"),
+    "signing": Extra("cryptography", "signed scrapers"),
+}
+
+
+def is_installed(name: str) -> bool:
+    """Whether this machine has what the extra brings. Imports nothing."""
+    extra = EXTRAS[name]
+    return find_spec(extra.module) is not None or bool(extra.program and which(extra.program))
+
+
+def missing(name: str) -> str:
+    """What to tell a user who asks for it, with the command that installs it; empty if it is installed."""
+    if is_installed(name):
+        return ""
+    return f"the extra for {EXTRAS[name].purpose} is not installed; run: {install(name)}"
+
+
+def install(*names: str) -> str:
+    """The command that installs them."""
+    return f"pip install 'scrapeyard[{','.join(names)}]'"
