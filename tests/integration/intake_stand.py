@@ -79,6 +79,7 @@ class Stand:
         return Following(
             store=store or self.store,
             blobs=self.blobs,
+            engine=self.engine,
             catalogue=self.catalogue,
             checker=InputChecker(),
             sites=Sites(),

@@ -1,9 +1,10 @@
 """The task that follows links: links on a job's pages become items of the same job, depth by depth."""
 
+import asyncio
 import secrets
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -11,15 +12,19 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from scrapeyard.background import Background
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.http.decompress import Corrupt, OverLimit, decompress
 from scrapeyard.engines.http.site import Sites
-from scrapeyard.engines.http.url import MAX_URL, parse_target
+from scrapeyard.engines.http.url import MAX_URL
+from scrapeyard.engines.port import Caller, HttpEngine
 from scrapeyard.errors import FetchFailed, NotFound, ScrapeyardError
-from scrapeyard.inputs.formats.rows import ListRefused
-from scrapeyard.inputs.mapper import Shaper, key_of
-from scrapeyard.inputs.patterns import Chooser
-from scrapeyard.inputs.source import FOLLOWED, READ_IN, FollowSource, Progress, as_table, source_of
+from scrapeyard.inputs.formats.rows import ListRefused, ListUnreadable
+from scrapeyard.inputs.links import PageLinks, target_of
+from scrapeyard.inputs.mapper import Shaper
+from scrapeyard.inputs.sitemaps import Sitemaps
+from scrapeyard.inputs.source import FOLLOWED, READ_IN, FollowSource, Progress, SitemapSource, as_table, source_of
+from scrapeyard.model import Scraper
 from scrapeyard.model.events import JobEventKind
 from scrapeyard.model.job import Item, ItemStatus, Job, NewItem
 from scrapeyard.repository.manifest.json_schemas import InputChecker
@@ -28,81 +33,8 @@ from scrapeyard.store.ports.jobs import ITEM_BLOCK, ItemFilter, JobFilter
 from scrapeyard.store.ports.store import Store
 from scrapeyard.telemetry.events import get_log
 
-MAX_LINKS = 10_000
-"""Maximum links of one page."""
 MAX_RESULT = 64 * 1024**2
 _GZIP = b"\x1f\x8b"
-
-
-class PageLinks:
-    """Decides which links of one job's pages are followed."""
-
-    def __init__(self, source: FollowSource, shaper: Shaper, sites: Sites) -> None:
-        """Raises BadRequest for patterns that cannot be used."""
-        self._source = source
-        self._shaper = shaper
-        self._sites = sites
-        self._chooser = Chooser(source.choice)
-        self._home = {self._site(url) for url in source.start} - {""}
-        page = msgspec.defstruct("Page", [("links", Any, None)], rename={"links": source.links})
-        self._page = msgspec.json.Decoder(page).decode
-        self._pages = msgspec.json.Decoder(list[page]).decode  # type: ignore[valid-type]  # it is a class
-
-    def starts(self) -> list[NewItem]:
-        """The items to start with; unusable URLs are skipped."""
-        return list(self._items(dict.fromkeys(self._source.start, ""), depth=0))
-
-    def follow(self, pages: Sequence[tuple[str, bytes]], depth: int) -> list[NewItem]:
-        """New items for the links of some pages (URL and result), each once, `depth` links from a start. Raises
-        ListRefused for a link that does not fit the scraper's input, if the job rejects bad rows."""
-        found: dict[str, str] = {}
-        for page, result in pages:
-            for url in self._found(result):
-                found.setdefault(url, page)
-        items: dict[str, NewItem] = {}
-        for item in self._items(found, depth=depth):
-            items.setdefault(item.key, item)
-        return list(items.values())
-
-    def _found(self, result: bytes) -> Iterator[str]:
-        try:
-            pages = self._pages(result) if result[:1] == b"[" else [self._page(result)]
-        except (msgspec.MsgspecError, RecursionError, ValueError):
-            return
-        left = MAX_LINKS
-        for page in pages:
-            named = getattr(page, "links", None)
-            links = named if isinstance(named, list) else []
-            for link in links[:left]:
-                url = link.get("url") if isinstance(link, dict) else link
-                if isinstance(url, str):
-                    yield url
-            left -= len(links[:left])
-
-    def _items(self, urls: dict[str, str], *, depth: int) -> Iterator[NewItem]:
-        """Items of URLs, each with the page it was found on. Starts are taken whatever the patterns say."""
-        for url, referrer in urls.items():
-            try:
-                target = parse_target(url)
-            except FetchFailed:  # mailto:, javascript: and the like, of which every page has some
-                continue
-            plain = target.url
-            if depth and not (self._is_home(target.host) and self._chooser.takes(plain)):
-                continue
-            item = self._shaper.item_of(plain, key_of(plain.encode()))
-            if isinstance(item, NewItem):
-                yield replace(item, depth=depth, referrer=referrer)
-            elif self._source.shape.bad_rows == "reject":
-                raise ListRefused([item], 1)
-
-    def _is_home(self, host: str) -> bool:
-        return not self._source.same_site or self._sites.of(host) in self._home
-
-    def _site(self, url: str) -> str:
-        try:
-            return self._sites.of(parse_target(url).host)
-        except FetchFailed:
-            return ""
 
 
 def unpacked_result(data: bytes) -> bytes:
@@ -142,6 +74,10 @@ PAGES = 50
 SLICE_SECONDS = 0.3
 """Maximum time for one job in one round."""
 JOBS = 200
+SITEMAP_SECONDS = 120.0
+"""Maximum time for the sitemaps of one job; the pages beyond it are found by links, or not at all."""
+_GAPS = 5
+"""Maximum sentences about sitemaps that were not read whole."""
 _FINAL = frozenset({ItemStatus.SUCCESS, ItemStatus.ERROR})
 
 
@@ -150,7 +86,7 @@ class _NoMoreItems(Exception):
 
 
 class Following:
-    """A MaintenanceTask. `clock` gives Unix seconds."""
+    """A MaintenanceTask. `engine` reads sitemaps; `clock` gives Unix seconds."""
 
     name = "following"
     waits_after_outage = False
@@ -160,6 +96,7 @@ class Following:
         *,
         store: Store,
         blobs: Blobs,
+        engine: HttpEngine,
         catalogue: Catalogue,
         checker: InputChecker,
         sites: Sites,
@@ -167,24 +104,41 @@ class Following:
     ) -> None:
         self._store = store
         self._blobs = blobs
+        self._engine = engine
         self._catalogue = catalogue
         self._checker = checker
         self._sites = sites
         self._clock = clock
         self._ahead: dict[str, set[int]] = {}
         """By job: items beyond the stored progress whose links were already read. May be lost without harm."""
+        self._links: dict[str, tuple[Scraper, PageLinks]] = {}
+        self._sitemaps = Background()
+        self._read_sitemaps: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """By job: how many URLs its sitemaps gave, and what of them was not read."""
+
+    async def start(self) -> None:
+        """Nothing to do: the first round starts reading."""
+
+    async def stop(self) -> None:
+        """Abort the reading of sitemaps; the next leader reads them again. May be called twice."""
+        await self._sitemaps.stop()
+
+    async def idle(self) -> None:
+        """Wait until no sitemap is being read here."""
+        await self._sitemaps.idle()
 
     async def run_once(self) -> None:
         """Run one round: every job that follows links gets its share of time."""
         jobs = await self._followed()
         self._ahead = {job.id: self._ahead.get(job.id, set()) for job in jobs}
+        self._links = {job.id: self._links[job.id] for job in jobs if job.id in self._links}
         for job in jobs:
             try:
                 await self._follow(job)
             except ListRefused as error:
                 await self._fail(job, error)
             except _NoMoreItems:
-                continue
+                self._links.pop(job.id, None)
             except ScrapeyardError as error:
                 log.warning("intake.not_followed", job=job.id, error=error.message)
 
@@ -202,9 +156,11 @@ class Following:
         source = source_of(job)
         if not isinstance(source, FollowSource):
             return
-        scraper = await self._catalogue.obtain(job.pinned, job.digest)
-        links = PageLinks(source, Shaper(scraper, self._checker, source.shape), self._sites)
+        is_new = job.id not in self._links
+        links = await self._links_of(job, source)
         progress: Progress | None = source.progress or await self._start(job, source, links)
+        if is_new and progress is not None and progress.depth >= source.depth:
+            progress = replace(progress, at=progress.first, beyond=0)  # the links counted before are not known here
         until = time.monotonic() + SLICE_SECONDS
         last = progress
         while progress is not None and time.monotonic() < until:
@@ -217,15 +173,24 @@ class Following:
         elif progress != source.progress:
             await self._note(job, source, progress)
 
+    async def _links_of(self, job: Job, source: FollowSource) -> PageLinks:
+        scraper = await self._catalogue.obtain(job.pinned, job.digest)
+        known = self._links.get(job.id)
+        if known is None or known[0] != scraper:
+            links = PageLinks(source, Shaper(scraper, self._checker, source.shape), self._sites)
+            known = self._links[job.id] = scraper, links
+        return known[1]
+
     async def _end(self, job: Job, source: FollowSource, last: Progress) -> None:
-        gaps = []
+        gaps = list(last.sitemap_gaps)
         if last.failed:
             pages = "page" if last.failed == 1 else "pages"
             gaps.append(f"{last.failed} {pages} failed, and the links there could not be followed")
         if await self._total(job) >= source.limit:
             gaps.append(f"the limit of {source.limit} pages was reached, and links beyond it were not followed")
-        if gaps:
-            await self._store.jobs.set_source(job.id, {**as_table(replace(source, progress=last)), "gaps": gaps})
+        told = {**({"gaps": gaps} if gaps else {}), **_found(source, last)}
+        if told:
+            await self._store.jobs.set_source(job.id, {**as_table(replace(source, progress=last)), **told})
         await self._store.jobs.end_reading(job.id, 0, "", self._clock())
 
     async def _start(self, job: Job, source: FollowSource, links: PageLinks) -> Progress:
@@ -236,26 +201,32 @@ class Following:
 
     async def _step(self, job: Job, source: FollowSource, links: PageLinks, progress: Progress) -> Progress | None:
         """Read some links, or go one level deeper. The same progress if nothing is to do now; None if complete."""
-        if progress.depth >= source.depth or await self._total(job) >= source.limit:
+        is_last = progress.depth >= source.depth
+        if (is_last and not source.count_beyond) or await self._total(job) >= source.limit:
             return None
+        if source.sitemap and progress.sitemap is None and not is_last:
+            progress = self._with_sitemaps(job, source, links, progress)
         if progress.at >= progress.end:
-            return await self._deeper(job, source, progress)
+            return None if is_last else await self._deeper(job, source, progress)
         window = await self._window(job, progress)
         ahead = self._ahead[job.id]
         fresh = [item for item in window if item.status is ItemStatus.SUCCESS and item.seq not in ahead]
+        beyond = progress.beyond
         for first in range(0, len(fresh), PAGES):
-            await self._read(job, source, links, fresh[first : first + PAGES], progress.depth + 1)
+            beyond += await self._read(job, source, links, fresh[first : first + PAGES], progress.depth)
         at = next((item.seq for item in window if item.status not in _FINAL), progress.at + len(window))
         self._ahead[job.id] = {item.seq for item in window if item.status in _FINAL and item.seq > at}
-        failed = sum(item.status is ItemStatus.ERROR for item in window if item.seq < at)
-        return replace(progress, at=at, failed=progress.failed + failed)
+        failed = 0 if is_last else sum(item.status is ItemStatus.ERROR for item in window if item.seq < at)
+        return replace(progress, at=at, failed=progress.failed + failed, beyond=beyond)
 
     async def _deeper(self, job: Job, source: FollowSource, progress: Progress) -> Progress | None:
         """Store the new depth before reading any of it: the end of a depth cannot be determined later."""
+        if source.sitemap and progress.sitemap is None:
+            return progress
         total = await self._total(job)
         if total <= progress.end:
             return None
-        deeper = replace(progress, depth=progress.depth + 1, at=progress.end, end=total)
+        deeper = replace(progress, depth=progress.depth + 1, first=progress.end, at=progress.end, end=total)
         await self._note(job, source, deeper)
         self._ahead[job.id] = set()
         return deeper
@@ -267,11 +238,28 @@ class Following:
                 return [item for item in block if item.seq < progress.end]
         return []
 
-    async def _read(self, job: Job, source: FollowSource, links: PageLinks, pages: Sequence[Item], depth: int) -> None:
+    async def _read(self, job: Job, source: FollowSource, links: PageLinks, pages: Sequence[Item], depth: int) -> int:
+        """Add the links of some pages, which are `depth` links from a start. Of the deepest pages, only count those
+        that lead to other pages than the job's; returns how many there are."""
         where = ItemFilter(keys=tuple(page.key for page in pages))
         found = await self._store.items.page(job.id, where, None, len(pages))
         results = [(_url_of(item), await self._result(item)) for item in found.items]
-        await self._add(job, links.follow(results, depth), limit=source.limit)
+        named = links.follow(results, depth + 1)
+        beyond = 0
+        if depth < source.depth:
+            await self._add(job, named.items, limit=source.limit)
+        else:
+            beyond = await self._unknown(job, named.items)
+        links.remember(named)
+        return beyond
+
+    async def _unknown(self, job: Job, items: Sequence[NewItem]) -> int:
+        """How many of these the job does not have."""
+        known = 0
+        for first in range(0, len(items), ITEM_BLOCK):
+            keys = tuple(item.key for item in items[first : first + ITEM_BLOCK])
+            known += len((await self._store.items.page(job.id, ItemFilter(keys=keys), None, ITEM_BLOCK)).items)
+        return len(items) - known
 
     async def _result(self, item: Item) -> bytes:
         if item.partial:
@@ -283,19 +271,63 @@ class Following:
         except NotFound:
             return b""
 
-    async def _add(self, job: Job, items: Sequence[NewItem], limit: int) -> None:
-        """Add items, never more than `limit` in all; those whose key exists are skipped. Raises _NoMoreItems.
+    async def _add(self, job: Job, items: Sequence[NewItem], limit: int) -> int:
+        """Add items, never more than `limit` in all; those whose key exists are skipped. Returns how many were new.
+        Raises _NoMoreItems.
 
         A block number is never reused: a page's links may differ when they are read again.
         """
-        room = limit - await self._total(job)
+        room, added = limit - await self._total(job), 0
         while items and room > 0:
             size = min(room, ITEM_BLOCK)
             block, items = items[:size], items[size:]
             new = await self._store.items.add(job.id, block, secrets.randbits(62), self._clock(), source=BLOCKS)
             if new is None:
                 raise _NoMoreItems
-            room -= new
+            room, added = room - new, added + new
+        return added
+
+    def _with_sitemaps(self, job: Job, source: FollowSource, links: PageLinks, progress: Progress) -> Progress:
+        """The progress, with what the sitemaps gave once they are read; reading them starts here."""
+        read = self._read_sitemaps.pop(job.id, None)
+        if read is not None:
+            return replace(progress, sitemap=read[0], sitemap_gaps=read[1])
+        if job.id not in self._sitemaps:
+            self._sitemaps.spawn(self._take_sitemaps(job, source, links), name=f"sitemaps-{job.id}", key=job.id)
+        return progress
+
+    async def _take_sitemaps(self, job: Job, source: FollowSource, links: PageLinks) -> None:
+        added, gaps = 0, []
+        homes = dict.fromkeys(target.at("/").url for target in map(target_of, source.start) if target is not None)
+        try:
+            async with asyncio.timeout(SITEMAP_SECONDS):
+                for home in homes:
+                    more, unread = await self._take_sitemap(job, source, links, home)
+                    added, gaps = added + more, [*gaps, *unread]
+        except TimeoutError:
+            gaps.append(f"the sitemap was not read whole in {SITEMAP_SECONDS:.0f} s")
+        except _NoMoreItems:
+            return
+        except ScrapeyardError as error:
+            log.warning("intake.not_followed", job=job.id, error=error.message)
+            return  # the next round tries again
+        self._read_sitemaps[job.id] = added, tuple(gaps[:_GAPS])
+
+    async def _take_sitemap(self, job: Job, source: FollowSource, links: PageLinks, home: str) -> tuple[int, list[str]]:
+        """Add the URLs that the sitemaps of a host name. A host without any is no fault."""
+        caller = Caller(job_id=job.id, policy=job.policy.fetching, job_budget=job.policy.budget)
+        sitemaps = Sitemaps(self._engine, SitemapSource(url=home), caller)
+        added = 0
+        try:
+            async with aclosing(sitemaps.rows()) as pieces:
+                async for piece in pieces:
+                    named = links.listed({str(url): home for _, url in piece.rows}, depth=1)
+                    added += await self._add(job, named.items, limit=source.limit)
+                    if await self._total(job) >= source.limit:
+                        break
+        except (FetchFailed, ListUnreadable):
+            return 0, []
+        return added, sitemaps.gaps
 
     async def _total(self, job: Job) -> int:
         now = await self._store.jobs.get(job.id)
@@ -303,3 +335,12 @@ class Following:
 
     async def _note(self, job: Job, source: FollowSource, progress: Progress) -> None:
         await self._store.jobs.set_source(job.id, as_table(replace(source, progress=progress)))
+
+
+def _found(source: FollowSource, last: Progress) -> dict[str, Any]:
+    """What the job's row says of where its pages were found, if that was asked for."""
+    told = {
+        **({"sitemap_urls": last.sitemap or 0} if source.sitemap else {}),
+        **({"beyond_depth": last.beyond} if source.count_beyond else {}),
+    }
+    return {"found": told} if told else {}

@@ -19,6 +19,8 @@ READ_IN = (JobStatus.CREATING, JobStatus.RUNNING, JobStatus.PAUSED)
 """Statuses of a job whose source may be read: not only CREATING, since jobs may follow links or be created paused."""
 Format = Literal["auto", "csv", "jsonl", "json", "urls"]
 BadRows = Literal["reject", "skip"]
+ScopeKind = Literal["host", "site", "path", "any"]
+QueryMode = Literal["keep", "clean", "sort", "drop"]
 
 
 class Shape(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -98,6 +100,13 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Number of the first item that is deeper."""
     failed: int = 0
     """Pages so far that failed, so that their links are not known."""
+    first: int = 0
+    """Number of the first item at this depth."""
+    beyond: int = 0
+    """Links of the deepest pages that lead to pages which the job does not have."""
+    sitemap: int | None = None
+    """URLs that the site's sitemaps gave; None if they were not read yet."""
+    sitemap_gaps: tuple[str, ...] = ()
 
 
 class FollowSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=FOLLOWED):
@@ -108,6 +117,14 @@ class FollowSource(_Called, frozen=True, kw_only=True, omit_defaults=True, tag_f
     """Maximum number of links from a start."""
     same_site: bool = True
     """Whether links to sites (registrable domains) other than those of the starts are skipped."""
+    scope: ScopeKind | Literal[""] = ""
+    """Which links are followed: those to the host of a start, to its site, or below its path. Empty: `same_site`."""
+    query: QueryMode = "keep"
+    """What becomes of the query of a link: see `tidy_query`."""
+    sitemap: bool = False
+    """Whether the URLs of the sitemaps of the starts' hosts are taken, too, as if the starts linked to them."""
+    count_beyond: bool = False
+    """Whether links of the deepest pages are counted. The job then reads until its last page has ended."""
     limit: int = 10_000
     """Maximum items, including the starts."""
     choice: UrlChoice = UrlChoice()

@@ -55,7 +55,7 @@ def _site(target: Target) -> str:
 def _digest(source: dict[str, Any]) -> str:
     if source.get("kind") not in ("sitemap", "follow"):
         return "list"
-    names = ("kind", "url", "start", "choice", "same_site", "links")
+    names = ("kind", "url", "start", "choice", "same_site", "scope", "query", "sitemap", "links")
     return hashlib.sha256(_encode({name: source.get(name) for name in names})).hexdigest()[:16]
 
 

@@ -193,11 +193,13 @@ class Platform:
         following = Following(
             store=store,
             blobs=blobs,
+            engine=base.engine,
             catalogue=base.catalogue,
             checker=InputChecker(),
             sites=Sites(settings.sites.whole_hosts),
             clock=time.time,
         )
+        await self._up(following.start, following.stop)
         schedules = await start_schedules(
             settings,
             store,

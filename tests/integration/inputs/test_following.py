@@ -22,6 +22,7 @@ from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.loading import LoadTerms
 from scrapeyard.store.sql import SqlStore
 from tests.integration.intake_stand import SCRAPER, Stand, a_stand
+from tests.sites.site import Site, page
 
 HOME = "https://shop.example/"
 Web = dict[str, list[str]]
@@ -269,3 +270,59 @@ async def test_a_crawl_cancelled_while_links_are_added_finds_the_same_pages_when
             break
     await crawl(stand, job, WEB, following=following)
     assert set(await stand.urls(job)) == reached(WEB, 4)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_links_beyond_the_depth_are_counted_once_each(stand: Stand, restarts: bool) -> None:
+    web = {HOME: pages("a", "b"), HOME + "a": pages("x", "y", "b"), HOME + "b": pages("x", "z", ""), HOME + "c": []}
+    job = await stand.create(FollowSource(start=(HOME,), depth=1, count_beyond=True))
+    following = stand.following()
+    for _ in range(20):
+        await following.run_once()
+        following = stand.following() if restarts else following
+        await stand.run(job, lambda url: {"links": web.get(url, [])}, 1)
+    now = await stand.job(job)
+    assert not now.reading
+    assert now.source["found"] == {"beyond_depth": 3}
+    assert now.gaps == ()
+
+
+def sitemap(*urls: str) -> bytes:
+    return f"<urlset>{''.join(f'<url><loc>{url}</loc></url>' for url in urls)}</urlset>".encode()
+
+
+async def crawl_with_sitemaps(stand: Stand, job: Job, web: Web) -> Job:
+    following = stand.following()
+    try:
+        for _ in range(20):
+            await following.run_once()
+            await following.idle()
+            await stand.run(job, lambda url: {"links": web.get(url, [])})
+            if not (now := await stand.job(job)).reading:
+                return now
+    finally:
+        await following.stop()
+    raise AssertionError("it never ends")
+
+
+async def test_sitemaps_of_the_start_are_read_as_if_it_linked_to_their_pages(stand: Stand) -> None:
+    async with Site() as site:
+        home = site.url("/")
+        listed = sitemap(home + "lonely", home + "a", home + "x.pdf", "https://other.example/")
+        site.routes |= {"/robots.txt": page(b"Sitemap: /map.xml"), "/map.xml": page(listed)}
+        choice = UrlChoice(exclude=("**.pdf",))
+        source = FollowSource(start=(home,), depth=2, sitemap=True, scope="host", choice=choice)
+        job = await stand.create(source)
+        now = await crawl_with_sitemaps(stand, job, {home: [home + "a"], home + "lonely": [home + "deep"]})
+    depths = {msgspec.json.decode(item.input)["url"]: item.depth for item in await stand.items(job)}
+    assert depths == {home: 0, home + "a": 1, home + "lonely": 1, home + "deep": 2}
+    assert (now.source["found"], now.gaps) == ({"sitemap_urls": 2}, ())
+
+
+async def test_a_site_without_a_sitemap_is_crawled_by_its_links(stand: Stand) -> None:
+    async with Site() as site:
+        home = site.url("/")
+        job = await stand.create(FollowSource(start=(home,), depth=1, sitemap=True))
+        now = await crawl_with_sitemaps(stand, job, {home: [home + "a"]})
+    assert await stand.urls(job) == [home, home + "a"]
+    assert (now.source["found"], now.gaps) == ({"sitemap_urls": 0}, ())

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapeyard.builtin import BUILTINS, PAGE
-from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import BadRequest
-from scrapeyard.inputs.follower import PageLinks
 from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable, Piece
 from scrapeyard.inputs.mapper import Shaped, Shaper, canonical, check_source, is_key, key_of
 from scrapeyard.inputs.patterns import Chooser
@@ -334,38 +332,6 @@ def test_a_list_that_is_wanted_whole_is_refused_with_its_first_bad_rows() -> Non
     assert len(refused.value.details["rows"]) == 5
     with pytest.raises(ListRefused):
         tally.take(Shaped([], [BadRow(line=9, reason="bad")] * KEPT))
-
-
-def links_of(source: FollowSource) -> PageLinks:
-    return PageLinks(source, Shaper(BUILTINS[PAGE].scraper, InputChecker(), source.shape), Sites())
-
-
-def test_links_of_results_become_items_of_the_same_site_once() -> None:
-    source = FollowSource(
-        start=("https://www.shop.example/",),
-        choice=UrlChoice(exclude=("**.pdf",)),
-        shape=Shape(input={"include": ["links"]}),
-    )
-    results = [
-        b'{"links": ["https://img.shop.example/a#top", "https://img.shop.example/a", "mailto:x", "https://other.example/"]}',
-        b'[{"links": [{"url": "https://shop.example/b"}, {"url": 7}, null]}, {"links": null}, {}]',
-        b'{"links": "https://shop.example/c"}',
-        b'{"links": ["https://shop.example/d.pdf", "https://',
-        b"not json",
-        b"",
-    ]
-    pages = [(f"https://shop.example/{number}", result) for number, result in enumerate(results)]
-    items = links_of(source).follow(pages, 3)
-    expected = ["https://img.shop.example/a", "https://shop.example/b"]
-    assert [msgspec.json.decode(item.input) for item in items] == [
-        {"include": ["links"], "url": url} for url in expected
-    ]
-    assert [(item.depth, item.referrer) for item in items] == [
-        (3, "https://shop.example/0"),
-        (3, "https://shop.example/1"),
-    ]
-    anywhere = links_of(msgspec.structs.replace(source, same_site=False)).follow(pages, 1)
-    assert len(anywhere) == 3
 
 
 CHECKED: list[tuple[Source, str]] = [

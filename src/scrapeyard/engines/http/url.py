@@ -58,6 +58,10 @@ class Target(Struct, frozen=True, kw_only=True):
         """Credentials stay within one origin."""
         return self.scheme, self.host, self.port
 
+    def at(self, resource: str) -> "Target":
+        """Another resource of the same origin."""
+        return replace(self, resource=resource)
+
     @property
     def url(self) -> str:
         """The one spelling, without a fragment."""

@@ -9,7 +9,7 @@ from scrapeyard.extras import missing
 from scrapeyard.gateway.http.names import Named
 from scrapeyard.gateway.http.patterns import DOMAIN, JOB_ID, NAME, SCRAPER_WANTED, URL, Url, no_number
 from scrapeyard.gateway.jobs.policies import JobPolicyCall
-from scrapeyard.inputs.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START
+from scrapeyard.inputs.source import MAX_DEPTH, MAX_ITEMS, MAX_PATTERNS, MAX_START, QueryMode, ScopeKind
 from scrapeyard.model import ExitReason, Priority
 from scrapeyard.model.fetching import MOST
 from scrapeyard.model.job import ITEM_KEY, ExportWish, ItemStatus
@@ -112,6 +112,22 @@ class Follow(Choice):
 
     depth: int = Field(1, ge=0, le=MAX_DEPTH, strict=True, description="Links from a start to the farthest page.")
     same_site: bool = Field(True, strict=True, description="Whether links to other sites are left.")
+    scope: ScopeKind | None = Field(
+        None,
+        description="Which links are followed: those to the host of a start (`www.` or not), to its site, or below its "
+        "path. Default: as `same_site` says.",
+    )
+    query: QueryMode = Field(
+        "keep",
+        description="The query of a link: as it is; `clean`: without utm_source and the like; `sort`: also sorted; "
+        "`drop`: none.",
+    )
+    sitemap: bool = Field(
+        False, strict=True, description="Whether the pages of the site's sitemaps are taken, too, as if it linked them."
+    )
+    count_beyond: bool = Field(
+        False, strict=True, description="Whether links deeper than `depth` are counted, as `source.found.beyond_depth`."
+    )
     limit: int = Field(10_000, ge=1, le=MAX_ITEMS, strict=True, description="Items at most, the starts among them.")
     links: str = Field("links", pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="Field of the results with the links.")
 

@@ -364,7 +364,7 @@ def _source(call: JobCall) -> Source:
             limit=call.sitemap.limit,
         )
     if call.starts:
-        follow: dict[str, Any] = call.follow.model_dump(exclude={"include", "exclude"})
+        follow: dict[str, Any] = call.follow.model_dump(exclude={"include", "exclude"}, exclude_none=True)
         return FollowSource(
             start=call.starts, shape=found, choice=_choice(call.follow.include, call.follow.exclude), **follow
         )
