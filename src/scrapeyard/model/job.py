@@ -166,7 +166,7 @@ class JobPolicy(Struct, frozen=True, kw_only=True):
 class ExportWish(Struct, frozen=True, kw_only=True):
     """A file to be made of a job."""
 
-    type: Literal["full", "seo", "diff", "links", "records"]
+    type: Literal["full", "pages", "seo", "diff", "links", "records"]
     format: Literal["csv", "xlsx", "json", "jsonl", "parquet"]
     bom: bool = True
     """CSV only: start with a byte order mark, so that Excel detects UTF-8."""

@@ -234,7 +234,8 @@ class _Watch:
     """Progress of one export."""
 
     def __init__(self, wish: ExportWish, total: int) -> None:
-        self._spooled = wish.type == "links" or (wish.type == "records" and wish.format not in ("json", "jsonl"))
+        is_table = wish.format not in ("json", "jsonl")
+        self._spooled = wish.type in ("links", "pages") or (wish.type == "records" and is_table)
         self._total = max(total, 1)
         self._fed = 0
         self._told = ExportProgress()

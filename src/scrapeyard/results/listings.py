@@ -55,8 +55,9 @@ def _site(target: Target) -> str:
 def _digest(source: dict[str, Any]) -> str:
     if source.get("kind") not in ("sitemap", "follow"):
         return "list"
-    names = ("kind", "url", "start", "choice", "same_site", "scope", "query", "sitemap", "links")
-    return hashlib.sha256(_encode({name: source.get(name) for name in names})).hexdigest()[:16]
+    names = ("kind", "url", "start", "choice", "same_site", "links")
+    more = {name: source[name] for name in ("scope", "query", "sitemap") if name in source}
+    return hashlib.sha256(_encode({**{name: source.get(name) for name in names}, **more})).hexdigest()[:16]
 
 
 def _sites(source: dict[str, Any]) -> tuple[str, ...] | None:

@@ -99,7 +99,7 @@ Policy = Annotated[
 ]
 Rate = Annotated[float | None, typer.Option(help="Items begun a second; short for the policy's rate.", min=0.0001)]
 ExportType = Annotated[
-    Literal["full", "seo", "diff", "links", "records"] | None,
+    Literal["full", "pages", "seo", "diff", "links", "records"] | None,
     typer.Option("--type", help="Which columns. Default: full for pages, records (its own fields) for other scrapers."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 also when single items ended as errors.")]

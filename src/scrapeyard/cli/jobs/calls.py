@@ -8,7 +8,7 @@ from typing import Any
 from scrapeyard.cli.common.inputs import is_url, read_object
 from scrapeyard.errors import BadRequest
 
-EXPORT_TYPES = ("full", "seo", "diff", "links", "records")
+EXPORT_TYPES = ("full", "pages", "seo", "diff", "links", "records")
 EXPORT_FORMATS = ("csv", "xlsx", "json", "jsonl", "parquet")
 _LIST_FORMATS = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
 _MEDIA = {"csv": "text/csv", "jsonl": "application/x-ndjson"}

@@ -51,8 +51,8 @@ class ExportCall(BaseModel):
         extra="forbid", frozen=True, json_schema_extra={"examples": [{"type": "full", "format": "xlsx"}]}
     )
 
-    type: Literal["full", "seo", "diff", "links", "records"] = Field(
-        description="Which columns; `records`: the scraper's own."
+    type: Literal["full", "pages", "seo", "diff", "links", "records"] = Field(
+        description="Which columns; `pages`: markdown, and which page is a duplicate; `records`: the scraper's own."
     )
     format: Literal["csv", "xlsx", "json", "jsonl", "parquet"] = Field(description="Of the file.")
     bom: bool = Field(True, strict=True, description="CSV alone: begin with the mark by which Excel knows UTF-8.")

@@ -15,6 +15,7 @@ from scrapeyard.results.exports.cells import as_json, to_json
 from scrapeyard.results.exports.columns import FIXED, Column, Row
 from scrapeyard.results.exports.files import CsvFile, FileWriter, JsonArray, JsonLines, Sink
 from scrapeyard.results.exports.links import LinkTable
+from scrapeyard.results.exports.pages import PageTable
 from scrapeyard.results.exports.protocol import Line, Written, decode_rows, encode
 from scrapeyard.results.exports.records import ITEM, PAGE_ROWS, Fields, Unfilled, data_of, records_of
 from scrapeyard.results.exports.xlsx_file import XlsxFile
@@ -166,12 +167,41 @@ class _Linked:
         yield 1.0
 
 
-_Way = _Direct | _Objects | _Spooled | _Linked
+class _Paged:
+    """Pages: which of them is a duplicate is known only at the end."""
+
+    def __init__(self, writer: FileWriter) -> None:
+        self._writer = writer
+        self._table = PageTable()
+
+    @property
+    def rows(self) -> int:
+        return self._table.pages
+
+    def add(self, block: Sequence[Line]) -> None:
+        self._table.add([(line, data_of(line)) for line in block])
+
+    def notes(self) -> list[str]:
+        return self._table.notes()
+
+    def finish(self, notes: Sequence[str]) -> Iterator[float]:
+        done = 0
+        for rows in self._table.rows():
+            self._writer.write(rows)
+            done += len(rows)
+            yield min(1.0, done / self.rows)
+        self._writer.close(notes)
+        yield 1.0
+
+
+_Way = _Direct | _Objects | _Spooled | _Linked | _Paged
 
 
 def _way(wish: ExportWish, sink: Sink) -> _Way:
     if wish.type == "links":
         return _Linked(_writer(wish, sink, FIXED[wish.type]))
+    if wish.type == "pages":
+        return _Paged(_writer(wish, sink, FIXED[wish.type]))
     if wish.type != "records":
         return _Direct(_writer(wish, sink, FIXED[wish.type]), wish)
     if wish.format in ("json", "jsonl"):

@@ -47,6 +47,22 @@ FULL: Final = (
     Column("strategy_used"),
     Column("proxy_used"),
 )
+PAGES: Final = (
+    Column("url"),
+    Column("final_url"),
+    Column("http_status", "integer"),
+    Column("fetched_at"),
+    Column("title"),
+    Column("description"),
+    Column("h1"),
+    Column("canonical"),
+    Column("language"),
+    Column("word_count", "integer"),
+    Column("text_hash"),
+    *_ITEM,
+    Column("markdown"),
+    Column("duplicate_of"),
+)
 SEO: Final = (
     Column("url"),
     Column("fetched_at"),
@@ -98,7 +114,7 @@ LINKS: Final = (
     Column("redirects", "integer"),
     Column("target_inlinks", "integer"),
 )
-FIXED: Final = {"full": FULL, "seo": SEO, "diff": DIFF, "links": LINKS}
+FIXED: Final = {"full": FULL, "pages": PAGES, "seo": SEO, "diff": DIFF, "links": LINKS}
 PARTS_OF: Final = {
     "full": ("product", "images"),
     "seo": ("images",),

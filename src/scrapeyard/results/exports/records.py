@@ -65,6 +65,21 @@ def seo_row(line: Line, page: dict[str, Any]) -> Row:
     ]
 
 
+def page_row(line: Line, page: dict[str, Any]) -> Row:
+    """The row of `pages`, but for its last column; every item has one, even if it failed. `page` is its data."""
+    return [
+        url_of(line, page),
+        as_text(page.get("final_url")),
+        status_of(line, page),
+        as_time(line.finished_at),
+        *(as_text(page.get(name)) for name in ("title", "description", "h1", "canonical", "language")),
+        as_integer(page.get("word_count")),
+        as_text(page.get("text_hash")),
+        *_item(line),
+        as_text(page.get("markdown")),
+    ]
+
+
 def _item(line: Line) -> Row:
     return [
         line.status,
