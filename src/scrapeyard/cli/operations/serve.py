@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _M_ARENA_MAX = -8
 _ARENAS = 2
+"""Arenas of all threads. glibc gives each thread its own, which keeps what was freed: a tenth of our memory."""
+_TRIM_SECONDS = 60.0
+"""How often freed memory goes back to the system. glibc keeps what lies between live objects, and we seem to grow."""
 
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on.")]
 AllowPublic = Annotated[
@@ -91,7 +94,7 @@ def _overrides(
 def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, next_step: bool = False) -> None:
     """Serve until a signal. `roles` is None for all roles."""
     gc.disable()  # nearly all objects made at startup stay alive, so collecting during it finds nothing
-    _share_arenas()
+    _malloc("mallopt", _M_ARENA_MAX, _ARENAS)
 
     from scrapeyard.settings import load, not_used
     from scrapeyard.telemetry.events import configure, get_log
@@ -103,16 +106,13 @@ def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, next_
     runner()(_until_signal(roles, settings, next_step))
 
 
-def _share_arenas() -> None:
-    """Let all threads allocate from two arenas. glibc gives each of fifteen its own, and each keeps what it freed.
-
-    That is a tenth of our memory, and it grows for hours. One thread at a time runs Python, so they rarely wait.
-    """
+def _malloc(function: str, *arguments: int) -> None:
+    """Call glibc's allocator; nothing happens where there is another."""
     if sys.platform == "linux":
         import ctypes
 
-        with contextlib.suppress(AttributeError):  # a libc without mallopt
-            ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
+        with contextlib.suppress(AttributeError):
+            getattr(ctypes.CDLL(None), function)(*arguments)
 
 
 def runner() -> Any:
@@ -144,7 +144,10 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
         if next_step and platform.gateway is not None:
             public = platform.gateway.urls if platform.gateway.is_public else ()
             _print_next_step(platform.gateway.url, public, settings.log.lang)
-        await asked.wait()
+        while not asked.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asked.wait(), _TRIM_SECONDS)
+            await asyncio.to_thread(_malloc, "malloc_trim", 0)
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, lambda: None)
