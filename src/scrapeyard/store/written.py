@@ -26,7 +26,9 @@ class WrittenOverrides(msgspec.Struct, frozen=True, kw_only=True):
 def read_written(file: Path) -> WrittenOverrides:
     """Nothing, if no store has made its tables there yet. Raises StoreUnavailable if the file cannot be read."""
     try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", _BUSY_SECONDS, uri=True)) as database:
+        with closing(
+            sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", timeout=_BUSY_SECONDS, uri=True)
+        ) as database:
             return WrittenOverrides(
                 rules=_rows(database, "sites", SiteRules), pools=_rows(database, "proxy_pools", KeptPool)
             )

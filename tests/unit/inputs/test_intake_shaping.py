@@ -2,6 +2,7 @@
 
 import re
 import time
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -71,8 +72,8 @@ def test_urls_by_themselves_fit_the_built_in_scrapers() -> None:
 def shaped(
     rows: list[Any], shape: Shape | None = None, *, text: bool = False, schema: dict[str, Any] = SCHEMA
 ) -> Shaped:
-    shaper = Shaper(scraper(schema), InputChecker(), shape or Shape())
-    return shaper.shape(Piece(list(enumerate(rows, 2)), []), text=text)
+    with closing(Shaper(scraper(schema), InputChecker(), shape or Shape())) as shaper:
+        return shaper.shape(Piece(list(enumerate(rows, 2)), []), text=text)
 
 
 def inputs(found: Shaped) -> list[Any]:
