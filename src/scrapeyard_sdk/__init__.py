@@ -15,8 +15,9 @@ from scrapeyard_sdk import registry
 from scrapeyard_sdk.base import BaseHttpScraper, BaseScraper, extract_text, parse_html, select_one
 from scrapeyard_sdk.checks import CheckFailed, assert_fields_present, assert_html_contains
 from scrapeyard_sdk.context import Context, SyncContext
+from scrapeyard_sdk.node import Node, Selection
 from scrapeyard_sdk.outcomes import ArtifactError, Blocked, Fail, FetchError, Retry, ScraperError, Skip
-from scrapeyard_sdk.page import Node, Page
+from scrapeyard_sdk.page import Page
 from scrapeyard_sdk.registry import scraper
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Page",
     "Retry",
     "ScraperError",
+    "Selection",
     "Skip",
     "SyncContext",
     "assert_fields_present",

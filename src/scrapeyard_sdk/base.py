@@ -17,7 +17,8 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from scrapeyard_sdk.checks import CheckFailed
-from scrapeyard_sdk.page import Node, Page
+from scrapeyard_sdk.node import Node
+from scrapeyard_sdk.page import Page
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -5,8 +5,6 @@ from typing import Any
 
 from scrapeyard_sdk.page import Page
 
-_ABSENT = object()
-
 
 class CheckFailed(AssertionError):
     """A page or a record is not what the script expects. `missing` lists what was not found."""
@@ -29,29 +27,18 @@ def assert_html_contains(page: Page | str, *needles: str) -> None:
 def assert_fields_present(record: Mapping[str, Any], *fields: str) -> None:
     """Raises CheckFailed unless every field is there and holds something.
 
-    A dotted path goes into mappings and, by number, into lists: `offers.0.price`. None, blank text and empty lists and
-    mappings count as absent; 0 and False do not.
+    A path goes into mappings and, by number, into lists: `offers[0].price` or `offers.0.price`. None, blank text
+    and empty lists and mappings count as absent; 0 and False do not.
     """
-    missing = [field for field in fields if _is_absent(_look(record, field))]
+    from scrapeyard_sdk.extract.paths import look
+
+    missing = [field for field in fields if _is_absent(look(record, field))]
     if missing:
         raise CheckFailed(f"the record lacks {_listed(missing)}", missing)
 
 
-def _look(record: Any, path: str) -> Any:
-    if isinstance(record, Mapping) and path in record:
-        return record[path]
-    for step in path.split("."):
-        if isinstance(record, Mapping):
-            record = record.get(step, _ABSENT)
-        elif isinstance(record, (list, tuple)) and step.isdecimal() and int(step) < len(record):
-            record = record[int(step)]
-        else:
-            return _ABSENT
-    return record
-
-
 def _is_absent(value: Any) -> bool:
-    if value is _ABSENT or value is None:
+    if value is None:
         return True
     return not value.strip() if isinstance(value, str) else isinstance(value, (list, tuple, dict)) and not value
 

@@ -3,13 +3,14 @@
 import json
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk.channel import Answer, Channel
 from scrapeyard_sdk.fetch import fetch_request
 from scrapeyard_sdk.outcomes import ArtifactError, FetchError
 from scrapeyard_sdk.page import Page
+from scrapeyard_sdk.text import clean
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -92,7 +93,7 @@ class Context(BaseContext):
         max_age, timeout (seconds), follow_redirects, max_bytes; `scrapeyard_sdk.fetch.FetchOptions` says what each
         means.
         """
-        return _page(await self._channel.request(*self._fetch_request(url, dict(options))))
+        return _page(await self._channel.request(*self._fetch_request(url, dict(options))), self.fetch)
 
     async def fetch_all(self, urls: Iterable[str], **options: "Unpack[FetchOptions]") -> list[Page]:
         """Get several pages at once, in the order asked. Raises the first FetchError."""
@@ -120,13 +121,13 @@ class SyncContext(BaseContext):
 
     def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's HTTP engine. Options and errors as in `Context.fetch`."""
-        return _page(self._channel.wait_for(self._channel.ask(*self._fetch_request(url, dict(options)))))
+        return _page(self._channel.wait_for(self._channel.ask(*self._fetch_request(url, dict(options)))), self.fetch)
 
     def fetch_all(self, urls: Iterable[str], **options: "Unpack[FetchOptions]") -> list[Page]:
         """Get several pages at once, in the order asked. Raises the first FetchError."""
         numbers = [self._channel.ask(*self._fetch_request(url, dict(options))) for url in urls]
         answers = [self._channel.wait_for(number) for number in numbers]
-        return [_page(answer) for answer in answers]
+        return [_page(answer, self.fetch) for answer in answers]
 
     def download(self, url: str, name: str, **options: "Unpack[FetchOptions]") -> Page:
         """Save a page as an artifact without loading it into memory. Options and errors as in
@@ -166,9 +167,7 @@ class LogRoom:
     def _write_piece(self, stream: str, text: str, level: str, fields: dict[str, Any] | None) -> None:
         if self._left <= 0:
             return
-        from scrapeyard_sdk.script import clean
-
-        text = clean(text[: self._left])
+            text = clean(text[: self._left])
         self._left -= len(text.encode()) + 32 + (len(json.dumps(fields)) if fields else 0)
         at_ms = round((time.monotonic() - self._start) * 1000, 2)
         head = {"t": "log", "stream": stream, "text": text, "level": level, "fields": fields or {}, "at_ms": at_ms}
@@ -176,8 +175,6 @@ class LogRoom:
 
 
 def _artifact_request(name: str, data: bytes | str, content_type: str) -> tuple[dict[str, Any], bytes]:
-    from scrapeyard_sdk.script import clean
-
     raw = data.encode() if isinstance(data, str) else bytes(data)
     known = content_type or _TYPES.get(name.rpartition(".")[2].lower(), "application/octet-stream")
     if len(known) > 200:
@@ -187,14 +184,12 @@ def _artifact_request(name: str, data: bytes | str, content_type: str) -> tuple[
 
 def artifact_name(name: str) -> str:
     """The same name, if it is short enough to be sent. Raises ArtifactError."""
-    from scrapeyard_sdk.script import clean
-
     if not 0 < len(name) <= 128:
         raise ArtifactError("an artifact's name has 1 to 128 characters")
     return clean(name)
 
 
-def _page(answer: Answer) -> Page:
+def _page(answer: Answer, fetch: Callable[..., Any] | None = None) -> Page:
     head, raw = answer
     if head["t"] == "page_error":
         raise FetchError(head["reason"], head["message"], head.get("site_status"), head.get("retry_after"))
@@ -211,6 +206,7 @@ def _page(answer: Answer) -> Page:
         age_seconds=head.get("age_seconds"),
         way=head.get("way", ""),
         size=head.get("kept"),
+        fetch=fetch,
     )
 
 
@@ -229,8 +225,6 @@ def _kept(answer: Answer) -> None:
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
     """The first fields as JSON values; anything but short plain values becomes text."""
-    from scrapeyard_sdk.script import clean
-
     plain: dict[str, Any] = {}
     for key, value in list(fields.items())[:_MAX_FIELDS]:
         plain[clean(key)[:100]] = value if _is_simple(value) else clean(as_text(value))[:2000]

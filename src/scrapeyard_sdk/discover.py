@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 from scrapeyard_sdk.registry import ATTRIBUTE
-from scrapeyard_sdk.script import clean
+from scrapeyard_sdk.text import clean
 
 MAX_ERROR = 500
 

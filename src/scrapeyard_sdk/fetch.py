@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 from urllib.parse import urlencode
 
+from scrapeyard_sdk.text import clean
+
 MAX_URL = 16 * 1024
 ENGINES = ("auto", "http", "solver")
 _BODIES = ("json", "form", "files", "body")
@@ -52,8 +54,6 @@ class FetchOptions(TypedDict, total=False):
 
 def fetch_request(url: str, options: dict[str, Any], keep: str = "") -> tuple[dict[str, Any], bytes]:
     """A fetch frame and its body. `keep` names the artifact that the page goes to. Raises TypeError or ValueError."""
-    from scrapeyard_sdk.script import clean
-
     unknown = sorted(set(options) - set(FetchOptions.__annotations__))
     if unknown:
         raise TypeError(f"fetch() has no option {', '.join(unknown)}")
@@ -77,8 +77,6 @@ def fetch_request(url: str, options: dict[str, Any], keep: str = "") -> tuple[di
 
 
 def _wishes(options: dict[str, Any]) -> dict[str, Any]:
-    from scrapeyard_sdk.script import clean
-
     most = {"session": 64, "profile": 64, "proxy": 64, "certificate": 64 * 1024}
     named = {name: _short(name, clean(str(options[name])), most[name]) for name in most if options.get(name)}
     if options.get("max_age") is not None:
@@ -150,7 +148,7 @@ def multipart(fields: Iterable[tuple[str, Any]], files: Iterable[tuple[str, File
     """
     from hashlib import sha256
 
-    parts = [_part(name, str(value).encode()) for name, value in fields]
+    parts = [_part(name, value if isinstance(value, bytes) else str(value).encode()) for name, value in fields]
     parts += [_file_part(name, file) for name, file in files]
     boundary = "form-" + sha256(b"\0".join(parts)).hexdigest()[:40]
     line = f"--{boundary}\r\n".encode()

@@ -2,16 +2,20 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag, urljoin
 
+from scrapeyard_sdk.node import Document, Node, Pattern, Selection, found_by
 from scrapeyard_sdk.outcomes import FetchError
 from scrapeyard_sdk.text import lines
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser, LexborNode
+    from typing import Unpack
+
+    from scrapeyard_sdk.extract.tables import Table
+    from scrapeyard_sdk.fetch import FetchOptions
+    from scrapeyard_sdk.forms import Form
 
 
 class Headers(Mapping[str, str]):
@@ -43,53 +47,6 @@ class Headers(Mapping[str, str]):
         return list(self._values.get(name.lower(), ()))
 
 
-class Node:
-    """One element of a page. True in a condition, so `if page.css_first(".price"):` reads as it means."""
-
-    __slots__ = ("_node",)
-
-    def __init__(self, node: "LexborNode") -> None:
-        self._node = node
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __repr__(self) -> str:
-        return f"<Node {self.tag}>"
-
-    @property
-    def tag(self) -> str:
-        """The element's name, in lower case."""
-        return self._node.tag or ""
-
-    @property
-    def html(self) -> str:
-        """The element and all inside it."""
-        return self._node.html or ""
-
-    def text(self) -> str:
-        """All text inside, on one line, white space folded."""
-        return " ".join(lines(self._node))
-
-    def attr(self, name: str, default: str | None = None) -> str | None:
-        """An attribute; one without a value is an empty string, one that is not there is `default`."""
-        attributes = self._node.attributes
-        return (attributes[name] or "") if name in attributes else default
-
-    @property
-    def attrs(self) -> dict[str, str]:
-        """All attributes."""
-        return {name: value or "" for name, value in self._node.attributes.items()}
-
-    def css(self, selector: str) -> "list[Node]":
-        """Every element below (or at) this one that the selector matches."""
-        return _select(self._node, selector)
-
-    def css_first(self, selector: str) -> "Node | None":
-        """The first match; None when there is none."""
-        return _select_first(self._node, selector)
-
-
 class Page:
     """What the site answered. Any status is a page; `raise_for_status` is for scripts that want a good one."""
 
@@ -106,6 +63,7 @@ class Page:
         age_seconds: float | None = None,
         way: str = "",
         size: int | None = None,
+        fetch: Callable[..., Any] | None = None,
     ) -> None:
         self.url = url
         self.status = status
@@ -121,8 +79,8 @@ class Page:
         self.size = len(body) if size is None else size
         """Bytes of the page; for a download, the bytes saved."""
         self._html: str | None = None
-        self._tree: LexborHTMLParser | None = None
-        self._document: Any = None
+        self._document: Document | None = None
+        self._fetch = fetch
 
     def __repr__(self) -> str:
         return f"<Page {self.status} {self.url}>"
@@ -139,13 +97,25 @@ class Page:
             self._html = self.body.decode(self.encoding, "replace")
         return self._html
 
-    def css(self, selector: str) -> list[Node]:
-        """Every element that the selector matches, in order. Raises ValueError for an invalid selector."""
-        return _select(self._parsed(), selector)
+    @property
+    def title(self) -> str | None:
+        """The text of `<title>`; None if the page has none."""
+        return self.text("title") or None
+
+    @property
+    def cookies(self) -> dict[str, str]:
+        """The cookies that this answer sets, by name."""
+        pairs = (each.partition(";")[0].partition("=") for each in self.headers.get_all("set-cookie"))
+        return {name.strip(): value.strip().strip('"') for name, equals, value in pairs if equals and name.strip()}
+
+    def css(self, selector: str) -> Selection:
+        """Every element that the selector matches, in order. With `::text` or `::attr(name)`: their own texts, or an
+        attribute. Raises ValueError for an invalid selector."""
+        return self._parsed().css(self._parsed().tree, selector)
 
     def css_first(self, selector: str) -> Node | None:
         """The first match; None when there is none."""
-        return _select_first(self._parsed(), selector)
+        return self._parsed().css_first(self._parsed().tree, selector)
 
     def text(self, selector: str | None = None, default: str | None = None) -> str | None:
         """The text of the first match, or `default` when nothing matches.
@@ -153,7 +123,7 @@ class Page:
         Without a selector: all the text a reader sees, one line for each block.
         """
         if selector is None:
-            body = self._parsed().body
+            body = self._parsed().tree.body
             return default if body is None else "\n".join(lines(body))
         node = self.css_first(selector)
         return default if node is None else node.text()
@@ -172,17 +142,30 @@ class Page:
         return [value for node in self.css(selector) if (value := node.attr(name)) is not None]
 
     def xpath(self, expression: str) -> Any:
-        """Evaluate XPath with lxml, where the worker has it. Returns what lxml returns."""
-        if self._document is None:
-            self._document = _lxml_document(self.html)
-        return self._document.xpath(expression)
+        """Evaluate XPath with lxml, where the environment has it: elements as nodes, texts and attributes as text, in a
+        list with `get` and `getall`; a number, a truth value or `string(…)` as it is. Raises ValueError."""
+        return self._parsed().xpath(expression)
 
-    def json(self) -> Any:
-        """The body as JSON. Raises ValueError when it is not."""
+    def re(self, pattern: Pattern) -> list[str]:
+        """What the pattern finds in the HTML: its groups, or the whole match if it has none."""
+        return found_by(pattern, self.html)
+
+    def re_first(self, pattern: Pattern, default: str | None = None) -> str | None:
+        """The first that the pattern finds; `default` if there is none."""
+        return next(iter(self.re(pattern)), default)
+
+    def json(self, path: str | None = None, default: Any = None) -> Any:
+        """The body as JSON, or what stands at a path in it, such as `offers[0].price` or `items[*].name`; `default` if
+        nothing stands there. Raises ValueError when the body is not JSON."""
         try:
-            return json.loads(self.html.removeprefix("\ufeff"))
+            value = json.loads(self.html.removeprefix("\ufeff"))
         except RecursionError:
             raise ValueError(f"the JSON of {self.url} is nested too deeply") from None
+        if path is None:
+            return value
+        from scrapeyard_sdk.extract.paths import look
+
+        return look(value, path, default)
 
     def links(self, selector: str = "a[href]") -> list[str]:
         """Where the matches lead: absolute http and https URLs without fragments, each once, in order."""
@@ -194,30 +177,79 @@ class Page:
         from scrapeyard_sdk.extract.page import read_meta
 
         headers = [("x-robots-tag", value) for value in self.headers.get_all("x-robots-tag")]
-        return read_meta(self._parsed(), self.url, headers)
+        return read_meta(self._parsed().tree, self.url, headers)
 
     def structured(self) -> dict[str, Any]:
         """Items of JSON-LD, microdata and RDFa as lists, and the Open Graph table."""
         from scrapeyard_sdk.extract.structured import read_structured
 
-        return read_structured(self._parsed(), self.url)
+        return read_structured(self._parsed().tree, self.url)
 
     def product(self) -> dict[str, Any] | None:
         """The product that the page is about: name, price, availability, codes, …; None when it shows none."""
         from scrapeyard_sdk.extract.product.product import read_product
 
-        return read_product(self._parsed(), self.url)
+        return read_product(self._parsed().tree, self.url)
 
     def article(self) -> dict[str, Any] | None:
         """The main text with author and date; None when there is none. Raises RuntimeError without trafilatura."""
         from scrapeyard_sdk.extract.article import read_article
 
-        return read_article(self._parsed(), self.url)
+        return read_article(self._parsed().tree, self.url)
+
+    def markdown(self, *, whole: bool = False) -> str:
+        """The main part as Markdown; all that is visible if `whole`. Raises RuntimeError without html-to-markdown."""
+        try:
+            from scrapeyard_sdk.extract.markdown import to_markdown
+        except ImportError:
+            raise RuntimeError(
+                "markdown needs html-to-markdown, which this environment has not; add it to the scraper's requirements"
+            ) from None
+        from scrapeyard_sdk.extract.page import base_of, drop_unseen
+
+        copy = Document(self.html).tree  # it is changed
+        return to_markdown(drop_unseen(copy), base_of(copy, self.url), whole=whole)
+
+    def tables(self) -> "list[Table]":
+        """Every table: `caption`, `headers`, `rows`, and `records`, which has the rows by their headers."""
+        from scrapeyard_sdk.extract.tables import read_tables
+
+        return read_tables(self._parsed().tree)
+
+    def images(self) -> list[dict[str, str | None]]:
+        """Every image: `url`, and `alt`, which is None where the page has no such attribute."""
+        from scrapeyard_sdk.extract.page import base_of, read_images
+
+        tree = self._parsed().tree
+        return read_images(tree, base_of(tree, self.url))
+
+    def forms(self, selector: str = "form") -> "list[Form]":
+        """Every form; `submit` fills and sends one."""
+        from scrapeyard_sdk.forms import Form, controls_of
+
+        root = self.css_first("html")
+        return [
+            Form(
+                form,
+                self.url_join(form.attr("action") or self.url),
+                encoding=self.encoding,
+                fetch=self._fetch_with,
+                controls=controls_of(form, root),
+            )
+            for form in self.css(selector)
+        ]
+
+    def follow(self, link: str | Node, **options: "Unpack[FetchOptions]") -> Any:
+        """Get the page that a link of this one leads to: an element with `href` or `src`, or an address, which may be
+        relative. Await it in an `async def` script. Options and errors as in `Context.fetch`."""
+        return self._fetch_with(self.url_join(_address(link)), {}, **options)
 
     def url_join(self, href: str) -> str:
         """A link of this page as an absolute URL; the page's `<base>` counts. Raises ValueError if it cannot be one."""
         base = self.attr("base[href]", "href")
         return urljoin(urljoin(self.url, base.strip()) if base else self.url, href.strip())
+
+    urljoin = url_join
 
     def raise_for_status(self) -> "Page":
         """This page if its status is below 400. Raises FetchError (`fetch_status`) otherwise.
@@ -243,10 +275,26 @@ class Page:
         except ValueError:
             return ""
 
-    def _parsed(self) -> "LexborHTMLParser":
-        if self._tree is None:
-            self._tree = _lexbor_tree(self.html)
-        return self._tree
+    def _fetch_with(self, url: str, settled: dict[str, Any], **options: Any) -> Any:
+        """Get a page with options that are settled; headers are joined with the caller's."""
+        if self._fetch is None:
+            raise RuntimeError("this page was not fetched by a run, so nothing can be fetched from it")
+        headers = {**settled.pop("headers", {}), **(options.pop("headers", None) or {})}
+        return self._fetch(url, **options, **settled, **({"headers": headers} if headers else {}))
+
+    def _parsed(self) -> Document:
+        if self._document is None:
+            self._document = Document(self.html)
+        return self._document
+
+
+def _address(link: str | Node) -> str:
+    if isinstance(link, str):
+        return link
+    address = link.attr("href") or link.attr("src")
+    if not address:
+        raise ValueError(f"the element {link.tag} has neither href nor src")
+    return address
 
 
 def _moment(text: str) -> float | None:
@@ -256,42 +304,3 @@ def _moment(text: str) -> float | None:
         return parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def _select(root: "LexborHTMLParser | LexborNode", selector: str) -> list[Node]:
-    from selectolax.lexbor import SelectolaxError
-
-    try:
-        return [Node(node) for node in root.css(selector)]
-    except SelectolaxError:
-        raise ValueError(f"{selector!r} is not a CSS selector") from None
-
-
-def _select_first(root: "LexborHTMLParser | LexborNode", selector: str) -> Node | None:
-    from selectolax.lexbor import SelectolaxError
-
-    try:
-        node = root.css_first(selector)
-    except SelectolaxError:
-        raise ValueError(f"{selector!r} is not a CSS selector") from None
-    return None if node is None else Node(node)
-
-
-def _lexbor_tree(html: str) -> "LexborHTMLParser":
-    try:
-        from selectolax.lexbor import LexborHTMLParser
-    except ImportError:
-        raise RuntimeError("css and text need selectolax, which this worker has not installed") from None
-    return LexborHTMLParser(html)
-
-
-def _lxml_document(html: str) -> Any:
-    try:
-        lxml_html = import_module("lxml.html")
-    except ImportError:
-        raise RuntimeError(
-            "xpath needs lxml, which this worker has not installed; use css, or ask the operator for lxml"
-        ) from None
-    # From bytes: lxml refuses text that declares an encoding.
-    parser = lxml_html.HTMLParser(encoding="utf-8")
-    return lxml_html.document_fromstring(html.encode("utf-8", "replace") or b"<html></html>", parser=parser)

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from scrapeyard_sdk.base import WHOLE_INPUT, BaseScraper, ClassEntry
+from scrapeyard_sdk.text import clean
 
 MAX_TRACEBACK = 8 * 1024
 MAX_MESSAGE = 4 * 1024
+_MAX_CAUSES = 5
+_CAUSE = "\nThe above exception was the direct cause of the following exception:\n\n"
+_CONTEXT = "\nDuring handling of the above exception, another exception occurred:\n\n"
 
 
 class ScriptInvalid(Exception):
@@ -94,12 +98,12 @@ def _kind(function: Callable[..., Any]) -> str:
     return "generator" if inspect.isgeneratorfunction(function) else "sync"
 
 
-def describe_error(error: BaseException) -> dict[str, str]:
-    """Type, message and traceback, bounded, without our own frames."""
+def describe_error(error: BaseException, folder: str = "") -> dict[str, str]:
+    """Type, message and traceback, bounded. The traceback begins with the script's own lines; `folder` is its place."""
     return {
         "type": type(error).__name__[:200],
         "message": _message(error),
-        "traceback": _script_traceback(error),
+        "traceback": _script_traceback(error, folder),
     }
 
 
@@ -111,18 +115,35 @@ def _message(error: BaseException) -> str:
     return clean(text)[:MAX_MESSAGE]
 
 
-def _script_traceback(error: BaseException) -> str:
-    own = os.path.dirname(__file__)  # noqa: PTH120
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__, limit=-50) if not _ours(frame.filename, own)]
+def _script_traceback(error: BaseException, folder: str) -> str:
+    """The error, after those that it was raised for."""
+    told, found = [_one_traceback(error, folder)], error
+    for _ in range(_MAX_CAUSES):
+        cause = found.__cause__
+        before = cause or (None if found.__suppress_context__ else found.__context__)
+        if before is None:
+            break
+        told.insert(0, _one_traceback(before, folder) + (_CAUSE if cause else _CONTEXT))
+        found = before
+    return clean("".join(told))[-MAX_TRACEBACK:]
+
+
+def _one_traceback(error: BaseException, folder: str) -> str:
+    frames = _shown(traceback.extract_tb(error.__traceback__, limit=-50), folder)
     lines = ["Traceback (most recent call last):\n", *traceback.format_list(frames)]
     lines += traceback.format_exception_only(type(error), error) if frames else [_message(error)]
-    return clean("".join(lines))[-MAX_TRACEBACK:]
+    return "".join(lines)
 
 
-def _ours(filename: str, own: str) -> bool:
-    return filename.startswith((own, "<frozen importlib"))
+def _shown(frames: list[traceback.FrameSummary], folder: str) -> list[traceback.FrameSummary]:
+    """The frames from the script's first line on, without our own; files of the script by their name in its folder."""
+    own = os.path.dirname(__file__)  # noqa: PTH120
+    place = os.path.join(folder, "") if folder else "\0"  # noqa: PTH118
+    first = next((n for n, frame in enumerate(frames) if frame.filename.startswith(place)), 0)
+    seen = (frame for frame in frames[first:] if not frame.filename.startswith((own, "<frozen importlib")))
+    return [_in_folder(frame, place) for frame in seen]
 
 
-def clean(text: str) -> str:
-    """The same text without lone surrogates, which no encoding takes."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _in_folder(frame: traceback.FrameSummary, place: str) -> traceback.FrameSummary:
+    line, name = frame.line, frame.filename.removeprefix(place)
+    return traceback.FrameSummary(name, frame.lineno, frame.name, line=line, lookup_line=False)

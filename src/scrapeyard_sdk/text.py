@@ -120,3 +120,8 @@ def _formatted(text: str, indent: bool) -> str:
 def _indented(line: str) -> str:
     line = line.expandtabs(4)
     return _INDENT * (len(line) - len(line.lstrip())) + line.lstrip()
+
+
+def clean(text: str) -> str:
+    """The same text without lone surrogates, which no encoding takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -8,7 +8,8 @@ from typing import Any
 from scrapeyard_sdk.base import InputRefused
 from scrapeyard_sdk.context import as_text
 from scrapeyard_sdk.outcomes import FetchError, Outcome, Retry, ScraperError
-from scrapeyard_sdk.script import clean, describe_error
+from scrapeyard_sdk.script import describe_error
+from scrapeyard_sdk.text import clean
 
 NO_MEMORY = "the run used all the memory it may have; raise limits.memory_mb or hold less at once"
 _NO_DISK = "the files of a run may take limits.disk_mb together, and so may each of them"
@@ -39,9 +40,9 @@ class BadInput(Exception):
     """The input's fields do not fit the function's parameters."""
 
 
-def explain(error: BaseException) -> dict[str, Any]:
-    """The fields of an error frame."""
-    told: dict[str, Any] = {"reason": _reason(error), **describe_error(error)}
+def explain(error: BaseException, folder: str = "") -> dict[str, Any]:
+    """The fields of an error frame. `folder` is the place of the script."""
+    told: dict[str, Any] = {"reason": _reason(error), **describe_error(error, folder)}
     if isinstance(error, Outcome):
         told["traceback"] = ""
         told["details"] = {clean(key)[:100]: clean(as_text(v))[:500] for key, v in list(error.details.items())[:20]}

@@ -42,7 +42,7 @@ def perform(
     except WorkerGone:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever ends the script ends the run, SystemExit included
-        return {"t": "error", **explain(error)}, b""
+        return {"t": "error", **explain(error, script.folder)}, b""
     return {"t": "result", "records": result is _RECORDS}, raw
 
 

@@ -6,9 +6,9 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser
 
 from scrapeyard.builtin.reading.bounds import bounded
-from scrapeyard.builtin.reading.markdown import to_markdown
 from scrapeyard.builtin.reading.port import DEFAULT, MAX_TEXT, RawPage
 from scrapeyard_sdk.extract.article import read_article
+from scrapeyard_sdk.extract.markdown import to_markdown
 from scrapeyard_sdk.extract.page import (
     MAX_FIELD,
     MAX_LINKS,

@@ -58,7 +58,7 @@ def serve(control: socket.socket, plan: Plan, base_bytes: int) -> None:
         _add_packages(plan.packages)
         script = load(plan.script_folder, plan.entry)
     except BaseException as error:  # noqa: BLE001 - import-time code may raise anything, SystemExit included
-        _say(control, refused=explain(error))
+        _say(control, refused=explain(error, plan.script_folder))
         return
     if script.is_async:
         import asyncio  # noqa: F401, PLC0415

@@ -24,7 +24,7 @@ from html_to_markdown import (
 )
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from scrapeyard.builtin.reading.main_part import find_main, is_in_noise
+from scrapeyard_sdk.extract.main_part import find_main, is_in_noise
 
 MAX_MARKDOWN = 1_000_000
 _MAX_HTML = 2_000_000
