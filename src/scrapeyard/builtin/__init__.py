@@ -1,22 +1,24 @@
 """Built-in scrapers: our own code, run in the worker without a child."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from scrapeyard import __version__
-from scrapeyard.builtin import scrapers
+from scrapeyard.builtin import scrapers, selecting
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.reading.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.model import Scraper, ScraperRef
 
-__all__ = ["BUILTINS", "ECHO", "PAGE", "PRODUCT", "Builtin", "make_builtins"]
+__all__ = ["BUILTINS", "ECHO", "PAGE", "PRODUCT", "SELECT", "Builtin", "default_for", "make_builtins"]
 
 PAGE = "builtin/page"
 """What runs when a call gives only a URL."""
 PRODUCT = "builtin/product"
+SELECT = "builtin/select"
+"""What runs when a call gives a URL and `fields`."""
 ECHO = "builtin/echo"
 
 
@@ -53,6 +55,16 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
         ),
         Builtin(
             scraper=_described(
+                SELECT,
+                name="Select",
+                description="Fields of one page by CSS or XPath, with types, lists and records in records.",
+                input_schema=selecting.SELECT_INPUT,
+                output_schema=selecting.SELECT_OUTPUT,
+            ),
+            run=selecting.SelectScraper(extractor),
+        ),
+        Builtin(
+            scraper=_described(
                 ECHO,
                 name="Echo",
                 description="Its own input: for trying out jobs and measuring them. It fetches nothing.",
@@ -63,6 +75,11 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
         ),
     )
     return {builtin.scraper.ref.id: builtin for builtin in made}
+
+
+def default_for(given: Mapping[str, Any], default: str) -> str:
+    """The scraper of a call that names none: `builtin/select` if its input has `fields`, otherwise the default."""
+    return SELECT if "fields" in given else default
 
 
 def _described(scraper_id: str, **fields: Any) -> Scraper:

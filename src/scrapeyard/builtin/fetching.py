@@ -1,8 +1,9 @@
 """What the built-in scrapers share: fetching a page and extracting its fields."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
+from scrapeyard.builtin.reading.kinds import HTML, kind_of
 from scrapeyard.builtin.reading.port import Extractor, PageUnreadable, RawPage
 from scrapeyard.engines.http.charset import extract_content_type
 from scrapeyard.engines.port import FetchRequest, FetchResponse
@@ -11,30 +12,36 @@ from scrapeyard.model import ExitReason
 
 Fetch = Callable[[FetchRequest], Awaitable[FetchResponse]]
 
-URL: dict[str, Any] = {
-    "type": "string",
-    "format": "uri",
-    "pattern": "^https?://",
-    "maxLength": 8192,
-    "description": "The page to fetch.",
-}
+
+class Wanted(TypedDict, total=False):
+    """What is wanted of a page: fields of a `RawPage`."""
+
+    include: tuple[str, ...]
+    main_only: bool | None
+    include_tags: tuple[str, ...]
+    exclude_tags: tuple[str, ...]
+    fields: dict[str, Any]
 
 
-async def read(
-    extractor: Extractor, response: FetchResponse, include: tuple[str, ...], *, main_only: bool = True
-) -> dict[str, Any]:
-    """The fields of an HTML page. Raises FetchFailed (`fetch_decode`) for one that cannot be read."""
+async def read(extractor: Extractor, response: FetchResponse, **wanted: Unpack[Wanted]) -> dict[str, Any]:
+    """The fields of a page, empty if it is of no kind that can be read. Raises FetchFailed (`fetch_decode`) for an HTML
+    page that cannot be read; any other document has a warning instead."""
+    kind = kind_of(content_type(response), response.body)
+    if not kind:
+        return {}
     page = RawPage(
         url=response.url,
         body=response.body,
         encoding=response.encoding,
+        kind=kind,
         headers=tuple(pair for pair in response.headers if pair[0].lower() == "x-robots-tag"),
-        include=include,
-        main_only=main_only,
+        **wanted,
     )
     try:
         return await extractor.extract(page)
     except PageUnreadable as error:
+        if kind != HTML:
+            return {"warnings": [f"{kind}: {error.message}"]}
         raise FetchFailed(ExitReason.FETCH_DECODE, error.message, site_status=response.status) from None
 
 
@@ -53,14 +60,6 @@ def envelope(url: str, response: FetchResponse) -> dict[str, Any]:
 def header(response: FetchResponse, name: str) -> str | None:
     """The value, the last of several; None when there is none."""
     return next((value for key, value in reversed(response.headers) if key.lower() == name), None)
-
-
-def is_html(response: FetchResponse) -> bool:
-    """Whether it is HTML, by its content type, or by its first bytes if it has none."""
-    media = media_type(response)
-    if media:
-        return media in ("text/html", "application/xhtml+xml")
-    return response.body[:512].lstrip().lower().startswith((b"<!doctype html", b"<html"))
 
 
 def media_type(response: FetchResponse) -> str:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from scrapeyard.builtin.fetching import URL, Fetch, envelope, header, is_html, media_type, read
-from scrapeyard.builtin.reading.port import DEFAULT, FIELDS, MAX_TEXT, PARTS, Extractor
-from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.builtin.fetching import Fetch, envelope, header, read
+from scrapeyard.builtin.reading.port import DEFAULT, FIELDS, PARTS, Extractor
+from scrapeyard.builtin.requests import REQUEST, URL, request_of
 from scrapeyard.errors import FetchFailed
 from scrapeyard.extras import missing
 from scrapeyard.model import ExitReason
+from scrapeyard_sdk.extract.selectors import MAX_SELECTOR
 
 TEXT: dict[str, Any] = {"type": ["string", "null"]}
 NUMBER: dict[str, Any] = {"type": ["number", "null"]}
@@ -74,36 +75,63 @@ PRODUCT: dict[str, Any] = {
 PRODUCT["required"] = list(PRODUCT["properties"])
 
 
+def _selectors(description: str) -> dict[str, Any]:
+    selector = {"type": "string", "format": "css-selector", "minLength": 1, "maxLength": MAX_SELECTOR}
+    return {"type": "array", "items": selector, "maxItems": MAX_TAGS, "description": description}
+
+
+MAX_TAGS = 50
 PAGE_INPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "url": URL,
-        "include": {
+        "formats": {
             "type": "array",
             "items": {"type": "string", "enum": list(PARTS)},
             "uniqueItems": True,
             "default": list(DEFAULT),
             "description": "Which of the large fields to return; the others are null.",
         },
-        "main_only": {
-            "type": "boolean",
-            "default": True,
-            "description": "Whether `markdown` is the main part of the page, or all that is visible.",
+        "include": {
+            "type": "array",
+            "items": {"type": "string", "enum": list(PARTS)},
+            "uniqueItems": True,
+            "description": "Another name of `formats`.",
         },
+        "only_main": {
+            "type": "boolean",
+            "description": "Whether `markdown` and `html` are the main part of the page, or all that is visible. "
+            "Default: the main part as `markdown`, all of it as `html`.",
+        },
+        "main_only": {"type": "boolean", "description": "Another name of `only_main`."},
+        "include_tags": _selectors("Read only the parts of the page that these CSS selectors match."),
+        "exclude_tags": _selectors("Leave out the parts of the page that these CSS selectors match."),
+        **REQUEST,
     },
     "required": ["url"],
     "additionalProperties": False,
+    "dependentSchemas": {
+        "include": {"properties": {"formats": False}},
+        "main_only": {"properties": {"only_main": False}},
+    },
 }
 
 _PAGE_PARTS: dict[str, Any] = {
-    "links": optional(told(TEXTS, "Where the page's links lead, each once.")),
+    "markdown": told(TEXT, "The main part of the page; all of it with `only_main` false."),
+    "html": told(TEXT, "The page without scripts, styles and tracking, with absolute links."),
+    "raw_html": told(TEXT, "The page as it came, decoded."),
     "text": told(TEXT, "What a reader sees, one line for each block."),
-    "markdown": told(TEXT, "The main part of the page; all of it with `main_only` false."),
+    "links": optional(told(TEXTS, "Where the page's links lead, each once.")),
     "anchors": optional(told({"type": "array", "items": TABLE}, "Links with `text`, `rel` and `internal`.")),
     "images": optional(told({"type": "array", "items": TABLE}, "`url` and `alt`.")),
     "structured": optional(told(TABLE, "`json_ld`, `microdata` and `rdfa` as lists of items, `opengraph` as a table.")),
     "product": {"anyOf": [PRODUCT, {"type": "null"}], "description": "Null also when the page shows no product."},
     "article": optional(told(TABLE, "The main text with author, date and language.")),
+    "metadata": optional(told(TABLE, "The page's head in one table: title, description, canonical, opengraph, …")),
+    "tables": optional(
+        told({"type": "array", "items": TABLE}, "`caption`, `header`, `rows` and `markdown`; spanning cells repeated.")
+    ),
+    "data": {"description": "The content of a JSON document or of a feed; null for any other page."},
 }
 PAGE_OUTPUT: dict[str, Any] = {
     "type": "object",
@@ -140,27 +168,20 @@ class PageScraper:
 
     async def __call__(self, fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the manifest's word
         """`input` fits PAGE_INPUT. Raises FetchFailed."""
-        include = tuple(input.get("include", DEFAULT))
+        include = tuple(input.get("formats", input.get("include", DEFAULT)))
         if "article" in include and (words := missing("article")):
             raise FetchFailed(ExitReason.BAD_INPUT, words)
-        response = await fetch(FetchRequest(url=input["url"]))
-        if is_html(response):
-            page = await read(self._extractor, response, include, main_only=input.get("main_only", True))
-        else:
-            page = _plain(response, include)
+        response = await fetch(request_of(input))
+        page = await read(
+            self._extractor,
+            response,
+            include=include,
+            main_only=input.get("only_main", input.get("main_only")),
+            include_tags=tuple(input.get("include_tags", ())),
+            exclude_tags=tuple(input.get("exclude_tags", ())),
+        )
         page["language"] = page.get("language") or _first(header(response, "content-language"))
         return {**envelope(input["url"], response), **_EMPTY_PAGE, **page}
-
-
-def _plain(response: FetchResponse, include: tuple[str, ...]) -> dict[str, Any]:
-    """The result for a response that is not HTML: no fields, but its text if it has one."""
-    if "text" not in include or not _is_text(media_type(response)):
-        return {}
-    return {"text": response.body.decode(response.encoding, "replace").replace("\0", "")[:MAX_TEXT]}
-
-
-def _is_text(media: str) -> bool:
-    return media.startswith("text/") or media in ("application/json", "application/xml") or media.endswith("+xml")
 
 
 def _first(language: str | None) -> str | None:
@@ -169,7 +190,7 @@ def _first(language: str | None) -> str | None:
 
 PRODUCT_INPUT: dict[str, Any] = {
     "type": "object",
-    "properties": {"url": URL},
+    "properties": {"url": URL, **REQUEST},
     "required": ["url"],
     "additionalProperties": False,
 }
@@ -195,8 +216,8 @@ class ProductScraper:
 
     async def __call__(self, fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the manifest's word
         """`input` fits PRODUCT_INPUT. Raises FetchFailed."""
-        response = await fetch(FetchRequest(url=input["url"]))
-        page = await read(self._extractor, response, ("product",)) if is_html(response) else {}
+        response = await fetch(request_of(input))
+        page = await read(self._extractor, response, include=("product",))
         found = {name: page.get(name) for name in _PRODUCT_FIELDS}
         return {**envelope(input["url"], response), **found, "warnings": page.get("warnings", [])}
 

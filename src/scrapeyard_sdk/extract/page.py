@@ -277,6 +277,11 @@ def _image(node: "LexborNode", joiner: Joiner) -> dict[str, str | None] | None:
     return {"url": source, "alt": folded(attributes["alt"] or "")[:MAX_FIELD] if "alt" in attributes else None}
 
 
+def image_source(attributes: Mapping[str, str | None]) -> str | None:
+    """The likeliest address of an image, as it is written; None if it has none but its own bytes."""
+    return next(_sources(attributes), None)
+
+
 def _sources(attributes: Mapping[str, str | None]) -> Iterator[str]:
     """The image's addresses, the likeliest first. Pages that load images late have a placeholder in `src`."""
     source = (attributes.get("src") or "").strip()

@@ -280,17 +280,19 @@ async def test_builtin_page_of_some_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content_type", "body", "text"),
+    ("content_type", "body", "text", "links"),
     [
-        ("text/plain", b"hello\0", "hello"),
-        ("application/json", b'{"a": 1}', '{"a": 1}'),
-        ("image/png", b"\x89PNG", None),
-        ("", b"who knows", None),
+        ("text/plain", b"hello\0", "hello", []),
+        ("application/json", b'{"a": 1}', '{"a": 1}', []),
+        ("image/png", b"\x89PNG", None, None),
+        ("", b"who knows", None, None),
     ],
 )
-async def test_builtin_page_of_what_is_not_html(content_type: str, body: bytes, text: str | None) -> None:
+async def test_builtin_page_of_what_is_not_html(
+    content_type: str, body: bytes, text: str | None, links: list[str] | None
+) -> None:
     result = await run(answer(body, content_type))
-    assert (result["title"], result["links"], result["text"]) == (None, None, text)
+    assert (result["title"], result["links"], result["text"]) == (None, links, text)
 
 
 async def test_builtin_page_of_html_that_does_not_say_so() -> None:
@@ -305,7 +307,8 @@ async def test_builtin_page_of_html_that_does_not_say_so() -> None:
         {"url": "x"},
         {"url": 1},
         {"url": "http://" + "a" * 9000},
-        {"url": URL, "include": ["html"]},
+        {"url": URL, "include": ["pdf"]},
+        {"url": URL, "formats": ["text"], "include": ["text"]},
         {"url": URL, "include": ["text", "text"]},
         {"url": URL, "extra": 1},
     ],

@@ -6,7 +6,9 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser
 
 from scrapeyard.builtin.reading.bounds import bounded
+from scrapeyard.builtin.reading.clean_html import clean_html, narrowed
 from scrapeyard.builtin.reading.port import DEFAULT, MAX_TEXT, RawPage
+from scrapeyard.builtin.reading.tables import tables_of
 from scrapeyard_sdk.extract.article import read_article
 from scrapeyard_sdk.extract.markdown import to_markdown
 from scrapeyard_sdk.extract.page import (
@@ -23,7 +25,7 @@ from scrapeyard_sdk.extract.page import (
 from scrapeyard_sdk.extract.structured import read_structured
 from scrapeyard_sdk.text import lines
 
-__all__ = ["MAX_FIELD", "MAX_LINKS", "decode", "extract_page", "read_page", "read_raw"]
+__all__ = ["MAX_FIELD", "MAX_LINKS", "decode", "extract_page", "read_page"]
 
 
 def extract_page(
@@ -33,59 +35,57 @@ def extract_page(
     encoding: str = "utf-8",
     include: Sequence[str] = DEFAULT,
     headers: Iterable[tuple[str, str]] = (),
-    main_only: bool = True,
+    main_only: bool | None = None,
 ) -> dict[str, Any]:
-    """All fields of a page. `url` makes links absolute; `encoding` is for bytes only.
+    """All fields of an HTML page. `url` makes links absolute; `encoding` is for bytes only.
 
     A field that the page lacks is None or empty; of `PARTS`, only those that `include` names are present. One that
-    cannot be read is None, and `warnings` says why. `headers` are the response's, for `X-Robots-Tag`. `main_only`:
-    whether `markdown` is the main part of the page, or all of it.
+    cannot be read is None, and `warnings` says why. `headers` are the response's, for `X-Robots-Tag`. `main_only` is
+    as in `RawPage`.
     """
-    return read_page(bounded(decode(html, encoding)), url, include=include, headers=headers, main_only=main_only)
-
-
-def read_raw(page: RawPage) -> dict[str, Any]:
-    """As `extract_page`."""
-    return extract_page(
-        page.body,
-        page.url,
-        encoding=page.encoding,
-        include=page.include,
-        headers=page.headers,
-        main_only=page.main_only,
+    body = html if isinstance(html, bytes) else b""
+    page = RawPage(
+        url=url, body=body, encoding=encoding, headers=tuple(headers), include=tuple(include), main_only=main_only
     )
+    return read_page(bounded(decode(html, encoding)), page)
 
 
-def read_page(
-    source: str,
-    url: str,
-    *,
-    include: Sequence[str] = DEFAULT,
-    headers: Iterable[tuple[str, str]] = (),
-    main_only: bool = True,
-) -> dict[str, Any]:
-    """As `extract_page`, for text that is within its bounds."""
+def read_page(source: str, page: RawPage) -> dict[str, Any]:
+    """As `extract_page`, for text that is within its bounds. The body of `page` is not looked at."""
+    url, include, warnings = page.url, page.include, list[str]()
     tree = LexborHTMLParser(source)
     base = base_of(tree, url)
-    page = read_meta(tree, url, headers, base=base)
-    page["headings"] = read_headings(tree)
-    page["h1"] = next(iter(page["headings"]["h1"]), None)
+    head = read_meta(tree, url, page.headers, base=base)
+    head["headings"] = read_headings(tree)
+    head["h1"] = next(iter(head["headings"]["h1"]), None)
     readers: dict[str, Callable[[], Any]] = {
-        "links": lambda: read_links(tree, base),
-        "anchors": lambda: read_anchors(tree, base, url),
-        "images": lambda: read_images(tree, base),
+        "metadata": lambda: dict(head),
+        "data": lambda: None,  # HTML is none
+        "raw_html": lambda: source[:MAX_TEXT],
         "structured": lambda: read_structured(tree, url),
         "product": lambda: _product(tree, url),
-        "article": lambda: read_article(tree, url),
+        "article": lambda: read_article(part, url),
+        "links": lambda: read_links(part, base),
+        "anchors": lambda: read_anchors(part, base, url),
+        "images": lambda: read_images(part, base),
+        "tables": lambda: tables_of(part, warnings),
+        "html": lambda: clean_html(part.html or "", base, main_only=bool(page.main_only)),
     }
-    warnings: list[str] = []
-    page |= {part: _read(part, read, warnings) for part, read in readers.items() if part in include}
-    page |= read_text_facts(tree)  # from here on the tree is changed
+    part = narrowed(tree, page.include_tags, page.exclude_tags, warnings)
+    found = {name: _read(name, read, warnings) for name, read in readers.items() if name in include}
+    found |= read_text_facts(part)  # from here on the tree is changed
     if "text" in include:
-        page["text"] = _read("text", lambda: _text(tree), warnings)
+        found["text"] = _read("text", lambda: _text(part), warnings)
     if "markdown" in include:
-        page["markdown"] = _read("markdown", lambda: to_markdown(tree, base, whole=not main_only), warnings)
-    return {**page, "warnings": warnings}
+        whole = bool(page.include_tags) if page.main_only is None else not page.main_only
+        found["markdown"] = _read("markdown", lambda: to_markdown(part, base, whole=whole), warnings)
+    _tell_cut("raw_html", source, found, warnings)
+    return {**head, **found, "warnings": warnings}
+
+
+def _tell_cut(name: str, source: str, found: dict[str, Any], warnings: list[str]) -> None:
+    if name in found and len(source) > MAX_TEXT:
+        warnings.append(f"{name} has the first {MAX_TEXT:,} characters of {len(source):,}")
 
 
 def _read(part: str, read: Callable[[], Any], warnings: list[str]) -> Any:

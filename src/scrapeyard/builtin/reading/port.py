@@ -6,9 +6,12 @@ from msgspec import Struct
 
 from scrapeyard.errors import ScrapeyardError
 
-PARTS = ("links", "text", "markdown", "anchors", "images", "structured", "product", "article")
-"""The large fields, which are present only on request."""
-DEFAULT = ("links", "text", "markdown")
+PARTS = (
+    *("markdown", "html", "raw_html", "text", "links", "anchors", "article", "metadata", "structured", "product"),
+    *("images", "tables", "data"),
+)
+"""The large fields, which are present only on request: the input's `formats`."""
+DEFAULT = ("links", "text", "markdown", "data")
 FIELDS = (
     *("title", "description", "h1", "canonical", "language", "keywords", "robots", "hreflang", "opengraph", "twitter"),
     *("meta", "headings", "word_count", "text_hash", "warnings"),
@@ -24,11 +27,20 @@ class RawPage(Struct, frozen=True, kw_only=True):
     """After redirects; makes links absolute."""
     body: bytes
     encoding: str
+    kind: str = "html"
+    """Of `scrapeyard.builtin.reading.kinds`."""
     headers: tuple[tuple[str, str], ...] = ()
     include: tuple[str, ...] = ()
     """Of `scrapeyard.builtin.reading.port.PARTS`."""
-    main_only: bool = True
-    """Whether `markdown` is the main part of the page, or all of it."""
+    main_only: bool | None = None
+    """Whether `markdown` and `html` are the main part of the page, or all of it. None: the main part as `markdown`,
+    unless `include_tags` chooses parts, and all of it as `html`."""
+    include_tags: tuple[str, ...] = ()
+    """CSS selectors of what is read of the body; empty: all of it."""
+    exclude_tags: tuple[str, ...] = ()
+    """CSS selectors of what is left out."""
+    fields: dict[str, Any] | None = None
+    """Selectors by field. If given, these are read and nothing else."""
 
 
 class PageUnreadable(ScrapeyardError):
@@ -41,4 +53,4 @@ class Extractor(Protocol):
     """Reads pages. Never blocks the event loop for more than a few milliseconds."""
 
     async def extract(self, page: RawPage) -> dict[str, Any]:
-        """The fields of an HTML page, as `extract_page` gives them. Raises PageUnreadable."""
+        """The fields of a page, as `read_raw` gives them. Raises PageUnreadable."""

@@ -6,14 +6,17 @@ from urllib.parse import urlsplit
 
 from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.bounds import MAX_LIGHT, is_light
+from scrapeyard.builtin.reading.kinds import HTML, JSON, TEXT
 from scrapeyard.builtin.reading.page import decode, read_page
 from scrapeyard.builtin.reading.port import PageUnreadable, RawPage
+from scrapeyard.builtin.reading.raw import read_raw
 from scrapeyard.framed_process import FramedProcess, start_process
 from scrapeyard.telemetry.events import get_log
 
 log = get_log("extract")
 _MODULE = "scrapeyard.builtin.reading.serving"
-_SLOW_PARTS = frozenset({"product", "article"})
+_LIGHT_KINDS = frozenset({JSON, TEXT})
+_SLOW_PARTS = frozenset({"product", "article", "html", "tables"})
 
 
 class ProcessExtractor:
@@ -49,10 +52,12 @@ class ProcessExtractor:
 
     async def extract(self, page: RawPage) -> dict[str, Any]:
         """As `Extractor`. A cancelled call ends its process."""
-        if len(page.body) <= MAX_LIGHT and not _SLOW_PARTS.intersection(page.include):
+        if page.kind in _LIGHT_KINDS and len(page.body) <= MAX_LIGHT and page.fields is None:
+            return read_raw(page)
+        if page.kind == HTML and len(page.body) <= MAX_LIGHT and not _is_slow(page):
             source = decode(page.body, page.encoding)
             if is_light(source):
-                return read_page(source, page.url, include=page.include, headers=page.headers, main_only=page.main_only)
+                return read_page(source, page)
         async with self._room:
             return await self._in_process(page)
 
@@ -90,6 +95,12 @@ class ProcessExtractor:
             self._all.discard(parser)
             await parser.process.end()
             parser.ended.set()
+
+
+def _is_slow(page: RawPage) -> bool:
+    """Whether reading even a small page may take long: a selector may be as costly as its author likes."""
+    chooses = bool(page.include_tags or page.exclude_tags or page.fields is not None)
+    return chooses or not _SLOW_PARTS.isdisjoint(page.include)
 
 
 class _Parser:

@@ -14,8 +14,8 @@ from typing import BinaryIO
 from selectolax.lexbor import SelectolaxError
 
 from scrapeyard.builtin.reading import frames
-from scrapeyard.builtin.reading.page import read_raw
 from scrapeyard.builtin.reading.port import RawPage
+from scrapeyard.builtin.reading.raw import read_raw
 from scrapeyard.framed_process import PipeClosed, prepare_child
 
 _NO_MEMORY = frames.FRAMING.pack(frames.FAULT, b"it takes more memory than a page may")

@@ -11,6 +11,6 @@ class ThreadExtractor:
 
     async def extract(self, page: RawPage) -> dict[str, Any]:
         """As `Extractor`. Never raises PageUnreadable."""
-        from scrapeyard.builtin.reading.page import read_raw  # noqa: PLC0415 - loads slowly, and most runs read no page
+        from scrapeyard.builtin.reading.raw import read_raw  # noqa: PLC0415 - loads slowly, and most runs read no page
 
         return await asyncio.to_thread(read_raw, page)

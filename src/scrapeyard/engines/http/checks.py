@@ -87,8 +87,14 @@ def check_headers(headers: dict[str, str]) -> None:
     for name, value in headers.items():
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise _not_allowed(f"the header {name[:40]!r} has characters that HTTP does not allow; encode them")
-        if name.lower() in _OURS or name.lower().startswith("proxy-"):
+        if not is_settable(name):
             raise _not_allowed(f"the header {name!r} is set by the engine; leave it out")
+
+
+def is_settable(name: str) -> bool:
+    """Whether a request may bring this header: its name is valid, and the engine does not set it itself."""
+    lower = name.lower()
+    return _NAME.fullmatch(name) is not None and lower not in _OURS and not lower.startswith("proxy-")
 
 
 def connect_limit(policy: FetchPolicy, settings: HttpSettings) -> float:

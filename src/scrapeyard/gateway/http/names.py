@@ -6,6 +6,9 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import BaseModel, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
+from scrapeyard.builtin.scrapers import PAGE_INPUT
+from scrapeyard.builtin.selecting import SELECT_INPUT
+
 
 class OtherName(NamedTuple):
     """What another name stands for."""
@@ -14,6 +17,8 @@ class OtherName(NamedTuple):
     """The field, after those that it is in."""
     read: Callable[[Any], Any] = lambda given: given
     """From the value under the other name to ours."""
+    schema: dict[str, Any] | None = None
+    """Of the value, for the API document. None if it is no property of its own there."""
 
 
 def _negated(given: Any) -> Any:
@@ -32,7 +37,14 @@ def _scraper(given: Any) -> Any:
     return SCRAPERS.get(name, name.replace("-", "/", 1)) + at + version
 
 
+_PAGE_OPTIONS = {
+    name: OtherName(("input", name), schema={**schema, "description": f"{schema['description']} As `input.{name}`."})
+    for name, schema in (PAGE_INPUT["properties"] | SELECT_INPUT["properties"]).items()
+    if name not in ("url", "include", "main_only")
+}
+"""What a call may say of its page beside `url`: parts of the input of `builtin/page` and `builtin/select`."""
 _SCRAPER_AND_INPUT = {
+    **_PAGE_OPTIONS,
     "scraper_id": OtherName(("scraper",), _scraper),
     "parameters": OtherName(("input",)),
     "params": OtherName(("input",)),
@@ -85,7 +97,9 @@ class NamesShown(BaseModel):
         properties = handler.resolve_ref_schema(schema).get("properties", {})
         for name, other in cls.OTHER_NAMES.items():
             field = properties.get(other.ours[0])
-            if field is not None:
+            if other.schema is not None:
+                properties[name] = other.schema
+            elif field is not None:
                 field.setdefault("x-alternatives", []).append(name)
         return schema
 

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.builtin import PAGE
+from scrapeyard.builtin import PAGE, default_for
 from scrapeyard.builtin.reading.port import DEFAULT
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import (
@@ -182,7 +182,7 @@ class JobCreation:
             await self._intake.check_values(scraper, template.items, source.shape)
 
     async def _sourced(self, template: JobCall) -> tuple[Scraper, Source]:
-        scraper = await self.find(template.scraper)
+        scraper = await self.find(self._wanted(template))
         source = extracting(_source(template), scraper, _types(template))
         dialect = "" if template.options is None else "site"
         source = msgspec.structs.replace(source, domain=_domain(template), dialect=dialect)
@@ -192,7 +192,7 @@ class JobCreation:
     async def create_from_list(self, options: JobOptions, upload: Upload, *, key: Key | None = None) -> Created:
         """Create a job from an uploaded list. Raises as `create_job`, and whatever reading the upload raises."""
         options = with_profile(options)
-        job_id, scraper = new_id("job"), await self.find(options.scraper)
+        job_id, scraper = new_id("job"), await self.find(self._wanted(options))
         kept = ListSource(shape=shape_of(options), name=upload.name, domain=options.domain or "")
         source = extracting(kept, scraper, _types(options))
         job = await self._drafted(options, scraper, source, job_id)
@@ -202,6 +202,9 @@ class JobCreation:
     async def find(self, wanted: str | None) -> Scraper:
         """Resolve the scraper that a call names to its current version."""
         return await find(self._catalogue, wanted or self._default)
+
+    def _wanted(self, options: JobOptions) -> str:
+        return options.scraper or default_for(options.input, self._default)
 
     def pinned(self, wanted: str | None, scraper: Scraper) -> str:
         """The exact version to run; for a built-in the reference as requested, since each worker runs its own."""
@@ -218,9 +221,9 @@ class JobCreation:
             pause_reason=PAUSED_AT_START if options.paused else "",
             name=options.name,
             owner=options.owner,
-            scraper=options.scraper or self._default,
+            scraper=self._wanted(options),
             profile=options.profile or "",
-            pinned=self.pinned(options.scraper, scraper),
+            pinned=self.pinned(self._wanted(options), scraper),
             digest=scraper.ref.digest,
             lane=await self._lanes.choose(options.lane, scraper),
             priority=options.priority or (Priority(preferred) if preferred else Priority.NORMAL),
@@ -312,7 +315,7 @@ def extracting(source: AnySource, scraper: Scraper, types: Iterable[str]) -> Any
 def with_parts(shape: Shape, scraper: Scraper, types: Iterable[str]) -> Shape:
     """The same for a shape."""
     more = [part for kind in types for part in PARTS_OF.get(kind, ()) if part not in DEFAULT]
-    if scraper.ref.id != PAGE or not more or "include" in shape.input:
+    if scraper.ref.id != PAGE or not more or not shape.input.keys().isdisjoint(("formats", "include")):
         return shape
     return msgspec.structs.replace(shape, input={**shape.input, "include": [*DEFAULT, *dict.fromkeys(more)]})
 

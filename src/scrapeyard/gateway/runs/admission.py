@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from scrapeyard.builtin import default_for
 from scrapeyard.errors import BadRequest, InputInvalid, Overloaded, ScraperInvalid
 from scrapeyard.gateway.runs.calls import ScrapeRequest
 from scrapeyard.gateway.runs.policies import Policy, fetching_of
@@ -162,11 +163,14 @@ class RunBuilder:
 
         Raises BadRequest, ScraperNotFound, ScraperInvalid or SourceUnavailable.
         """
-        scraper = await find(self._catalogue, asked.call.scraper or self._default)
+        scraper = await find(self._catalogue, self._wanted(asked))
         inputs = self._check(asked, scraper)
         lane = await self._lanes.choose(asked.call.lane, scraper)
         first = replace(self._run(asked, scraper, inputs[0], lane, now), reply_to=reply_to)
         return (first, *(replace(first, id=new_id("run"), input=given) for given in inputs[1:]))
+
+    def _wanted(self, asked: ScrapeRequest) -> str:
+        return asked.call.scraper or default_for(asked.call.input, self._default)
 
     def _check(self, asked: ScrapeRequest, scraper: Scraper) -> tuple[Raw, ...]:
         call = asked.call
@@ -186,7 +190,7 @@ class RunBuilder:
         return Run(
             id=new_id("run"),
             status=RunStatus.QUEUED,
-            scraper=(call.scraper or self._default) if scraper.is_builtin else str(scraper.ref),
+            scraper=self._wanted(asked) if scraper.is_builtin else str(scraper.ref),
             resolved=None if scraper.is_builtin else scraper.ref,
             input=given,
             lane=lane,

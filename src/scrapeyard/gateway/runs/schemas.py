@@ -37,6 +37,11 @@ class ScrapeCall(NamesShown):
         json_schema_extra={
             "examples": [
                 {"url": "https://shop.example/p/1"},
+                {"url": "https://shop.example/p/1", "formats": ["markdown", "tables"]},
+                {
+                    "url": "https://shop.example/p/1",
+                    "fields": {"title": "h1", "price": {"css": ".price", "as": "price"}},
+                },
                 {
                     "scraper": "shop/product",
                     "input": {"url": "https://shop.example/p/1", "currency": "EUR"},
@@ -51,7 +56,11 @@ class ScrapeCall(NamesShown):
         },
     )
 
-    url: Url | None = Field(None, description="The page. Alone it runs `builtin/page`; else it becomes `input.url`.")
+    url: Url | None = Field(
+        None,
+        description="The page. Alone it runs `builtin/page`, with `fields` `builtin/select`; with `scraper` "
+        "it becomes `input.url`.",
+    )
     urls: list[Url] | None = Field(None, min_length=1, max_length=100_000, description="One run for each.")
     scraper: str | None = Field(None, pattern=SCRAPER_WANTED, description="`site/task` or `site/task@version`.")
     input: dict[str, Any] = Field(default_factory=dict, description="Fits the scraper's input schema.")

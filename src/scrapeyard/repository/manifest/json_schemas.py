@@ -1,14 +1,16 @@
 """JSON Schemas: estimating their cost, and checking values against them."""
 
 import functools
+import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import jsonschema_rs
 from msgspec import Struct
 
+from scrapeyard.engines.http.checks import is_settable
 from scrapeyard.engines.http.url import spell_url
 from scrapeyard.model import Scraper
 
@@ -139,6 +141,34 @@ def _step(node: Any, step: str) -> Any:
     return None
 
 
+def _is_selector(text: str, kind: Literal["css", "xpath"] | None = None) -> bool:
+    from scrapeyard_sdk.extract.selectors import parse_selector  # noqa: PLC0415 - loads a parser that few inputs need
+
+    try:
+        parse_selector(text, kind)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_expression(text: str) -> bool:
+    import regex  # noqa: PLC0415 - loads slowly, and few inputs need it
+
+    try:
+        regex.compile(text)
+    except (regex.error, ValueError, OverflowError, RecursionError):
+        return False
+    return True
+
+
+FORMATS: dict[str, Callable[[str], bool]] = {
+    "selector": _is_selector,
+    "css-selector": functools.partial(_is_selector, kind="css"),
+    "xpath": functools.partial(_is_selector, kind="xpath"),
+    "python-regex": _is_expression,
+    "request-header": is_settable,
+}
+"""Formats of text beside those of JSON Schema, each with its check. `selector` is CSS or XPath."""
 MAX_ERRORS = 20
 MAX_MESSAGE = 200
 MAX_VALIDATORS = 512
@@ -237,6 +267,7 @@ def _compile(schema: dict[str, Any]) -> jsonschema_rs.Validator:
             schema,
             validate_formats=True,
             offline=True,
+            formats=FORMATS,
             pattern_options=jsonschema_rs.RegexOptions(size_limit=1 << 19, dfa_size_limit=1 << 19),
         )
     except jsonschema_rs.ValidationError as error:
@@ -263,7 +294,21 @@ def _measure(value: Any, enough: int) -> tuple[int, int]:
 
 def _fault(error: jsonschema_rs.ValidationError) -> Fault:
     steps = (str(step).replace("~", "~0").replace("/", "~1") for step in error.instance_path)
-    return {"path": "".join(f"/{step[:100]}" for step in steps)[:500], "message": _short(error.message)}
+    return {"path": "".join(f"/{step[:100]}" for step in steps)[:500], "message": _short(_message(error))}
+
+
+def _message(error: jsonschema_rs.ValidationError) -> str:
+    """The library's words; but a value that is none of the known ones is told all of them, if they are words."""
+    kind = error.kind
+    if isinstance(kind, jsonschema_rs.ValidationErrorKind.FalseSchema):
+        return "does not go with the other fields that are given"
+    if not isinstance(kind, jsonschema_rs.ValidationErrorKind.Enum):
+        return error.message
+    words = kind.options if isinstance(kind.options, list) else []
+    known = ", ".join(each for each in words if isinstance(each, str))
+    if not known or len(known) > MAX_MESSAGE - 50:
+        return error.message
+    return f"{json.dumps(error.instance)[:30]} is not one of {known}"
 
 
 def _short(message: str) -> str:

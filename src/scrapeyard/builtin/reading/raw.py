@@ -1,0 +1,22 @@
+"""A response as data, whatever kind of document it is."""
+
+from typing import Any
+
+from scrapeyard.builtin.reading.bounds import bounded
+from scrapeyard.builtin.reading.kinds import HTML
+from scrapeyard.builtin.reading.page import decode, read_page
+from scrapeyard.builtin.reading.port import RawPage
+
+
+def read_raw(page: RawPage) -> dict[str, Any]:
+    """The fields of a response: those of `page.fields`, or those of its kind of document."""
+    if page.kind != HTML:
+        from scrapeyard.builtin.reading.documents.reader import read_document  # noqa: PLC0415 - few pages are one
+
+        return read_document(page)
+    source = bounded(decode(page.body, page.encoding))
+    if page.fields is not None:
+        from scrapeyard.builtin.reading.select import read_fields  # noqa: PLC0415 - few pages need it
+
+        return read_fields(source, page)
+    return read_page(source, page)
