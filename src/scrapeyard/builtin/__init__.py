@@ -12,7 +12,7 @@ from scrapeyard.builtin.reading.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.model import Scraper, ScraperRef
 
-__all__ = ["BUILTINS", "ECHO", "PAGE", "PRODUCT", "SELECT", "Builtin", "default_for", "make_builtins"]
+__all__ = ["BUILTINS", "ECHO", "MAP", "PAGE", "PRODUCT", "SELECT", "Builtin", "default_for", "make_builtins", "make_map"]
 
 PAGE = "builtin/page"
 """What runs when a call gives only a URL."""
@@ -20,13 +20,15 @@ PRODUCT = "builtin/product"
 SELECT = "builtin/select"
 """What runs when a call gives a URL and `fields`."""
 ECHO = "builtin/echo"
+MAP = "builtin/map"
+Run = Callable[[Fetch, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class Builtin(Struct, frozen=True, kw_only=True):
     """A built-in scraper and its code."""
 
     scraper: Scraper
-    run: Callable[[Fetch, dict[str, Any]], Awaitable[dict[str, Any]]]
+    run: Run
     """Called with a fetch function and a valid input. Raises FetchFailed."""
 
 
@@ -82,9 +84,21 @@ def default_for(given: Mapping[str, Any], default: str) -> str:
     return SELECT if "fields" in given else default
 
 
+def make_map(run: Run) -> Builtin:
+    """`builtin/map`, whose code stands with the readers of sitemaps, in a package above this one."""
+    described = _described(
+        MAP,
+        name="Map",
+        description="The URLs of a site: from its robots.txt, its sitemaps and the links of one page.",
+        input_schema=scrapers.MAP_INPUT,
+        output_schema=scrapers.MAP_OUTPUT,
+    )
+    return Builtin(scraper=described, run=run)
+
+
 def _described(scraper_id: str, **fields: Any) -> Scraper:
     return Scraper(ref=ScraperRef(id=scraper_id, version=__version__), folder=None, entry="", **fields)
 
 
 BUILTINS: dict[str, Builtin] = make_builtins(ThreadExtractor())
-"""Built-ins that read pages in a thread; a worker makes its own, which read them in processes."""
+"""Built-ins that read pages in a thread, but for `builtin/map`."""

@@ -229,3 +229,53 @@ ECHO_OUTPUT: dict[str, Any] = {"type": "object"}
 async def echo(_fetch: Fetch, input: dict[str, Any]) -> dict[str, Any]:  # noqa: A002  the manifest's word
     """The input as it came."""
     return input
+
+
+_PATTERNS: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 500}}
+MAP_INPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "url": told(URL, "A page of the site."),
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100_000,
+            "default": 5000,
+            "description": "Maximum URLs.",
+        },
+        "include": {**_PATTERNS, "maxItems": 50, "description": "Patterns such as /p/**; one must match, if any."},
+        "exclude": {**_PATTERNS, "maxItems": 50, "description": "Patterns; none may match."},
+        "scope": {
+            "type": "string",
+            "enum": ["host", "site", "path", "any"],
+            "default": "host",
+            "description": "Which URLs are listed: of the same host, the same site, or below the same path.",
+        },
+        "search": {"type": "string", "maxLength": 200, "description": "Only URLs that contain this word."},
+        "sitemap": {"type": "boolean", "default": True, "description": "Whether the site's sitemaps are read."},
+    },
+    "required": ["url"],
+    "additionalProperties": False,
+}
+MAP_OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "url": {"type": "string", "description": "As asked."},
+        "urls": {
+            "type": "array",
+            "description": "Each URL once: first the page itself, then its links, then the sitemaps.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "url": {"type": "string"},
+                    "source": {"enum": ["page", "link", "sitemap"], "description": "What named it first."},
+                    "found_on": {"type": "string", "description": "URL of the page or sitemap that named it."},
+                },
+                "required": ["url", "source", "found_on"],
+            },
+        },
+        "has_more": {"type": "boolean", "description": "Whether there are more URLs than the limit."},
+        "warnings": told(TEXTS, "What could not be read, and why."),
+    },
+    "required": ["url", "urls", "has_more", "warnings"],
+}

@@ -9,10 +9,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from scrapeyard.gateway import cache, proxies, sites, webhooks
+from scrapeyard.gateway import cache, proxies, sites, webhooks, crawls
 from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.document.describe import describe
-from scrapeyard.gateway.http import problems
+from scrapeyard.gateway.http import problems, openapi
+from scrapeyard import __version__
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HeadAnswers, HotPath, LastResort
 from scrapeyard.gateway.http.paths import PathAliases
@@ -38,13 +39,14 @@ __all__ = ["GatewayServices", "api_document", "create_app"]
 
 ROUTERS = (
     *(runs.scrape_router, runs.router, events.router, artifacts.router),
+    crawls.router,
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),
     *(scrapers.router, channels.router, sites.router, proxies.router, cache.router),
     operations.router,
 )
 """In the order in which the document lists their routes."""
-CALLS = (ScrapeCall, JobCall, AppendCall)
+CALLS = (ScrapeCall, crawls.MapCall, JobCall, AppendCall)
 """Bodies that routes read themselves."""
 PROBLEMS = (problems.Problem, RunProblem)
 """What routes answer if they refuse a call."""

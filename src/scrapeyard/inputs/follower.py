@@ -297,7 +297,7 @@ class Following:
         return progress
 
     async def _take_sitemaps(self, job: Job, source: FollowSource, links: PageLinks) -> None:
-        added, gaps = 0, []
+        added, gaps = 0, list[str]()
         homes = dict.fromkeys(target.at("/").url for target in map(target_of, source.start) if target is not None)
         try:
             async with asyncio.timeout(SITEMAP_SECONDS):

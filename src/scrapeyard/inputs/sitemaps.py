@@ -77,6 +77,8 @@ class Sitemaps:
         """What was not read and why: whole files, the rest of a file, pages beyond the limit."""
         self.read = 0
         """Files that were read to their end."""
+        self.file = ""
+        """URL of the file that the last rows are from."""
 
     async def rows(self) -> AsyncGenerator[Piece, None]:
         """Yield the matching URLs as rows, and what could not be read.
@@ -89,6 +91,7 @@ class Sitemaps:
         yield Piece([], faults)
         while self._waiting and not self._is_cut:
             file = self._waiting.popleft()
+            self.file = file.url
             async with aclosing(self._read(file)) as pieces:
                 async for piece in pieces:
                     faults = faults or piece.bad

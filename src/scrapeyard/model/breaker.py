@@ -7,8 +7,9 @@
 
 It counts every attempt that a worker recorded, in the order of recording: `s` for a success, `e` for a failure, even if
 the item will be retried. Attempts that only waited for their turn, were cancelled, hit the end of a budget, whose
-worker was lost, or whose scraper could not be had do not count: they say nothing about the site. The store updates the
-breaker in the same transaction as the records, so nothing is missed or counted twice, whoever leads.
+worker was lost, whose scraper could not be had, or that robots.txt forbids do not count: they say nothing about how the
+site is. The store updates the breaker in the same transaction as the records, so nothing is missed or counted twice,
+whoever leads.
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,10 @@ from scrapeyard.model.exit_reasons import ExitReason
 from scrapeyard.model.job import BreakerPolicy, BreakerState, ItemOutcome
 
 _SILENT = frozenset(
-    {ExitReason.CANCELLED, ExitReason.FETCH_BUDGET, ExitReason.LOST_WORKER, ExitReason.SOURCE_UNAVAILABLE}
+    {
+        *(ExitReason.CANCELLED, ExitReason.FETCH_BUDGET, ExitReason.FETCH_ROBOTS),
+        *(ExitReason.LOST_WORKER, ExitReason.SOURCE_UNAVAILABLE),
+    }
 )
 
 

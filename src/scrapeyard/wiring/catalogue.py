@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from scrapeyard.builtin import BUILTINS
 from scrapeyard.errors import SettingsInvalid
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue, Upkeep
 from scrapeyard.repository.catalogue.loading import LoadTerms
@@ -13,6 +12,7 @@ from scrapeyard.repository.sources.installed.source import InstalledSource
 from scrapeyard.repository.sources.port import Source
 from scrapeyard.repository.trust.signing import read_public_keys
 from scrapeyard.settings import Settings, SourceSettings
+from scrapeyard.wiring.builtins import all_builtins
 
 
 def make_catalogue(settings: Settings, home: Path | None = None) -> SourcedCatalogue:
@@ -25,7 +25,7 @@ def make_catalogue(settings: Settings, home: Path | None = None) -> SourcedCatal
     return SourcedCatalogue(
         make_sources(settings, home),
         home / "scrapers",
-        {name: builtin.scraper for name, builtin in BUILTINS.items()},
+        {name: builtin.scraper for name, builtin in all_builtins().items()},
         make_terms(settings),
         Upkeep(
             refresh_seconds=repository.refresh_seconds,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.builtin import make_builtins
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.engines.http.site import Sites
@@ -40,6 +39,7 @@ from scrapeyard.store.recorder import Recorder
 from scrapeyard.store.sql import SqlStore
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.telemetry.traces import TraceExporter
+from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.catalogue import make_catalogue
 from scrapeyard.wiring.data_folder import DATABASE, make_data_folder, open_for_children
 from scrapeyard.wiring.engine import WebParts, start_engine
@@ -234,7 +234,7 @@ class Platform:
             sandbox=sandbox,
             engine=base.engine,
             blobs=base.blobs,
-            builtins=make_builtins(extractor),
+            builtins=all_builtins(extractor),
             checker=InputChecker(),
         )
         sites = Sites(settings.sites.whole_hosts)

@@ -61,6 +61,7 @@ def test_closing_keeps_how_often_it_opened() -> None:
         (ExitReason.FETCH_RATE_LIMITED, True, ""),
         (ExitReason.CANCELLED, False, ""),
         (ExitReason.FETCH_BUDGET, False, ""),
+        (ExitReason.FETCH_ROBOTS, False, ""),
         (ExitReason.LOST_WORKER, False, ""),
     ],
 )

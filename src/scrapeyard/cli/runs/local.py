@@ -29,6 +29,7 @@ from scrapeyard.repository.trust.secrets import Secrets, redact
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.settings import Settings
+from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.type_info import build_type_info
 from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.environments import Preparer
@@ -152,7 +153,7 @@ class LocalYard:
             sandbox=_Heard(self._sandbox, hear, self._hidden(scraper)) if hear else self._sandbox,
             engine=engine,
             blobs=self.blobs,
-            builtins=BUILTINS,
+            builtins=all_builtins(),
             checker=self._checker,
         )
         return Executor(parts, MemoryQueue(), new_id("worker"))

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,13 +57,16 @@ class ScrapeRequest:
         return self.call.urls is not None
 
 
-async def read_call(request: Request, settings: GatewaySettings) -> ScrapeRequest:
-    """Parse a call. Raises BadRequest, Refusal (415) or pydantic's ValidationError."""
+async def read_call(
+    request: Request, settings: GatewaySettings, into: Callable[[Any], ScrapeCall] | None = None
+) -> ScrapeRequest:
+    """Parse a call; `into` turns another body than that of `/api/scrape` into one. Raises BadRequest, Refusal (415) or
+    pydantic's ValidationError."""
     headers = request.headers
     if not is_json(headers.get("content-type", "")):
         raise Refusal("not_json", 415, "the body's Content-Type is not application/json")
     body = decode_body(await request.body())
-    call = _retried(ScrapeCall.model_validate(_in_our_names(body)))
+    call = _retried((into or _read_scrape)(body))
     _bounded(call, settings)
     wait, preference = _wait(call, headers.getlist("prefer"), settings)
     key = idempotency_key(headers.get("idempotency-key"))
@@ -74,6 +78,10 @@ async def read_call(request: Request, settings: GatewaySettings) -> ScrapeReques
         digest=digest_of(body) if key else "",
         traceparent=traceparent(headers.get("traceparent")),
     )
+
+
+def _read_scrape(body: Any) -> ScrapeCall:
+    return ScrapeCall.model_validate(_in_our_names(body))
 
 
 def _in_our_names(body: Any) -> Any:

@@ -100,6 +100,9 @@ async def run_builtin(builtin: Builtin, fetch: Fetch, given: Raw, limits: Limits
     except TimeoutError:
         error = RunError(message=f"the run took longer than {limits.wall_seconds:g} s")
         return Verdict(exit_reason=ExitReason.TIMEOUT, error=error, wall_ms=since(began))
+    except BadRequest as refusal:
+        error = RunError(message=refusal.message)
+        return Verdict(exit_reason=ExitReason.BAD_INPUT, error=error, wall_ms=since(began))
     except FetchFailed as failure:
         error = RunError(message=failure.message, type="FetchError", site_status=failure.site_status)
         after = failure.details.get("retry_after")

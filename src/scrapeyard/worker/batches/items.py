@@ -107,10 +107,11 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
         return verdict
 
     async def _fetch_page(self, request: FetchRequest) -> FetchResponse:
-        """An error page is not what a job wants for data, unless its policy accepts the status."""
+        """An error page is not what a job wants for data, unless its policy accepts the status. What a built-in asks
+        for after the first page is not the item's own page, as a robots.txt is not."""
         response = await self.fetch(request)
         status = response.status
-        if status < 400 or status in self._job.policy.accept_status:
+        if status < 400 or status in self._job.policy.accept_status or self.fetches > 1:
             return response
         if status in GONE_STATUSES:
             self._is_gone = True

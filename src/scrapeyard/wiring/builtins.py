@@ -1,0 +1,12 @@
+"""Puts all built-in scrapers together."""
+
+from scrapeyard.builtin import MAP, Builtin, make_builtins, make_map
+from scrapeyard.builtin.reading.port import Extractor
+from scrapeyard.builtin.reading.thread import ThreadExtractor
+from scrapeyard.inputs.site_map import MapScraper
+
+
+def all_builtins(extractor: Extractor | None = None) -> dict[str, Builtin]:
+    """By id. Without an extractor they read pages in a thread; a worker's read them in processes."""
+    extractor = extractor or ThreadExtractor()
+    return {**make_builtins(extractor), MAP: make_map(MapScraper(extractor))}
