@@ -12,7 +12,10 @@ from scrapeyard.builtin.reading.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.model import Scraper, ScraperRef
 
-__all__ = ["BUILTINS", "ECHO", "MAP", "PAGE", "PRODUCT", "SELECT", "Builtin", "default_for", "make_builtins", "make_map"]
+__all__ = [
+    *("BUILTINS", "ECHO", "MAP", "PAGE", "PRODUCT", "SELECT"),
+    *("Builtin", "default_for", "make_builtins", "make_map"),
+]
 
 PAGE = "builtin/page"
 """What runs when a call gives only a URL."""

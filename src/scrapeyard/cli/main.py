@@ -13,6 +13,8 @@ from scrapeyard.cli.authoring.publish import register_publish, register_signing
 from scrapeyard.cli.authoring.record import register_new, register_record
 from scrapeyard.cli.authoring.test import register_certify, register_test, register_validate
 from scrapeyard.cli.common.options import Commands
+from scrapeyard.cli.crawls import crawl
+from scrapeyard.cli.crawls import map as site_map
 from scrapeyard.cli.doctor import command as doctor
 from scrapeyard.cli.jobs import commands as jobs
 from scrapeyard.cli.operations import cache, config, login, schedule
@@ -28,7 +30,8 @@ app = Commands(
     pretty_exceptions_enable=False,
 )
 for register in (
-    *(register_serve, login.register, run.register, scrape.register, runs.register, jobs.register, schedule.register),
+    *(register_serve, login.register, run.register, scrape.register, crawl.register, site_map.register),
+    *(runs.register, jobs.register, schedule.register),
     *(scrapers.register, register_workers, register_sites, cache.register),
     *(register_new, register_validate, register_record, register_test, register_certify),
     *(register_publish, register_signing, doctor.register, config.register, register_demo),

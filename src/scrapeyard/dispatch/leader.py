@@ -1,4 +1,4 @@
-"""The dispatcher: one of several leads, feeds jobs to the queue, and runs each maintenance task about once a second."""
+"""The dispatcher: one of several leads, feeds jobs to the queue, and runs each maintenance task in rounds."""
 
 import asyncio
 import time
@@ -29,7 +29,6 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("dispatch")
 ROLE = "dispatcher"
-ROUND_SECONDS = 1.0
 LEAD_SECONDS = 5.0
 """A leader silent for this long is replaced."""
 STOP_SECONDS = 5.0
@@ -68,6 +67,7 @@ class Dispatcher:
         self.feeder = Feeder(settings, store, queue, clock)
         self._store = store
         self._clock = clock
+        self._round_seconds = settings.jobs.round_seconds
         self._grace = 3 * settings.worker.heartbeat_seconds
         self._finishing = Finishing(store, finish, clock)
         self._duties: Sequence[MaintenanceTask] = (
@@ -155,7 +155,7 @@ class Dispatcher:
 
     async def _rest(self) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), ROUND_SECONDS)
+            await asyncio.wait_for(self._stopping.wait(), self._round_seconds)
 
     async def _poll(self) -> bool:
         """Lead if possible."""

@@ -9,11 +9,10 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from scrapeyard.gateway import cache, proxies, sites, webhooks, crawls
+from scrapeyard.gateway import cache, crawls, proxies, sites, webhooks
 from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.document.describe import describe
-from scrapeyard.gateway.http import problems, openapi
-from scrapeyard import __version__
+from scrapeyard.gateway.http import problems
 from scrapeyard.gateway.http.doors import Doors
 from scrapeyard.gateway.http.middleware import BodyLimit, HeadAnswers, HotPath, LastResort
 from scrapeyard.gateway.http.paths import PathAliases

@@ -140,6 +140,12 @@ class JobSettings(Section):
     batch_seconds: float = Field(1, gt=0, le=60, description="Target duration of one batch on one slot, in seconds.")
     batch_items: int = Field(1000, ge=1, le=1000, description="Maximum items in one batch.")
     window: float = Field(0.5, gt=0, le=100, description="Batches queued in a lane for each slot of its workers.")
+    round_seconds: float = Field(
+        1,
+        ge=0.05,
+        le=5,
+        description="Seconds between rounds of following links, finishing jobs and making exports.",
+    )
 
 
 class WebhookSettings(Section):

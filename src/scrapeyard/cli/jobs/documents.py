@@ -58,8 +58,7 @@ def summary(job: Mapping[str, Any]) -> str:
     counts = job["counts"]
     numbers = [f"{counts[name]:,} {name}" for name in ("success", "error", "cancelled") if counts[name]]
     why = f": {job['error']['message']}" if job["error"] else ""
-    spent = f" in {took(job)}" if job["finished_at"] and job["started_at"] else ""
-    ended = f"{job['status']}{why}, {counts['total']:,} items{spent}: {', '.join(numbers) or 'none ended yet'}"
+    ended = f"{job['status']}{why}, {counts['total']:,} items{spent(job)}: {', '.join(numbers) or 'none ended yet'}"
     return plain(ended + _warned(job))
 
 
@@ -98,3 +97,8 @@ def _failure(item: Mapping[str, Any]) -> str:
     if not item["error"]:
         return ""
     return f"{item['exit_reason']}: {item['error']['message']}"
+
+
+def spent(job: Mapping[str, Any]) -> str:
+    """` in 3 s` for a job that has begun and ended; otherwise empty."""
+    return f" in {took(job)}" if job["finished_at"] and job["started_at"] else ""

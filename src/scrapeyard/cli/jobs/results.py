@@ -64,8 +64,9 @@ def results(
     if job["status"] not in FINAL:
         typer.echo(f"scrapeyard: the job is {job['status']}: these are the items that have ended so far", err=True)
     wish = {"type": kind or default_type(job["scraper"]), "format": form, "bom": not no_bom, "against": against}
-    made = _awaited(server, _existing(server, job, wish) or _wished(server, path, wish))
-    _fetch(server, made, output)
+    found = _existing(server, job, wish)
+    made = make_export(server, path, wish) if found is None else _awaited(server, found)
+    fetch_export(server, made, output)
     tell_notes(made["notes"])
     if as_json:
         show_json(made)
@@ -159,6 +160,11 @@ def _existing(server: "Server", job: dict[str, Any], wish: dict[str, Any]) -> di
     return None
 
 
+def make_export(server: "Server", path: str, wish: dict[str, Any]) -> dict[str, Any]:
+    """Have an export made of the job at this path, and return it when it is done. Raises DownloadFailed."""
+    return _awaited(server, _wished(server, path, wish))
+
+
 def _wished(server: "Server", path: str, wish: dict[str, Any]) -> dict[str, Any]:
     return dict(server.call("POST", f"{path}/exports", body=wish)[1])
 
@@ -178,7 +184,8 @@ def _awaited(server: "Server", made: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _fetch(server: "Server", made: dict[str, Any], output: Path | None) -> None:
+def fetch_export(server: "Server", made: dict[str, Any], output: Path | None) -> None:
+    """Download a finished export into a file, or to stdout."""
     from scrapeyard.cli.common.inputs import whole_file
     from scrapeyard.cli.common.output import size
     from scrapeyard.cli.jobs.transfers import fetch_into, fetch_to_stdout

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.builtin import BUILTINS
 from scrapeyard.cli.common.server_address import user_folder
 from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound

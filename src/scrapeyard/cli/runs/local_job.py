@@ -1,5 +1,5 @@
 """A whole job without a server: the real store, dispatcher, worker and walls in this process, its files in a temporary
-folder that is gone at the end."""
+folder that is gone at the end, or in one that stays."""
 
 import asyncio
 import contextlib
@@ -8,17 +8,17 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
-from pydantic import SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from scrapeyard.cli.runs.waiting import JobWait, LastFailure, Patience
 from scrapeyard.dispatch.feeding.halting import BY_BREAKER as PAUSED_BY_BREAKER
 from scrapeyard.errors import BadRequest, ScrapeyardError
-from scrapeyard.gateway.jobs.calls import JobOptions
+from scrapeyard.gateway.jobs.calls import JobCall, JobOptions
 from scrapeyard.gateway.jobs.create import Upload
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.inputs.lists import MAX_LIST
@@ -33,7 +33,9 @@ from scrapeyard.wiring.local_engine import written_here
 from scrapeyard.wiring.platform import LOCAL_ROLES, Platform, make_store
 from scrapeyard.wiring.type_info import build_type_info
 
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = 0.05
+ROUND_SECONDS = 0.1
+"""Rounds of the dispatcher here: a server saves its database the many looks, and here somebody waits."""
 _PIECE = 256 * 1024
 
 _LOOKED_AT = 100
@@ -55,10 +57,30 @@ class LocalJobs:
 
     async def start(self, table: dict[str, Any], stream: BinaryIO) -> tuple[Job, ListSummary | None]:
         """Create a job from a list and the API's fields. Raises BadRequest, ScraperNotFound, ScraperInvalid."""
-        options = _checked({**table, "lane": LANE})
+        options = checked(JobOptions, {**table, "lane": LANE})
         upload = Upload(chunks=_pieces(stream), digest=str, limit=MAX_LIST)
         created = await self._desk.creation.create_from_list(options, upload)
         return created.job, created.summary
+
+    async def create(self, call: JobCall) -> Job:
+        """Create a job from a call whose items are found, not given; with the `job_id` of one there is, that one.
+        Raises as `start`."""
+        return (await self._desk.creation.create_job(call.model_copy(update={"lane": LANE}))).job
+
+    async def resume(self, job_id: str) -> Job | None:
+        """Go on with a job that an earlier command left; None if there is none, as it is if it has ended."""
+        job = await self._desk.store.jobs.get(job_id)
+        if job is None or job.status not in (JobStatus.CANCELLED, JobStatus.PAUSED):
+            return job
+        return await self._desk.control.resume(job_id)
+
+    async def interrupt(self, job: Job) -> Job:
+        """Cancel the job now, so that it can be resumed, and return it when that is done."""
+        job = await self._desk.control.cancel(job.id, kill=True)
+        while not job.status.is_final:
+            await asyncio.sleep(LOOK_SECONDS)
+            job = await self._desk.control.get(job.id)
+        return job
 
     async def until_end(self, job: Job, patience: Patience, show: Show) -> Job:
         """Wait for the job's end and return it; `show` is called with its document and its wait now and then. Cancels a
@@ -113,14 +135,13 @@ class LocalJobs:
 
 
 @contextlib.asynccontextmanager
-async def open_jobs(settings: Settings) -> AsyncIterator[LocalJobs]:
-    """Start everything; at the end stop it and remove every file. Installed packages and downloads from repositories
-    stay in the server's data directory, if there is one, and cached pages in the user's cache."""
+async def open_jobs(settings: Settings, kept_in: Path | None = None) -> AsyncIterator[LocalJobs]:
+    """Start everything; at the end stop it and remove every file, unless they are in `kept_in`. Installed packages and
+    downloads from repositories stay in the server's data directory, if there is one, and cached pages in the user's
+    cache."""
     from scrapeyard.cli.runs.local import is_remote, pages_folder
 
-    with tempfile.TemporaryDirectory(prefix="scrapeyard-job-") as name, pages_folder(Path(name)) as pages:
-        folder = Path(name)
-        folder.chmod(0o755)  # noqa: ASYNC240  nothing else runs yet
+    with _folder(kept_in) as folder, pages_folder(folder) as pages:
         failure = LastFailure()
         kept = settings.data_dir.resolve()
         is_kept = kept.is_dir() and os.access(kept, os.W_OK)
@@ -140,6 +161,18 @@ async def open_jobs(settings: Settings) -> AsyncIterator[LocalJobs]:
         finally:
             desk.close()
             await platform.stop()
+
+
+@contextlib.contextmanager
+def _folder(kept_in: Path | None) -> Iterator[Path]:
+    if kept_in is not None:
+        kept_in.mkdir(exist_ok=True)
+        yield kept_in.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="scrapeyard-job-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
 
 
 async def _copy_written(settings: Settings, into: Settings) -> None:
@@ -166,13 +199,24 @@ def embedded(settings: Settings, folder: Path) -> Settings:
     worker = settings.worker.model_copy(
         update={"lanes": (LANE,), "takes": (), "reserved_slots": 0, "drain_seconds": 0.0}
     )
-    changes = {"data_dir": folder, "redis_url": nowhere, "database_url": nowhere, "blobs": blobs, "worker": worker}
+    changes = {
+        "data_dir": folder,
+        "redis_url": nowhere,
+        "database_url": nowhere,
+        "blobs": blobs,
+        "worker": worker,
+        "jobs": settings.jobs.model_copy(update={"round_seconds": ROUND_SECONDS}),
+    }
     return settings.model_copy(update=changes)
 
 
-def _checked(table: dict[str, Any]) -> JobOptions:
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def checked(model: type[Model], table: dict[str, Any]) -> Model:
+    """The fields of a call, validated. Raises BadRequest that names each wrong place."""
     try:
-        return JobOptions.model_validate(table)
+        return model.model_validate(table)
     except ValidationError as error:
         places = (f"  {'/'.join(str(part) for part in fault['loc'])}: {fault['msg']}" for fault in error.errors())
         raise BadRequest("\n".join(["the job cannot be made:", *places])) from None

@@ -1,0 +1,202 @@
+"""`crawl`: a whole site into one file or folder, here or on a server."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from scrapeyard.cli.common.options import DEFAULT_URL, AllowPrivate, AsJson, ServerUrl, Strict
+
+Include = Annotated[list[str] | None, typer.Option(help="Only URLs like /p/**; may be repeated.")]
+Exclude = Annotated[list[str] | None, typer.Option(help="No URLs like this; may be repeated.")]
+Scope = Annotated[
+    Literal["host", "site", "path", "any"],
+    typer.Option(help="Stay on the host (www or not), on the site, or below the path of the URL."),
+]
+JOB_ID = "crawl"
+_FOLDER = "folder"
+_NO_LIMIT = 100_000.0
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(crawl)
+
+
+def crawl(
+    url: Annotated[str, typer.Argument(help="Where to begin.")],
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="site.csv, .xlsx, .jsonl, .json, .parquet, or a folder/ of markdown."),
+    ] = None,
+    depth: Annotated[int, typer.Option(min=0, max=100, help="Links from the start to the farthest page.")] = 3,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum pages.")] = 1000,
+    include: Include = None,
+    exclude: Exclude = None,
+    scope: Scope = "host",
+    query: Annotated[
+        Literal["keep", "clean", "sort", "drop"],
+        typer.Option(help="The query of links: as it is, without utm_source and the like, also sorted, or none."),
+    ] = "keep",
+    formats: Annotated[str, typer.Option(help="What to read of each page: markdown,text,product …")] = "markdown",
+    no_sitemap: Annotated[bool, typer.Option("--no-sitemap", help="Do not read the site's sitemaps.")] = False,
+    ignore_robots: Annotated[bool, typer.Option("--ignore-robots", help="Do not obey robots.txt.")] = False,
+    rate: Annotated[
+        float | None, typer.Option(min=0, help="Pages begun a second; 0: no limit. Default: polite.")
+    ] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Pages at once.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the crawl that was interrupted.")] = False,
+    allow_private: AllowPrivate = False,
+    on_server: Annotated[bool, typer.Option("--on-server", help="Crawl on the server of --url, not here.")] = False,
+    strict: Strict = False,
+    server: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Crawl a site: follow its links and read its sitemaps. Without -o a line of JSON for each page goes to stdout.
+    Ctrl-C writes what is there; --resume goes on."""
+    from scrapeyard.cli.crawls import here, there
+
+    check_url(url)
+    own_rate = rate if rate != 0 else _NO_LIMIT
+    table = {
+        "url": url,
+        "depth": depth,
+        "limit": limit,
+        "include": include or [],
+        "exclude": exclude or [],
+        "scope": scope,
+        "query": query,
+        "sitemap": not no_sitemap,
+        "formats": [name.strip() for name in formats.split(",") if name.strip()],
+        "robots": "ignore" if ignore_robots else "obey",
+        **{name: value for name, value in (("rate", own_rate), ("concurrency", concurrency)) if value is not None},
+    }
+    asked = Crawl(table=table, output=output, form=_form_of(output), resume=resume)
+    asked.check(as_json=as_json, on_server=on_server)
+    typer.echo(f"scrapeyard: {_manners(rate, ignore_robots)}", err=True)
+    ended = there.crawl(asked, server) if on_server else here.crawl(asked, allow_private=allow_private)
+    _finish(ended, strict=strict, as_json=as_json)
+
+
+def _manners(rate: float | None, ignore_robots: bool) -> str:
+    """How polite the crawl is, and how to change that."""
+    robots = "Ignores robots.txt" if ignore_robots else "Obeys robots.txt"
+    if rate is not None:
+        return f"{robots}, {f'at most {rate:g} pages a second' if rate else 'without a limit of its rate'}"
+    change = "--rate changes that" if ignore_robots else "--rate and --ignore-robots change that"
+    return f"{robots}, and keeps to the polite rate for public sites (sites.job_rate); {change}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crawl:
+    """The options of the command."""
+
+    table: dict[str, Any]
+    """The call, as `/api/crawl` takes it."""
+    output: Path | None
+    form: str
+    """Of the file; `folder` for a folder of markdown files."""
+    resume: bool
+
+    @property
+    def state(self) -> Path | None:
+        """Where a crawl without a server is kept until it has ended; None if it is not kept."""
+        return None if self.output is None else self.output.with_name(f"{self.output.name}.crawl")
+
+    @property
+    def wish(self) -> dict[str, Any]:
+        """The export that it is written from."""
+        return {"type": "pages", "format": "jsonl" if self.form == _FOLDER else self.form}
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is written as a folder of files."""
+        return self.form == _FOLDER
+
+    def check(self, *, as_json: bool, on_server: bool) -> None:
+        """Raises BadRequest, before anything is fetched."""
+        from scrapeyard.errors import BadRequest
+
+        if self.output is None and (as_json or self.resume):
+            raise BadRequest(f"{'--resume' if self.resume else '--json'} needs -o FILE")
+        if on_server and self.resume:
+            raise BadRequest("a crawl on a server goes on by itself: `scrapeyard jobs watch ID`, or `jobs resume ID`")
+        if self.state is not None and not on_server and self.state.exists() and not self.resume:
+            raise BadRequest(f"{self.state}: an interrupted crawl; --resume goes on with it. To begin anew, remove it")
+
+    def forget(self) -> None:
+        """Remove what was kept for --resume."""
+        if self.state is not None:
+            shutil.rmtree(self.state, ignore_errors=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a crawl ended."""
+
+    job: dict[str, Any]
+    """Its document."""
+    notes: tuple[str, ...]
+    """What its file tells of it."""
+    interrupted: bool = False
+
+
+def check_url(url: str) -> None:
+    """Raises BadRequest if it is not a URL."""
+    from scrapeyard.cli.common.inputs import is_url
+    from scrapeyard.errors import BadRequest
+
+    if not is_url(url):
+        raise BadRequest(f"{url[:200]}: not a URL; write https://{url[:200]}")
+
+
+def _form_of(output: Path | None) -> str:
+    from scrapeyard.cli.jobs.calls import EXPORT_FORMATS
+    from scrapeyard.cli.jobs.results import chosen_format
+    from scrapeyard.errors import BadRequest
+
+    if output is None:
+        return "jsonl"
+    named = output.suffix.lower().removeprefix(".")
+    if output.is_dir() or (not named and not output.is_file()):
+        return _FOLDER
+    if named not in EXPORT_FORMATS:
+        raise BadRequest(f"{output}: pages can be written as .{', .'.join(EXPORT_FORMATS)}, or into a folder")
+    return str(chosen_format(output, None))
+
+
+def _finish(ended: Ended, *, strict: bool, as_json: bool) -> None:
+    from scrapeyard.cli.common.output import show_json
+    from scrapeyard.cli.jobs.documents import is_bad
+
+    if as_json:
+        show_json(ended.job)
+    typer.echo(f"scrapeyard: {summary(ended)}", err=True)
+    if ended.interrupted:
+        raise typer.Exit(130)
+    if is_bad(ended.job, strict=strict):
+        raise typer.Exit(1)
+
+
+def summary(ended: Ended) -> str:
+    """Counts, what was left out, and why, in a line."""
+    from scrapeyard.cli.common.output import plain
+    from scrapeyard.cli.jobs.documents import spent
+
+    job, counts = ended.job, ended.job["counts"]
+    found = job["source"].get("found", {})
+    why = f" ({job['error']['message']})" if job["error"] else ""
+    words = "interrupted" if ended.interrupted else f"{job['status']}{why}"
+    parts = [f"{words}: {counts['success']:,} of {counts['total']:,} pages{spent(job)}"]
+    if found.get("sitemap_urls"):
+        parts.append(f"{found['sitemap_urls']:,} from the sitemap")
+    if found.get("beyond_depth"):
+        depth, links = job["source"].get("depth", 1), found["beyond_depth"]
+        parts.append(f"depth {depth} reached: {links:,} {'link' if links == 1 else 'links'} not followed")
+    parts += dict.fromkeys([*ended.notes, *job["warnings"]])
+    if ended.interrupted:
+        parts.append("go on with --resume")
+    return plain("; ".join(parts))
