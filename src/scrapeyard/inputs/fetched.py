@@ -7,6 +7,7 @@ from contextlib import suppress
 from scrapeyard.engines.port import Caller, FetchRequest, HttpEngine, Keep
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
+from scrapeyard.model.job import Job
 
 _AHEAD = 4
 """Chunks that may wait for the reader."""
@@ -16,6 +17,12 @@ _SECONDS = 3600.0
 
 class FetchedAgain(Exception):
     """The engine fetched the file again after part of it was read: start over."""
+
+
+def caller_of(job: Job) -> Caller:
+    """On whose behalf the files of a job's source are fetched."""
+    policy = job.policy
+    return Caller(job_id=job.id, has_rate=policy.rate is not None, policy=policy.fetching, job_budget=policy.budget)
 
 
 async def keep_file(engine: HttpEngine, url: str, caller: Caller, keep: Keep, limit: int) -> None:

@@ -17,8 +17,9 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.http.decompress import Corrupt, OverLimit, decompress
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import MAX_URL
-from scrapeyard.engines.port import Caller, HttpEngine
+from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import FetchFailed, NotFound, ScrapeyardError
+from scrapeyard.inputs.fetched import caller_of
 from scrapeyard.inputs.formats.rows import ListRefused, ListUnreadable
 from scrapeyard.inputs.links import PageLinks, target_of
 from scrapeyard.inputs.mapper import Shaper
@@ -315,7 +316,7 @@ class Following:
 
     async def _take_sitemap(self, job: Job, source: FollowSource, links: PageLinks, home: str) -> tuple[int, list[str]]:
         """Add the URLs that the sitemaps of a host name. A host without any is no fault."""
-        caller = Caller(job_id=job.id, policy=job.policy.fetching, job_budget=job.policy.budget)
+        caller = caller_of(job)
         sitemaps = Sitemaps(self._engine, SitemapSource(url=home), caller)
         added = 0
         try:

@@ -13,7 +13,7 @@ from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.engines.port import Caller, HttpEngine
 from scrapeyard.errors import BadRequest, BlobsUnavailable, FetchFailed, NotFound, ScraperInvalid, StoreUnavailable
-from scrapeyard.inputs.fetched import keep_file
+from scrapeyard.inputs.fetched import caller_of, keep_file
 from scrapeyard.inputs.formats.rows import Piece
 from scrapeyard.inputs.lists import MAX_LIST, read_list
 from scrapeyard.inputs.mapper import Shaped, Shaper
@@ -218,7 +218,7 @@ class ItemImporter:
 
     async def _from_sitemap(self, job: Job, source: SitemapSource) -> None:
         scraper = await self._catalogue.obtain(job.pinned, job.digest)
-        caller = Caller(job_id=job.id, policy=job.policy.fetching, job_budget=job.policy.budget)
+        caller = caller_of(job)
         sitemaps = Sitemaps(self._engine, source, caller, bounds=self._bounds, pause=self._pause)
         tally = RowCount(reject=source.shape.bad_rows == "reject", may_be_empty=True)
         await self._put(spool_of(job), self._shaped_sitemap(scraper, sitemaps, source.shape, tally), tally)

@@ -54,6 +54,15 @@ class SiteSettings(Section):
         300, gt=0, description="Seconds the breaker stays open before one request tries the site."
     )
     robots: Literal["ignore", "obey"] = Field("ignore", description="Whether robots.txt is obeyed by default.")
+    job_robots: Literal["ignore", "obey"] = Field(
+        "obey", description="Whether jobs obey the robots.txt of public hosts by default."
+    )
+    job_rate: float = Field(
+        2,
+        ge=0,
+        le=100_000,
+        description="Requests per second of all jobs without a rate of their own to one public site; 0: no limit.",
+    )
     robots_agent: str = Field("scrapeyard", description="Product name to look for in robots.txt.")
     whole_hosts: tuple[str, ...] = Field((), description="Domains whose hosts each count as a site of their own.")
 

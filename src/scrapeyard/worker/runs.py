@@ -45,6 +45,10 @@ LIVE_AFTER = 0.1
 """Shorter runs publish no live events: nobody could have subscribed in time."""
 
 
+TOLD_SECONDS = 1.0
+"""Shorter waits for a site's turn are not told."""
+
+
 class Executor:
     """Runs deliveries. Holds no state between them."""
 
@@ -145,6 +149,12 @@ class RunAttempt(ScrapeAttempt[Outcome]):
 
     def _latest_turn(self) -> float:
         return self._latest
+
+    def _on_pause(self, seconds: float) -> None:
+        """Tell those who watch the run, if it is worth a word."""
+        if seconds >= TOLD_SECONDS:
+            words = f"the site's turn comes in {seconds:.0f} s"
+            self._live.add({"type": "waiting", "seconds": round(seconds, 1), "message": words})
 
     def _add_line(self, line: LogLine) -> None:
         self.logs.append(line)

@@ -25,7 +25,7 @@ from scrapeyard.worker.attempts.retrying import RetryRules
 from scrapeyard.worker.attempts.slots import ParkedRuns, SlotLease, share_out
 from scrapeyard.worker.attempts.waiting import SiteWait
 from scrapeyard.worker.batches.items import ItemAttempt
-from scrapeyard.worker.runs import Executor
+from scrapeyard.worker.runs import Executor, LiveEvents
 
 SCRAPER = Scraper(ref=ScraperRef(id="builtin/test", version="1.0.0"), folder=None)
 PREPARED = Prepared(scraper=SCRAPER, config={}, hidden=(), environment=None, environment_ms=0.0)
@@ -214,6 +214,26 @@ async def test_a_call_asks_again_for_a_page_that_may_pass(monkeypatch: pytest.Mo
     fetching, given = answering(503, 200, retry_after="3")
     outcome = await run(parts_of(fetching), b'{"url": "http://a.test/"}')
     assert (outcome.exit_reason, outcome.attempt, given, waited) == (ExitReason.SUCCEEDED, 1, [503, 200], [3.0])
+
+
+async def test_a_call_that_waits_for_its_turn_tells_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[dict[str, Any]] = []
+
+    answer, _ = answering(200)
+
+    async def pause(_: SiteWait, __: float) -> None: ...
+
+    async def wait(caller: Caller) -> FetchResponse:
+        await caller.pause(0.2)
+        await caller.pause(4.2)
+        return await answer(caller)
+
+    monkeypatch.setattr(SiteWait, "pause", pause)
+    monkeypatch.setattr(LiveEvents, "add", lambda _, message: told.append(message))
+    await run(parts_of(wait), b'{"url": "http://a.test/"}')
+    assert [message for message in told if message["type"] == "waiting"] == [
+        {"type": "waiting", "seconds": 4.2, "message": "the site's turn comes in 4 s"}
+    ]
 
 
 @pytest.mark.parametrize(("answer_in", "asked"), [(2.0, 1), (30.0, 2), (None, 2)], ids=["short", "long", "nobody"])

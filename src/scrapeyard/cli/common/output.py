@@ -151,13 +151,16 @@ def _show_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None
 
 
 @contextmanager
-def spinner(words: str) -> Iterator[None]:
-    """Shows that something goes on, on stderr, where that is a terminal."""
+def spinner(words: str) -> Iterator[Callable[[str], None]]:
+    """Shows that something goes on, on stderr, where that is a terminal; call what it yields to add a reason."""
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
     from rich.console import Console
-    from rich.markup import escape
+    from rich.text import Text
 
-    with Console(stderr=True).status(escape(plain(words))):
-        yield
+    def shown(why: str = "") -> Text:
+        return Text(plain(f"{words}: {why}" if why else words))
+
+    with Console(stderr=True).status(shown()) as status:
+        yield lambda why: status.update(shown(why))

@@ -76,18 +76,8 @@ def crawl(
     }
     asked = Crawl(table=table, output=output, form=_form_of(output), resume=resume)
     asked.check(as_json=as_json, on_server=on_server)
-    typer.echo(f"scrapeyard: {_manners(rate, ignore_robots)}", err=True)
     ended = there.crawl(asked, server) if on_server else here.crawl(asked, allow_private=allow_private)
     _finish(ended, strict=strict, as_json=as_json)
-
-
-def _manners(rate: float | None, ignore_robots: bool) -> str:
-    """How polite the crawl is, and how to change that."""
-    robots = "Ignores robots.txt" if ignore_robots else "Obeys robots.txt"
-    if rate is not None:
-        return f"{robots}, {f'at most {rate:g} pages a second' if rate else 'without a limit of its rate'}"
-    change = "--rate changes that" if ignore_robots else "--rate and --ignore-robots change that"
-    return f"{robots}, and keeps to the polite rate for public sites (sites.job_rate); {change}"
 
 
 @dataclass(frozen=True, kw_only=True)

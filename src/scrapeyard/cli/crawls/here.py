@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def crawl(asked: Crawl, *, allow_private: bool) -> Ended:
     """Crawl and write the pages; also those that were read when the user interrupts it. Raises ScrapeyardError."""
+    from scrapeyard.cli.common.manners import tell_manners
     from scrapeyard.cli.operations.serve import runner
     from scrapeyard.cli.runs.running import quiet, until_done
     from scrapeyard.settings import load
@@ -26,6 +27,7 @@ def crawl(asked: Crawl, *, allow_private: bool) -> Ended:
     call = _call(asked)
     settings = load({"http": {"allow_private": allow_private or None}})
     quiet(settings.log)
+    tell_manners(settings.sites, asked.table, "--rate and --ignore-robots change that", asked.table["url"])
     ended = cast("Ended", runner()(until_done(_crawl(asked, call, settings))))
     if ended.job["status"] in ("completed", "failed"):
         asked.forget()

@@ -1,6 +1,9 @@
 """`scrape`: call a running server and wait for the answer."""
 
+import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 
 _LONGEST_WAIT = 30.0
 """Maximum seconds per request; a longer wait takes several, so that no server limit ends it."""
+_FIRST_WAIT = 2.0
+"""The same for the first request where there is a spinner: the run's id is known after it, and so what it waits for."""
 _FINAL = ("succeeded", "failed", "cancelled")
 
 
@@ -105,16 +110,29 @@ class _Waiting:
         """The run as it stands at the end of the wait. Raises Refused or ServerUnreachable."""
         from scrapeyard.cli.common.output import spinner
 
-        with spinner(f"scraping {target}"):
+        with spinner(f"scraping {target}") as say:
             run = self._start(body, headers)
+            if run["status"] not in _FINAL and sys.stderr.isatty():
+                threading.Thread(target=self._tell_waits, args=(run["id"], say), daemon=True).start()
             while run["status"] not in _FINAL and self._left() > 0:
                 run = self._poll(run["id"])
         return run
 
+    def _tell_waits(self, run_id: str, say: Callable[[str], None]) -> None:
+        """Show what the run waits for, until it ends. Whoever waits for its end reports what goes wrong."""
+        from scrapeyard.errors import ScrapeyardError
+
+        try:
+            with self._server.events(f"/api/scrape/{run_id}/events", 0) as events:
+                for event in events:
+                    say(event.data["message"] if event.name == "waiting" else "")
+        except ScrapeyardError:
+            return
+
     def _start(self, body: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
         from scrapeyard.cli.common.client import Refused
 
-        wait = min(self._left(), _LONGEST_WAIT)
+        wait = min(self._left(), _FIRST_WAIT if sys.stderr.isatty() else _LONGEST_WAIT)
         call = {**body, "wait": wait, "on_disconnect": "cancel"}
         try:
             _, run = self._server.call("POST", "/api/scrape", body=call, headers=headers, patience=wait + 30)

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
-from scrapeyard.engines.http.url import Address, canonical_host
+from scrapeyard.engines.http.url import Address, Target, canonical_host
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason
 from scrapeyard.telemetry.events import get_log
@@ -96,6 +96,18 @@ def kind_of(address: Address) -> Kind:
         if address in network:
             return kind
     return Kind.PUBLIC if isinstance(address, IPv4Address) or address in _V6_PUBLIC else Kind.RESERVED
+
+
+_OWN_NAMES = (".localhost", ".local", ".internal", ".intranet", ".lan", ".home.arpa", ".test", ".invalid")
+"""Endings that are never in the public DNS."""
+
+
+def is_public(target: Target) -> bool:
+    """Whether a host is somebody's on the public web, as far as its name or address tells: not this machine, a private
+    network, or a name of one. Nothing is resolved for this."""
+    if target.literal is not None:
+        return kind_of(target.literal) is Kind.PUBLIC
+    return "." in target.host and not target.host.endswith(_OWN_NAMES)
 
 
 def embedded(address: Address) -> IPv4Address | None:

@@ -43,6 +43,7 @@ class FixedPolicies:
     def __init__(self, settings: SiteSettings, rules: Iterable[SiteRules] = ()) -> None:
         self._settings = settings
         self._usual = SiteLimits(**{name: getattr(settings, name) for name in _OVERRIDES})
+        self._for_jobs = SiteLimits(rate=settings.job_rate, adapt=False)
         self._rules: Mapping[str, SiteRules] = {each.site: each for each in rules}
         self._limits: dict[str, SiteLimits] = {}
         """Of sites with rules, or whose robots.txt asks for a delay."""
@@ -58,10 +59,18 @@ class FixedPolicies:
         """In force now."""
         return self._limits.get(site, self._usual)
 
-    def robots(self, site: str) -> RobotsMode:
-        """What the site's robots.txt means, unless the call says."""
+    def robots(self, site: str, *, for_job: bool = False) -> RobotsMode:
+        """What the site's robots.txt means, unless the call says; `for_job` to a job on a public host."""
         rules = self._rules.get(site)
-        return (rules.robots if rules else None) or self._settings.robots
+        usual = self._settings.job_robots if for_job and self._settings.robots == "ignore" else self._settings.robots
+        return (rules.robots if rules else None) or usual
+
+    def job_limits(self, site: str) -> SiteLimits | None:
+        """What holds for all jobs on a public site together, beside `limits`; None if operators set its rate, or want
+        no limit."""
+        rules = self._rules.get(site)
+        is_set = self._usual.rate or (rules is not None and rules.rate is not None)
+        return None if is_set or not self._settings.job_rate else self._for_jobs
 
     def rules(self, site: str) -> SiteRules | None:
         """What operators wrote for this site; None: nothing."""

@@ -19,6 +19,12 @@ MAX_CLOSED_SECONDS = 3600.0
 
 
 _ORIGIN = "origin/"
+_JOBS = "jobs/"
+
+
+def job_key(site: str) -> str:
+    """What the line of all jobs is called, which they pass before that of the site."""
+    return f"{_JOBS}{site}"
 
 
 def origin_key(host: str, port: int) -> str:
@@ -27,8 +33,8 @@ def origin_key(host: str, port: int) -> str:
 
 
 def is_site(key: str) -> bool:
-    """Whether a key of the gate is a site, not an origin."""
-    return not key.startswith(_ORIGIN)
+    """Whether a key of the gate is a site, not an origin or the line of jobs."""
+    return not key.startswith((_ORIGIN, _JOBS))
 
 
 class SiteLimits(Struct, frozen=True, kw_only=True):

@@ -9,18 +9,23 @@ so that nobody can close a site for all by asking for a port or a name of it tha
 
 import time
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from scrapeyard.engines.http.guard import is_public
 from scrapeyard.engines.http.stage import Fetch, FetchContext
 from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.politeness import verdicts
 from scrapeyard.engines.politeness.policies import FixedPolicies
-from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteLimits, SiteVerdict, Ticket, origin_key
+from scrapeyard.engines.politeness.port import UNUSED, SiteGate, SiteLimits, SiteVerdict, Ticket, job_key, origin_key
 from scrapeyard.engines.port import Caller, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
+Limits = Callable[[], SiteLimits]
+"""The limits in force now: they may change while a request waits."""
+_FREE = SiteLimits()
 _UNKNOWN = SiteVerdict(answer="unknown")
 _ANSWERED = SiteVerdict(answer="ok", sent=False)
 _BREAKER = ("breaker_failures", "breaker_ratio", "breaker_seconds")
@@ -63,7 +68,20 @@ class RateLimited:
         self._origins = _Origins()
 
     async def __call__(self, context: FetchContext) -> FetchResponse:
-        """One turn, given back whatever happens."""
+        """One turn, given back whatever happens. A job without a rate of its own has one in the line of jobs before."""
+        caller, site = context.caller, context.site
+        if not caller.job_id or caller.has_rate or not is_public(context.target):
+            return await self._go(context)
+        limits = self._policies.job_limits(site)
+        if limits is None:
+            return await self._go(context)
+        turn = await self._turn(job_key(site), lambda: self._policies.job_limits(site) or _FREE, caller)
+        try:
+            return await self._go(context)
+        finally:
+            self._gate.release(turn, _UNKNOWN)
+
+    async def _go(self, context: FetchContext) -> FetchResponse:
         if self._origins.has_answered(context.target):
             return await self._at_site(context)
         return await self._at_origin(context)
@@ -91,9 +109,7 @@ class RateLimited:
 
     async def _at_site(self, context: FetchContext) -> FetchResponse:
         site = context.site
-        turn = await self._gate.acquire(site, self._policies.limits(site), self._policies.wait_seconds)
-        if turn.refused or turn.wait > _ALMOST:
-            turn = await self._wait(turn, context.caller)
+        turn = await self._turn(site, lambda: self._policies.limits(site), context.caller)
         verdict = _UNKNOWN
         try:
             response = await self._inner(context)
@@ -107,12 +123,17 @@ class RateLimited:
             self._gate.release(turn, verdict)
         return response
 
-    async def _wait(self, turn: Ticket, caller: Caller) -> Ticket:
+    async def _turn(self, key: str, limits: Limits, caller: Caller) -> Ticket:
+        """A turn that has come up."""
+        turn = await self._gate.acquire(key, limits(), self._policies.wait_seconds)
+        return await self._wait(turn, limits, caller) if turn.refused or turn.wait > _ALMOST else turn
+
+    async def _wait(self, turn: Ticket, limits: Limits, caller: Caller) -> Ticket:
         until = time.monotonic() + self._policies.wait_seconds
         self._waiting[turn.site] += 1
         try:
             while not turn.refused and turn.wait > _ALMOST:
-                turn = await self._wait_a_while(turn, caller, until)
+                turn = await self._wait_a_while(turn, limits, caller, until)
         finally:
             self._waiting[turn.site] -= 1
             if not self._waiting[turn.site]:
@@ -121,10 +142,10 @@ class RateLimited:
             raise _refused(turn)
         return turn
 
-    async def _wait_a_while(self, turn: Ticket, caller: Caller, until: float) -> Ticket:
+    async def _wait_a_while(self, turn: Ticket, limits: Limits, caller: Caller, until: float) -> Ticket:
         try:
             await caller.pause(self._step(turn))
-            turn = replace(turn, limits=self._policies.limits(turn.site))
+            turn = replace(turn, limits=limits())
             return await self._gate.recheck(turn, max(0.0, until - time.monotonic()))
         except FetchFailed:
             self._gate.release(turn, UNUSED)
@@ -140,6 +161,7 @@ class RateLimited:
 
 def _refused(turn: Ticket) -> FetchFailed:
     seconds = max(turn.retry_after, 0.001)
+    turn = replace(turn, site=turn.site.removeprefix(job_key("")))
     if turn.refused == "down":
         return FetchFailed(
             ExitReason.FETCH_SITE_DOWN,

@@ -6,6 +6,7 @@ a redirect leads to is not looked up again.
 
 import asyncio
 
+from scrapeyard.engines.http.guard import is_public
 from scrapeyard.engines.http.stage import Fetch, FetchContext
 from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.politeness.policies import FixedPolicies
@@ -29,7 +30,8 @@ class Robots:
 
     async def __call__(self, context: FetchContext) -> FetchResponse:
         """Costs a look into memory once the file is known."""
-        if (context.caller.policy.robots or self._policies.robots(context.site)) == "obey":
+        for_job = bool(context.caller.job_id) and is_public(context.target)
+        if (context.caller.policy.robots or self._policies.robots(context.site, for_job=for_job)) == "obey":
             await self._heed(context)
         return await self._inner(context)
 

@@ -1,4 +1,4 @@
-"""`GET /api/scrape/{id}/events`: a run's life as server-sent events: `status`, `log`, `fetch`, then one `end`."""
+"""`GET /api/scrape/{id}/events`: a run's life as events: `status`, `log`, `fetch`, `waiting`, then one `end`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -27,7 +27,7 @@ MAX_BEHIND = 1000
 """Messages buffered for a slow reader; beyond that the oldest are dropped."""
 LISTEN_SECONDS = 2.0
 DAY_SECONDS = 86_400.0
-KINDS = frozenset({"log", "status", "fetch"})
+KINDS = frozenset({"log", "status", "fetch", "waiting"})
 
 
 class RunStream:

@@ -78,6 +78,8 @@ class AttemptPlan(Struct, frozen=True, kw_only=True):
     series: Series | None = None
     """The child that serves the items of a batch one after another; None: each attempt has a child of its own."""
     job_id: str = ""
+    has_rate: bool = False
+    """Whether the job has a rate of its own."""
     job_budget: BudgetLimits = BudgetLimits()
 
 
@@ -165,7 +167,11 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         """Wait for a site's turn. Raises FetchFailed at once if the attempt would time out before that."""
         if seconds >= self.began + self.plan.limits.wall_seconds - time.perf_counter():
             raise too_long(seconds, "the site's turn comes after the run's time is over")
+        self._on_pause(seconds)
         await self.plan.site_wait.pause(seconds)
+
+    def _on_pause(self, seconds: float) -> None:
+        """It waits for a site's turn from now on."""
 
     def usage(self, verdict: Verdict) -> Usage:
         """What it used."""
@@ -231,6 +237,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             scraper=plan.prepared.scraper,
             run_id=self.name,
             job_id=plan.job_id,
+            has_rate=plan.has_rate,
             policy=plan.fetching,
             job_budget=plan.job_budget,
             ledger=Ledger(self._warn),
