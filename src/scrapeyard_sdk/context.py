@@ -167,7 +167,7 @@ class LogRoom:
     def _write_piece(self, stream: str, text: str, level: str, fields: dict[str, Any] | None) -> None:
         if self._left <= 0:
             return
-            text = clean(text[: self._left])
+        text = clean(text[: self._left])
         self._left -= len(text.encode()) + 32 + (len(json.dumps(fields)) if fields else 0)
         at_ms = round((time.monotonic() - self._start) * 1000, 2)
         head = {"t": "log", "stream": stream, "text": text, "level": level, "fields": fields or {}, "at_ms": at_ms}

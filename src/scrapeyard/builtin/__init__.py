@@ -13,8 +13,16 @@ from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.model import Scraper, ScraperRef
 
 __all__ = [
-    *("BUILTINS", "ECHO", "MAP", "PAGE", "PRODUCT", "SELECT"),
-    *("Builtin", "default_for", "make_builtins", "make_map"),
+    "BUILTINS",
+    "ECHO",
+    "MAP",
+    "PAGE",
+    "PRODUCT",
+    "SELECT",
+    "Builtin",
+    "default_for",
+    "make_builtins",
+    "make_map",
 ]
 
 PAGE = "builtin/page"

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
-from scrapeyard.builtin.fetching import Fetch, is_html, read
+from scrapeyard.builtin.fetching import Fetch, read
 from scrapeyard.builtin.reading.port import Extractor
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import Target, parse_target
@@ -35,10 +35,9 @@ class MapScraper:
         found = _Found(input, [input["url"], response.url])
         found.add(response.url, "page", input["url"])
         warnings = [f"the page answers {response.status}"] if response.status >= 400 else []
-        if is_html(response):
-            page = await read(self._extractor, response, ("links",))
-            for link in page.get("links") or ():
-                found.add(link, "link", response.url)
+        page = await read(self._extractor, response, include=("links",))
+        for link in page.get("links") or ():
+            found.add(link, "link", response.url)
         if input.get("sitemap", True):
             warnings += await _add_sitemaps(fetch, target, found)
         return {"url": input["url"], "urls": found.urls, "has_more": found.has_more, "warnings": warnings[:20]}

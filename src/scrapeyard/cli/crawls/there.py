@@ -18,7 +18,7 @@ def crawl(asked: Crawl, url: str) -> Ended:
     server = Server(url)
     _, job = server.call("POST", "/api/crawl", body=asked.table)
     ended = watched(server, job["id"])
-    made = make_export(server, path_of(job["id"]), {**asked.wish, "bom": True, "against": None})
+    made = make_export(server, path_of(server, job["id"]), {**asked.wish, "bom": True, "against": None})
     if asked.is_folder and asked.output is not None:
         with tempfile.TemporaryFile() as lines:
             fetch_into(server, made, lines)
