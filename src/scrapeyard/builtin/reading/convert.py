@@ -26,7 +26,7 @@ _COMMA_LANGUAGES = frozenset(
 _MAX_SHOWN = 60
 
 
-class Context(Struct, frozen=True, kw_only=True):
+class PageFacts(Struct, frozen=True, kw_only=True):
     """What the page says of itself that decides how its values are read."""
 
     base: str
@@ -47,7 +47,7 @@ class NotOfThatType(Exception):
     """Why it is not a value of the type that was asked for."""
 
 
-Convert = Callable[[Found, Mapping[str, Any], Context], Any]
+Convert = Callable[[Found, Mapping[str, Any], PageFacts], Any]
 
 
 def _text(found: Found) -> str:
@@ -58,14 +58,14 @@ def _refused(found: Found, kind: str) -> NotOfThatType:
     return NotOfThatType(f"{_text(found)[:_MAX_SHOWN]!r} is not a {kind}")
 
 
-def _as_text(found: Found, _rule: Mapping[str, Any], _context: Context) -> str:
+def _as_text(found: Found, _rule: Mapping[str, Any], _context: PageFacts) -> str:
     text = _text(found)[:MAX_TEXT]
     if not text:
         raise NotOfThatType("found, but without text")
     return text
 
 
-def _as_number(found: Found, rule: Mapping[str, Any], context: Context) -> int | float:
+def _as_number(found: Found, rule: Mapping[str, Any], context: PageFacts) -> int | float:
     """The first number. Where one separator before three digits may mean two things, the page's language decides."""
     text = clean_text(_text(found))
     decimal = rule.get("decimal")
@@ -85,14 +85,14 @@ def _is_ambiguous(written: str) -> bool:
     return bool(separator) and len(rest) == 3 and rest.isdecimal() and 1 <= len(whole) <= 3 and whole.strip("0") != ""
 
 
-def _as_price(found: Found, _rule: Mapping[str, Any], _context: Context) -> dict[str, Any]:
+def _as_price(found: Found, _rule: Mapping[str, Any], _context: PageFacts) -> dict[str, Any]:
     price = parse_price(_text(found))
     if price.amount is None:
         raise _refused(found, "price")
     return {"amount": float(price.amount), "currency": price.currency}
 
 
-def _as_date(found: Found, rule: Mapping[str, Any], _context: Context) -> str:
+def _as_date(found: Found, rule: Mapping[str, Any], _context: PageFacts) -> str:
     """ISO 8601. A `<time>` element says the date itself."""
     said = None if isinstance(found, str) else found.attributes.get("datetime")
     day = parse_date(said or _text(found), order=rule.get("order"))
@@ -102,7 +102,7 @@ def _as_date(found: Found, rule: Mapping[str, Any], _context: Context) -> str:
     return day.isoformat()
 
 
-def _as_url(found: Found, _rule: Mapping[str, Any], context: Context) -> str:
+def _as_url(found: Found, _rule: Mapping[str, Any], context: PageFacts) -> str:
     """Absolute. Of an element, where it leads."""
     if isinstance(found, str):
         written = found
@@ -117,7 +117,7 @@ def _as_url(found: Found, _rule: Mapping[str, Any], context: Context) -> str:
     return link
 
 
-def _as_bool(found: Found, rule: Mapping[str, Any], _context: Context) -> bool:
+def _as_bool(found: Found, rule: Mapping[str, Any], _context: PageFacts) -> bool:
     """By words such as yes and no. An attribute without a value, such as `checked`, is true by being there."""
     word = _text(found).strip().lower()
     if word in _FALSE:
@@ -127,11 +127,11 @@ def _as_bool(found: Found, rule: Mapping[str, Any], _context: Context) -> bool:
     raise _refused(found, "boolean")
 
 
-def _as_html(found: Found, _rule: Mapping[str, Any], _context: Context) -> str:
+def _as_html(found: Found, _rule: Mapping[str, Any], _context: PageFacts) -> str:
     return (found if isinstance(found, str) else clean(found.html or ""))[:MAX_TEXT]
 
 
-def _as_markdown(found: Found, _rule: Mapping[str, Any], context: Context) -> str:
+def _as_markdown(found: Found, _rule: Mapping[str, Any], context: PageFacts) -> str:
     return (
         found
         if isinstance(found, str)
@@ -139,7 +139,7 @@ def _as_markdown(found: Found, _rule: Mapping[str, Any], context: Context) -> st
     )
 
 
-def _as_json(found: Found, _rule: Mapping[str, Any], _context: Context) -> Any:
+def _as_json(found: Found, _rule: Mapping[str, Any], _context: PageFacts) -> Any:
     """Of a script element, what is in it."""
     text = found if isinstance(found, str) else found.text()
     budget = Budget()

@@ -11,7 +11,7 @@ import regex
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from scrapeyard.builtin.reading.clean_html import in_context
-from scrapeyard.builtin.reading.convert import CONVERTERS, Context, NotOfThatType
+from scrapeyard.builtin.reading.convert import CONVERTERS, NotOfThatType, PageFacts
 from scrapeyard.builtin.reading.port import MAX_TEXT, RawPage
 from scrapeyard_sdk.extract.lenient_json import clean
 from scrapeyard_sdk.extract.page import base_of
@@ -39,7 +39,7 @@ def read_fields(source: str, page: RawPage) -> dict[str, Any]:
     tree = LexborHTMLParser(source)
     language = tree.css_first("html[lang]")
     said = (language.attributes.get("lang") if language is not None else None) or ""
-    reader = _Reader(Context(base=base_of(tree, page.url), language=said))
+    reader = _Reader(PageFacts(base=base_of(tree, page.url), language=said))
     try:
         found = reader.record(tree.root, page.fields or {}, "") if tree.root is not None else {}
     except RequiredMissing as missing:
@@ -50,7 +50,7 @@ def read_fields(source: str, page: RawPage) -> dict[str, Any]:
 class _Reader:
     """Reads the fields of one page, within bounds for the whole page."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PageFacts) -> None:
         self._context = context
         self._room = MAX_TEXT
         self._seconds = _REGEX_SECONDS

@@ -16,6 +16,7 @@ import typer
 
 from scrapeyard.cli.common.options import FORMATS
 from scrapeyard.cli.common.output import encode, plain
+from scrapeyard.cli.common.page_options import PAGE_FILES
 from scrapeyard.errors import BadRequest
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -43,7 +44,7 @@ def read_input(
 
 def read_object(given: str, option: str = "--input") -> dict[str, Any]:
     """The object that an option gives: JSON, or `@file` that contains it. Raises BadRequest that names the option."""
-    return _object(_text(given, option), option)
+    return _object(read_text(given, option), option)
 
 
 def is_url(target: str) -> bool:
@@ -76,7 +77,8 @@ def complete(address: str) -> str:
     return whole
 
 
-def _text(given: str, option: str) -> str:
+def read_text(given: str, option: str) -> str:
+    """What an option gives: itself, or what the `@file` has in it. Raises BadRequest that names the option."""
     if not given.startswith("@"):
         return given
     try:
@@ -192,7 +194,27 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else encode(value, pretty=False).decode()
 
 
-_WRITERS: dict[str, Callable[[Any], Iterable[bytes]]] = {".json": _json, ".jsonl": _jsonl, ".csv": _csv}
+def _part_of_page(name: str) -> Callable[[Any], Iterable[bytes]]:
+    """Writes one part of a page. Raises BadRequest if the result has none."""
+
+    def write(result: Any) -> Iterable[bytes]:
+        text = result.get(name) if isinstance(result, dict) else None
+        if not isinstance(text, str):
+            said = "; ".join(result.get("warnings") or ()) if isinstance(result, dict) else ""
+            raise BadRequest(f"the result has no {name}{': ' + said if said else '; write .json instead'}")
+        yield text.encode("utf-8", "backslashreplace")
+        if not text.endswith("\n"):
+            yield b"\n"
+
+    return write
+
+
+_WRITERS: dict[str, Callable[[Any], Iterable[bytes]]] = {
+    ".json": _json,
+    ".jsonl": _jsonl,
+    ".csv": _csv,
+    **{extension: _part_of_page(part) for extension, part in PAGE_FILES.items()},
+}
 
 
 def _umask() -> int:

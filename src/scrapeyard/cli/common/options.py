@@ -12,7 +12,7 @@ from scrapeyard.cli.common.listing import complete_ids, complete_scrapers
 from scrapeyard.errors import ScrapeyardError
 
 DEFAULT_URL = server_address.DEFAULT_URL
-FORMATS = ".json, .jsonl or .csv"
+FORMATS = ".json, .jsonl or .csv; of a page .md, .html or .txt"
 
 
 def _server(context: typer.Context, param: typer.CallbackParam, given: str) -> str:

@@ -1,7 +1,7 @@
 """Turns command options into an API call for a job. Reports wrong options before calling the server."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ class JobTerms:
     """Each `column=field`."""
     given: str | None = None
     """Fields of every item: JSON or `@file`."""
+    page: Mapping[str, Any] = field(default_factory=dict)
+    """What is wanted of each page: fields of every item."""
     bad_rows: str | None = None
 
     def table(self) -> dict[str, Any]:
@@ -60,10 +62,14 @@ class JobTerms:
             "delimiter": {"tab": "\t"}.get(self.delimiter or "", self.delimiter),
             "names": [name.strip() for name in self.names.split(",")] if self.names else None,
             "columns": dict(_pair(each) for each in self.columns) or None,
-            "input": read_object(self.given, "--input") if self.given is not None else None,
+            "input": self._input(),
             "bad_rows": self.bad_rows,
         }
         return {name: value for name, value in fields.items() if value is not None}
+
+    def _input(self) -> dict[str, Any] | None:
+        given = {} if self.given is None else read_object(self.given, "--input")
+        return {**given, **self.page} or None
 
     def _policy(self) -> dict[str, Any]:
         policy = {} if self.policy is None else read_object(self.policy, "--policy")

@@ -24,6 +24,7 @@ from scrapeyard.cli.common.options import (
     ServerUrl,
     Strict,
 )
+from scrapeyard.cli.common.page_options import FieldPairs, Fields, Formats, PageOptions
 
 if TYPE_CHECKING:
     from scrapeyard.cli.jobs.calls import JobTerms, Origin
@@ -77,6 +78,9 @@ def create(
     names: Names = None,
     column: Columns = None,
     given: Given = None,
+    formats: Formats = None,
+    field: FieldPairs = None,
+    fields: Fields = None,
     bad_rows: BadRows = None,
     key: Annotated[
         str | None, typer.Option("--idempotency-key", help="The same key and call make one job.", show_default=False)
@@ -122,6 +126,7 @@ def create(
         names=names,
         columns=column or (),
         given=given,
+        page=PageOptions(formats=formats, field=field, fields=fields).table(),
         bad_rows=bad_rows,
     )
     origin.check()

@@ -25,6 +25,19 @@ from scrapeyard.cli.common.options import (
     Strict,
     WholeRun,
 )
+from scrapeyard.cli.common.page_options import (
+    Body,
+    Cookies,
+    ExcludeTags,
+    FieldPairs,
+    Fields,
+    Formats,
+    IncludeTags,
+    Method,
+    OnlyMain,
+    PageOptions,
+    RequestHeaders,
+)
 from scrapeyard.cli.runs.running import folder_of, quiet, say, until_done
 
 if TYPE_CHECKING:
@@ -44,6 +57,16 @@ def run(
     *,
     pairs: Pairs = None,
     given: Input = None,
+    formats: Formats = None,
+    field: FieldPairs = None,
+    fields: Fields = None,
+    header: RequestHeaders = None,
+    cookie: Cookies = None,
+    method: Method = None,
+    body: Body = None,
+    only_main: OnlyMain = None,
+    include_tag: IncludeTags = None,
+    exclude_tag: ExcludeTags = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds; shortens the scraper's own limit.", min=0.001)] = None,
     allow_private: AllowPrivate = False,
     scrapers: ScrapersFolder = None,
@@ -87,6 +110,18 @@ def run(
     from scrapeyard.cli.runs.run_file import FileRun, run_file
     from scrapeyard.settings import load
 
+    page = PageOptions(
+        formats=formats,
+        field=field,
+        fields=fields,
+        header=header,
+        cookie=cookie,
+        method=method,
+        body=body,
+        only_main=only_main,
+        include_tag=include_tag,
+        exclude_tag=exclude_tag,
+    )
     overrides = {"repository": {"scrapers": scrapers}, "http": {"allow_private": allow_private or None}}
     terms = JobTerms(
         policy=policy,
@@ -106,6 +141,7 @@ def run(
             file=file,
             terms=terms,
             pairs=pairs or [],
+            page=page.table(),
             timeout=timeout,
             output=output,
             kind=kind,
@@ -120,7 +156,7 @@ def run(
     check_output(output)
     settings = load(overrides)
     quiet(settings.log)
-    job = _Local(target, pairs or [], given, timeout, artifacts)
+    job = _Local(target, pairs or [], given, timeout, artifacts, page=page.table(output))
     ended, outcome, result = asyncio.run(until_done(job.run(settings)))
     if explain:
         _tell_explanation(ended, job.allowed())
@@ -151,11 +187,19 @@ class _Local:
     """The options of the command, and its steps."""
 
     def __init__(
-        self, target: str, pairs: list[str], given: str | None, timeout: float | None, artifacts: Path | None
+        self,
+        target: str,
+        pairs: list[str],
+        given: str | None,
+        timeout: float | None,
+        artifacts: Path | None,
+        *,
+        page: dict[str, Any],
     ) -> None:
         self._target = target
         self._pairs = pairs
         self._given = given
+        self._page = page
         self._timeout = timeout
         self._artifacts = artifacts
         self._limits: Limits | None = None
@@ -179,7 +223,7 @@ class _Local:
             scraper = await self._scraper(yard)
             self._limits = scraper.limits
             url = complete(self._target) if is_address(self._target) else None
-            value = read_input(self._given, self._pairs, lambda: scraper.input_schema, url)
+            value = read_input(self._given, self._pairs, lambda: scraper.input_schema, url) | self._page
             value = yard.check(scraper, value)
             ended, outcome = await yard.run(scraper, value, timeout=self._timeout, hear=say)
             if self._artifacts is not None:
@@ -187,11 +231,11 @@ class _Local:
             return ended, outcome, await yard.result(outcome)
 
     async def _scraper(self, yard: "LocalYard") -> "Scraper":
-        from scrapeyard.builtin import PAGE
+        from scrapeyard.builtin import PAGE, default_for
         from scrapeyard.cli.common.inputs import is_address
 
         if is_address(self._target):
-            return await yard.find(PAGE)
+            return await yard.find(default_for(self._page, PAGE))
         folder = folder_of(self._target)
         return await yard.find(self._target) if folder is None else yard.load(folder)
 

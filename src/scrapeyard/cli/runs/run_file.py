@@ -26,6 +26,8 @@ class FileRun:
     file: str
     terms: "JobTerms"
     pairs: list[str]
+    page: dict[str, Any]
+    """What is wanted of each page: fields of every item."""
     timeout: float | None
     """Seconds for each item; None for the scraper's own limit."""
     output: Path | None
@@ -124,12 +126,13 @@ async def _table(asked: FileRun, wanted: str, jobs: "LocalJobs") -> dict[str, An
     from scrapeyard.results.exports.columns import PARTS_OF
 
     table = {**asked.terms.table(), "scraper": wanted}
-    if asked.pairs or asked.terms.given is not None:
+    if asked.pairs or asked.terms.given is not None or asked.page:
         scraper = await jobs.find(wanted)
-        table["input"] = read_input(asked.terms.given, asked.pairs, lambda: scraper.input_schema)
+        table["input"] = read_input(asked.terms.given, asked.pairs, lambda: scraper.input_schema) | asked.page
     kind = asked.kind or default_type(wanted)
-    if wanted.partition("@")[0] == PAGE and PARTS_OF.get(kind):
-        table["input"] = {"include": [*DEFAULT, *PARTS_OF[kind]], **table.get("input", {})}
+    given = table.get("input", {})
+    if wanted.partition("@")[0] == PAGE and PARTS_OF.get(kind) and "formats" not in given:
+        table["input"] = {"include": [*DEFAULT, *PARTS_OF[kind]], **given}
     if asked.timeout is not None:
         table["policy"] = {**table.get("policy", {}), "timeout_seconds": asked.timeout}
     return {"format": list_format(asked.file) or "auto", **table}

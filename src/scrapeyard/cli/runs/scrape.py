@@ -11,6 +11,19 @@ import typer
 
 from scrapeyard.cli.common.listing import complete_scrapers
 from scrapeyard.cli.common.options import DEFAULT_URL, Input, Output, Pairs, ServerUrl, WholeRun
+from scrapeyard.cli.common.page_options import (
+    Body,
+    Cookies,
+    ExcludeTags,
+    FieldPairs,
+    Fields,
+    FormatsOrFormat,
+    IncludeTags,
+    Method,
+    OnlyMain,
+    PageOptions,
+    RequestHeaders,
+)
 
 if TYPE_CHECKING:
     from scrapeyard.cli.common.client import RefusedCall, Server
@@ -35,6 +48,16 @@ def scrape(
     *,
     pairs: Pairs = None,
     given: Input = None,
+    formats: FormatsOrFormat = None,
+    field: FieldPairs = None,
+    fields: Fields = None,
+    header: RequestHeaders = None,
+    cookie: Cookies = None,
+    method: Method = None,
+    body: Body = None,
+    only_main: OnlyMain = None,
+    include_tag: IncludeTags = None,
+    exclude_tag: ExcludeTags = None,
     policy: Annotated[
         str | None,
         typer.Option(help='How to fetch, as a JSON object or @file: {"max_age_seconds": 600, "proxy": "home"}.'),
@@ -54,27 +77,39 @@ def scrape(
     from scrapeyard.cli.common.client import RefusedCall, Server
     from scrapeyard.cli.common.inputs import check_output
 
+    page = PageOptions(
+        formats=formats,
+        field=field,
+        fields=fields,
+        header=header,
+        cookie=cookie,
+        method=method,
+        body=body,
+        only_main=only_main,
+        include_tag=include_tag,
+        exclude_tag=exclude_tag,
+    )
     check_output(output)
     server = Server(url)
     headers = {"Idempotency-Key": key} if key is not None else {}
     try:
-        body = _call(server, target, given, pairs or []) | _policy(policy)
+        call = _call(server, target, given, pairs or [], page.table(output)) | _policy(policy)
         if in_background:
-            _submit(server, body, headers, as_json)
+            _submit(server, call, headers, as_json)
             return
-        run = _Waiting(server, time.monotonic() + wait).answer(body, headers, target)
+        run = _Waiting(server, time.monotonic() + wait).answer(call, headers, target)
     except RefusedCall as refusal:
         raise _with_scheme(refusal, target) from None
     _finish(run, as_json, output)
 
 
-def _call(server: "Server", target: str, given: str | None, pairs: list[str]) -> dict[str, Any]:
+def _call(server: "Server", target: str, given: str | None, pairs: list[str], page: dict[str, Any]) -> dict[str, Any]:
     from scrapeyard.cli.common.inputs import complete, is_address, read_input
 
     if is_address(target):
-        value = read_input(given, pairs, lambda: _schema(server, "builtin/page"), complete(target))
+        value = read_input(given, pairs, lambda: _schema(server, "builtin/page"), complete(target)) | page
         return {"url": value.pop("url"), "input": value}
-    return {"scraper": target, "input": read_input(given, pairs, lambda: _schema(server, target))}
+    return {"scraper": target, "input": read_input(given, pairs, lambda: _schema(server, target)) | page}
 
 
 def _policy(given: str | None) -> dict[str, Any]:
