@@ -89,7 +89,7 @@ def table(data: bytes, format_: Format) -> pd.DataFrame:
     if format_ == "csv":
         return pd.read_csv(io.BytesIO(data))
     if format_ == "xlsx":
-        return pd.read_excel(io.BytesIO(data))
+        return pd.read_excel(io.BytesIO(data), engine="openpyxl")
     if format_ == "parquet":
         return pq.read_table(io.BytesIO(data)).to_pandas()
     return pd.DataFrame([json.loads(line) for line in data.splitlines()] if format_ == "jsonl" else json.loads(data))

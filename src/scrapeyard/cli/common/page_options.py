@@ -1,6 +1,7 @@
 """Options that say what is wanted of a page and how it is asked for. They become fields of the input."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -53,6 +54,11 @@ class PageOptions:
     only_main: bool | None = None
     include_tag: Sequence[str] | None = None
     exclude_tag: Sequence[str] | None = None
+
+    @classmethod
+    def among(cls, options: Mapping[str, Any]) -> "PageOptions":
+        """Those among all options of a command, which has a parameter of the same name for each."""
+        return cls(**{each.name: options[each.name] for each in dataclasses.fields(cls)})
 
     def table(self, output: Path | None = None) -> dict[str, Any]:
         """Fields of the input. A file that holds one part of a page asks for that part. Raises BadRequest."""

@@ -110,18 +110,7 @@ def run(
     from scrapeyard.cli.runs.run_file import FileRun, run_file
     from scrapeyard.settings import load
 
-    page = PageOptions(
-        formats=formats,
-        field=field,
-        fields=fields,
-        header=header,
-        cookie=cookie,
-        method=method,
-        body=body,
-        only_main=only_main,
-        include_tag=include_tag,
-        exclude_tag=exclude_tag,
-    )
+    page = PageOptions.among(locals())
     overrides = {"repository": {"scrapers": scrapers}, "http": {"allow_private": allow_private or None}}
     terms = JobTerms(
         policy=policy,

@@ -77,18 +77,7 @@ def scrape(
     from scrapeyard.cli.common.client import RefusedCall, Server
     from scrapeyard.cli.common.inputs import check_output
 
-    page = PageOptions(
-        formats=formats,
-        field=field,
-        fields=fields,
-        header=header,
-        cookie=cookie,
-        method=method,
-        body=body,
-        only_main=only_main,
-        include_tag=include_tag,
-        exclude_tag=exclude_tag,
-    )
+    page = PageOptions.among(locals())
     check_output(output)
     server = Server(url)
     headers = {"Idempotency-Key": key} if key is not None else {}
