@@ -55,6 +55,16 @@ lint: $(VENV)/.test-installed
 types: $(VENV)/.test-installed
 	$(BIN)/mypy
 
+check-api: $(VENV)/.test-installed  ## lint the OpenAPI document, and generate a client from it with a foreign generator (needs npm)
+	@mkdir -p build
+	$(BIN)/python -m clients.generate --document build/openapi.json
+	npx --yes @stoplight/spectral-cli lint --fail-severity warn --ruleset clients/spectral.yaml build/openapi.json
+	$(UV) tool run openapi-python-client generate --path build/openapi.json --output-path build/python-client --overwrite
+	$(BIN)/python -m clients.generate --covered build/python-client
+
+clients: $(VENV)/.test-installed  ## make the generated parts of the Python and TypeScript clients anew
+	$(BIN)/python -m clients.generate
+
 bench: $(VENV)/.bench-installed  ## compare with peers, in one run; figures in docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
@@ -114,4 +124,4 @@ $(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
-.PHONY: help up install test all-tests test-quick quick-tests test-steady test-security check lint types bench chaos soak docs wheel sbom lock clean
+.PHONY: help up install test all-tests test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs wheel sbom lock clean

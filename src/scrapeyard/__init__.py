@@ -3,6 +3,7 @@
 The packages, in the order in which a call meets them (docs/architecture.md has the same table):
 
 cli             The `scrapeyard` command: starts the roles, calls a server, runs scrapers locally, checks a machine.
+scrapeyard_client  A client of a server, sync and async, for programs that import nothing of the platform.
 authoring       Creates, records, replays, validates and certifies scrapers.
 demo            The practice shop: a small site to scrape without a network.
 wiring          The composition root: turns settings into adapters and services, and starts the roles.

@@ -24,6 +24,9 @@ LONG_BODIES = {
 SHARED_NAMES = {
     "Backoff": "the call's model and the struct it is made of; the API document shows the name",
     "Budget": "the call's model, a public name; in the SDK a bound on nodes",
+    **dict.fromkeys(
+        ("Event", "Export", "Item", "Job", "Run"), "the same noun, as a program that uses the client has it"
+    ),
     "Outcome": "how a run ended; in the SDK the base of what a script raises",
     "Script": "a Lua script; in the SDK a scraper's script",
 }
@@ -67,7 +70,9 @@ def test_a_class_name_is_used_once() -> None:
     assert set(twice) == set(SHARED_NAMES), f"give it another name, or a reason here: {twice}"
 
 
-@pytest.mark.parametrize("path", [SOURCE / "scrapeyard", SOURCE / "scrapeyard_sdk"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [SOURCE / "scrapeyard", SOURCE / "scrapeyard_client", SOURCE / "scrapeyard_sdk"], ids=lambda path: path.name
+)
 def test_every_module_says_what_it_is(path: Path) -> None:
     silent = [
         str(file)

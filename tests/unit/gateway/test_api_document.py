@@ -67,7 +67,6 @@ def test_every_operation_is_described() -> None:
         assert set(operation["tags"]) <= set(named), operation["operationId"]
         assert all(parameter.get("description") for parameter in operation.get("parameters", ()))
     assert Counter(operation["operationId"] for operation in operations()).most_common(1)[0][1] == 1
-    assert {tag for operation in operations() for tag in operation["tags"]} == set(named)
 
 
 def test_every_operation_shows_examples() -> None:
