@@ -18,8 +18,8 @@ from benchmarks.quantiles import median, quantile
 from benchmarks.report import Goal, Options, Report, Table, figure, ratio, spread
 from benchmarks.systems import SCRAPERS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.errors import FetchFailed, SandboxError
-from scrapeyard.model import ExitReason, Limits, LogLine, Scraper, ScraperRef, new_id
+from scrapeyard.errors import BadRequest, FetchFailed, SandboxError
+from scrapeyard.model import ExitReason, Limits, LogLine, RunProgress, Scraper, ScraperRef, new_id
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import Sandbox, Verdict, Work
 from scrapeyard.settings import LogSettings, SandboxSettings, WorkerSettings
@@ -69,6 +69,20 @@ class NoServices:
 
     def log(self, line: LogLine) -> None:
         """Dropped."""
+
+    def progress(self, progress: RunProgress) -> None:
+        """Dropped."""
+
+    def enqueue(self, given: bytes, item_id: str) -> None:
+        """Refused."""
+        raise BadRequest(f"a benchmark adds nothing: {item_id}, {len(given)} bytes")
+
+    async def read_state(self, key: str) -> bytes | None:
+        """There is none."""
+
+    async def change_state(self, key: str, value: bytes | None, old: bytes | None, compare: bool) -> bool:
+        """Nothing is kept."""
+        return (key, value, old, compare) is None
 
 
 class Runs(Struct, frozen=True, kw_only=True):

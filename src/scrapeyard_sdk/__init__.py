@@ -16,7 +16,17 @@ from scrapeyard_sdk.base import BaseHttpScraper, BaseScraper, extract_text, pars
 from scrapeyard_sdk.checks import CheckFailed, assert_fields_present, assert_html_contains
 from scrapeyard_sdk.context import Context, SyncContext
 from scrapeyard_sdk.node import Node, Selection
-from scrapeyard_sdk.outcomes import ArtifactError, Blocked, Fail, FetchError, Retry, ScraperError, Skip
+from scrapeyard_sdk.outcomes import (
+    ArtifactError,
+    Blocked,
+    EnqueueError,
+    Fail,
+    FetchError,
+    Retry,
+    ScraperError,
+    Skip,
+    StateError,
+)
 from scrapeyard_sdk.page import Page
 from scrapeyard_sdk.registry import scraper
 
@@ -27,6 +37,7 @@ __all__ = [
     "Blocked",
     "CheckFailed",
     "Context",
+    "EnqueueError",
     "Fail",
     "FetchError",
     "Node",
@@ -35,6 +46,7 @@ __all__ = [
     "ScraperError",
     "Selection",
     "Skip",
+    "StateError",
     "SyncContext",
     "assert_fields_present",
     "assert_html_contains",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from scrapeyard_sdk.channel import Answer, Channel
 from scrapeyard_sdk.fetch import fetch_request
-from scrapeyard_sdk.outcomes import ArtifactError, FetchError
+from scrapeyard_sdk.outcomes import ArtifactError, EnqueueError, FetchError
 from scrapeyard_sdk.page import Page
+from scrapeyard_sdk.state import State, SyncState
 from scrapeyard_sdk.text import clean
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ _LEVELS = ("debug", "info", "warning", "error")
 MAX_LINE = 32 * 1024
 """Characters in one line of the log; a longer line becomes several."""
 _MAX_FIELDS = 20
+_PROGRESS_SECONDS = 0.1
+"""Minimum seconds between two reports of progress; one in between is kept until the next."""
+MAX_NOTE = 500
+"""Characters of the message of a progress."""
+MAX_INPUT = 256 * 1024
+"""Bytes of the input of an item as JSON; the job keeps less."""
 _TYPES = {
     "csv": "text/csv",
     "gif": "image/gif",
@@ -51,6 +58,8 @@ class BaseContext:
         self._ends = time.monotonic() + float(start["seconds"])
         self._room = log_room
         self._max_fetches = self._fetches_left = int(start["fetches"])
+        self._progress: dict[str, Any] | None = None
+        self._progress_at = -math.inf
         self.run_id: str = start["run_id"]
         self.attempt: int = start["attempt"]
         self.input: dict[str, Any] = start["input"]
@@ -69,6 +78,20 @@ class BaseContext:
         """Write a line to the run's log, with fields. Read it at `/logs`, or live at `/events`."""
         self._room.write("log", as_text(message), level if level in _LEVELS else "info", _plain(fields))
 
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Tell how far the run is: the run's document, its events and the command line show it. Cheap to call often."""
+        amounts = [None if each is None else _amount(each) for each in (done, total)]
+        note = clean(as_text(message))[:MAX_NOTE]
+        self._progress = {"t": "progress", "done": amounts[0], "total": amounts[1], "message": note}
+        if time.monotonic() - self._progress_at >= _PROGRESS_SECONDS:
+            self.send_progress()
+
+    def send_progress(self) -> None:
+        """Send the last progress, if it has not been sent."""
+        if self._progress is not None:
+            head, self._progress, self._progress_at = self._progress, None, time.monotonic()
+            self._channel.send(head)
+
     def _fetch_request(self, url: str, options: dict[str, Any], keep: str = "") -> tuple[dict[str, Any], bytes]:
         """A request for a page. Raises FetchError once limits.fetches is used up; the worker counts too."""
         request = fetch_request(url, options, keep=keep)
@@ -85,6 +108,20 @@ def too_many_fetches(most: int) -> str:
 
 class Context(BaseContext):
     """For `async def` scripts: every engine call is awaited."""
+
+    @property
+    def state(self) -> State:
+        """Small values that the scraper keeps between its runs."""
+        return State(self._channel)
+
+    async def enqueue(self, given: "str | dict[str, Any]", *, item_id: str = "") -> None:
+        """Add an item to this run's job: a URL, or a whole input. An item that is there already is not added again:
+        the same `item_id`, or the same input. The job's limits on items and depth hold. Raises EnqueueError outside of
+        a job, and for an input that does not fit the scraper.
+
+        Items are added when this one has ended, so an attempt that is tried again adds none.
+        """
+        _enqueued(await self._channel.request(*_item_request(given, item_id)))
 
     async def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's HTTP engine. Any status is a page; raises FetchError when none came.
@@ -118,6 +155,15 @@ class Context(BaseContext):
 
 class SyncContext(BaseContext):
     """For plain `def` scripts: every engine call blocks."""
+
+    @property
+    def state(self) -> SyncState:
+        """Small values that the scraper keeps between its runs."""
+        return SyncState(self._channel)
+
+    def enqueue(self, given: "str | dict[str, Any]", *, item_id: str = "") -> None:
+        """Add an item to this run's job. As `Context.enqueue`."""
+        _enqueued(self._channel.wait_for(self._channel.ask(*_item_request(given, item_id))))
 
     def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
         """Get a page through the worker's HTTP engine. Options and errors as in `Context.fetch`."""
@@ -187,6 +233,32 @@ def artifact_name(name: str) -> str:
     if not 0 < len(name) <= 128:
         raise ArtifactError("an artifact's name has 1 to 128 characters")
     return clean(name)
+
+
+def _item_request(given: object, item_id: str) -> tuple[dict[str, Any], bytes]:
+    if not isinstance(given, (str, dict)):
+        raise EnqueueError(f"enqueue takes a URL or an input, not {type(given).__name__}")
+    try:
+        raw = json.dumps(given, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EnqueueError(f"the input is not JSON: {error}") from None
+    if len(raw) > MAX_INPUT or len(str(item_id)) > 128:
+        raise EnqueueError(f"an input has at most {MAX_INPUT} bytes, and an item_id 128 characters")
+    return {"t": "enqueue", "item_id": clean(str(item_id))}, raw
+
+
+def _enqueued(answer: Answer) -> None:
+    if answer[0]["t"] != "enqueued":
+        raise EnqueueError(answer[0].get("message", "the item was not added"))
+
+
+def _amount(value: Any) -> float:
+    """A number for a progress, never negative; 0 for what is no number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return min(max(0.0, number), 1e12) if math.isfinite(number) else 0.0
 
 
 def _page(answer: Answer, fetch: Callable[..., Any] | None = None) -> Page:

@@ -84,5 +84,13 @@ class FetchError(Exception):
         """Seconds after which the site wants to be asked again; None: it does not say."""
 
 
+class StateError(Exception):
+    """`ctx.state` was refused: a bad key, a value that is too large or no JSON, too many keys, or the store is away."""
+
+
+class EnqueueError(Exception):
+    """`ctx.enqueue` was refused: the run belongs to no job, or the input does not fit the scraper."""
+
+
 class ArtifactError(Exception):
     """An artifact could not be kept: too large, a bad name, or the store is away."""

@@ -129,19 +129,21 @@ def _script_traceback(error: BaseException, folder: str) -> str:
 
 
 def _one_traceback(error: BaseException, folder: str) -> str:
-    frames = _shown(traceback.extract_tb(error.__traceback__, limit=-50), folder)
+    place = os.path.join(folder, "") if folder else "\0"  # noqa: PTH118
+    frames = _shown(traceback.extract_tb(error.__traceback__, limit=-50), place)
     lines = ["Traceback (most recent call last):\n", *traceback.format_list(frames)]
-    lines += traceback.format_exception_only(type(error), error) if frames else [_message(error)]
-    return "".join(lines)
+    if not frames and not isinstance(error, SyntaxError):
+        return "".join([*lines, _message(error)])
+    named = traceback.format_exception_only(type(error), error)
+    return "".join([*lines, *(line.replace(f'"{place}', '"') for line in named)])
 
 
-def _shown(frames: list[traceback.FrameSummary], folder: str) -> list[traceback.FrameSummary]:
+def _shown(frames: list[traceback.FrameSummary], place: str) -> list[traceback.FrameSummary]:
     """The frames from the script's first line on, without our own; files of the script by their name in its folder."""
     own = os.path.dirname(__file__)  # noqa: PTH120
-    place = os.path.join(folder, "") if folder else "\0"  # noqa: PTH118
+    ours = (own, os.path.join(os.path.dirname(own), "scrapeyard", ""), "<frozen importlib")  # noqa: PTH118, PTH120
     first = next((n for n, frame in enumerate(frames) if frame.filename.startswith(place)), 0)
-    seen = (frame for frame in frames[first:] if not frame.filename.startswith((own, "<frozen importlib")))
-    return [_in_folder(frame, place) for frame in seen]
+    return [_in_folder(frame, place) for frame in frames[first:] if not frame.filename.startswith(ours)]
 
 
 def _in_folder(frame: traceback.FrameSummary, place: str) -> traceback.FrameSummary:

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Raw
 
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.errors import BlobsUnavailable, FetchFailed
-from scrapeyard.model import ExitReason, Limits, LogLine, Scraper, ScraperRef
+from scrapeyard.errors import BadRequest, BlobsUnavailable, FetchFailed, StoreUnavailable
+from scrapeyard.model import ExitReason, Limits, LogLine, RunProgress, Scraper, ScraperRef
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.settings import SandboxSettings, WorkerSettings
@@ -64,6 +64,9 @@ class Served:
     logs: list[LogLine] = field(default_factory=list)
     artifacts: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     asked: list[FetchRequest] = field(default_factory=list)
+    told: list[RunProgress] = field(default_factory=list)
+    enqueued: list[tuple[Any, str]] = field(default_factory=list)
+    state: dict[str, bytes] = field(default_factory=dict)
     seen: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
@@ -92,6 +95,27 @@ class Served:
         if name == "full":
             raise BlobsUnavailable("the disk is full")
         self.artifacts[name] = (content_type, data)
+
+    def progress(self, progress: RunProgress) -> None:
+        self.told.append(progress)
+
+    def enqueue(self, given: bytes, item_id: str) -> None:
+        if b"unfit" in given:
+            raise BadRequest("it does not fit")
+        self.enqueued.append((msgspec.json.decode(given), item_id))
+
+    async def read_state(self, key: str) -> bytes | None:
+        if key == "away":
+            raise StoreUnavailable("the database is away")
+        return self.state.get(key)
+
+    async def change_state(self, key: str, value: bytes | None, old: bytes | None, compare: bool) -> bool:
+        if compare and self.state.get(key, b"null") != old:
+            return False
+        if value is None:
+            return self.state.pop(key, None) is not None
+        self.state[key] = value
+        return True
 
     def log(self, line: LogLine) -> None:
         self.logs.append(line)

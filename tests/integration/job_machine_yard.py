@@ -203,6 +203,7 @@ class Hand:
         attempts = AttemptParts(
             catalogue=ground.catalogue, preparer=Preparer(ground.environments, Secrets(None)), sandbox=ground.sandbox,
             engine=ground.engine, blobs=doors[2], builtins=builtins, checker=InputChecker(),
+            state=store.state,
         )  # fmt: skip
         parts = BatchParts(store=doors[0], attempts=attempts, sites=Sites(()))
         self._batches = Batches(parts, self.id, LEASE_SECONDS)

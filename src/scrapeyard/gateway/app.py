@@ -28,7 +28,7 @@ from scrapeyard.gateway.runs import routes as runs
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.gateway.runs.submit import RunProblem
 from scrapeyard.gateway.schedules import routes as schedules
-from scrapeyard.gateway.scrapers import channels
+from scrapeyard.gateway.scrapers import channels, state
 from scrapeyard.gateway.scrapers import routes as scrapers
 from scrapeyard.gateway.services import Gateway, GatewayServices
 from scrapeyard.model import Scraper
@@ -41,7 +41,7 @@ ROUTERS = (
     crawls.router,
     *(jobs.router, items.router, exports.result_router, metrics.router, job_streams.router, exports.router),
     *(schedules.router, webhooks.router),
-    *(scrapers.router, channels.router, sites.router, proxies.router, cache.router),
+    *(scrapers.router, channels.router, state.router, sites.router, proxies.router, cache.router),
     operations.router,
 )
 """In the order in which the document lists their routes."""

@@ -185,6 +185,14 @@ class LogLine(Struct, frozen=True, kw_only=True):
     fields: dict[str, Any] = field(default_factory=dict)
 
 
+class RunProgress(Struct, frozen=True, kw_only=True):
+    """How far a script says that it is."""
+
+    done: Annotated[float, _NOT_NEGATIVE] = 0.0
+    total: Annotated[float | None, Meta(description="Null: the script does not know.")] = None
+    message: str = ""
+
+
 class Artifact(Struct, frozen=True, kw_only=True):
     """Bytes a run stored."""
 
@@ -246,6 +254,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     logs: tuple[LogLine, ...] = ()
     logs_cut: bool = False
     artifacts: tuple[Artifact, ...] = ()
+    progress: RunProgress | None = None
+    """The last that the script told; None if it told none."""
     worker_id: str = ""
     started_at: float = 0.0
     finished_at: float = 0.0
@@ -286,6 +296,7 @@ class Run(Struct, frozen=True, kw_only=True):
     timing: Timing | None = None
     fetches: tuple[FetchTrace, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
+    progress: RunProgress | None = None
     worker_id: str = ""
     lease_until: float | None = None
     cancel_requested: bool = False

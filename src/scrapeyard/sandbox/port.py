@@ -5,7 +5,7 @@ from typing import Any, Protocol
 from msgspec import Raw, Struct, field
 
 from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.model import Environment, ExitReason, Limits, LogLine, RunError, Scraper
+from scrapeyard.model import Environment, ExitReason, Limits, LogLine, RunError, RunProgress, Scraper
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -59,6 +59,20 @@ class ChildServices(Protocol):
 
     def log(self, line: LogLine) -> None:
         """Take a log line within the limits."""
+
+    def progress(self, progress: RunProgress) -> None:
+        """Take note of how far the script is."""
+
+    def enqueue(self, given: bytes, item_id: str) -> None:
+        """Add an item to the job: its input, or a URL, as JSON. Raises BadRequest if the run belongs to no job or the
+        input does not fit; the script sees the message."""
+
+    async def read_state(self, key: str) -> bytes | None:
+        """A value of the scraper's state as JSON; None if there is none. Raises ScrapeyardError."""
+
+    async def change_state(self, key: str, value: bytes | None, old: bytes | None, compare: bool) -> bool:
+        """Write a value, or remove the key if it is None; with `compare`, only if the present value is `old`. False if
+        nothing was changed. Raises ScrapeyardError; the script sees the message."""
 
 
 class Series(Protocol):

@@ -21,9 +21,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from scrapeyard.errors import BadRequest
 from scrapeyard.model import Run, WorkerInfo
 from scrapeyard.store.database.database import SqlPart
-from scrapeyard.store.ports.operations import Meter, SessionChange, Use, UseBy
+from scrapeyard.store.ports.operations import (
+    MAX_STATE_KEYS,
+    Meter,
+    SessionChange,
+    StateCheck,
+    StateEntry,
+    Use,
+    UseBy,
+)
 from scrapeyard.store.ports.runs import KeyedAnswer
 from scrapeyard.store.runs.rows import queued_row, run_statements
 from scrapeyard.store.tables.runs import FETCH_METERS, ID, KEYS, LEADERS, METADATA, WORKERS
@@ -182,6 +191,68 @@ async def _make_room(connection: AsyncConnection, scraper_id: str) -> None:
         oldest = select(SESSIONS.c.name).where(mine).order_by(SESSIONS.c.saved_at).limit(over)
         names = (await connection.scalars(oldest)).all()
         await connection.execute(delete(SESSIONS).where(mine, SESSIONS.c.name.in_(names)))
+
+
+STATE = Table(
+    "scraper_state",
+    METADATA,
+    Column("scraper_id", ID, primary_key=True),
+    Column("key", ID, primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+    Column("changed_at", Double, nullable=False),
+)
+
+
+class SqlState(SqlPart):
+    """The StateStore."""
+
+    async def read(self, scraper_id: str, key: str) -> bytes | None:
+        """The value; None if there is none."""
+        rows = await self._database.fetch(select(STATE.c.value).where(_state_at(scraper_id, key)))
+        return bytes(rows[0]["value"]) if rows else None
+
+    async def change(
+        self, scraper_id: str, key: str, value: bytes | None, now: float, *, only_if: StateCheck | None = None
+    ) -> bool:
+        """Write or remove a value, if `only_if` agrees. False if nothing was changed."""
+        place = _state_at(scraper_id, key)
+        row = {"scraper_id": scraper_id, "key": key, "value": b"", "changed_at": now}
+
+        async def work(connection: AsyncConnection) -> bool:
+            # Write the row first, so that of two concurrent changes the second waits and sees the first.
+            insert = self._database.insert(STATE).values(row).on_conflict_do_nothing()
+            made = (await connection.execute(insert)).rowcount
+            kept = await connection.scalar(select(STATE.c.value).where(place).with_for_update())
+            agreed = only_if is None or only_if(None if made or kept is None else bytes(kept))
+            if not agreed or value is None:
+                if made or agreed:
+                    await connection.execute(delete(STATE).where(place))
+                return agreed and not made
+            if made and await self._is_full(connection, scraper_id):
+                raise BadRequest(f"the state of {scraper_id} has {MAX_STATE_KEYS} keys already; delete some")
+            await connection.execute(update(STATE).where(place).values(value=value, changed_at=now))
+            return True
+
+        return await self._database.write(work)
+
+    async def entries(self, scraper_id: str) -> tuple[StateEntry, ...]:
+        """Every key of a scraper, in order."""
+        size = func.length(STATE.c.value).label("bytes")
+        query = select(STATE.c.key, size, STATE.c.changed_at).where(STATE.c.scraper_id == scraper_id)
+        return tuple(StateEntry(**row) for row in await self._database.fetch(query.order_by(STATE.c.key)))
+
+    async def clear(self, scraper_id: str) -> int:
+        """Remove the whole state of a scraper. Returns how many keys it had."""
+        gone = delete(STATE).where(STATE.c.scraper_id == scraper_id).returning(STATE.c.key)
+        return len(await self._database.change(gone))
+
+    async def _is_full(self, connection: AsyncConnection, scraper_id: str) -> bool:
+        mine = select(func.count()).where(STATE.c.scraper_id == scraper_id)
+        return (await connection.scalar(mine) or 0) > MAX_STATE_KEYS
+
+
+def _state_at(scraper_id: str, key: str) -> ColumnElement[bool]:
+    return (STATE.c.scraper_id == scraper_id) & (STATE.c.key == key)
 
 
 _ROWS: Final = 500

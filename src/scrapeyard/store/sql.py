@@ -12,7 +12,7 @@ from scrapeyard.store.jobs.items import SqlItems
 from scrapeyard.store.jobs.jobs import SqlJobs
 from scrapeyard.store.jobs.points import SqlPoints
 from scrapeyard.store.jobs.snapshots import SqlSnapshots
-from scrapeyard.store.operations import SqlKeys, SqlLeaders, SqlMeters, SqlSessions, SqlWorkers
+from scrapeyard.store.operations import SqlKeys, SqlLeaders, SqlMeters, SqlSessions, SqlState, SqlWorkers
 from scrapeyard.store.overrides import SqlChannels, SqlProxies, SqlSites
 from scrapeyard.store.ports.store import Store
 from scrapeyard.store.runs.runs import SqlRuns
@@ -36,6 +36,7 @@ class SqlStore(Store):
         self.workers = SqlWorkers(database)
         self.leaders = SqlLeaders(database)
         self.sessions = SqlSessions(database)
+        self.state = SqlState(database)
         self.meters = SqlMeters(database)
         self.channels = SqlChannels(database)
         self.sites = SqlSites(database)

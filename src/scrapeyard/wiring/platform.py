@@ -236,6 +236,8 @@ class Platform:
             blobs=base.blobs,
             builtins=all_builtins(extractor),
             checker=InputChecker(),
+            state=base.store.state,
+            runs=base.store.runs,
         )
         sites = Sites(settings.sites.whole_hosts)
         parts = BatchParts(store=base.store, attempts=attempts, sites=sites, hear=self._hear)

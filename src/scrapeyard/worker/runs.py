@@ -1,8 +1,9 @@
 """A run: find its scraper, prepare it, make one attempt. Its log and its fetches are published live and all saved."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from scrapeyard.model import (
     LogLine,
     Outcome,
     RunError,
+    RunProgress,
     Timing,
     may_pass,
     pinned_ref,
@@ -41,6 +43,9 @@ INLINE_RESULT = 64 * 1024
 MAX_TRACES = 200
 """Maximum fetches listed in `explain`; the totals count all of them."""
 MAX_TRIED = 20
+NOTE_SECONDS = 1.0
+"""Minimum seconds between two writes of a run's progress."""
+NoteProgress = Callable[[RunProgress], Awaitable[object]]
 LIVE_AFTER = 0.1
 """Shorter runs publish no live events: nobody could have subscribed in time."""
 
@@ -79,13 +84,20 @@ class Executor:
             retries=retries,
             site_wait=SiteWait(seat),
         )
-        live = LiveEvents(self._queue, delivery.run_id)
+        live = LiveEvents(self._queue, delivery.run_id, self._note(delivery))
         latest_turn = delivery.created_at + MOST_SECONDS if seat else 0.0
         try:
             return await RunAttempt(self._parts, plan, delivery, outcome, live, latest_turn).run()
         finally:
             await plan.site_wait.close()
             await live.stop()
+
+    def _note(self, delivery: Delivery) -> "NoteProgress | None":
+        """What writes the progress of a run while it goes on; None if nothing keeps it."""
+        runs = self._parts.runs
+        if runs is None:
+            return None
+        return lambda progress: runs.note_progress(delivery.run_id, delivery.attempt, progress)
 
     def _begun(self, delivery: Delivery) -> Outcome:
         now = time.time()
@@ -160,6 +172,12 @@ class RunAttempt(ScrapeAttempt[Outcome]):
         self.logs.append(line)
         self._live.add({"type": "log", **asdict(line)})
 
+    def progress(self, progress: RunProgress) -> None:
+        """Take note of how far the script is, and tell those who listen."""
+        super().progress(progress)
+        if self.told is not None:
+            self._live.add_progress(self.told)
+
     def _on_fetched(self, request: FetchRequest, started: float, answer: FetchResponse | FetchFailed) -> None:
         ms = since(started)
         self._fetch_ms += ms
@@ -228,6 +246,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
             logs=tuple(self.logs),
             logs_cut=verdict.logs_cut,
             artifacts=tuple(self.artifacts.values()),
+            progress=self.told,
         )
         return _ended(outcome, verdict, retry)
 
@@ -252,7 +271,8 @@ class LiveEvents:
     """Publishes a run's events to subscribers a little later, without slowing the run. Bounded: a burst loses its
     middle."""
 
-    def __init__(self, queue: Queue, run_id: str) -> None:
+    def __init__(self, queue: Queue, run_id: str, note: NoteProgress | None = None) -> None:
+        """`note` writes how far the run is, at most every NOTE_SECONDS."""
         self._queue = queue
         self._run_id = run_id
         self._waiting: list[dict[str, Any]] = []
@@ -260,6 +280,14 @@ class LiveEvents:
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(LIVE_AFTER, self._begin)
         self._wake = asyncio.Event()
+        self._note = note
+        self._unnoted: RunProgress | None = None
+        self._noted_at = -NOTE_SECONDS
+
+    def add_progress(self, progress: RunProgress) -> None:
+        """Queue an event, and write it down soon. The end of the run writes the last one."""
+        self._unnoted = progress
+        self.add({"type": "progress", **asdict(progress)})
 
     def add(self, message: dict[str, Any]) -> None:
         """Queue an event; drops it if too many are queued."""
@@ -284,11 +312,24 @@ class LiveEvents:
 
     async def _work(self) -> None:
         while True:
-            await self._wake.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), NOTE_SECONDS if self._unnoted and self._note else None)
             self._wake.clear()
             waiting, self._waiting = self._waiting, []
             for message in waiting:
                 await self._publish(message)
+            await self._write_progress()
+
+    async def _write_progress(self) -> None:
+        """Best effort: without a database it is lost, and the next one is written."""
+        now = time.monotonic()
+        if self._unnoted is None or self._note is None or now - self._noted_at < NOTE_SECONDS:
+            return
+        progress, self._unnoted, self._noted_at = self._unnoted, None, now
+        try:
+            await self._note(progress)
+        except Unavailable as error:
+            log.debug("worker.event_lost", run=self._run_id, error=error.message)
 
     async def _publish(self, message: dict[str, Any]) -> None:
         """Best effort: if the queue is away the event is lost, and `/logs` has it later."""

@@ -66,11 +66,22 @@ def _call(
 ) -> Any:
     if loop is not None:
         channel.attach(loop)
-        return loop.run_until_complete(_call_async(Context(channel, start, room), channel, script, _nan(start)))
+        told = Context(channel, start, room)
+        try:
+            return loop.run_until_complete(_call_async(told, channel, script, _nan(start)))
+        finally:
+            told.send_progress()
     context = SyncContext(channel, start, room)
+    try:
+        return _call_sync(context, channel, script, _nan(start))
+    finally:
+        context.send_progress()
+
+
+def _call_sync(context: SyncContext, channel: Channel, script: Script, nan: str) -> Any:
     returned = _invoke(script, context)
     if script.kind == "generator":
-        return _send_records(channel, script, returned, _nan(start))
+        return _send_records(channel, script, returned, nan)
     return _validated(script, returned)
 
 

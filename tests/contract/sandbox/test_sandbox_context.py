@@ -7,6 +7,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from scrapeyard.engines.port import FetchRequest, FetchResponse
+from scrapeyard.model import ExitReason
 from tests.contract.sandbox_scripts import result
 from tests.contract.sandboxes import CONFIGURATIONS, SMALL, Bench, Served, bench
 
@@ -75,3 +76,97 @@ async def test_a_traceback_shows_the_authors_lines_and_none_of_ours(stand: Bench
         told = verdict.error.traceback
         assert all(each in told for each in shown), told
         assert not any(ours in told for ours in ("scrapeyard_sdk", "asyncio", str(stand.folder))), told
+
+
+STATE = """
+from scrapeyard_sdk import StateError
+{define} run(ctx, mode: str = ""):
+    s = ctx.state
+    if mode == "away": {wait}s.get("away")
+    found = [{wait}s.get("n"), {wait}s.get("n", 7), {wait}s.update("n", None, 1), {wait}s.update("n", 5, 6)]
+    {wait}s.set("list", [1, {{"a": "가"}}])
+    found += [{wait}s.get("n"), {wait}s.get("list"), {wait}s.delete("n"), {wait}s.delete("n")]
+    for key, value in (("bad key", 1), ("big", "x" * 70_000), ("odd", {{1}}), ("nan", float("nan"))):
+        try:
+            {wait}s.set(key, value)
+        except StateError as error:
+            found.append(str(error))
+    return found
+"""
+
+
+@pytest.mark.parametrize(("define", "wait"), [("def", ""), ("async def", "await ")])
+async def test_state_is_read_changed_and_compared(stand: Bench, define: str, wait: str) -> None:
+    served = Served()
+    source = STATE.format(define=define, wait=wait)
+    found = result(await stand.run(source, served, limits=ROOMY))
+    assert found[:8] == [None, 7, True, False, 1, [1, {"a": "가"}], True, False]
+    assert ["is no key" in found[8], "70002 bytes" in found[9]] == [True, True]
+    assert all("is not JSON" in each for each in found[10:])
+    assert served.state == {"list": '[1,{"a":"가"}]'.encode()}
+    verdict = await stand.run(source, served, limits=ROOMY, mode="away")
+    assert verdict.exit_reason is ExitReason.INTERNAL_ERROR
+    assert verdict.error is not None
+    assert verdict.error.message == "the database is away"
+
+
+async def test_a_child_that_invents_state_calls_is_refused(stand: Bench) -> None:
+    source = """
+def run(ctx):
+    ask = lambda raw, **head: ctx._channel.wait_for(ctx._channel.ask({"t": "state", "key": "k", **head}, raw))[0]
+    return [ask(b"{", action="set"), ask(b"[1]", action="update"), ask(b"[" + b"1" * 70000 + b",1]", action="update")]
+"""
+    served = Served()
+    assert [each["t"] for each in result(await stand.run(source, served, limits=ROOMY))] == ["refused"] * 3
+    assert served.state == {}
+
+
+async def test_progress_is_told_a_few_times_and_always_at_the_end(stand: Bench) -> None:
+    served = Served()
+    source = """
+async def run(ctx):
+    for n in range(5000): ctx.progress(n + 1, 5000, f"page {n}")
+    ctx.progress(float("nan"), None, 3)
+    ctx.progress(5000, 5000, "done " + "x" * 1000)
+"""
+    assert result(await stand.run(source, served, limits=ROOMY)) is None
+    assert (served.told[0].done, served.told[0].message) == (1, "page 0")
+    assert (served.told[-1].done, served.told[-1].total, len(served.told[-1].message)) == (5000, 5000, 500)
+    assert len(served.told) < 2500
+
+
+@pytest.mark.parametrize(("define", "wait"), [("def", ""), ("async def", "await ")])
+async def test_items_are_handed_to_the_job(stand: Bench, define: str, wait: str) -> None:
+    served = Served()
+    source = f"""
+from scrapeyard_sdk import EnqueueError
+{define} run(ctx):
+    {wait}ctx.enqueue("https://x.example/1")
+    {wait}ctx.enqueue({{"url": "https://x.example/2"}}, item_id="two")
+    told = []
+    for given in ("unfit", 3, {{"a": {{1}}}}, "x" * 300_000):
+        try:
+            {wait}ctx.enqueue(given)
+        except EnqueueError as error:
+            told.append(str(error)[:40])
+    return told
+"""
+    told = result(await stand.run(source, served, limits=ROOMY))
+    assert served.enqueued == [("https://x.example/1", ""), ({"url": "https://x.example/2"}, "two")]
+    assert [each[:20] for each in told] == [
+        "it does not fit",
+        "enqueue takes a URL ",
+        "the input is not JSO",
+        "an input has at most",
+    ]
+
+
+async def test_a_script_that_cannot_be_loaded_names_the_authors_line(stand: Bench) -> None:
+    for source, shown in {
+        "def run(ctx):\n    return (": ['File "scraper.py", line 2', "return (", "SyntaxError"],
+        "import json\njson.loads('{')": ['File "scraper.py", line 2, in <module>', "json.loads('{')"],
+    }.items():
+        verdict = await stand.run(source)
+        assert verdict.error is not None
+        assert all(each in verdict.error.traceback for each in shown), verdict.error.traceback
+        assert "parent.py" not in verdict.error.traceback

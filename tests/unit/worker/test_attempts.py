@@ -80,6 +80,7 @@ def parts_of(fetching: Fetching | None = None, blobs: ObjectBlobs | None = None)
         blobs=blobs or unused,
         builtins={SCRAPER.ref.id: Builtin(scraper=SCRAPER, run=one_page)},
         checker=InputChecker(),
+        state=unused,
     )
 
 

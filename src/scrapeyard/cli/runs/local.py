@@ -15,9 +15,10 @@ from msgspec import Raw
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.cli.common.server_address import user_folder
 from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
+from scrapeyard.builtin import BUILTINS
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
 from scrapeyard.gateway.runs.documents import settle
-from scrapeyard.model import Delivery, Environment, LogLine, Outcome, Run, RunStatus, Scraper, new_id
+from scrapeyard.model import Delivery, Environment, LogLine, Outcome, Run, RunProgress, RunStatus, Scraper, new_id
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.catalogue.catalogue import SourcedCatalogue
 from scrapeyard.repository.catalogue.loading import load_folder
@@ -29,6 +30,7 @@ from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.settings import Settings
 from scrapeyard.wiring.builtins import all_builtins
+from scrapeyard.store.ports.operations import StateCheck, StateEntry
 from scrapeyard.wiring.type_info import build_type_info
 from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.environments import Preparer
@@ -58,6 +60,7 @@ class LocalYard:
         self._engine: HttpEngine | None = None
         self.blobs = ObjectBlobs.in_folder(folder / "blobs")
         self._checker = InputChecker()
+        self._state = _LocalState()
 
     def load(self, folder: Path) -> Scraper:
         """The scraper in a folder. Raises ScraperInvalid."""
@@ -154,6 +157,7 @@ class LocalYard:
             blobs=self.blobs,
             builtins=all_builtins(),
             checker=self._checker,
+            state=self._state,
         )
         return Executor(parts, MemoryQueue(), new_id("worker"))
 
@@ -296,20 +300,51 @@ class _HeardServices:
         self._inner = inner
         self._receive = hear
         self._hidden = hidden
+        self.fetch, self.download, self.artifact = inner.fetch, inner.download, inner.artifact
+        self.enqueue, self.read_state, self.change_state = inner.enqueue, inner.read_state, inner.change_state
 
-    async def fetch(self, request: FetchRequest) -> FetchResponse:
-        return await self._inner.fetch(request)
-
-    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
-        return await self._inner.download(request, name)
-
-    async def artifact(self, name: str, content_type: str, data: bytes) -> None:
-        await self._inner.artifact(name, content_type, data)
+    def progress(self, progress: RunProgress) -> None:
+        self._inner.progress(progress)
+        of = "" if progress.total is None else f" of {progress.total:g}"
+        text = redact(f"{progress.done:g}{of} {progress.message}".strip(), self._hidden)
+        self._receive(LogLine(at_ms=0.0, stream="progress", text=text))
 
     def log(self, line: LogLine) -> None:
         text, fields = redact(line.text, self._hidden), redact(line.fields, self._hidden)
         self._receive(msgspec.structs.replace(line, text=text, fields=fields))
         self._inner.log(line)
+
+
+class _LocalState:
+    """A StateStore for the runs of one process. It is forgotten with it, so every command begins without a state."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, str], tuple[bytes, float]] = {}
+
+    async def read(self, scraper_id: str, key: str) -> bytes | None:
+        return self._values.get((scraper_id, key), (None, 0.0))[0]
+
+    async def change(
+        self, scraper_id: str, key: str, value: bytes | None, now: float, *, only_if: StateCheck | None = None
+    ) -> bool:
+        present = await self.read(scraper_id, key)
+        if (only_if is not None and not only_if(present)) or (value is None and present is None):
+            return False
+        if value is None:
+            del self._values[scraper_id, key]
+            return True
+        self._values[scraper_id, key] = value, now
+        return True
+
+    async def entries(self, scraper_id: str) -> tuple[StateEntry, ...]:
+        mine = sorted((key, kept) for (owner, key), kept in self._values.items() if owner == scraper_id)
+        return tuple(StateEntry(key=key, bytes=len(value), changed_at=at) for key, (value, at) in mine)
+
+    async def clear(self, scraper_id: str) -> int:
+        mine = await self.entries(scraper_id)
+        for entry in mine:
+            del self._values[scraper_id, entry.key]
+        return len(mine)
 
 
 def _run_of(delivery: Delivery, outcome: Outcome) -> Run:

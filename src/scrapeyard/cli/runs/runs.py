@@ -179,10 +179,23 @@ def _follow(server: "Server", run_id: str, as_json: bool) -> None:
                 if name == "log" and (line := (event["at_ms"], event["text"])) not in shown:
                     shown.add(line)
                     _print(event, as_json)
+                elif name == "progress":
+                    _tell_progress(event, as_json)
                 elif name == "end":
                     _tell_end(event)
                     return
         time.sleep(_PAUSE_SECONDS)
+
+
+def _tell_progress(event: dict[str, Any], as_json: bool) -> None:
+    from scrapeyard.cli.common.output import plain
+
+    if as_json:
+        _print(event, as_json)
+        return
+    of = "" if event["total"] is None else f" of {event['total']:g}"
+    words = f"{event['done']:g}{of} {event['message']}".strip()
+    typer.echo(f"scrapeyard: {plain(words)}", err=True)
 
 
 def _tell_end(event: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from scrapeyard.cli.common.listing import complete_scrapers
 from scrapeyard.cli.common.options import DEFAULT_URL, AsJson, Commands, ScrapersFolder, ServerUrl, add_group
 
 _REFRESH_SECONDS = 300.0
-group = Commands(help="Scrapers: list, show, versions, refresh, channels, move, unmove.")
+group = Commands(help="Scrapers: list, show, versions, refresh, channels, move, unmove, state.")
 _Id = Annotated[str, typer.Argument(metavar="ID", help="site/task", autocompletion=complete_scrapers)]
 _Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Such as stable or beta.")]
 
@@ -116,6 +116,35 @@ def unmove(scraper_id: _Id, channel: _Channel, url: ServerUrl = DEFAULT_URL, as_
 
     _, document = Server(url).call("DELETE", _channel_path(scraper_id, channel))
     _show_channels(document, as_json)
+
+
+@group.command()
+def state(
+    scraper_id: _Id,
+    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Show the value of this key.")] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Remove the key; without KEY, the whole state.")] = False,
+    url: ServerUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """What a scraper keeps between its runs with ctx.state: its keys, or one value."""
+    from urllib.parse import quote
+
+    from scrapeyard.cli.common.client import Server
+    from scrapeyard.cli.common.output import age, show_json, show_list, size
+
+    path = f"{path_of(scraper_id)}/state" + (f"/{quote(key, safe='')}" if key else "")
+    document = Server(url).call("DELETE", path)[1] if delete else Server(url).get(path)
+    if "value" in document:
+        show_json(document if as_json else document["value"])
+        return
+    rows = ("KEY", "SIZE", "CHANGED")
+    show_list(
+        document["entries"],
+        as_json,
+        rows,
+        lambda each: (each["key"], size(each["bytes"]), f"{age(each['changed_at'])} ago"),
+        empty="no state",
+    )
 
 
 def path_of(scraper_id: str) -> str:

@@ -19,6 +19,7 @@ from scrapeyard.model import (
     Outcome,
     Run,
     RunError,
+    RunProgress,
     RunStatus,
     Timing,
     Usage,
@@ -117,6 +118,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     ]
     started_at: str | None
     finished_at: str | None
+    progress: Annotated[
+        RunProgress | None,
+        Meta(description="How far the script says that it is, about a second old; null if it does not tell."),
+    ]
     artifacts: list[ArtifactDocument]
     links: Links
     url: Annotated[str | None, also_called("input.url")] | UnsetType = UNSET
@@ -175,6 +180,7 @@ def settle(run: Run, outcome: Outcome) -> Run:
         timing=outcome.timing,
         fetches=outcome.fetches,
         artifacts=outcome.artifacts,
+        progress=outcome.progress,
         worker_id=outcome.worker_id,
         started_at=outcome.started_at or None,
         finished_at=outcome.finished_at or None,
@@ -222,6 +228,7 @@ def _fill(kind: type[Shown], run: Run, **more: Any) -> Shown:
         starts_at=instant(run.not_before) if run.status is RunStatus.QUEUED else None,
         started_at=instant(run.started_at),
         finished_at=instant(run.finished_at),
+        progress=run.progress,
         artifacts=[artifact(run.id, kept) for kept in run.artifacts],
         links=links(run.id),
         **more,

@@ -1,4 +1,5 @@
-"""`GET /api/scrape/{id}/events`: a run's life as events: `status`, `log`, `fetch`, `waiting`, then one `end`."""
+"""`GET /api/scrape/{id}/events`: a run's life as server-sent events: `status`, `log`, `progress`, `fetch`, `waiting`,
+then one `end`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -27,7 +28,7 @@ MAX_BEHIND = 1000
 """Messages buffered for a slow reader; beyond that the oldest are dropped."""
 LISTEN_SECONDS = 2.0
 DAY_SECONDS = 86_400.0
-KINDS = frozenset({"log", "status", "fetch", "waiting"})
+KINDS = frozenset({"log", "status", "fetch", "progress", "waiting"})
 
 
 class RunStream:
@@ -130,13 +131,13 @@ _EVENT = {
     "type": "object",
     "description": "One event of the stream.",
     "properties": {
-        "event": {"type": "string", "enum": ["status", "log", "fetch", "end"]},
+        "event": {"type": "string", "enum": ["status", "log", "fetch", "progress", "end"]},
         "data": {"type": "string", "description": "A JSON object whose `type` is the event's name."},
     },
     "required": ["event", "data"],
 }
 _STREAM = {
-    "description": "`status`, `log` and `fetch` events as they happen, then one `end`. Comments keep it alive.",
+    "description": "`status`, `log`, `progress` and `fetch` as they happen, then one `end`. Comments keep it alive.",
     "content": {"text/event-stream": {"schema": _EVENT}},
 }
 

@@ -10,7 +10,8 @@ from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard_sdk import wire
-from scrapeyard_sdk.context import MAX_LINE
+from scrapeyard_sdk.context import MAX_LINE, MAX_NOTE
+from scrapeyard_sdk.state import STATE_KEY
 
 Short = Annotated[str, Meta(max_length=200)]
 Text = Annotated[str, Meta(max_length=64 * 1024)]
@@ -79,6 +80,29 @@ class KeepArtifact(_Numbered, tag="artifact", tag_field="t"):
     content_type: Short = "application/octet-stream"
 
 
+class StateCall(_Numbered, tag="state", tag_field="t"):
+    """The script reads or changes its state; the raw part is the value, or the old and the new one in a list."""
+
+    n: Number
+    action: Literal["get", "set", "delete", "update"]
+    key: Annotated[str, Meta(pattern=STATE_KEY)]
+
+
+class ProgressFrame(_Numbered, tag="progress", tag_field="t"):
+    """How far the script is."""
+
+    done: Amount
+    total: Amount | None = None
+    message: Annotated[str, Meta(max_length=MAX_NOTE)] = ""
+
+
+class EnqueueFrame(_Numbered, tag="enqueue", tag_field="t"):
+    """The script found an item; the raw part is its input, or a URL as a JSON string."""
+
+    n: Number
+    item_id: Annotated[str, Meta(max_length=128)] = ""
+
+
 class Record(_Numbered, tag="record", tag_field="t"):
     """One record of many; the raw part is its JSON."""
 
@@ -110,7 +134,9 @@ class Error(_Numbered, tag="error", tag_field="t"):
     spent: bool = False
 
 
-Frame = Ready | LogFrame | FetchFrame | KeepArtifact | Record | Result | Error
+Frame = (
+    Ready | LogFrame | ProgressFrame | FetchFrame | KeepArtifact | StateCall | EnqueueFrame | Record | Result | Error
+)
 
 _decoder: msgspec.json.Decoder[Frame] = msgspec.json.Decoder(Frame)
 

@@ -1,4 +1,5 @@
-"""What a child asks for while it runs: pages, downloads and artifacts. Serves them within the run's limits."""
+"""What a child asks for while it runs: pages, downloads, artifacts, its state, items. Serves them within the run's
+limits."""
 
 import asyncio
 import re
@@ -9,10 +10,19 @@ import msgspec
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError, Unavailable
 from scrapeyard.model import ExitReason, Limits
-from scrapeyard.sandbox.handles.frames import FetchFrame, KeepArtifact, failure_head, page_head, request_of
+from scrapeyard.sandbox.handles.frames import (
+    EnqueueFrame,
+    FetchFrame,
+    KeepArtifact,
+    StateCall,
+    failure_head,
+    page_head,
+    request_of,
+)
 from scrapeyard.sandbox.handles.unread import FetchGate
 from scrapeyard.sandbox.port import ChildServices
 from scrapeyard_sdk.context import too_many_fetches
+from scrapeyard_sdk.state import MAX_VALUE
 
 ARTIFACT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _BAD_NAME = "an artifact's name is letters, digits, dots, dashes; at most 128"
@@ -22,6 +32,8 @@ _REQUEST_COST = 1024
 """Minimum bytes counted for each of them."""
 _ARTIFACT_COST = 4096
 """Minimum bytes counted for each artifact: even a tiny file costs the store something."""
+_STATE_CALLS = 10_000
+"""Maximum times that a run reads or changes its state; each is a transaction."""
 _MB = 1024 * 1024
 
 
@@ -49,7 +61,9 @@ class ChildRequests:
         self._fetches = 0
         self._waiting_bytes = 0
         self._artifact_bytes = 0
+        self._state_calls = 0
         self._downloading = asyncio.Lock()
+        self._stating = asyncio.Lock()
         self.store_fault = ""
         """Why the platform could not save something for the run; empty if it could."""
 
@@ -74,6 +88,43 @@ class ChildRequests:
             self._refuse_artifact(frame.n, self._no_room())
         else:
             self._asker.spawn(self._keep(frame, raw))
+
+    def state(self, call: StateCall, raw: bytes) -> None:
+        """The child reads or changes its scraper's state: one call after another."""
+        self._state_calls += 1
+        if self._state_calls > _STATE_CALLS:
+            self._refuse(call.n, f"a run may use its state {_STATE_CALLS} times")
+        elif len(raw) > 2 * MAX_VALUE + 16:
+            self._refuse(call.n, f"a value of the state has at most {MAX_VALUE} bytes")
+        else:
+            self._asker.spawn(self._state(call, raw))
+
+    def enqueue(self, frame: EnqueueFrame, raw: bytes) -> None:
+        """The child found an item for its job."""
+        try:
+            self._services.enqueue(raw, frame.item_id)
+        except ScrapeyardError as error:
+            self._refuse(frame.n, error.message)
+        else:
+            self._asker.answer({"t": "enqueued", "n": frame.n})
+
+    async def _state(self, call: StateCall, raw: bytes) -> None:
+        try:
+            async with self._stating:
+                if call.action == "get":
+                    found = await self._services.read_state(call.key)
+                    self._asker.answer({"t": "state", "n": call.n, "done": found is not None}, found or b"")
+                    return
+                done = await self._services.change_state(call.key, *_change_of(call, raw))
+            self._asker.answer({"t": "state", "n": call.n, "done": done})
+        except ScrapeyardError as error:
+            if isinstance(error, Unavailable):
+                self.store_fault = error.message
+            self._refuse(call.n, error.message)
+
+    def _refuse(self, number: int, message: str) -> None:
+        self._asker.answer({"t": "refused", "n": number, "message": message})
+        self._asker.count_refusal(message)
 
     def _fetch_refusal(self, size: int) -> FetchFailed | None:
         if self._fetches > self._limits.fetches:
@@ -140,3 +191,22 @@ class ChildRequests:
     def _refuse_artifact(self, number: int, message: str) -> None:
         self._asker.answer({"t": "kept_error", "n": number, "message": message})
         self._asker.count_refusal(message)
+
+
+def _change_of(call: StateCall, raw: bytes) -> tuple[bytes | None, bytes | None, bool]:
+    """The new value, the value before it, and whether that one counts. Raises BadRequest for what is not JSON."""
+    if call.action == "delete":
+        return None, None, False
+    try:
+        values = (
+            [bytes(each) for each in msgspec.json.decode(raw, type=list[msgspec.Raw])]
+            if call.action == "update"
+            else [raw]
+        )
+        for value in values:
+            msgspec.json.decode(value)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        raise BadRequest("a value of the state must be JSON") from None
+    if len(values) != (2 if call.action == "update" else 1) or max(map(len, values)) > MAX_VALUE:
+        raise BadRequest(f"a value of the state has at most {MAX_VALUE} bytes")
+    return values[-1], values[0] if call.action == "update" else None, call.action == "update"

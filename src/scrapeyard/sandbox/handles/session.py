@@ -11,18 +11,21 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from scrapeyard.model import ExitReason, Limits, LogLine, RunError
+from scrapeyard.model import ExitReason, Limits, LogLine, RunError, RunProgress
 from scrapeyard.sandbox.handles.child import Child, Exit, bounded, judge_exit
 from scrapeyard.sandbox.handles.frames import (
     CLAIMABLE,
+    EnqueueFrame,
     Error,
     FetchFrame,
     Frame,
     KeepArtifact,
     LogFrame,
+    ProgressFrame,
     Ready,
     Record,
     Result,
+    StateCall,
     fault_of,
 )
 from scrapeyard.sandbox.handles.requests import ChildRequests
@@ -31,11 +34,14 @@ from scrapeyard.sandbox.port import ChildServices, Verdict, Work
 
 _REQUEST_BODY = 16 * 1024 * 1024
 _MAX_REFUSALS = 1000
+_MAX_PROGRESS = 100_000
 _EXIT_PATIENCE = 2.0
 _BIG_JSON = 256 * 1024
 _MB = 1024 * 1024
 
 
+_OF_THE_STORE = frozenset({"ArtifactError", "StateError"})
+"""Errors that a script gets when the platform cannot save something."""
 _SPENDING = frozenset({ExitReason.MEMORY_LIMIT, ExitReason.DISK_LIMIT, ExitReason.PROTOCOL_ERROR})
 """After an error of these types a child gets no other item."""
 
@@ -73,6 +79,7 @@ class Session:
         self._log_bytes = 0
         self._logs_cut = False
         self._refusals = 0
+        self._progress_frames = 0
         self._concluding = False
         self._gate = pages.gate(child, lambda why: self.stop(ExitReason.MEMORY_LIMIT, why))
         self._requests = ChildRequests(self, work.limits, services, self._gate)
@@ -203,6 +210,12 @@ class Session:
                 self._requests.fetch(frame, raw)
             case KeepArtifact():
                 self._requests.artifact(frame, raw)
+            case StateCall():
+                self._requests.state(frame, raw)
+            case EnqueueFrame():
+                self._requests.enqueue(frame, raw)
+            case ProgressFrame():
+                self._on_progress(frame)
             case Record():
                 self._on_record(raw)
             case Result():
@@ -236,6 +249,13 @@ class Session:
         self._logs_cut = self._logs_cut or size > room
         line = LogLine(at_ms=frame.at_ms, stream=frame.stream, text=frame.text[:room], level=frame.level, fields=fields)
         self._services.log(line)
+
+    def _on_progress(self, frame: ProgressFrame) -> None:
+        self._progress_frames += 1
+        if self._progress_frames > _MAX_PROGRESS:
+            self.count_refusal(f"a run may tell its progress {_MAX_PROGRESS} times")
+            return
+        self._services.progress(RunProgress(done=frame.done, total=frame.total, message=frame.message))
 
     def count_refusal(self, why: str) -> None:
         """End the run after too many refusals: the SDK stops at its limits, so such a child floods us on purpose."""
@@ -304,7 +324,7 @@ class Session:
             reason = ExitReason.SCRIPT_ERROR
         if reason not in CLAIMABLE:
             reason = ExitReason.PROTOCOL_ERROR
-        if frame.type == "ArtifactError" and self._requests.store_fault:  # the platform's fault, not the script's
+        if frame.type in _OF_THE_STORE and self._requests.store_fault:  # the platform's fault, not the script's
             reason = ExitReason.INTERNAL_ERROR
         self.reusable = self.reusable and reason not in _SPENDING
         error = RunError(

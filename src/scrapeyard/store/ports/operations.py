@@ -55,6 +55,40 @@ class SessionStore(Protocol):
         """Drop sessions that were not changed since then."""
 
 
+StateCheck = Callable[[bytes | None], bool]
+"""Whether the present value may be replaced. It may be called twice."""
+MAX_STATE_KEYS = 1000
+"""Maximum keys in the state of one scraper."""
+
+
+class StateEntry(Struct, frozen=True, kw_only=True):
+    """One value of a scraper's state, without the value."""
+
+    key: str
+    bytes: int
+    changed_at: float
+
+
+class StateStore(Protocol):
+    """Small values that scrapers keep between runs, as JSON. All versions of a scraper share them."""
+
+    async def read(self, scraper_id: str, key: str) -> bytes | None:
+        """The value; None if there is none."""
+
+    async def change(
+        self, scraper_id: str, key: str, value: bytes | None, now: float, *, only_if: StateCheck | None = None
+    ) -> bool:
+        """Write a value, or remove the key if it is None. `only_if` gets the present value, or None, and decides; of
+        two concurrent changes, the second sees what the first wrote. False if nothing was changed. Raises BadRequest if
+        the scraper has MAX_STATE_KEYS other keys."""
+
+    async def entries(self, scraper_id: str) -> tuple[StateEntry, ...]:
+        """Every key of a scraper, in order."""
+
+    async def clear(self, scraper_id: str) -> int:
+        """Remove the whole state of a scraper. Returns how many keys it had."""
+
+
 class Meter(Struct, frozen=True, kw_only=True):
     """Traffic of one process in one day for one site and job through one pool. Empty: no job, no pool."""
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunError, RunStatus
+from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunError, RunProgress, RunStatus
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -65,6 +65,9 @@ class RunStore(Protocol):
     async def renew(self, worker_id: str, run_ids: Sequence[str], lease_until: float) -> list[str]:
         """Renew the leases of this worker's runs. Returns those to stop: cancel was requested, or they are no longer
         RUNNING under this worker."""
+
+    async def note_progress(self, run_id: str, attempt: int, progress: RunProgress) -> bool:
+        """Write how far a RUNNING run is. False if it is not running at this attempt."""
 
     async def release(self, run_ids: Sequence[str], worker_id: str, now: float) -> None:
         """Give unfinished runs back: QUEUED again at the same attempt, due now. For a worker that drains."""

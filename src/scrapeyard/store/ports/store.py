@@ -5,7 +5,7 @@ from typing import Protocol
 from scrapeyard.store.ports.archives import ArchiveStore
 from scrapeyard.store.ports.exports import ExportStore, SnapshotStore
 from scrapeyard.store.ports.jobs import BatchStore, EventStore, ItemStore, JobStore, PointStore
-from scrapeyard.store.ports.operations import LeaderStore, MeterStore, SessionStore, WorkerStore
+from scrapeyard.store.ports.operations import LeaderStore, MeterStore, SessionStore, StateStore, WorkerStore
 from scrapeyard.store.ports.overrides import ChannelStore, ProxyStore, SiteStore
 from scrapeyard.store.ports.runs import KeyStore, RunStore
 from scrapeyard.store.ports.schedules import FiringStore, ScheduleStore
@@ -20,6 +20,7 @@ class Store(Protocol):
     workers: WorkerStore
     leaders: LeaderStore
     sessions: SessionStore
+    state: StateStore
     meters: MeterStore
     channels: ChannelStore
     sites: SiteStore

@@ -17,6 +17,7 @@ from scrapeyard.model import (
     Priority,
     Run,
     RunError,
+    RunProgress,
     RunStatus,
     ScraperRef,
     Timing,
@@ -36,6 +37,7 @@ class StoredReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
     timing: Timing | None = None
     fetches: tuple[FetchTrace, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
+    progress: RunProgress | None = None
 
 
 _PLAIN: Final = [
@@ -143,9 +145,16 @@ def to_run(row: RowMapping) -> Run:
         timing=report.timing,
         fetches=report.fetches,
         artifacts=report.artifacts,
+        progress=report.progress,
         fetching=_POLICY.decode(row["fetching"]) if row["fetching"] else _NO_POLICY,
         **{name: row[name] for name in _PLAIN},
     )
+
+
+def with_progress(report: bytes | None, progress: RunProgress) -> bytes:
+    """A report of a run that goes on, with how far it is."""
+    known = _REPORT.decode(report) if report else _NO_REPORT
+    return json.encode(structs.replace(known, progress=progress))
 
 
 def to_lines(logs: bytes | None) -> tuple[LogLine, ...]:
@@ -160,7 +169,11 @@ def packed(value: object) -> bytes | None:
 
 def _told(outcome: Outcome) -> Row:
     report = StoredReport(
-        usage=outcome.usage, timing=outcome.timing, fetches=outcome.fetches, artifacts=outcome.artifacts
+        usage=outcome.usage,
+        timing=outcome.timing,
+        fetches=outcome.fetches,
+        artifacts=outcome.artifacts,
+        progress=outcome.progress,
     )
     ran = {"resolved": packed(outcome.scraper)} if outcome.scraper else {}
     return ran | {

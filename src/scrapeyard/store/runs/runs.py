@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from scrapeyard.model import FINAL, SCRAPER_ID, ExitReason, LogLine, Run, RunError, RunStatus, status_of
+from scrapeyard.model import FINAL, SCRAPER_ID, ExitReason, LogLine, Run, RunError, RunProgress, RunStatus, status_of
 from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
 from scrapeyard.store.ports.runs import Ending, RunFilter, RunPage
@@ -44,6 +44,7 @@ from scrapeyard.store.runs.rows import (
     running_row,
     to_lines,
     to_run,
+    with_progress,
 )
 from scrapeyard.store.tables.runs import RUNS
 
@@ -99,6 +100,19 @@ class SqlRuns(SqlPart):
         for ids in _cut(sorted(run_ids)):
             stop += await self._renew(worker_id, ids, lease_until)
         return stop
+
+    async def note_progress(self, run_id: str, attempt: int, progress: RunProgress) -> bool:
+        """Write how far a RUNNING run is. False if it is not running at this attempt."""
+
+        async def work(connection: AsyncConnection) -> bool:
+            place = (RUNS.c.id == run_id) & (RUNS.c.attempt == attempt) & RUNNING
+            rows = (await connection.execute(select(RUNS.c.report).where(place).with_for_update())).all()
+            if rows:
+                report = with_progress(rows[0][0], progress)
+                await connection.execute(update(RUNS).where(place).values(report=report))
+            return bool(rows)
+
+        return await self._database.write(work)
 
     async def release(self, run_ids: Sequence[str], worker_id: str, now: float) -> None:
         """Give unfinished runs back: QUEUED again at the same attempt, due now; CANCELLED if that was requested."""

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
+import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -15,12 +16,25 @@ from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin import Builtin
 from scrapeyard.engines.ledger import Ledger
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
-from scrapeyard.errors import FetchFailed, ScraperNotFound, SourceUnavailable, Unavailable
-from scrapeyard.model import Artifact, BudgetLimits, ExitReason, FetchPolicy, Limits, LogLine, RunError, Scraper, Usage
+from scrapeyard.errors import BadRequest, FetchFailed, ScraperNotFound, SourceUnavailable, Unavailable
+from scrapeyard.model import (
+    Artifact,
+    BudgetLimits,
+    ExitReason,
+    FetchPolicy,
+    Limits,
+    LogLine,
+    RunError,
+    RunProgress,
+    Scraper,
+    Usage,
+)
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Sandbox, Series, Verdict, Work
+from scrapeyard.store.ports.operations import StateStore
+from scrapeyard.store.ports.runs import RunStore
 from scrapeyard.worker.attempts.environments import Prepared, Preparer
 from scrapeyard.worker.attempts.retrying import NextAttempt, RetryRules, postponement
 from scrapeyard.worker.attempts.slots import SlotLease
@@ -40,6 +54,9 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
     blobs: Blobs
     builtins: dict[str, Builtin]
     checker: InputChecker
+    state: StateStore
+    runs: RunStore | None = None
+    """Where the progress of runs is kept while they go on; None: nowhere."""
 
     async def find(self, wanted: str, digest: str, seat: SlotLease | None) -> Scraper:
         """The scraper, from memory. Obtains content that is not known yet, without holding the slot.
@@ -99,6 +116,8 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         self.bytes_received = 0
         self.logs: list[LogLine] = []
         self.artifacts: dict[str, Artifact] = {}
+        self.told: RunProgress | None = None
+        """How far the script said it was, the last time."""
         self.result_bytes = 0
         self.result_key = ""
         """Where the result was saved; empty if the outcome carries it."""
@@ -162,6 +181,26 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         if hidden:
             line = replace(line, text=redact(line.text, hidden), fields=redact(line.fields, hidden))
         self._add_line(line)
+
+    def progress(self, progress: RunProgress) -> None:
+        """Take note of how far the script is."""
+        hidden = self.plan.prepared.hidden
+        self.told = replace(progress, message=redact(progress.message, hidden)) if hidden else progress
+
+    def enqueue(self, given: bytes, item_id: str) -> None:
+        """Raises BadRequest: a run that belongs to no job has nowhere to put items."""
+        del given, item_id
+        raise BadRequest("ctx.enqueue adds items to a job, and this run belongs to none; create a job instead")
+
+    async def read_state(self, key: str) -> bytes | None:
+        """A value of the scraper's state. Raises StoreUnavailable."""
+        return await self.parts.state.read(self.plan.prepared.scraper.ref.id, key)
+
+    async def change_state(self, key: str, value: bytes | None, old: bytes | None, compare: bool) -> bool:
+        """Write or remove a value; with `compare`, only if the present one is `old`, whatever its spelling."""
+        only_if = (lambda present: _as_value(present) == _as_value(old)) if compare else None
+        scraper_id = self.plan.prepared.scraper.ref.id
+        return await self.parts.state.change(scraper_id, key, value, time.time(), only_if=only_if)
 
     async def pause(self, seconds: float) -> None:
         """Wait for a site's turn. Raises FetchFailed at once if the attempt would time out before that."""
@@ -302,6 +341,11 @@ def _unsaved(verdict: Verdict, error: Unavailable) -> Verdict:
     return replace(
         verdict, exit_reason=ExitReason.INTERNAL_ERROR, result=None, error=failed, retry_after=error.retry_after
     )
+
+
+def _as_value(packed: bytes | None) -> object:
+    """A value of the state; None if there is none."""
+    return None if packed is None else msgspec.json.decode(packed)
 
 
 async def _whole(body: bytes) -> AsyncIterator[bytes]:
