@@ -53,11 +53,12 @@ def describe(
         version=__version__,
         description=DESCRIPTION,
         routes=routes,
-        tags=[{"name": name, "description": meaning} for name, meaning in TAGS.items()],
         servers=[_SERVER],
         contact={"name": "Scrapeyard"},
         license_info={"name": "Apache 2.0", "identifier": "Apache-2.0"},
     )
+    used = {tag for operation in _operations(document) for tag in operation["tags"]}
+    document["tags"] = [{"name": name, "description": meaning} for name, meaning in TAGS.items() if name in used]
     components = document.setdefault("components", {}).setdefault("schemas", {})
     for model in calls:
         whole = model.model_json_schema(ref_template="#/components/schemas/{model}")
