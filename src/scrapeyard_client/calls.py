@@ -139,11 +139,15 @@ def opened(file: Upload, form: str) -> tuple[str, Callable[[], Iterable[bytes]]]
         return _MEDIA.get(path.suffix.lower(), "text/plain"), lambda: _pieces_of(path)
     name = str(getattr(file, "name", ""))
     media = _MEDIA.get(Path(name).suffix.lower()) or _MEDIA.get(f".{form}", "text/plain")
-    start = file.tell() if file.seekable() else None
+    start, begun = file.tell() if file.seekable() else None, False
 
     def pieces() -> Iterator[bytes]:
+        nonlocal begun
         if start is not None:
             file.seek(start)
+        elif begun:
+            raise FileFailed(f"{name or 'the stream'} cannot be read a second time, so the upload cannot be repeated")
+        begun = True
         while piece := file.read(_PIECE):
             yield piece
 

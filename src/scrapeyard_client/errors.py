@@ -51,7 +51,7 @@ class RunFailed(ApiError):
 
 
 class FileFailed(ClientError):
-    """The file could not be made, or its content is not what the server announced. Ask for it again."""
+    """An export could not be made or was damaged on its way: ask for it again. Or a stream to upload was used up."""
 
 
 class WaitTimeout(ClientError):

@@ -52,8 +52,11 @@ class HttpAnswer:
     content: bytes
 
     def document(self) -> Any:
-        """Its JSON; None if it has none."""
-        return json.loads(self.content) if self.content else None
+        """Its JSON; None if it has none. Raises NoAnswer if it is something else."""
+        try:
+            return json.loads(self.content) if self.content else None
+        except ValueError:
+            raise NoAnswer("the answer is not JSON; is it a Scrapeyard server?") from None
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ def problem_of(answer: HttpAnswer) -> Mapping[str, Any]:
     """The problem of a bad answer; empty if it is not one of ours."""
     try:
         found = answer.document()
-    except ValueError:
+    except NoAnswer:
         return {}
     return found if isinstance(found, dict) else {}
 

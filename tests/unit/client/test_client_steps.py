@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scrapeyard_client import ApiError, NoAnswer, Retries, RunFailed
-from scrapeyard_client.calls import format_of, opened, scrape_body, start_run, upload
+from scrapeyard_client import ApiError, FileFailed, NoAnswer, Retries, RunFailed
+from scrapeyard_client.calls import call, format_of, opened, scrape_body, start_run, upload
 from scrapeyard_client.steps import ConnectionBroken, Heard, HttpAnswer, Pause, Request, Steps, ask
 from scrapeyard_client.streams import EventFollower
 from scrapeyard_client.transport import server_address
@@ -142,6 +143,22 @@ def test_an_open_file_is_sent_from_where_it_stands(tmp_path: Path) -> None:
         stream.readline()
         media, pieces = opened(stream, "")
         assert (media, [b"".join(pieces()) for _ in range(2)]) == ("application/x-ndjson", [b"{}\n"] * 2)
+
+
+def test_a_stream_that_is_used_up_is_not_sent_as_a_shorter_list() -> None:
+    class Pipe(BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    _, pieces = opened(Pipe(b"url\nhttps://a.example\n"), "csv")
+    assert b"".join(pieces()) == b"url\nhttps://a.example\n"
+    with pytest.raises(FileFailed, match="cannot be read a second time"):
+        list(pieces())
+
+
+def test_an_answer_that_is_not_json_is_told() -> None:
+    with pytest.raises(NoAnswer, match="is it a Scrapeyard server"):
+        performed(call(QUICK, "GET", "/api/jobs"), HttpAnswer(status=200, headers={}, content=b"<html>"))
 
 
 def test_the_name_of_a_file_tells_its_format() -> None:
