@@ -93,7 +93,7 @@ def wait_for_run(retries: Retries, run_id: str, deadline: TimeLimit, *, check: b
     while True:
         run = yield from get_run(retries, run_id, deadline.left(LONG_POLL_SECONDS))
         if run.has_ended:
-            if check and run.status != "succeeded":
+            if check and not run.has_succeeded:
                 raise RunFailed(200, _problem(run))
             return run
         if deadline.is_over:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 ENDED_RUN = frozenset({"succeeded", "failed", "cancelled"})
+ENDED_ITEM = frozenset({"success", "error", "cancelled"})
 ENDED_JOB = frozenset({"completed", "failed", "cancelled"})
 Shown = TypeVar("Shown", "Run", "Item", "Export")
 
@@ -34,6 +35,11 @@ class Run:
         """Whether it has succeeded, failed or been cancelled."""
         return self.status in ENDED_RUN
 
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether it ended well."""
+        return self.status == "succeeded"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
@@ -52,6 +58,16 @@ class Item:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has succeeded, failed or been cancelled."""
+        return self.status in ENDED_ITEM
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether it ended well."""
+        return self.status == "success"
 
 
 @dataclass(frozen=True, kw_only=True)

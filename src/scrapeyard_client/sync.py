@@ -10,7 +10,7 @@ import httpx
 
 from scrapeyard_client import calls
 from scrapeyard_client.calls import Upload
-from scrapeyard_client.documents import Event, Export, Item, Run, made
+from scrapeyard_client.documents import Event, Export, Item, Run, is_over, made
 from scrapeyard_client.steps import Heard, HttpAnswer, Pause, Request, Retries, Steps, TimeLimit
 from scrapeyard_client.streams import Download, EventFollower
 from scrapeyard_client.transport import broken_by, plain_pieces, server_address, transport_options, url_of
@@ -267,6 +267,11 @@ class Job:
     def status(self) -> str:
         """Where it stands."""
         return str(self.document["status"])
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended and its files are written."""
+        return is_over(self.document)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -89,10 +89,14 @@ def test_a_run_that_takes_long_goes_on(client: Client) -> None:
 def test_a_job_from_creation_to_files(client: Client, tmp_path: Path) -> None:
     job = client.jobs.create(scraper="builtin/echo", items=rows(450), name="many")
     assert job.wait(PATIENCE).status == "completed"
-    assert job.counts["success"] == 450
+    assert (job.has_ended, job.counts["success"]) == (True, 450)
     assert [item.id for item in job.items()] == [f"k{n}" for n in range(450)]
     assert [record["n"] for record in job.records()] == list(range(450))
-    assert [item.id for item in job.items(key=["k3", "k7"])] == ["k3", "k7"]
+    chosen = list(job.items(key=["k3", "k7"]))
+    assert [(item.id, item.has_ended, item.has_succeeded) for item in chosen] == [
+        ("k3", True, True),
+        ("k7", True, True),
+    ]
     path = job.export(tmp_path / "many.jsonl", timeout=PATIENCE)
     assert [json.loads(line)["n"] for line in path.read_text().splitlines()] == list(range(450))
     assert [each.name for each in tmp_path.iterdir()] == ["many.jsonl"]
