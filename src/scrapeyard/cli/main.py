@@ -4,6 +4,7 @@ Exit codes: 0 done · 1 the run or job ended badly or not in time, or a check fa
 · 3 the server cannot be reached · 130 interrupted.
 """
 
+import gc
 import sys
 
 import typer
@@ -46,8 +47,13 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
         raise typer.Exit
 
 
+_OBJECTS = 200_000
+"""New objects until the collector looks at them. Most commands end before; nearly all that they make is in use."""
+
+
 def main() -> None:
     """The program `scrapeyard`."""
+    gc.set_threshold(_OBJECTS)
     try:
         app()
     except KeyboardInterrupt:

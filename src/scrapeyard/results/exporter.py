@@ -161,7 +161,7 @@ class Exporter:
             blocks = item_blocks(self._store.items, export.job_id)
             frames = item_frames(counted_frames(blocks, self._blobs), watch.fed)
         async with file_process(watch.told) as file:
-            pieces = file.pieces(Task(wish=export.wish, notes=_notes(job)), frames)
+            pieces = file.pieces(Task(wish=export.wish, notes=notes_of(job)), frames)
             size = await self._blobs.put_stream(_key(export), pieces, CONTENT_TYPES[export.wish.format])
             if file.written is None or file.written.bytes != size:
                 raise ExportFailed("the file did not arrive whole in the blob store; ask for it anew")
@@ -252,7 +252,8 @@ class _Watch:
         return replace(export, progress=progress, rows=self._told.rows, lease_until=lease_until)
 
 
-def _notes(job: Job) -> tuple[str, ...]:
+def notes_of(job: Job) -> tuple[str, ...]:
+    """What readers of a job's files must know."""
     cancelled = ("the job was cancelled before it had read every page",) if job.counts.cancelled else ()
     return (*cancelled, *_answers(job), *job.warnings)
 

@@ -40,7 +40,7 @@ async def counted_frames(blocks: AsyncIterator[Block], blobs: Blobs) -> AsyncGen
     """Yield frames of those items. Raises ExportFailed if an object is missing."""
     async for block in blocks:
         for group in _groups(block):
-            yield protocol.frame(protocol.LINES, protocol.encode(await _lines(blobs, group))), len(group)
+            yield protocol.frame(protocol.LINES, protocol.encode(await lines_of(blobs, group))), len(group)
 
 
 async def item_frames(counted: AsyncIterator[Counted], fed: Fed) -> AsyncIterator[bytes]:
@@ -80,7 +80,8 @@ async def results_of(blobs: Blobs, items: Sequence[Item]) -> list[bytes | None]:
     return await asyncio.gather(*(read(item) for item in items))
 
 
-async def _lines(blobs: Blobs, items: Sequence[Item]) -> list[Line]:
+async def lines_of(blobs: Blobs, items: Sequence[Item]) -> list[Line]:
+    """The items as exports show them. Raises ExportFailed if the object of a result is missing."""
     try:
         results = await results_of(blobs, items)
     except NotFound as error:

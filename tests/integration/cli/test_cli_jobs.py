@@ -154,6 +154,17 @@ def test_links_are_followed_and_addresses_taken(yard: Client) -> None:
     assert (listed.status, listed.json["status"]) == (1, "failed")
 
 
+def test_create_with_a_file_waits_and_writes_it(yard: Client) -> None:
+    urls = (f"{yard.shop}/product/1", f"{yard.shop}/product/2")
+    ended = yard("jobs", "create", "--urls", *urls, "--scraper", "shop/product", "-o", "made.csv")
+    assert ended.status == 0, ended.err
+    assert ended.out.startswith("job_")
+    assert "wrote made.csv: 2 rows" in ended.err
+    assert [row["url"] for row in rows(yard.read("made.csv"))] == list(urls)
+    refused = yard("jobs", "create", "--urls", *urls, "-o", "made.doc")
+    assert (refused.status, refused.out) == (2, "")
+
+
 def test_lists_and_status_tell_how_jobs_stand(yard: Client, done: str, failed: str) -> None:
     row = next(row for row in yard("jobs").rows if row[0] == done)
     assert row[1:7] == ["completed", "", "shop/product@1.0.0", "12", "12", "0"]

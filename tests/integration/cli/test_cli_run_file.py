@@ -97,6 +97,22 @@ def test_ctrl_c_ends_everything_and_leaves_nothing(stand: Stand) -> None:
     assert set(stand.temporary.iterdir()) == before
 
 
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_rows_are_written_as_they_come_and_stay_after_ctrl_c(stand: Stand, form: str) -> None:
+    file = write(stand, "waits.jsonl", '{"name": "first"}', '{"name": "second"}', '{"name": "slow", "seconds": 600}')
+    out = stand.folder / f"live.{form}"
+    out.write_text("of an earlier run")
+    with stand.started("run", "scrapers/lab/item", "--file", file, "-o", out.name) as process:
+        until(lambda: "second" in out.read_text("utf-8-sig"), "the first rows are there")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+    text = out.read_text("utf-8-sig")
+    read = csv.DictReader(io.StringIO(text)) if form == "csv" else map(json.loads, text.splitlines())
+    assert [row["name"] for row in read] == ["first", "second"]
+    assert text.endswith("\n")
+
+
 def test_ctrl_c_ends_a_wait_for_stdin(stand: Stand) -> None:
     before = set(stand.temporary.iterdir())
     with stand.started("run", "scrapers/lab/item", "--file", "-", "--format", "jsonl", stdin=True) as process:
@@ -148,6 +164,7 @@ def test_a_wait_for_a_breaker_is_told_at_once(stand: Stand) -> None:
         (("http://shop.example/", "--file", "good.jsonl"), "the target is a scraper"),
         (("lab/item", "--file", "good.jsonl", "-o", "x.doc"), ".parquet"),
         (("lab/item", "--file", "good.jsonl", "--explain"), "--explain"),
+        (("lab/item", "--file", "good.jsonl", "--type", "diff"), "--type diff"),
         (("lab/item", "--file", "good.jsonl", "--policy", '{"rates": 2}'), "policy/rates"),
         (("lab/item", "--file", "good.jsonl", "--json"), "--json needs -o"),
         (("lab/item", "name=x", "--rate", "2"), "go with --file"),

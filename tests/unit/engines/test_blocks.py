@@ -8,7 +8,7 @@ import pytest
 
 from scrapeyard.engines.blocks import Block, recognise
 from scrapeyard.engines.blocks.rules import ADDRESSES, HEADERS, MARKUP, TITLES
-from scrapeyard.engines.blocks.words import TURNS
+from scrapeyard.engines.blocks.words import turns
 from scrapeyard.engines.port import FetchResponse
 
 PROSE = "A lamp for the desk, made of oak and brass, with a long arm and a warm light. " * 40
@@ -394,11 +394,11 @@ def test_every_rule_has_a_reason_and_can_match() -> None:
     marks = (*ADDRESSES, *MARKUP, *TITLES)
     assert all(mark.why and mark.needle == mark.needle.lower() and 0 < mark.confidence <= 1 for mark in marks)
     assert all(mark.why and mark.needle == mark.needle.lower() for mark in HEADERS)
-    assert all(turn.why and 0 < turn.weight <= 1 for turn in TURNS)
+    assert all(turn.why and 0 < turn.weight <= 1 for turn in turns())
 
 
 def test_no_turn_of_phrase_has_an_unbounded_gap() -> None:
-    assert [turn.pattern.pattern for turn in TURNS if re.search(r"(?:\.|\])[*+]", turn.pattern.pattern)] == []
+    assert [turn.pattern.pattern for turn in turns() if re.search(r"(?:\.|\])[*+]", turn.pattern.pattern)] == []
 
 
 def _seconds(response: FetchResponse) -> float:

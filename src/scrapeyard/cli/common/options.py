@@ -9,7 +9,6 @@ from typer.core import TyperCommand
 
 from scrapeyard.cli.common import server_address
 from scrapeyard.cli.common.listing import complete_ids, complete_scrapers
-from scrapeyard.errors import ScrapeyardError
 
 DEFAULT_URL = server_address.DEFAULT_URL
 FORMATS = ".json, .jsonl or .csv; of a page .md, .html or .txt"
@@ -17,6 +16,8 @@ FORMATS = ".json, .jsonl or .csv; of a page .md, .html or .txt"
 
 def _server(context: typer.Context, param: typer.CallbackParam, given: str) -> str:
     """The server of a command: its own option, else its group's, else the one in force."""
+    from scrapeyard.errors import BadRequest
+
     at: Any = context
     while at is not None:
         source = at.get_parameter_source(param.name)
@@ -25,7 +26,7 @@ def _server(context: typer.Context, param: typer.CallbackParam, given: str) -> s
         at = at.parent
     try:
         return server_address.server_in_force()
-    except ScrapeyardError:
+    except BadRequest:
         if context.resilient_parsing:  # the shell completes; nothing may be told
             return given
         raise

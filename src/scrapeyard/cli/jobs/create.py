@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -14,6 +15,7 @@ from scrapeyard.cli.common.options import (
     BadRows,
     Columns,
     Delimiter,
+    ExportType,
     Given,
     JobId,
     ListFormat,
@@ -27,6 +29,7 @@ from scrapeyard.cli.common.options import (
 from scrapeyard.cli.common.page_options import FieldPairs, Fields, Formats, PageOptions
 
 if TYPE_CHECKING:
+    from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.jobs.calls import JobTerms, Origin
 
 _ROWS_SHOWN = 10
@@ -86,14 +89,22 @@ def create(
         str | None, typer.Option("--idempotency-key", help="The same key and call make one job.", show_default=False)
     ] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show its progress until it ends.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Wait for the end and write the results to this file (.csv, .xlsx, .json, …)."
+        ),
+    ] = None,
+    kind: ExportType = None,
     strict: Strict = False,
     show: Annotated[bool, typer.Option("--print", help="Print the call as JSON instead of making it.")] = False,
     url: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """Make a job and print its id: FILE.csv, FILE.jsonl, - (stdin), --urls, --items-url, --sitemap or --start-url."""
+    from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.jobs.calls import JobTerms, Origin
-    from scrapeyard.errors import BadRequest
+    from scrapeyard.cli.jobs.results import chosen_format
 
     origin = Origin(
         words=source or (),
@@ -130,12 +141,35 @@ def create(
         bad_rows=bad_rows,
     )
     origin.check()
-    if strict and not watch:
-        raise BadRequest("--strict goes with --watch")
+    _check_end(output, kind, is_awaited=watch or output is not None, strict=strict)
     if show:
         _print_call(origin, terms)
         return
-    _create(url, origin, terms, key, watch=watch, strict=strict, as_json=as_json)
+    wish = {"type": kind, "format": chosen_format(output, None)}
+    server = Server(url)
+    job = _created(server, origin, terms, key)
+    if not (watch or output):
+        _show(job, as_json)
+        return
+    _await_end(server, job, output, wish, strict=strict, as_json=as_json)
+
+
+def _check_end(output: Path | None, kind: str | None, *, is_awaited: bool, strict: bool) -> None:
+    from scrapeyard.errors import BadRequest
+
+    if strict and not is_awaited:
+        raise BadRequest("--strict goes with --watch or -o")
+    if kind is not None and output is None:
+        raise BadRequest("--type goes with -o; --export has files made on the server")
+
+
+def _show(job: dict[str, Any], as_json: bool) -> None:
+    from scrapeyard.cli.common.output import show_json
+
+    if as_json:
+        show_json(job)
+    else:
+        typer.echo(job["id"])
 
 
 def _print_call(origin: "Origin", terms: "JobTerms") -> None:
@@ -147,17 +181,11 @@ def _print_call(origin: "Origin", terms: "JobTerms") -> None:
     show_json({**terms.table(), **origin.table()})
 
 
-def _create(
-    url: str, origin: "Origin", terms: "JobTerms", key: str | None, *, watch: bool, strict: bool, as_json: bool
-) -> None:
-    from scrapeyard.cli.common.client import Server
-    from scrapeyard.cli.common.output import show_json
-    from scrapeyard.cli.jobs.documents import end
+def _created(server: "Server", origin: "Origin", terms: "JobTerms", key: str | None) -> dict[str, Any]:
     from scrapeyard.cli.jobs.transfers import send_list
-    from scrapeyard.cli.jobs.watch import watched
 
-    server = Server(url)
     headers = {"Idempotency-Key": key} if key is not None else {}
+    job: dict[str, Any]
     if origin.file is not None:
         doubt = "`scrapeyard jobs` tells whether the job was made"
         job = send_list(server, "/api/jobs", origin.file, terms.table(), headers, doubt=doubt)
@@ -165,14 +193,24 @@ def _create(
         _, job = server.call("POST", "/api/jobs", body={**terms.table(), **origin.table()}, headers=headers)
     if rows := job.get("rows"):
         tell_rows(rows["bad"], [(row["line"], row["reason"]) for row in rows["first_bad"]])
+    return job
+
+
+def _await_end(
+    server: "Server", job: dict[str, Any], output: Path | None, wish: dict[str, Any], *, strict: bool, as_json: bool
+) -> None:
+    """Watch the job to its end; then write its results where that was asked for, also those of a job that failed."""
+    from scrapeyard.cli.common.output import show_json
+    from scrapeyard.cli.jobs.documents import end
+    from scrapeyard.cli.jobs.results import write_file
+    from scrapeyard.cli.jobs.watch import watched
+
     if not as_json:
         typer.echo(job["id"])
-    if not watch:
-        if as_json:
-            show_json(job)
-        return
-    sys.stdout.flush()
+        sys.stdout.flush()
     ended = watched(server, job["id"])
+    if output is not None and ended["counts"]["total"]:
+        write_file(server, ended, output, wish)
     if as_json:
         show_json(ended)
     end(ended, strict=strict)

@@ -58,18 +58,22 @@ def results(
     form = chosen_format(output, form)
     check_stdout(output, form, as_json)
     server = Server(url)
-    path = path_of(server, job_id)
-    job = watched(server, job_id) if wait else server.get(path)
+    job = watched(server, job_id) if wait else server.get(path_of(server, job_id))
     against = whole_id(server, "job", against) if against else None
     if job["status"] not in FINAL:
         typer.echo(f"scrapeyard: the job is {job['status']}: these are the items that have ended so far", err=True)
-    wish = {"type": kind or default_type(job["scraper"]), "format": form, "bom": not no_bom, "against": against}
-    found = _existing(server, job, wish)
-    made = make_export(server, path, wish) if found is None else _awaited(server, found)
-    fetch_export(server, made, output)
-    tell_notes(made["notes"])
+    made = write_file(server, job, output, {"type": kind, "format": form, "bom": not no_bom, "against": against})
     if as_json:
         show_json(made)
+
+
+def write_file(server: "Server", job: dict[str, Any], output: Path | None, wish: dict[str, Any]) -> dict[str, Any]:
+    """Have a file made of a job, write it to `output` or stdout and return the export. A type of None is the job's."""
+    wish = {"bom": True, "against": None, **wish, "type": wish["type"] or default_type(job["scraper"])}
+    made = _awaited(server, _existing(server, job, wish) or _wished(server, f"/api/jobs/{job['id']}", wish))
+    fetch_export(server, made, output)
+    tell_notes(made["notes"])
+    return made
 
 
 def export(

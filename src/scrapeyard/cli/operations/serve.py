@@ -32,6 +32,10 @@ AllowPrivate = Annotated[
 ]
 
 
+_COLLECT = (700, 10, 10)
+"""Python's own thresholds of the collector, for a process that stays."""
+
+
 def register_serve(app: typer.Typer) -> None:
     """Add the commands."""
     for command in (up, gateway, worker, dispatcher):
@@ -137,6 +141,7 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
         loop.add_signal_handler(number, asked.set)
     platform = Platform(settings, roles or ALL_ROLES)
     await platform.start()
+    gc.set_threshold(*_COLLECT)
     gc.enable()
     gc.collect()
     gc.freeze()  # what is loaded now stays alive, so the collector can skip it

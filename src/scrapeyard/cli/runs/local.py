@@ -14,8 +14,7 @@ from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.cli.common.server_address import user_folder
-from scrapeyard.engines.port import FetchRequest, FetchResponse, HttpEngine
-from scrapeyard.builtin import BUILTINS
+from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
 from scrapeyard.gateway.runs.documents import settle
 from scrapeyard.model import Delivery, Environment, LogLine, Outcome, Run, RunProgress, RunStatus, Scraper, new_id
@@ -29,8 +28,8 @@ from scrapeyard.repository.trust.secrets import Secrets, redact
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import ChildServices, Verdict, Wall, Work
 from scrapeyard.settings import Settings
-from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.store.ports.operations import StateCheck, StateEntry
+from scrapeyard.wiring.builtins import all_builtins
 from scrapeyard.wiring.type_info import build_type_info
 from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.environments import Preparer
@@ -163,14 +162,18 @@ class LocalYard:
 
 
 @contextlib.asynccontextmanager
-async def open_yard(settings: Settings) -> AsyncIterator[LocalYard]:
-    """Start everything; at the end stop it and remove every file but installed packages. Raises SandboxError if walls
-    are missing and sandbox.mode is strict."""
+async def open_yard(settings: Settings, *, has_scripts: bool = True) -> AsyncIterator[LocalYard]:
+    """Start everything; at the end stop it and remove every file but installed packages. Without `has_scripts` there is
+    no sandbox, and only built-in scrapers can run. Raises SandboxError if walls are missing and sandbox.mode is
+    strict."""
     build_type_info()
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scrapeyard-run-")))
         folder.chmod(0o755)  # noqa: ASYNC240  nothing else runs yet
         sandbox = ForkSandbox(settings.sandbox, settings.worker.model_copy(update={"ahead": 0}), 1)
+        if not has_scripts:
+            yield LocalYard(settings, folder, sandbox, Environments(settings.environments, folder), stack)
+            return
         stack.push_async_callback(sandbox.stop)
         await sandbox.start()
         has_own_root = any(wall.name == "root" and wall.up for wall in sandbox.walls())

@@ -4,31 +4,34 @@ folder that is gone at the end, or in one that stays."""
 import asyncio
 import contextlib
 import functools
+import itertools
 import os
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from scrapeyard.blobs.port import Blobs
 from scrapeyard.cli.runs.waiting import JobWait, LastFailure, Patience
 from scrapeyard.dispatch.feeding.halting import BY_BREAKER as PAUSED_BY_BREAKER
-from scrapeyard.errors import BadRequest, ScrapeyardError
+from scrapeyard.errors import BadRequest
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions
 from scrapeyard.gateway.jobs.create import Upload
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.inputs.lists import MAX_LIST
 from scrapeyard.inputs.spool import ListSummary
-from scrapeyard.model import Scraper, new_id
-from scrapeyard.model.export import Export, ExportState
-from scrapeyard.model.job import ExportWish, Item, ItemStatus, Job, JobStatus
+from scrapeyard.model import Scraper
+from scrapeyard.model.job import Item, ItemStatus, Job, JobStatus
 from scrapeyard.model.lanes import DEFAULT_LANE as LANE
+from scrapeyard.results.exports.builder import ExportBuilder
+from scrapeyard.results.feeding import lines_of
 from scrapeyard.settings import Settings
-from scrapeyard.store.ports.jobs import ItemFilter
+from scrapeyard.store.ports.jobs import ItemFilter, ItemStore
 from scrapeyard.wiring.local_engine import written_here
 from scrapeyard.wiring.platform import LOCAL_ROLES, Platform, make_store
 from scrapeyard.wiring.type_info import build_type_info
@@ -41,7 +44,10 @@ _PIECE = 256 * 1024
 _LOOKED_AT = 100
 """Items that wait, looked at for the one that goes first."""
 
-Show = Callable[[dict[str, Any], JobWait | None], None]
+_ROWS = 250
+"""Items handed on at once."""
+
+Show = Callable[[dict[str, Any], JobWait | None], Awaitable[None]]
 
 
 class LocalJobs:
@@ -83,13 +89,13 @@ class LocalJobs:
         return job
 
     async def until_end(self, job: Job, patience: Patience, show: Show) -> Job:
-        """Wait for the job's end and return it; `show` is called with its document and its wait now and then. Cancels a
-        job that waits too long, or that its budget paused for good, because nobody can resume it."""
+        """Wait for the job's end and return it; `show` is awaited with its document and its wait now and then. Cancels
+        a job that waits too long, or that its budget paused for good, because nobody can resume it."""
         while True:
             job = await self._desk.control.get(job.id)
             wait = await self._wait(job)
             is_over = patience.is_over(job, wait)
-            show(self.document(job), None if is_over else wait)
+            await show(self.document(job), None if is_over else wait)
             if job.status.is_final:
                 return job
             is_stuck = job.status is JobStatus.PAUSED and job.pause_reason != PAUSED_BY_BREAKER
@@ -112,26 +118,42 @@ class LocalJobs:
         del shown["links"]
         return shown
 
-    async def file(self, job: Job, wish: ExportWish, show: Callable[[float], None]) -> Export:
-        """Export the items that have ended. Raises ScrapeyardError if that fails."""
-        made = Export(id=new_id("export"), job_id=job.id, wish=wish, created_at=time.time())
-        await self._desk.store.exports.add(made)
-        while not made.state.is_final:
-            await asyncio.sleep(LOOK_SECONDS)
-            made = await self._desk.store.exports.get(made.id) or made
-            show(made.progress)
-        if made.state is ExportState.FAILED:
-            raise ScrapeyardError(f"the results could not be written: {made.error}")
-        return made
-
-    def bytes_of(self, export: Export) -> AsyncIterator[bytes]:
-        """A finished export in pieces."""
-        return self._desk.blobs.stream(export.key)
+    def rows(self, job: Job, builder: ExportBuilder) -> "JobRows":
+        """Hands the job's items to `builder`, in their order."""
+        return JobRows(self._desk.store.items, self._desk.blobs, job.id, builder)
 
     async def failures(self, job: Job, limit: int) -> tuple[Item, ...]:
         """The first items that ended as errors."""
         where = ItemFilter(statuses=(ItemStatus.ERROR,))
         return (await self._desk.store.items.page(job.id, where, None, limit)).items
+
+
+class JobRows:
+    """The items of one job on their way into a file."""
+
+    def __init__(self, items: ItemStore, blobs: Blobs, job_id: str, builder: ExportBuilder) -> None:
+        self._items = items
+        self._blobs = blobs
+        self._job_id = job_id
+        self._builder = builder
+        self._next = 0
+
+    async def advance(self, *, rest: bool = False) -> None:
+        """Hand on items that have ended, up to the first that has not; with `rest`, every item that is left."""
+        while True:
+            page = await self._items.page(self._job_id, ItemFilter(first=self._next), None, _ROWS)
+            ended = page.items if rest else tuple(itertools.takewhile(_has_ended, page.items))
+            if ended:
+                lines = await lines_of(self._blobs, ended)
+                await asyncio.to_thread(self._builder.add_lines, lines)
+                self._next = ended[-1].seq + 1
+            if len(ended) < len(page.items) or page.next_cursor is None:
+                self._builder.pass_on()
+                return
+
+
+def _has_ended(item: Item) -> bool:
+    return item.status in (ItemStatus.SUCCESS, ItemStatus.ERROR, ItemStatus.CANCELLED)
 
 
 @contextlib.asynccontextmanager

@@ -106,8 +106,6 @@ def run(
 
     from scrapeyard.cli.common.inputs import check_output
     from scrapeyard.cli.jobs.calls import JobTerms
-    from scrapeyard.cli.jobs.results import check_stdout, chosen_format
-    from scrapeyard.cli.runs.run_file import FileRun, run_file
     from scrapeyard.settings import load
 
     page = PageOptions.among(locals())
@@ -123,7 +121,10 @@ def run(
         bad_rows=bad_rows,
     )
     if file is not None:
-        _check_list(target, artifacts, explain)
+        from scrapeyard.cli.jobs.results import check_stdout, chosen_format
+        from scrapeyard.cli.runs.run_file import FileRun, run_file
+
+        _check_list(target, artifacts, explain, kind)
         check_stdout(output, chosen_format(output, None), as_json)
         asked = FileRun(
             target=target,
@@ -152,7 +153,7 @@ def run(
     _finish(ended, outcome, result, as_json, output)
 
 
-def _check_list(target: str, artifacts: Path | None, explain: bool) -> None:
+def _check_list(target: str, artifacts: Path | None, explain: bool, kind: str | None) -> None:
     from scrapeyard.cli.common.inputs import is_address
     from scrapeyard.errors import BadRequest
 
@@ -160,6 +161,8 @@ def _check_list(target: str, artifacts: Path | None, explain: bool) -> None:
         raise BadRequest("with --file the target is a scraper, such as builtin/page; the addresses stand in the list")
     if artifacts is not None or explain:
         raise BadRequest("--artifacts and --explain go with a single run, not with --file")
+    if kind == "diff":
+        raise BadRequest("--type diff compares jobs of a server; see `scrapeyard jobs results --help`")
 
 
 def _check_single(terms: "JobTerms", *, more: bool) -> None:
@@ -208,7 +211,7 @@ class _Local:
         from scrapeyard.cli.common.inputs import complete, is_address, read_input
         from scrapeyard.cli.runs.local import open_yard
 
-        async with open_yard(settings) as yard:
+        async with open_yard(settings, has_scripts=not self._is_builtin()) as yard:
             scraper = await self._scraper(yard)
             self._limits = scraper.limits
             url = complete(self._target) if is_address(self._target) else None
@@ -219,12 +222,18 @@ class _Local:
                 await _copy_artifacts(yard, outcome, self._artifacts)
             return ended, outcome, await yard.result(outcome)
 
-    async def _scraper(self, yard: "LocalYard") -> "Scraper":
-        from scrapeyard.builtin import PAGE, default_for
+    def _is_builtin(self) -> bool:
         from scrapeyard.cli.common.inputs import is_address
 
-        if is_address(self._target):
-            return await yard.find(default_for(self._page, PAGE))
+        return is_address(self._target) or self._target.startswith("builtin/")
+
+    async def _scraper(self, yard: "LocalYard") -> "Scraper":
+        from scrapeyard.builtin import BUILTINS, PAGE, default_for
+        from scrapeyard.cli.common.inputs import is_address
+
+        wanted = default_for(self._page, PAGE) if is_address(self._target) else self._target
+        if wanted in BUILTINS:
+            return BUILTINS[wanted].scraper
         folder = folder_of(self._target)
         return await yard.find(self._target) if folder is None else yard.load(folder)
 

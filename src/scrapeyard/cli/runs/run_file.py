@@ -1,6 +1,7 @@
 """`run --file`: a whole job here and now, with no server."""
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from scrapeyard.cli.jobs.calls import JobTerms
     from scrapeyard.cli.runs.local_job import LocalJobs
     from scrapeyard.cli.runs.waiting import JobWait
-    from scrapeyard.model.export import Export
     from scrapeyard.model.job import Job
     from scrapeyard.settings import Settings
 
@@ -70,22 +70,31 @@ async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[s
     wanted, settings = _wanted(asked.target, settings)
     tell_manners(settings.sites, asked.terms.table().get("policy", {}), "--rate and --policy change that")
     async with open_jobs(settings) as jobs:
-        job, rows = await jobs.start(await _table(asked, wanted, jobs), stream)
-        if rows is not None:
-            tell_rows(rows.bad, [(row.line, row.reason) for row in rows.first])
+        job, taken = await jobs.start(await _table(asked, wanted, jobs), stream)
+        if taken is not None:
+            tell_rows(taken.bad, [(row.line, row.reason) for row in taken.first])
         patience = Patience(asked.max_wait)
-        with JobBar(asked.file) as bar:
+        with _OutputFile(asked, job) as file:
+            rows = jobs.rows(job, file.builder)
+            with JobBar(asked.file) as bar:
 
-            def show(document: dict[str, Any], wait: "JobWait | None") -> None:
-                if news := patience.news(wait):
-                    bar.note(news)
-                bar.show(document)
+                async def show(document: dict[str, Any], wait: "JobWait | None") -> None:
+                    if news := patience.news(wait):
+                        bar.note(news)
+                    bar.show(document)
+                    await rows.advance()
 
-            job = await jobs.until_end(job, patience, show)
-        if (wait := patience.ended_by) is not None:
-            _tell_given_up(wait)
-        await _tell_failures(jobs, job)
-        await _write(asked, jobs, job)
+                try:
+                    job = await jobs.until_end(job, patience, show)
+                except asyncio.CancelledError:
+                    await rows.advance()
+                    file.keep()
+                    raise
+            if (wait := patience.ended_by) is not None:
+                _tell_given_up(wait)
+            await _tell_failures(jobs, job)
+            await rows.advance(rest=True)
+            file.finish(job)
         return jobs.document(job)
 
 
@@ -156,23 +165,84 @@ async def _tell_failures(jobs: "LocalJobs", job: "Job") -> None:
         typer.echo(f"  … and {job.counts.error - _FAILURES_SHOWN:,} more", err=True)
 
 
-async def _write(asked: FileRun, jobs: "LocalJobs", job: "Job") -> None:
-    from scrapeyard.cli.common.inputs import whole_file
-    from scrapeyard.cli.common.output import size, write
-    from scrapeyard.cli.common.progress import share_bar
-    from scrapeyard.cli.jobs.results import default_type, tell_notes
-    from scrapeyard.model.job import ExportWish
+_LIVE = ("csv", "jsonl")
+"""Formats that can be read before they are whole: rows are written as items end, in the order of the list."""
 
-    kind: Any = asked.kind or default_type(job.pinned)
-    form: Any = asked.form
-    with share_bar("writing") as show:
-        made: Export = await jobs.file(job, ExportWish(type=kind, format=form), show)
-    tell_notes(made.notes)
-    if asked.output is None:
-        async for piece in jobs.bytes_of(made):
+
+class _OutputFile:
+    """Where rows go, as a context: a file, or stdout. Of a file that is live, the rows so far stay when the command is
+    interrupted; any other appears when it is whole."""
+
+    def __init__(self, asked: FileRun, job: "Job") -> None:
+        from scrapeyard.cli.jobs.results import default_type
+        from scrapeyard.model.job import ExportWish
+        from scrapeyard.results.exports.builder import ExportBuilder
+
+        kind: Any = asked.kind or default_type(job.pinned)
+        form: Any = asked.form
+        self._path = asked.output
+        self._is_live = form in _LIVE and kind != "links"
+        self._stack = contextlib.ExitStack()
+        self._stream: BinaryIO | None = None
+        restart = self._empty if self._path is not None and self._is_live else None
+        self.builder = ExportBuilder(ExportWish(type=kind, format=form), self._write, restart=restart)
+
+    def __enter__(self) -> "_OutputFile":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
+
+    def keep(self) -> None:
+        """End a live file after the rows so far."""
+        if self._is_live:
+            for _ in self.builder.finish():
+                pass
+
+    def finish(self, job: "Job") -> None:
+        """Write the rest, and tell what was written."""
+        from scrapeyard.cli.common.output import size
+        from scrapeyard.cli.common.progress import share_bar
+        from scrapeyard.cli.jobs.results import tell_notes
+        from scrapeyard.results.exporter import notes_of
+
+        self.builder.notes = notes_of(job)
+        with share_bar("writing") as show:
+            for _, share in self.builder.finish():
+                show(share)
+        self._open()
+        self._stack.close()
+        written = self.builder.written
+        tell_notes(written.notes)
+        if self._path is not None:
+            typer.echo(f"wrote {self._path}: {written.rows:,} rows, {size(written.bytes)}", err=True)
+
+    def _open(self) -> "BinaryIO | None":
+        """The file, made when the first bytes come: a run that cannot begin leaves an older file alone."""
+        from scrapeyard.cli.common.inputs import whole_file
+        from scrapeyard.errors import BadRequest
+
+        if self._path is None or self._stream is not None:
+            return self._stream
+        try:
+            opened = self._path.open("wb") if self._is_live else whole_file(self._path)
+        except OSError as error:
+            raise BadRequest(f"{self._path}: cannot be written: {error.strerror}") from None
+        self._stream = self._stack.enter_context(opened)
+        return self._stream
+
+    def _write(self, piece: bytes) -> None:
+        from scrapeyard.cli.common.output import write
+
+        stream = self._open()
+        if stream is None:
             write(piece)
-        return
-    with whole_file(asked.output) as stream:
-        async for piece in jobs.bytes_of(made):
-            await asyncio.to_thread(stream.write, piece)
-    typer.echo(f"wrote {asked.output}: {made.rows:,} rows, {size(made.bytes)}", err=True)
+            return
+        stream.write(piece)
+        if self._is_live:
+            stream.flush()
+
+    def _empty(self) -> None:
+        if self._stream is not None:
+            self._stream.seek(0)
+            self._stream.truncate()

@@ -1,5 +1,6 @@
 """What refusals say, weighed: the words that a page shows against the phrases of `words.toml`."""
 
+import functools
 import html
 import re
 import tomllib
@@ -117,7 +118,10 @@ class Turn(Struct, frozen=True, kw_only=True):
         return self.weight >= _TO_US and self.feature in ("refused", "check")
 
 
-def _read() -> tuple[Turn, ...]:
+@functools.cache
+def turns() -> tuple[Turn, ...]:
+    """The heaviest first, so that a feature that is found needs no second look. Read when first needed: compiling the
+    patterns takes longer than most pages."""
     text = files(__package__).joinpath("words.toml").read_text("utf-8")
     sheet = convert(tomllib.loads(text), _Sheet)
     by_weight = sorted(sheet.turn, key=lambda written: -written.weight)
@@ -129,15 +133,11 @@ def _turn(written: _Written, done: str) -> Turn:
     return Turn(pattern=pattern, weight=written.weight, feature=written.feature, kind=written.kind, why=written.why)
 
 
-TURNS = _read()
-"""The heaviest first, so that a feature that is found needs no second look."""
-
-
 def weigh(text: str) -> tuple[float, Turn | None]:
     """The sum of what a text says, and its heaviest turn; None: it says nothing of the kind. Expects lower case."""
     text = text.replace("\u2019", "'")
     found: dict[Feature, Turn] = {}
-    for turn in TURNS:
+    for turn in turns():
         if turn.feature not in found and turn.pattern.search(text):
             found[turn.feature] = turn
     heaviest = max(found.values(), key=_importance, default=None)

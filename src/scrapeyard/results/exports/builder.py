@@ -26,12 +26,19 @@ _BLOCK: Final = 1000
 class ExportBuilder:
     """Builds one file. Rows keep the order of the items."""
 
-    def __init__(self, wish: ExportWish, send: Callable[[bytes], None], notes: Sequence[str] = ()) -> None:
-        """`notes` are told with the file, before what is found out while it is written."""
+    def __init__(
+        self,
+        wish: ExportWish,
+        send: Callable[[bytes], None],
+        notes: Sequence[str] = (),
+        restart: Callable[[], None] | None = None,
+    ) -> None:
+        """`notes` are told with the file, before what is found out while it is written. `restart` empties what was sent
+        so far; with it, CSV of records is written while rows are added, and anew when columns are added."""
         self._wish = wish
-        self._notes = notes
+        self.notes = notes
         self._sink = Sink(send)
-        self._way = _way(wish, self._sink)
+        self._way = _way(wish, self._sink, restart)
 
     @property
     def rows(self) -> int:
@@ -48,9 +55,13 @@ class ExportBuilder:
             raise ValueError("records are made of items")
         self._way.add_rows(block)
 
+    def pass_on(self) -> None:
+        """Send the rows so far, as far as the format allows."""
+        self._sink.pass_on()
+
     def finish(self) -> Iterator[tuple[int, float]]:
         """Write the rest; yields the number of rows and the share of the rest that is done, now and then."""
-        notes = (*self._notes, *self._way.notes())
+        notes = (*self.notes, *self._way.notes())
         for share in self._way.finish(notes):
             yield self.rows, share
         self.written = Written(rows=self.rows, digest=self._sink.finish(), bytes=self._sink.size, notes=notes)
@@ -117,27 +128,71 @@ class _Spooled:
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as this does
 
     def add(self, block: Sequence[Line]) -> None:
+        self._spool_rows(block)
+
+    def _spool_rows(self, block: Sequence[Line]) -> list[Row]:
         rows = [row for line in block for row in self._fields.rows(line)]
         for start in range(0, len(rows), _BLOCK):
             packed = zstd.compress(encode(rows[start : start + _BLOCK]), 1)
             self._spool.write(len(packed).to_bytes(4) + packed)
         self.rows += len(rows)
+        return rows
 
     def notes(self) -> list[str]:
         return []
 
     def finish(self, notes: Sequence[str]) -> Iterator[float]:
-        done = 0
-        with self._spool as spool:
-            spool.seek(0)
-            writer = self._open(self._fields.columns)
-            while head := spool.read(4):
-                rows = decode_rows(zstd.decompress(spool.read(int.from_bytes(head))))
-                writer.write(rows)
-                done += len(rows)
-                yield done / self.rows
-            writer.close(notes)
+        writer = self._open(self._fields.columns)
+        with self._spool:
+            yield from self._write_all(writer)
+        writer.close(notes)
         yield 1.0
+
+    def _write_all(self, writer: FileWriter) -> Iterator[float]:
+        done = 0
+        self._spool.seek(0)
+        while head := self._spool.read(4):
+            rows = decode_rows(zstd.decompress(self._spool.read(int.from_bytes(head))))
+            writer.write(rows)
+            done += len(rows)
+            yield done / self.rows
+
+
+class _Growing(_Spooled):
+    """Records as rows that are written at once. When columns are added, the file is written anew; not before it has
+    twice as many rows as the last time, so that all this costs no more than writing it three times."""
+
+    def __init__(self, open_writer: Callable[[Sequence[Column]], FileWriter], restart: Callable[[], None]) -> None:
+        super().__init__(open_writer)
+        self._restart = restart
+        self._writer: FileWriter | None = None
+        self._width = 0
+        self._anew_at = 0
+
+    def add(self, block: Sequence[Line]) -> None:
+        before = self.rows
+        rows = self._spool_rows(block)
+        if len(self._fields.columns) == self._width and self._writer is not None:
+            self._writer.write(rows)
+        elif self.rows > before and self.rows >= self._anew_at:
+            for _ in self._anew():
+                pass
+        else:
+            self._writer = None
+
+    def finish(self, notes: Sequence[str]) -> Iterator[float]:
+        with self._spool:
+            if self._writer is None:
+                yield from self._anew()
+        if self._writer is not None:
+            self._writer.close(notes)
+        yield 1.0
+
+    def _anew(self) -> Iterator[float]:
+        self._restart()
+        self._width, self._anew_at = len(self._fields.columns), 2 * self.rows
+        self._writer = self._open(self._fields.columns)
+        yield from self._write_all(self._writer)
 
 
 class _Linked:
@@ -197,7 +252,7 @@ class _Paged:
 _Way = _Direct | _Objects | _Spooled | _Linked | _Paged
 
 
-def _way(wish: ExportWish, sink: Sink) -> _Way:
+def _way(wish: ExportWish, sink: Sink, restart: Callable[[], None] | None) -> _Way:
     if wish.type == "links":
         return _Linked(_writer(wish, sink, FIXED[wish.type]))
     if wish.type == "pages":
@@ -206,7 +261,14 @@ def _way(wish: ExportWish, sink: Sink) -> _Way:
         return _Direct(_writer(wish, sink, FIXED[wish.type]), wish)
     if wish.format in ("json", "jsonl"):
         return _Objects((JsonArray if wish.format == "json" else JsonLines)(sink, ()))
-    return _Spooled(lambda columns: _writer(wish, sink, columns))
+    if restart is None or wish.format != "csv":
+        return _Spooled(lambda columns: _writer(wish, sink, columns))
+
+    def empty() -> None:
+        sink.restart()
+        restart()
+
+    return _Growing(lambda columns: _writer(wish, sink, columns), empty)
 
 
 def _writer(wish: ExportWish, sink: Sink, columns: Sequence[Column]) -> FileWriter:

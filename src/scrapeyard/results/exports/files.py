@@ -51,10 +51,20 @@ class Sink:
         """Bytes so far."""
         return self.size
 
-    def finish(self) -> str:
-        """Pass on the rest; returns the SHA-256 of everything, in hex."""
+    def pass_on(self) -> None:
+        """Pass on what waits, however little it is."""
         if self._waiting:
             self._hand_on()
+
+    def restart(self) -> None:
+        """Forget everything: the file is written anew from its first byte."""
+        self._waiting.clear()
+        self._waits = self.size = 0
+        self._digest = hashlib.sha256()
+
+    def finish(self) -> str:
+        """Pass on the rest; returns the SHA-256 of everything, in hex."""
+        self.pass_on()
         return self._digest.hexdigest()
 
     def _hand_on(self) -> None:
