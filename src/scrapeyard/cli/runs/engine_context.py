@@ -1,0 +1,106 @@
+"""A worker's engine in a thread of its own, for a prompt: the script's context without a script."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+import typer
+
+from scrapeyard.cli.common.output import log_line
+from scrapeyard.cli.runs.local import open_yard
+from scrapeyard.engines.port import Caller, HttpEngine
+from scrapeyard.errors import FetchFailed
+from scrapeyard.sandbox.handles.frames import FetchFrame, failure_head, page_head, parse, request_of
+from scrapeyard.settings import Settings
+from scrapeyard_sdk import Context, Page
+from scrapeyard_sdk.channel import Answer, Channel
+from scrapeyard_sdk.context import LogRoom
+
+_NO_LIMIT = 10**9
+
+
+class EngineThread:
+    """The engine, as a context. Its pages are had from any thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="engine", daemon=True)
+        self._ended = asyncio.Event()
+        self._ready: Future[HttpEngine] = Future()
+
+    def __enter__(self) -> "EngineThread":
+        self._thread.start()
+        self._serving = asyncio.run_coroutine_threadsafe(self._serve(), self._loop)
+        try:
+            self._channel = _EngineChannel(self._loop, self._ready.result())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._serving.result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run `work` beside the engine, and return what it returns. Ctrl-C cancels it."""
+        done = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return done.result()
+        except KeyboardInterrupt:
+            done.cancel()
+            raise
+
+    def fetch(self, url: str, **options: Any) -> Page:
+        """Get a page; options and errors as in `ctx.fetch`."""
+        page: Page = self.wait(self.context(url).fetch(url, **options))
+        return page
+
+    def context(self, url: str) -> Context:
+        """The context of a script that was given this URL, without limits. It logs to stderr and keeps no artifacts."""
+        start = {"seconds": _NO_LIMIT, "fetches": _NO_LIMIT, "run_id": "shell", "attempt": 1}
+        given = {"input": {"url": url} if url else {}, "config": {}}
+        return Context(self._channel, {**start, **given}, LogRoom(self._channel, _NO_LIMIT))
+
+    async def _serve(self) -> None:
+        try:
+            async with open_yard(self._settings, has_scripts=False) as yard:
+                self._ready.set_result(await yard.engine())
+                await self._ended.wait()
+        except BaseException as error:
+            if self._ready.done():
+                raise
+            self._ready.set_exception(error)
+
+
+class _EngineChannel(Channel):
+    """A script's end of the wire with nobody behind it: requests go straight to the engine."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: HttpEngine) -> None:
+        self._loop = loop
+        self._engine = engine
+
+    def send(self, head: dict[str, Any], raw: bytes = b"") -> None:  # noqa: ARG002  as the channel's
+        """Show a line of the log."""
+        typer.echo(log_line(head), err=True)
+
+    async def request(self, head: dict[str, Any], raw: bytes = b"") -> Answer:
+        """The answer of the engine, from whatever loop it is asked."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._answer(head, raw), self._loop))
+
+    async def _answer(self, head: dict[str, Any], raw: bytes) -> Answer:
+        frame = parse(msgspec.json.encode({**head, "n": 1}))
+        if not isinstance(frame, FetchFrame) or frame.keep:
+            return {"t": "kept_error", "message": "the shell keeps no artifacts; write a file instead"}, b""
+        try:
+            page = await self._engine.fetch(request_of(frame, raw), Caller())
+        except FetchFailed as failure:
+            return failure_head(1, failure), b""
+        return page_head(1, page), page.body
