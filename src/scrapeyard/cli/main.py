@@ -10,7 +10,7 @@ import sys
 import typer
 
 from scrapeyard import __version__
-from scrapeyard.cli.authoring import shell
+from scrapeyard.cli.authoring import dev, shell
 from scrapeyard.cli.authoring.publish import register_publish, register_signing
 from scrapeyard.cli.authoring.record import register_new, register_record
 from scrapeyard.cli.authoring.test import register_certify, register_test, register_validate
@@ -35,7 +35,7 @@ for register in (
     *(register_serve, login.register, run.register, scrape.register, crawl.register, site_map.register),
     *(runs.register, jobs.register, schedule.register),
     *(scrapers.register, register_workers, register_sites, cache.register),
-    *(register_new, shell.register, register_validate, register_record, register_test, register_certify),
+    *(register_new, dev.register, shell.register, register_validate, register_record, register_test, register_certify),
     *(register_publish, register_signing, doctor.register, config.register, register_demo),
 ):
     register(app)

@@ -73,3 +73,14 @@ def show_findings(findings: "Iterable[Finding]") -> None:
             typer.echo(f"{'':<21}{plain(line)}")
         if finding.remedy:
             typer.echo(f"{'':<21}→ {plain(finding.remedy)}")
+
+
+def show_diff(lines: "Iterable[str]", indent: int = 0) -> None:
+    """The lines of a diff, in colour on a terminal."""
+    from scrapeyard.cli.common.output import plain
+
+    colours = {"+": "green", "-": "red", "@": "cyan"} if sys.stdout.isatty() else {}
+    for line in lines:
+        colour = colours.get(line[:1])
+        text = plain(line)
+        typer.echo(" " * indent + (typer.style(text, fg=colour) if colour else text))

@@ -1,6 +1,5 @@
 """`validate`, `test`, `certify`: fit to be published, as recorded, ready for release."""
 
-import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -142,7 +141,7 @@ async def _reports(yard: "LocalYard", folder: Path, case: str | None, update: bo
 
 
 def _show_tested(folder: Path, report: "CaseReport") -> None:
-    from scrapeyard.cli.authoring.common import styled
+    from scrapeyard.cli.authoring.common import show_diff, styled
     from scrapeyard.cli.common.output import duration, plain
 
     mark = "new" if report.updated else "pass" if report.passed else "fail"
@@ -151,15 +150,7 @@ def _show_tested(folder: Path, report: "CaseReport") -> None:
     for words in (*report.faults, *report.warnings):
         for line in words.splitlines():
             typer.echo(f"     {plain(line)}")
-    for line in report.diff:
-        typer.echo(f"     {_coloured(plain(line))}")
-
-
-def _coloured(line: str) -> str:
-    if not sys.stdout.isatty():
-        return line
-    colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-    return typer.style(line, fg=colour) if colour else line
+    show_diff(report.diff, indent=5)
 
 
 def _tested_document(folder: Path, reports: "list[CaseReport]") -> dict[str, Any]:
