@@ -15,10 +15,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.page_kinds import MadePage, made_pages
 from benchmarks.report import Goal, Options, Report, Table, figure
 from scrapeyard.builtin.reading.page import extract_page
 
-PARTS = ("articles", "products")
+PARTS = ("articles", "products", "kinds")
+_NEAR = 0.95
+"""Share of plain trafilatura's F1 that Markdown must have, on pages of every kind."""
+_BAD_LINK = re.compile(r"(?<!!)\[\s*\]\([^)]*\)|\]\(\s*(?:javascript:[^)]*)?\)", re.IGNORECASE)
 _FIELDS = ("price", "sku", "availability", "brand")
 _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)")
@@ -59,7 +63,43 @@ def run(options: Options, say: Say) -> Report:
             Goal(name=f"{part}: F1 of {name}", measured=scores[name][2], bound=bound, at_least=True, unit="")
             for name, bound in bounds.items()
         ]
+    if options.wants("kinds"):
+        say("kinds: made pages of seven kinds")
+        table, kinds = markdown_by_kind(list(made_pages()))
+        tables.append(table)
+        goals += kinds
     return Report(bench="extraction", tables=tuple(tables), goals=tuple(goals))
+
+
+def markdown_by_kind(pages: list[MadePage]) -> tuple[Table, list[Goal]]:
+    """Markdown beside what plain trafilatura extracts, each against the known text; and links that lead nowhere."""
+    import trafilatura
+
+    scores: dict[str, list[tuple[float, float]]] = {}
+    bad = 0
+    for page in pages:
+        markdown = extract_page(page.html, "https://site.invalid/", include=["markdown"])["markdown"] or ""
+        theirs = trafilatura.extract(page.html, include_comments=True) or ""
+        bad += len(_BAD_LINK.findall(markdown))
+        found = (overlap(words_of_markdown(markdown), page.text)[2], overlap(theirs, page.text)[2])
+        scores.setdefault(page.kind, []).append(found)
+    means = {kind: tuple(sum(each) / len(found) for each in zip(*found, strict=True)) for kind, found in scores.items()}
+    rows = tuple((kind, f"{ours:.3f}", f"{theirs:.3f}") for kind, (ours, theirs) in means.items())
+    goals = [
+        Goal(
+            name=f"{kind}: F1 of markdown beside trafilatura's",
+            measured=ours / theirs,
+            bound=_NEAR,
+            at_least=True,
+            unit=" of it",
+        )
+        for kind, (ours, theirs) in means.items()
+    ]
+    nowhere = Goal(name="links that are empty or run a script", measured=float(bad), bound=0.0, at_least=False, unit="")
+    return Table(title=f"{len(pages)} made pages", columns=("kind", "markdown", "trafilatura"), rows=rows), [
+        *goals,
+        nowhere,
+    ]
 
 
 def _pages(part: str) -> Iterator[_Page]:
