@@ -15,6 +15,7 @@ from benchmarks.report import Options, Report
 
 BENCHES = {
     "core": "benchmarks.core",
+    "crawl": "benchmarks.site_crawl",
     "engine": "benchmarks.engine",
     "extraction": "benchmarks.extraction",
     "jobs": "benchmarks.jobs",

@@ -1,4 +1,4 @@
-"""The web under measurement: nginx on loopback with one page of 18 KB, and wrk as the yardstick."""
+"""The web under measurement: nginx on loopback with one page of 18 KB or many, and wrk as the yardstick."""
 
 import contextlib
 import re
@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.processes import StartFailed, free_port
@@ -21,7 +21,7 @@ http {{
   default_type text/html; charset utf-8;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-  server {{ listen 127.0.0.1:{port}; location / {{ root {folder}/site; try_files /page.html =404; }} }}
+  server {{ listen 127.0.0.1:{port}; location / {{ root {folder}/site; index page.html; try_files $uri /page.html =404; }} }}
 }}
 """
 
@@ -51,14 +51,16 @@ def _item(number: int) -> str:
 
 
 @contextlib.contextmanager
-def site(folder: Path) -> Iterator[str]:
-    """The URL of the page, served by nginx. Raises StartFailed with the remedy when there is none."""
+def site(folder: Path, files: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The URL of a site, served by nginx: these files, by their names, and `page.html` for every other path. Raises
+    StartFailed with the remedy when there is no nginx."""
     nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if nginx is None:
         raise StartFailed("nginx is not installed: apt-get install nginx-light wrk")
     port = free_port()
     (folder / "site").mkdir(parents=True)
-    (folder / "site" / "page.html").write_text(page(), "utf-8")
+    for name, text in (files or {"page.html": page()}).items():
+        (folder / "site" / name).write_text(text, "utf-8")
     config = folder / "nginx.conf"
     config.write_text(_CONFIG.format(folder=folder, port=port), "utf-8")
     folder.chmod(0o755)

@@ -1,0 +1,124 @@
+"""`scrapeyard crawl` beside Scrapy: the whole of one local site into a CSV file, from the start of the program to its
+end, politeness off."""
+
+import csv
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks import web
+from benchmarks.processes import ROOT, StartFailed, clean_environment
+from benchmarks.quantiles import median
+from benchmarks.report import Goal, Options, Report, Table, figure, ratio
+
+PARTS = ("crawl", "scrapy", "small")
+PAGES = 5000
+SMALL = 50
+_CONCURRENCY = 32
+_FAN = 10
+_WORDS = "A kettle of enamelled steel, easy to clean, with a handle that stays cool and a whistle that is heard. "
+
+Say = Callable[[str], None]
+
+
+def pages(count: int) -> dict[str, str]:
+    """A tree of pages with a menu on each; the home page is `page.html`."""
+    return {"page.html" if number == 0 else f"p{number}.html": _page(number, count) for number in range(count)}
+
+
+def _page(number: int, count: int) -> str:
+    menu = "".join(f'<li><a href="/p{other}.html">Shelf {other}</a></li>' for other in range(1, min(21, count)))
+    below = range(_FAN * number + 1, min(_FAN * number + _FAN + 1, count))
+    links = "".join(f'<p>{_WORDS * 3}<a href="/p{other}.html">Kettle {other}</a></p>' for other in below)
+    head = (
+        f'<title>Kettle {number}</title><meta name="description" content="Kettle no. {number}.">'
+        f'<link rel="canonical" href="/p{number}.html">'
+    )
+    body = f'<nav><ul><li><a href="/">Home</a></li>{menu}</ul></nav><h1>Kettle {number}</h1>{links}'
+    text = "".join(f"<p>Kettle {number}, part {part}. {_WORDS * 4}</p>" for part in range(8))
+    return f'<!doctype html><html lang="en"><head>{head}</head><body>{body}{text}</body></html>'
+
+
+def run(options: Options, say: Say) -> Report:
+    """Measure what was asked for, in turns."""
+    count = max(SMALL, int(PAGES * min(1.0, options.pace)))
+    seconds: dict[str, list[float]] = {}
+    failures: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="scrapeyard-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # nginx reads as another user
+        try:
+            with web.site(folder / "large", pages(count)) as large, web.site(folder / "small", pages(SMALL)) as small:
+                work = {
+                    "crawl": lambda: _timed(_scrapeyard(large, folder / "ours.csv"), folder / "ours.csv", count),
+                    "scrapy": lambda: _timed(_scrapy(large, folder / "theirs.csv"), folder / "theirs.csv", count),
+                    "small": lambda: _timed(_scrapeyard(small, folder / "small.csv"), folder / "small.csv", SMALL),
+                }
+                for number in range(options.rounds):
+                    for part in filter(options.wants, PARTS):
+                        say(f"round {number + 1} of {options.rounds}: {part}")
+                        seconds.setdefault(part, []).append(work[part]())
+                if options.wants("crawl") and options.wants("scrapy"):
+                    _compare(folder / "ours.csv", folder / "theirs.csv")
+        except StartFailed as error:
+            failures["crawl"] = str(error)
+    return _report(count, seconds, failures)
+
+
+def _scrapeyard(url: str, file: Path) -> list[str]:
+    program = str(Path(sys.executable).with_name("scrapeyard"))
+    polite = ["--ignore-robots", "--no-sitemap", "--rate", "0", "--allow-private"]
+    return [program, "crawl", url, "-o", str(file), "--depth", "50", "--limit", "100000", "--formats", "", *polite]
+
+
+def _scrapy(url: str, file: Path) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.peers.scrapy_site", url, str(file), str(_CONCURRENCY)]
+
+
+def _timed(argv: list[str], file: Path, count: int) -> float:
+    file.unlink(missing_ok=True)
+    began = time.perf_counter()
+    done = subprocess.run(
+        argv, capture_output=True, text=True, cwd=ROOT, env=clean_environment(), timeout=900, check=False
+    )
+    took = time.perf_counter() - began
+    found = len(_urls(file)) if file.exists() else 0
+    if done.returncode or found < count:
+        raise StartFailed(f"{argv[:4]} got {found} of {count} pages: {done.stderr[-800:]}")
+    return took
+
+
+def _urls(file: Path) -> set[str]:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        return {row["url"] for row in csv.DictReader(stream)}
+
+
+def _compare(ours: Path, theirs: Path) -> None:
+    different = _urls(ours) ^ _urls(theirs)
+    if different:
+        raise StartFailed(f"the two crawls found different pages: {sorted(different)[:5]}")
+
+
+def _report(count: int, seconds: dict[str, list[float]], failures: dict[str, str]) -> Report:
+    took = {part: median(seconds.get(part, ())) for part in PARTS}
+    rows = (
+        ("scrapeyard crawl", figure(count / took["crawl"], ""), figure(took["crawl"], "s")),
+        ("Scrapy", figure(count / took["scrapy"], ""), figure(took["scrapy"], "s")),
+        (f"scrapeyard crawl, {SMALL} pages", figure(SMALL / took["small"], ""), figure(took["small"], "s")),
+    )
+    table = Table(
+        title=f"A site of {count:,} pages from nginx on loopback into a CSV file, with the start of the program",
+        columns=("program", "pages/s", "time"),
+        rows=rows,
+        note="The same set of URLs, the same fields, politeness off.",
+    )
+    return Report(bench="crawl", tables=(table,), goals=tuple(_goals(took)), failures=failures)
+
+
+def _goals(took: dict[str, float]) -> Iterator[Goal]:
+    times = ratio(took["scrapy"], took["crawl"])
+    yield Goal(name="crawl / Scrapy", measured=times, bound=4, at_least=True)
+    yield Goal(name=f"crawl of {SMALL} pages", measured=took["small"], bound=2, at_least=False, unit="s")
