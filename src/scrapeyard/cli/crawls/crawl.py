@@ -1,13 +1,12 @@
 """`crawl`: a whole site into one file or folder, here or on a server."""
 
-import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from scrapeyard.cli.common.options import DEFAULT_URL, AllowPrivate, AsJson, ServerUrl, Strict
+from scrapeyard.cli.crawls.asked import FOLDER, Crawl, Ended
 
 Include = Annotated[list[str] | None, typer.Option(help="Only URLs like /p/**; may be repeated.")]
 Exclude = Annotated[list[str] | None, typer.Option(help="No URLs like this; may be repeated.")]
@@ -15,8 +14,6 @@ Scope = Annotated[
     Literal["host", "site", "path", "any"],
     typer.Option(help="Stay on the host (www or not), on the site, or below the path of the URL."),
 ]
-JOB_ID = "crawl"
-_FOLDER = "folder"
 _NO_LIMIT = 100_000.0
 
 
@@ -50,16 +47,17 @@ def crawl(
     concurrency: Annotated[int | None, typer.Option(min=1, help="Pages at once.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the crawl that was interrupted.")] = False,
     allow_private: AllowPrivate = False,
-    on_server: Annotated[bool, typer.Option("--on-server", help="Crawl on the server of --url, not here.")] = False,
+    on_server: Annotated[bool, typer.Option("--on-server", help="Crawl on the server, not here.")] = False,
     strict: Strict = False,
     server: ServerUrl = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
     """Crawl a site: follow its links and read its sitemaps. Without -o a line of JSON for each page goes to stdout.
     Ctrl-C writes what is there; --resume goes on."""
+    from scrapeyard.cli.common.inputs import complete
     from scrapeyard.cli.crawls import here, there
 
-    check_url(url)
+    url = complete(url)
     own_rate = rate if rate != 0 else _NO_LIMIT
     table = {
         "url": url,
@@ -80,69 +78,6 @@ def crawl(
     _finish(ended, strict=strict, as_json=as_json)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Crawl:
-    """The options of the command."""
-
-    table: dict[str, Any]
-    """The call, as `/api/crawl` takes it."""
-    output: Path | None
-    form: str
-    """Of the file; `folder` for a folder of markdown files."""
-    resume: bool
-
-    @property
-    def state(self) -> Path | None:
-        """Where a crawl without a server is kept until it has ended; None if it is not kept."""
-        return None if self.output is None else self.output.with_name(f"{self.output.name}.crawl")
-
-    @property
-    def wish(self) -> dict[str, Any]:
-        """The export that it is written from."""
-        return {"type": "pages", "format": "jsonl" if self.form == _FOLDER else self.form}
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether it is written as a folder of files."""
-        return self.form == _FOLDER
-
-    def check(self, *, as_json: bool, on_server: bool) -> None:
-        """Raises BadRequest, before anything is fetched."""
-        from scrapeyard.errors import BadRequest
-
-        if self.output is None and (as_json or self.resume):
-            raise BadRequest(f"{'--resume' if self.resume else '--json'} needs -o FILE")
-        if on_server and self.resume:
-            raise BadRequest("a crawl on a server goes on by itself: `scrapeyard jobs watch ID`, or `jobs resume ID`")
-        if self.state is not None and not on_server and self.state.exists() and not self.resume:
-            raise BadRequest(f"{self.state}: an interrupted crawl; --resume goes on with it. To begin anew, remove it")
-
-    def forget(self) -> None:
-        """Remove what was kept for --resume."""
-        if self.state is not None:
-            shutil.rmtree(self.state, ignore_errors=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ended:
-    """How a crawl ended."""
-
-    job: dict[str, Any]
-    """Its document."""
-    notes: tuple[str, ...]
-    """What its file tells of it."""
-    interrupted: bool = False
-
-
-def check_url(url: str) -> None:
-    """Raises BadRequest if it is not a URL."""
-    from scrapeyard.cli.common.inputs import is_url
-    from scrapeyard.errors import BadRequest
-
-    if not is_url(url):
-        raise BadRequest(f"{url[:200]}: not a URL; write https://{url[:200]}")
-
-
 def _form_of(output: Path | None) -> str:
     from scrapeyard.cli.jobs.calls import EXPORT_FORMATS
     from scrapeyard.cli.jobs.results import chosen_format
@@ -152,7 +87,7 @@ def _form_of(output: Path | None) -> str:
         return "jsonl"
     named = output.suffix.lower().removeprefix(".")
     if output.is_dir() or (not named and not output.is_file()):
-        return _FOLDER
+        return FOLDER
     if named not in EXPORT_FORMATS:
         raise BadRequest(f"{output}: pages can be written as .{', .'.join(EXPORT_FORMATS)}, or into a folder")
     return str(chosen_format(output, None))

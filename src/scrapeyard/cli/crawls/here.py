@@ -2,18 +2,19 @@
 
 import asyncio
 import tempfile
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from scrapeyard.cli.crawls.crawl import JOB_ID, Crawl, Ended
+from scrapeyard.cli.crawls.asked import JOB_ID, Crawl, Ended
 
 if TYPE_CHECKING:
     from scrapeyard.cli.runs.local_job import LocalJobs
     from scrapeyard.cli.runs.waiting import JobWait
     from scrapeyard.gateway.jobs.calls import JobCall
-    from scrapeyard.model.export import Export
     from scrapeyard.model.job import Job
+    from scrapeyard.results.exports.protocol import Written
     from scrapeyard.settings import Settings
 
 
@@ -44,7 +45,7 @@ async def _crawl(asked: Crawl, call: "JobCall", settings: "Settings") -> Ended:
         patience = Patience(None)
         with JobBar(asked.table["url"]) as bar:
 
-            def show(document: dict[str, Any], wait: "JobWait | None") -> None:
+            async def show(document: dict[str, Any], wait: "JobWait | None") -> None:
                 if news := patience.news(wait):
                     bar.note(news)
                 bar.show(document)
@@ -56,8 +57,8 @@ async def _crawl(asked: Crawl, call: "JobCall", settings: "Settings") -> Ended:
                 _uncancel()
                 bar.note("interrupted; writing the pages that were read")
                 job = await jobs.interrupt(job)
-        made = await _write(asked, jobs, job)
-        return Ended(job=jobs.document(job), notes=made.notes, interrupted=interrupted)
+        notes = await _write(asked, jobs, job)
+        return Ended(job=jobs.document(job), notes=notes, interrupted=interrupted)
 
 
 def _call(asked: Crawl) -> "JobCall":
@@ -90,29 +91,36 @@ def _uncancel() -> None:
         task.uncancel()
 
 
-async def _write(asked: Crawl, jobs: "LocalJobs", job: "Job") -> "Export":
+async def _write(asked: Crawl, jobs: "LocalJobs", job: "Job") -> tuple[str, ...]:
+    """Write the pages; returns what the file tells of them."""
     from scrapeyard.cli.common.inputs import whole_file
     from scrapeyard.cli.common.output import size, write
-    from scrapeyard.cli.common.progress import share_bar
     from scrapeyard.cli.crawls.page_files import write_pages
-    from scrapeyard.model.job import ExportWish
 
-    with share_bar("writing") as show:
-        made = await jobs.file(job, ExportWish(**asked.wish), show)
     if asked.output is None:
-        async for piece in jobs.bytes_of(made):
-            write(piece)
-        return made
+        return (await _built(asked, jobs, job, write)).notes
     if asked.is_folder:
         with tempfile.TemporaryFile() as lines:
-            async for piece in jobs.bytes_of(made):
-                lines.write(piece)
+            written = await _built(asked, jobs, job, lines.write)
             lines.seek(0)
             count = await asyncio.to_thread(write_pages, lines, asked.output)
         typer.echo(f"wrote {asked.output}: {count:,} files", err=True)
-        return made
+        return written.notes
     with whole_file(asked.output) as stream:
-        async for piece in jobs.bytes_of(made):
-            await asyncio.to_thread(stream.write, piece)
-    typer.echo(f"wrote {asked.output}: {made.rows:,} rows, {size(made.bytes)}", err=True)
-    return made
+        written = await _built(asked, jobs, job, stream.write)
+    typer.echo(f"wrote {asked.output}: {written.rows:,} rows, {size(written.bytes)}", err=True)
+    return written.notes
+
+
+async def _built(asked: Crawl, jobs: "LocalJobs", job: "Job", send: Callable[[bytes], Any]) -> "Written":
+    from scrapeyard.cli.common.progress import share_bar
+    from scrapeyard.model.job import ExportWish
+    from scrapeyard.results.exporter import notes_of
+    from scrapeyard.results.exports.builder import ExportBuilder
+
+    builder = ExportBuilder(ExportWish(**asked.wish), send, notes_of(job))
+    await jobs.rows(job, builder).advance(rest=True)
+    with share_bar("writing") as show:
+        for _, share in builder.finish():
+            show(share)
+    return builder.written

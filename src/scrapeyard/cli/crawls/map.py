@@ -23,15 +23,15 @@ def map_site(
     search: Annotated[str, typer.Option(metavar="WORD", help="Only URLs that contain this word.")] = "",
     no_sitemap: Annotated[bool, typer.Option("--no-sitemap", help="Do not read the site's sitemaps.")] = False,
     allow_private: AllowPrivate = False,
-    on_server: Annotated[bool, typer.Option("--on-server", help="Ask the server of --url, not the site.")] = False,
+    on_server: Annotated[bool, typer.Option("--on-server", help="Ask the server, not the site.")] = False,
     server: ServerUrl = DEFAULT_URL,
     as_json: Annotated[bool, typer.Option("--json", help="With where each URL was found.")] = False,
 ) -> None:
     """List the URLs of a site, one on each line: the links of a page, and what robots.txt and the sitemaps name."""
+    from scrapeyard.cli.common.inputs import complete
     from scrapeyard.cli.common.output import plain, show_json, write
-    from scrapeyard.cli.crawls.crawl import check_url
 
-    check_url(url)
+    url = complete(url)
     asked: dict[str, Any] = {
         "url": url,
         "limit": limit,

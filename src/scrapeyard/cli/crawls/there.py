@@ -5,9 +5,8 @@ import tempfile
 import typer
 
 from scrapeyard.cli.common.client import Server
-from scrapeyard.cli.crawls.crawl import Crawl, Ended
+from scrapeyard.cli.crawls.asked import Crawl, Ended
 from scrapeyard.cli.crawls.page_files import write_pages
-from scrapeyard.cli.jobs.documents import path_of
 from scrapeyard.cli.jobs.results import fetch_export, make_export
 from scrapeyard.cli.jobs.transfers import fetch_into
 from scrapeyard.cli.jobs.watch import watched
@@ -18,7 +17,7 @@ def crawl(asked: Crawl, url: str) -> Ended:
     server = Server(url)
     _, job = server.call("POST", "/api/crawl", body=asked.table)
     ended = watched(server, job["id"])
-    made = make_export(server, path_of(server, job["id"]), {**asked.wish, "bom": True, "against": None})
+    made = make_export(server, f"/api/jobs/{job['id']}", {**asked.wish, "bom": True, "against": None})
     if asked.is_folder and asked.output is not None:
         with tempfile.TemporaryFile() as lines:
             fetch_into(server, made, lines)

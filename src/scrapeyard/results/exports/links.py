@@ -51,7 +51,7 @@ class LinkTable:
     """Collects the pages and links of a job; `rows` gives them joined, once, at the end."""
 
     def __init__(self) -> None:
-        self._db = sqlite3.connect("", isolation_level=None)
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._db.executescript(_SCHEMA)
         self._db.execute("BEGIN")
         self.links = 0

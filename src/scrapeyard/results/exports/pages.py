@@ -42,7 +42,7 @@ class PageTable:
     """Collects the pages of a job. `notes`, then `rows`, once, at the end."""
 
     def __init__(self) -> None:
-        self._db = sqlite3.connect("", isolation_level=None)
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._db.executescript(_SCHEMA)
         self._db.execute("BEGIN")
         self._failed: Counter[str] = Counter()
