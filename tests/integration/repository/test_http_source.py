@@ -68,6 +68,7 @@ async def test_an_index_of_another_name_in_a_folder_below(stand: HttpStand) -> N
 @pytest.mark.parametrize(("etags", "dates"), [(True, True), (True, False), (False, True)])
 async def test_an_unchanged_index_is_not_sent_again(stand: HttpStand, etags: bool, dates: bool) -> None:
     stand.site.etags, stand.site.dates = etags, dates
+    os.utime(stand.folder / "index.json", (time.time() - 100, time.time() - 100))
     offer = await offered(stand.source)
     stand.site.forget()
     assert await stand.source.poll(offer.mark) is None
@@ -79,6 +80,16 @@ async def test_an_unchanged_index_is_not_sent_again(stand: HttpStand, etags: boo
     os.utime(stand.folder / "index.json", (time.time() + 10, time.time() + 10))
     changed = await offered(stand.source, offer.mark)
     assert changed.channels == {"shop/product": {"stable": "1.0.0"}}
+
+
+async def test_a_change_within_the_same_second_is_noticed_without_entity_tags(stand: HttpStand) -> None:
+    stand.site.etags = False
+    before = (stand.folder / "index.json").stat()
+    offer = await offered(stand.source)
+    assert await stand.source.poll(offer.mark) is None
+    stand.edit(lambda tree: tree["scrapers"]["shop/product"].update(channels={"stable": "1.0.0"}))
+    os.utime(stand.folder / "index.json", (before.st_atime, before.st_mtime))
+    assert (await offered(stand.source, offer.mark)).channels == {"shop/product": {"stable": "1.0.0"}}
 
 
 async def test_a_server_that_marks_nothing_still_answers_none(stand: HttpStand) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import obstore
@@ -81,6 +81,7 @@ def explain(error: Exception) -> str | None:
 PIECE: Final = 256 * 1024
 _ETAG: Final = re.compile(r"[\x21-\x7e]{1,200}")
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_SETTLED: Final = timedelta(minutes=1)
 
 
 class Meta(Struct, frozen=True, kw_only=True):
@@ -191,7 +192,9 @@ def condition(mark: str) -> "GetOptions":
 
 
 def mark_of(meta: Meta, otherwise: str) -> str:
-    """The mark for the next poll: entity tag, else date, else `otherwise`."""
+    """The mark for the next poll: entity tag, else date, else `otherwise`. A date is used once it is a minute old:
+    dates are whole seconds, so an object that has just changed may change again under the same date."""
     if meta.etag:
         return f"etag:{meta.etag}"
-    return f"date:{meta.modified.isoformat()}" if meta.modified else otherwise
+    settled = meta.modified is not None and datetime.now(UTC) - meta.modified > _SETTLED
+    return f"date:{meta.modified.isoformat()}" if meta.modified and settled else otherwise

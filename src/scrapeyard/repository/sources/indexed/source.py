@@ -64,8 +64,8 @@ class IndexedSource:
         self._plain = plain
 
     async def poll(self, mark: str) -> Offer | None:
-        """As the port says; one conditional request. From a store without entity tags and dates, the whole document is
-        read each time."""
+        """As the port says; one conditional request. Without entity tags, the whole document is read each time while
+        its date is less than a minute old, or if it has none."""
         try:
             meta, text = await self._objects.read(self._index, MAX_BYTES, condition(mark))
         except NotModifiedError:
