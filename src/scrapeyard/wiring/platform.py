@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from scrapeyard.gateway.jobs.service import JobService
     from scrapeyard.gateway.server import GatewayServer
+    from scrapeyard.gateway.services import GatewayServices
 
 log = get_log("wiring")
 Role = Literal["gateway", "worker", "dispatcher"]
@@ -141,6 +142,28 @@ class Platform:
             clock=time.time,
         )
 
+    def gateway_services(self) -> "GatewayServices":
+        """What `create_app` takes, for callers that serve the API in an application of their own; only after `start`.
+        Leave the gateway out of the roles then."""
+        from scrapeyard.gateway.services import GatewayServices  # noqa: PLC0415 - a worker alone needs no web framework
+
+        base = self._base
+        if base is None:
+            raise RuntimeError("the platform was not started")
+        return GatewayServices(
+            settings=self.settings,
+            queue=base.queue,
+            store=base.store,
+            recorder=base.recorder,
+            blobs=base.blobs,
+            catalogue=base.catalogue,
+            intake=base.intake,
+            gateway_id=new_id("gateway"),
+            pages=base.web.pages,
+            gate=base.web.gate,
+            more_of_sites=(base.web.ways_of,),
+        )
+
     async def _start(self) -> None:
         settings = self.settings
         _load(self.roles, settings.redis_url.get_secret_value())
@@ -178,7 +201,7 @@ class Platform:
         if "dispatcher" in self.roles:
             await self._start_dispatcher(base)
         if "gateway" in self.roles:
-            await self._start_gateway(base)
+            await self._start_gateway()
 
     async def _start_dispatcher(self, base: "_Base") -> None:
         from scrapeyard.wiring.duties import start_schedules, start_webhooks  # noqa: PLC0415 - as for a gateway
@@ -268,24 +291,10 @@ class Platform:
         self._stack.push_async_callback(traces.stop)
         return traces
 
-    async def _start_gateway(self, base: "_Base") -> None:
+    async def _start_gateway(self) -> None:
         from scrapeyard.gateway.server import GatewayServer  # noqa: PLC0415 - a worker alone needs no web framework
-        from scrapeyard.gateway.services import GatewayServices  # noqa: PLC0415
 
-        services = GatewayServices(
-            settings=self.settings,
-            queue=base.queue,
-            store=base.store,
-            recorder=base.recorder,
-            blobs=base.blobs,
-            catalogue=base.catalogue,
-            intake=base.intake,
-            gateway_id=new_id("gateway"),
-            pages=base.web.pages,
-            gate=base.web.gate,
-            more_of_sites=(base.web.ways_of,),
-        )
-        self.gateway = GatewayServer(services)
+        self.gateway = GatewayServer(self.gateway_services())
         await self._up(self.gateway.start, self.gateway.stop)
 
     async def _up(self, start: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from msgspec import Raw
@@ -31,6 +33,7 @@ SOON = PATIENCE
 NEVER = 5 * PATIENCE
 """How long a take waits that must be woken: a test does not live to see its end."""
 OUTAGE_SECONDS = 0.2
+EXAMPLE = Path(__file__).parents[3] / "examples" / "queue" / "sqlite_queue.py"
 
 
 @dataclass(kw_only=True)
@@ -59,6 +62,17 @@ class Backend:
 
 def _memory(_request: pytest.FixtureRequest) -> Backend:
     return Backend(make=MemoryQueue, takers_waiting=lambda queue: len(queue._takers))
+
+
+def _sqlite(request: pytest.FixtureRequest) -> Backend:
+    """The example of an adapter of one's own."""
+    module = runpy.run_path(str(EXAMPLE))
+    files = itertools.count()
+    folder = request.getfixturevalue("tmp_path")
+    return Backend(
+        make=lambda: module["SqliteQueue"](folder / f"{next(files)}.db"),
+        takers_waiting=lambda queue: len(queue._takers),
+    )
 
 
 def _redis(request: pytest.FixtureRequest) -> Backend:
@@ -98,9 +112,9 @@ async def running(queue: Queue) -> AsyncIterator[Queue]:
         await queue.stop()
 
 
-@pytest.fixture(params=[_memory, _redis], ids=["memory", "redis"])
+@pytest.fixture(params=[_memory, _redis, _sqlite], ids=["memory", "redis", "example"])
 async def backend(request: pytest.FixtureRequest) -> AsyncIterator[Backend]:
-    """Every kind of queue we ship. Nothing of ours is still running when the test is over."""
+    """Every kind of queue we ship, and the example. Nothing of ours is still running when the test is over."""
     backend = request.param(request)
     yield backend
     for queue in backend.made:

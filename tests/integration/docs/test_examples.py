@@ -22,7 +22,8 @@ def test_the_shop_has_five() -> None:
 def test_every_example_is_certified(stand: Stand) -> None:
     ended = stand.cli("certify", str(EXAMPLES), "--json")
     found = {each["scraper"]: each for each in ended.json}
-    assert sorted(found) == ["county/parcel", "example/http", *(f"shop/{name}" for name in NAMES)]
+    templates = ["template/account", "template/picture"]
+    assert sorted(found) == ["county/parcel", "example/http", *(f"shop/{name}" for name in NAMES), *templates]
     odd = [point for each in found.values() for point in each["points"] if point["state"] != "ok"]
     assert (ended.status, odd) == (0, [])
     assert all(each["certified"] and each["digest"] and len(each["headroom"]) == 6 for each in found.values())
@@ -32,7 +33,7 @@ def test_every_case_passes_and_shows_an_end(stand: Stand) -> None:
     ended = stand.cli("test", str(EXAMPLES), "--json")
     reports = [case for each in ended.json for case in each["cases"]]
     assert (ended.status, [case for case in reports if not case["passed"] or case["warnings"]]) == (0, [])
-    assert {case["exit_reason"] for case in reports} == {"succeeded", "skipped", "failed", "retry"}
+    assert {case["exit_reason"] for case in reports} == {"succeeded", "skipped", "failed", "retry", "fetch_status"}
 
 
 def test_a_change_of_the_script_is_noticed(stand: Stand, tmp_path: Path) -> None:

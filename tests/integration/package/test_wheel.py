@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -122,6 +123,14 @@ def test_a_scraper_with_requirements_says_what_the_worker_lacks(base: Base, tmp_
     ended = base.cli(tmp_path, "run", str(tmp_path))
     assert ended.returncode != 0
     assert "pip install 'scrapeyard[environments]'" in ended.stderr
+
+
+def test_the_example_package_of_scrapers_is_found_once_installed(base: Base, shop: str, tmp_path: Path) -> None:
+    source = shutil.copytree(ROOT / "examples" / "scrapers" / "package", tmp_path / "source")
+    _uv("pip", "install", "--no-deps", "--python", str(base.python), str(source))
+    ended = base.cli(tmp_path, "run", "package/headline", f"url={shop}", "--allow-private")
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["headline"] == "Things worth keeping"
 
 
 def test_doctor_names_the_missing_extras(base: Base, tmp_path: Path) -> None:
