@@ -10,7 +10,7 @@ from scrapeyard_sdk.channel import Answer, Channel
 from scrapeyard_sdk.fetch import fetch_request
 from scrapeyard_sdk.outcomes import ArtifactError, EnqueueError, FetchError
 from scrapeyard_sdk.page import Page
-from scrapeyard_sdk.state import State, SyncState
+from scrapeyard_sdk.state import AsyncState, SyncState
 from scrapeyard_sdk.text import clean
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ class Context(BaseContext):
     """For `async def` scripts: every engine call is awaited."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> AsyncState:
         """Small values that the scraper keeps between its runs."""
-        return State(self._channel)
+        return AsyncState(self._channel)
 
     async def enqueue(self, given: "str | dict[str, Any]", *, item_id: str = "") -> None:
         """Add an item to this run's job: a URL, or a whole input. An item that is there already is not added again:

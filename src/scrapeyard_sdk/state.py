@@ -13,13 +13,13 @@ from scrapeyard_sdk.outcomes import StateError
 
 MAX_VALUE = 64 * 1024
 """Maximum bytes of a value as JSON."""
-STATE_KEY = r"^[A-Za-z0-9][A-Za-z0-9._:@~-]{0,127}$"
+STATE_KEY = r"^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$"
 _KEY = re.compile(STATE_KEY)
 
 Request = tuple[dict[str, Any], bytes]
 
 
-class State:
+class AsyncState:
     """For `async def` scripts: every call is awaited. Each raises StateError if the platform refuses it."""
 
     def __init__(self, channel: Channel) -> None:
@@ -44,7 +44,7 @@ class State:
 
 
 class SyncState:
-    """For plain `def` scripts: every call blocks. Otherwise as `State`."""
+    """For plain `def` scripts: every call blocks. Otherwise as `AsyncState`."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -62,7 +62,7 @@ class SyncState:
         return _done(self._ask(_request("delete", key)))
 
     def update(self, key: str, old: Any, new: Any) -> bool:
-        """As `State.update`."""
+        """As `AsyncState.update`."""
         return _done(self._ask(_request("update", key, [old, new])))
 
     def _ask(self, request: Request) -> Answer:
@@ -71,7 +71,7 @@ class SyncState:
 
 def _request(action: str, key: str, value: Any = None) -> Request:
     if not isinstance(key, str) or _KEY.fullmatch(key) is None:
-        raise StateError(f"{str(key)[:60]!r} is no key: 1 to 128 letters, digits and . _ : @ ~ - are taken")
+        raise StateError(f"{str(key)[:60]!r} is no key: 1 to 128 letters, digits and . _ ~ - are taken")
     head = {"t": "state", "action": action, "key": key}
     if action not in ("set", "update"):
         return head, b""

@@ -1,16 +1,14 @@
 """Rows become items: columns are mapped to fields and converted, and each input is checked and gets a key."""
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from scrapeyard.engines.http.url import parse_target
-from scrapeyard.errors import BadRequest, FetchFailed, ScraperInvalid
+from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.inputs.formats.rows import MAX_REASON, BadRow, ListUnreadable, Piece
 from scrapeyard.inputs.item_ids import ItemIds
 from scrapeyard.inputs.patterns import Chooser
@@ -25,31 +23,9 @@ from scrapeyard.inputs.source import (
     UrlSource,
 )
 from scrapeyard.model import Scraper
-from scrapeyard.model.job import ITEM_KEY, MAX_ITEM_INPUT, NewItem
-from scrapeyard.repository.manifest.json_schemas import InputChecker, SchemaRefused, spell_urls
-
-_DIGEST_BYTES: Final = 12
-_KEY = re.compile(ITEM_KEY)
-_encode = msgspec.json.Encoder(order="sorted").encode
-
-
-def canonical(value: Any) -> bytes:
-    """An input as canonical JSON, independent of field order.
-
-    Raises OverflowError, RecursionError or ValueError for values that JSON cannot represent.
-    """
-    return _encode(value)
-
-
-def key_of(packed: bytes) -> str:
-    """The key of an input in canonical JSON."""
-    return hashlib.blake2b(packed, digest_size=_DIGEST_BYTES).hexdigest()
-
-
-def is_key(text: str) -> bool:
-    """Whether a list may use this as an item's key."""
-    return _KEY.fullmatch(text) is not None
-
+from scrapeyard.model.job import NewItem
+from scrapeyard.repository.manifest.items import InputUnfit, is_key, item_of
+from scrapeyard.repository.manifest.json_schemas import InputChecker
 
 ITEM_ID = "item_id"
 """Column or field that holds the item's key."""
@@ -70,16 +46,12 @@ class Shaped(Struct, frozen=True):
     bad: list[BadRow]
 
 
-class _Unfit(Exception):
-    """Why a row is no item."""
-
-
 class Shaper:
     """Builds items from rows for one scraper. CSV text is converted as the schema requires; JSON values are not."""
 
     def __init__(self, scraper: Scraper, checker: InputChecker, shape: Shape) -> None:
         self._scraper = scraper
-        self._errors = checker.errors
+        self._checker = checker
         self._shape = shape
         self._properties: Mapping[str, Any] = scraper.input_schema.get("properties") or {}
         self._closed = scraper.input_schema.get("additionalProperties") is False
@@ -100,9 +72,9 @@ class Shaper:
                 key, value = take(row)
                 item = self._item(key, value)
                 if key and (earlier := self._ids.earlier(key, line, bytes(item.input))) is not None:
-                    raise _Unfit(f"same {ITEM_ID} as line {earlier} with another input: {key}")
+                    raise InputUnfit(f"same {ITEM_ID} as line {earlier} with another input: {key}")
                 shaped.items.append(item)
-            except _Unfit as unfit:
+            except InputUnfit as unfit:
                 shaped.bad.append(BadRow(line=line, reason=str(unfit)[:MAX_REASON]))
         return shaped
 
@@ -114,23 +86,11 @@ class Shaper:
         """The item of a URL, under the given key; a bad row if it does not fit the scraper's input."""
         try:
             return self._item(key, {**self._shape.input, "url": url})
-        except _Unfit as unfit:
+        except InputUnfit as unfit:
             return BadRow(line=0, reason=str(unfit)[:MAX_REASON], file=url[:MAX_REASON])
 
     def _item(self, key: str, value: Mapping[str, Any]) -> NewItem:
-        value = spell_urls(self._scraper.input_schema, value)
-        try:
-            faults = self._errors(self._scraper, value)
-            packed = canonical(value)
-        except SchemaRefused as error:
-            raise ScraperInvalid(f"{self._scraper.ref}: its input schema is wrong: {error}") from None
-        except (OverflowError, RecursionError, ValueError) as error:
-            raise _Unfit(f"cannot be kept as JSON: {error}") from None
-        if faults:
-            raise _Unfit("; ".join(f"{fault['path'][1:] or 'the input'}: {fault['message']}" for fault in faults[:3]))
-        if len(packed) > MAX_ITEM_INPUT:
-            raise _Unfit(f"has {len(packed)} bytes of input; at most {MAX_ITEM_INPUT} are taken")
-        return NewItem(key=key or key_of(packed), input=Raw(packed))
+        return item_of(self._scraper, self._checker, key, value)
 
     def _from_cells(self, row: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         """Empty cells are left out, so that defaults apply."""
@@ -147,7 +107,7 @@ class Shaper:
         if isinstance(row, str):
             return "", {**self._shape.input, "url": row}
         if not isinstance(row, dict):
-            raise _Unfit(f"is neither an object nor an address, but {json.dumps(row)[:50]}")
+            raise InputUnfit(f"is neither an object nor an address, but {json.dumps(row)[:50]}")
         if not self._named or ITEM_ID not in row:
             inner = row.get("input") if row.keys() == {"input"} and "input" not in self._properties else row
             key = ""
@@ -155,7 +115,7 @@ class Shaper:
             key = _key_in(row[ITEM_ID])
             inner = row["input"] if row.keys() == _ENVELOPE else {k: v for k, v in row.items() if k != ITEM_ID}
         if not isinstance(inner, dict):
-            raise _Unfit("its input is not an object")
+            raise InputUnfit("its input is not an object")
         return key, {**self._shape.input, **inner}
 
     def _field_of(self, column: str, columns: Sequence[str]) -> str:
@@ -254,22 +214,22 @@ def _converted(name: str, cell: str, convert: Convert) -> Any:
     try:
         return convert(cell)
     except ValueError as error:
-        raise _Unfit(f"{name}: {cell[:60]!r} is not {error}") from None
+        raise InputUnfit(f"{name}: {cell[:60]!r} is not {error}") from None
 
 
 def _key_in(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise _Unfit(f"its {ITEM_ID} is neither text nor a whole number")
+        raise InputUnfit(f"its {ITEM_ID} is neither text nor a whole number")
     return _checked_key(str(value)) or _no_key()
 
 
 def _no_key() -> str:
-    raise _Unfit(f"its {ITEM_ID} is empty; leave it out, and one is made")
+    raise InputUnfit(f"its {ITEM_ID} is empty; leave it out, and one is made")
 
 
 def _checked_key(key: str) -> str:
     if key and not is_key(key):
-        raise _Unfit(
+        raise InputUnfit(
             f"{key[:60]!r} cannot be an {ITEM_ID}: 1 to 128 letters, digits, dots, dashes, tildes and underscores, the "
             "first a letter or digit"
         )

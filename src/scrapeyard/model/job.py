@@ -153,6 +153,10 @@ class JobPolicy(Struct, frozen=True, kw_only=True):
     keep_html: bool = False
     accept_status: tuple[int, ...] = ()
     """Error statuses of a site that are a result for built-in scrapers, like 200."""
+    max_items: int = 100_000
+    """Scripts add no more items once the job has this many."""
+    max_depth: int = 10
+    """Scripts add no items that are more steps than this from the job's own list."""
     snapshots: SnapshotPolicy | None = None
     """None if snapshots are stored only when a diff export is requested."""
     fetching: FetchPolicy = FetchPolicy()
@@ -279,6 +283,7 @@ class BatchItem(Struct, frozen=True, kw_only=True):
     key: str
     input: Raw
     attempt: int = 1
+    depth: int | None = None
 
 
 class Batch(Struct, frozen=True, kw_only=True):
@@ -336,6 +341,8 @@ class ItemOutcome(Struct, frozen=True, kw_only=True):
     postponed: bool = False
     http_status: int | None = None
     """Status of the last page that it fetched; None if it fetched none or got no answer."""
+    found: tuple[NewItem, ...] = ()
+    """Items that the script added; empty if another attempt follows, which finds them again."""
 
 
 class Item(Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scrapeyard.builtin import BUILTINS, PAGE
 from scrapeyard.errors import BadRequest
 from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable, Piece
-from scrapeyard.inputs.mapper import Shaped, Shaper, canonical, check_source, is_key, key_of
+from scrapeyard.inputs.mapper import Shaped, Shaper, check_source
 from scrapeyard.inputs.patterns import Chooser
 from scrapeyard.inputs.source import (
     FollowSource,
@@ -29,6 +29,7 @@ from scrapeyard.inputs.source import (
 from scrapeyard.inputs.spool import KEPT, ListSummary, RowCount, read_spool, write_spool
 from scrapeyard.model import Scraper, ScraperRef
 from scrapeyard.model.job import MAX_ITEM_INPUT, Job, JobStatus, NewItem
+from scrapeyard.repository.manifest.items import canonical, is_key, key_of
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 

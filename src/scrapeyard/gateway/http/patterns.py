@@ -48,7 +48,7 @@ FORMS = {
     VERSION_WANTED: "a version, a range or a channel, e.g. 1.4.2, ^1.4 or stable",
     CHANNEL: "a channel's name in lower-case letters, e.g. stable",
     JOB_ID: "letters, digits, '.', '_' and '-', at most 64, the first a letter or digit, e.g. test-001",
-    STATE_KEY: "1 to 128 letters, digits and . _ : @ ~ -, the first a letter or digit, e.g. last_seen",
+    STATE_KEY: "1 to 128 letters, digits and . _ ~ -, the first a letter or digit, e.g. last_seen",
     DOMAIN: "a host's name without http://, e.g. shop.example",
     URL: "a URL with http:// or https://, without spaces",
 }

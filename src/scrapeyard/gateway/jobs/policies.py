@@ -78,6 +78,12 @@ class JobPolicyCall(Policy):
         description="Error statuses that are a result for `builtin/page` and `builtin/product`. Otherwise 404 and 410 "
         "end as `gone`, the rest as `fetch_status`; 408, 425, 429 and 5xx are tried again.",
     )
+    max_items: int = Field(
+        100_000, ge=1, le=50_000_000, description="Scripts add no items by `ctx.enqueue` once the job has so many."
+    )
+    max_depth: int = Field(
+        10, ge=0, le=100, description="Nor items that are more than so many steps from the job's own list."
+    )
     snapshots: Snapshots | None = Field(None, description="Null: pages are remembered if a diff export is wished for.")
 
 
@@ -118,6 +124,8 @@ def _stated(call: JobPolicyCall) -> JobPolicy:
         results=call.results,
         keep_html=call.keep_html,
         accept_status=tuple(call.accept_status),
+        max_items=call.max_items,
+        max_depth=call.max_depth,
         snapshots=None if snapshots is None else msgspec.convert(snapshots.model_dump(), SnapshotPolicy),
         fetching=replace(fetching, budget=msgspec.convert(_given(call.item_budget), BudgetLimits), backoff=Backoff()),
     )

@@ -11,6 +11,7 @@ from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import is_id
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.counters import account, drop_batch, is_end, lost, put_back, waiting_row, write_ends
+from scrapeyard.store.jobs.found import add_found
 from scrapeyard.store.jobs.locks import (
     WHOLE_BATCHES,
     Held,
@@ -34,7 +35,7 @@ _DUE: Final = (
     .order_by(WAITING.c.not_before, WAITING.c.seq)
     .limit(bindparam("most"))
 )
-_INPUTS: Final = select(ITEMS.c.seq, ITEMS.c.key, ITEMS.c.input)
+_INPUTS: Final = select(ITEMS.c.seq, ITEMS.c.key, ITEMS.c.input, ITEMS.c.depth)
 BATCH_ITEMS: Final = _INPUTS.where(
     ITEMS.c.job == bindparam("job"), ITEMS.c.seq.between(bindparam("first"), bindparam("last"))
 ).order_by(ITEMS.c.seq)
@@ -239,13 +240,13 @@ def _items(held: Held) -> Script[list[BatchItem]]:
     batch = held.batch
     if not batch.again:
         rows = yield Execute(BATCH_ITEMS, {"job": held.job, "first": batch.first, "last": batch.last})
-        return [BatchItem(seq=seq, key=key, input=Raw(given)) for seq, key, given in rows]
+        return [BatchItem(seq=seq, key=key, input=Raw(given), depth=depth) for seq, key, given, depth in rows]
     seqs, found = [seq for seq, _ in batch.again], {}
     for start in range(0, len(seqs), ITEM_BLOCK):
         numbers = ITEMS.c.seq.in_(seqs[start : start + ITEM_BLOCK])
-        for seq, key, given in (yield Execute(_INPUTS.where(ITEMS.c.job == held.job, numbers))):
-            found[seq] = key, Raw(given)
-    return [BatchItem(seq=seq, key=found[seq][0], input=found[seq][1], attempt=n) for seq, n in batch.again]
+        for seq, key, given, depth in (yield Execute(_INPUTS.where(ITEMS.c.job == held.job, numbers))):
+            found[seq] = BatchItem(seq=seq, key=key, input=Raw(given), depth=depth)
+    return [structs.replace(found[seq], attempt=attempt) for seq, attempt in batch.again]
 
 
 def _record(held: Held, outcomes: Sequence[ItemOutcome], begun: int | None, now: float) -> Script[Recorded]:
@@ -258,6 +259,10 @@ def _record(held: Held, outcomes: Sequence[ItemOutcome], begun: int | None, now:
     yield from _set_left(held, left, marks, held.batch.begun if begun is None else begun)
     job = yield from locked_number(held.job)
     counts = yield from account(job, ends, waits=len(waits), now=now, told=mine)
+    found = [item for outcome in ends for item in outcome.found]
+    if found:
+        added = yield from add_found({**job, **structs.asdict(counts)}, found)
+        counts = structs.replace(counts, total=counts.total + added, pending=counts.pending + added)
     return Recorded(counts=counts, left=left)
 
 

@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, func, select
 
 from scrapeyard.model.job import Counts, Item, ItemStatus, Job, NewItem
 from scrapeyard.store.database.database import SqlPart
 from scrapeyard.store.database.paging import as_cursor, is_id, numbers
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script
 from scrapeyard.store.jobs.ended import ended_since
+from scrapeyard.store.jobs.found import append
 from scrapeyard.store.jobs.item_queries import Found, dead, items_after, to_item
-from scrapeyard.store.jobs.locks import STOPPED, TAKES_ITEMS, WHOLE_BATCHES, Held, as_fields, change_job, locked_job
+from scrapeyard.store.jobs.locks import STOPPED, TAKES_ITEMS, WHOLE_BATCHES, Held, as_fields, locked_job
 from scrapeyard.store.jobs.redrive import Redrive
 from scrapeyard.store.jobs.rows import Fields
 from scrapeyard.store.ports.jobs import ITEM_BLOCK, DeadLetterFilter, EndedItems, Frontier, ItemFilter, ItemPage
@@ -21,9 +22,6 @@ from scrapeyard.store.tables.jobs import BATCHES, BLOCKS, ITEMS, OUTCOMES, WAITI
 
 _ADDED: Final = select(BLOCKS.c.added).where(
     BLOCKS.c.job == bindparam("job"), BLOCKS.c.source == bindparam("source"), BLOCKS.c.block == bindparam("block")
-)
-_TAKE_BACK: Final = (
-    delete(ITEMS).where(ITEMS.c.job == bindparam("job_is"), ITEMS.c.seq >= bindparam("from_seq")).returning(ITEMS.c.key)
 )
 _OUT: Final = ("queued", "running")
 
@@ -55,7 +53,7 @@ class SqlItems(SqlPart):
             before = yield Execute(_ADDED, key)
             added: int | None = before[0][0] if before else None
             if added is None and job["status"] in TAKES_ITEMS:
-                added = yield from _append(job, list(given.values()))
+                added = yield from append(job, list(given.values()))
                 yield BulkInsert(BLOCKS, [(job["number"], source, block, added)])
             return added
 
@@ -131,24 +129,6 @@ class SqlItems(SqlPart):
             return Counts() if job is None else (yield from _counted(job))
 
         return await self._database.play(work) if is_id(job_id) else Counts()
-
-
-def _append(job: Fields, given: Sequence[NewItem]) -> Script[int]:
-    """Insert new items, numbered without gaps, since batches are ranges: if some were known, the others move up."""
-    number, total = job["number"], job["total"]
-    added: int = yield BulkInsert(ITEMS, _rows(job, given))
-    if 0 < added < len(given):
-        new = {row[0] for row in (yield Execute(_TAKE_BACK, {"job_is": number, "from_seq": total}))}
-        yield BulkInsert(ITEMS, _rows(job, [item for item in given if item.key in new]))
-    yield from change_job(job, {"total": total + added, "pending": job["pending"] + added})
-    return added
-
-
-def _rows(job: Fields, items: Sequence[NewItem]) -> list[tuple[Any, ...]]:
-    return [
-        (job["number"], seq, item.key, bytes(item.input), item.depth, item.referrer or None)
-        for seq, item in enumerate(items, job["total"])
-    ]
 
 
 def _counted(job: Fields) -> Script[Counts]:

@@ -24,6 +24,7 @@ from scrapeyard.results.item_objects import ItemEnd, ItemObjects
 from scrapeyard.sandbox.port import Verdict
 from scrapeyard.worker.attempts.attempt import AttemptParts, AttemptPlan, ScrapeAttempt
 from scrapeyard.worker.attempts.retrying import MOST_SECONDS, NextAttempt, RetryRules
+from scrapeyard.worker.batches.found import FoundItems
 
 INLINE_RESULT = 16 * 1024
 """A larger result is stored as a blob."""
@@ -81,6 +82,7 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
         listed = job.policy.results == "objects"
         self._objects = ItemObjects(parts.blobs, job.id, item.key, listed=listed, is_first=is_first)
         self._log_bytes = 0
+        self._found: FoundItems | None = None
 
     def _check_input(self) -> Verdict | None:
         given = _decode(self.given)
@@ -119,6 +121,12 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
         after = wait_asked_by(response) or None
         message = f"the site answered {status}; policy.accept_status can make that a result"
         raise FetchFailed(ExitReason.FETCH_STATUS, message, site_status=status, retry_after=after)
+
+    def enqueue(self, given: bytes, item_id: str) -> None:
+        """Take an item that the script found. Raises BadRequest."""
+        if self._found is None:
+            self._found = FoundItems(self._job, self._item, self.plan.prepared.scraper, self.parts.checker)
+        self._found.add(given, item_id)
 
     def _turn_after(self, error: FetchFailed) -> float | None:
         if error.reason is ExitReason.FETCH_SITE_DOWN:
@@ -222,6 +230,7 @@ class ItemAttempt(ScrapeAttempt[ItemOutcome]):
             not_before=self.finished_at + retry.seconds if retry else None,
             postponed=retry is not None and retry.postponed,
             http_status=self._http_status,
+            found=self._found.taken() if self._found is not None and retry is None else (),
         )
 
 

@@ -17,6 +17,8 @@ EVERY_SECONDS = 0.5
 """Maximum seconds that an outcome, or the start of an item, waits for others to be written with."""
 PART = 250
 """Maximum outcomes in one write. More would block the event loop while rows are built."""
+MOST_FOUND = 10_000
+"""Maximum new items in one write, unless one outcome brings more."""
 MOST_WAITING = 1000
 MOST_BYTES = 8 * 1024 * 1024
 """Maximum outcomes that wait for the store; beyond it, `add` waits too."""
@@ -111,11 +113,22 @@ class BatchRecords:
 
     async def _flush(self) -> None:
         while self._waiting and not self.refused:
-            part = self._waiting[:PART]
+            part = self._next_part()
             await self._record(part)
             del self._waiting[: len(part)]
             self._bytes -= sum(map(_weight, part))
             self._room.set()
+
+    def _next_part(self) -> list[ItemOutcome]:
+        """Outcomes for one write: fewer if they bring many new items."""
+        part: list[ItemOutcome] = []
+        found = 0
+        for outcome in self._waiting[:PART]:
+            found += len(outcome.found)
+            if part and found > MOST_FOUND:
+                break
+            part.append(outcome)
+        return part
 
     async def _record(self, part: Sequence[ItemOutcome]) -> None:
         """Record a part. Finds an outcome that the database refuses by bisection and records an internal error."""
@@ -172,7 +185,8 @@ class BatchRecords:
 
 
 def _weight(outcome: ItemOutcome) -> int:
-    return _OUTCOME_COST + (0 if outcome.result is None else outcome.result_bytes)
+    found = sum(len(bytes(item.input)) for item in outcome.found)
+    return _OUTCOME_COST + found + (0 if outcome.result is None else outcome.result_bytes)
 
 
 def _unstorable(outcome: ItemOutcome, error: Exception) -> ItemOutcome:
