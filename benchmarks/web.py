@@ -21,7 +21,10 @@ http {{
   default_type text/html; charset utf-8;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-  server {{ listen 127.0.0.1:{port}; location / {{ root {folder}/site; index page.html; try_files $uri /page.html =404; }} }}
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{ root {folder}/site; index page.html; try_files $uri /page.html =404; }}
+  }}
 }}
 """
 

@@ -29,6 +29,9 @@ from scrapeyard.telemetry.events import get_log
 
 log = get_log("dispatch")
 ROLE = "dispatcher"
+ROUND_SECONDS = 1.0
+EAGER = frozenset({"reading", "following", "finishing", "exports"})
+"""Tasks that somebody waits for: they have a round every `jobs.round_seconds`."""
 LEAD_SECONDS = 5.0
 """A leader silent for this long is replaced."""
 STOP_SECONDS = 5.0
@@ -67,7 +70,7 @@ class Dispatcher:
         self.feeder = Feeder(settings, store, queue, clock)
         self._store = store
         self._clock = clock
-        self._round_seconds = settings.jobs.round_seconds
+        self._eager_seconds = settings.jobs.round_seconds
         self._grace = 3 * settings.worker.heartbeat_seconds
         self._finishing = Finishing(store, finish, clock)
         self._duties: Sequence[MaintenanceTask] = (
@@ -144,18 +147,19 @@ class Dispatcher:
                 self._quiet_until = now + self._grace
             last = now
             await self._poll()
-            await self._rest()
+            await self._rest(ROUND_SECONDS)
 
     async def _keep_doing(self, duty: MaintenanceTask) -> None:
+        seconds = self._eager_seconds if duty.name in EAGER else ROUND_SECONDS
         while not self._stopping.is_set():
             await self._called.wait()
             if self._surely_leads():
                 await self._do(duty)
-            await self._rest()
+            await self._rest(seconds)
 
-    async def _rest(self) -> None:
+    async def _rest(self, seconds: float) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), self._round_seconds)
+            await asyncio.wait_for(self._stopping.wait(), seconds)
 
     async def _poll(self) -> bool:
         """Lead if possible."""

@@ -144,7 +144,7 @@ class JobSettings(Section):
         1,
         ge=0.05,
         le=5,
-        description="Seconds between rounds of following links, finishing jobs and making exports.",
+        description="Seconds between rounds of reading sources, following links, finishing jobs and exports.",
     )
 
 

@@ -36,7 +36,7 @@ from scrapeyard.wiring.local_engine import written_here
 from scrapeyard.wiring.platform import LOCAL_ROLES, Platform, make_store
 from scrapeyard.wiring.type_info import build_type_info
 
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.1
 ROUND_SECONDS = 0.1
 """Rounds of the dispatcher here: a server saves its database the many looks, and here somebody waits."""
 _PIECE = 256 * 1024
