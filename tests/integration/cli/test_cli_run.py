@@ -181,7 +181,13 @@ def test_a_new_scraper_is_listed_and_runs(stand: Stand, shop: str, tmp_path: Pat
     assert (names[0], names[-1]) == ("scraper.py", "scraper.toml")
     assert f"--scrapers {tmp_path}" in made.err
     listed = stand.cli("scrapers", "list", "--scrapers", str(tmp_path))
-    assert [row[0] for row in listed.rows] == ["builtin/echo", "builtin/page", "builtin/product", "shop/page"]
+    assert [row[0] for row in listed.rows] == [
+        "builtin/echo",
+        "builtin/page",
+        "builtin/product",
+        "builtin/select",
+        "shop/page",
+    ]
     assert stand.cli("run", str(tmp_path / "shop" / "page"), f"url={shop}/", "--allow-private").status == 0
     assert stand.cli("new", "shop/page", "--folder", str(tmp_path / "shop" / "page")).status == 2
 
@@ -190,7 +196,13 @@ def test_a_folder_is_listed_without_asking_any_repository(stand: Stand, tmp_path
     stand.cli("new", "lab/one", "--folder", str(tmp_path / "one"))
     away = {"SCRIPT_REPOSITORY_TYPE": "http", "SCRIPT_REPOSITORY_URL": "http://127.0.0.1:9/"}
     listed = stand.cli("scrapers", "list", "--scrapers", str(tmp_path), SCRAPEYARD_DATA_DIR=str(tmp_path / "d"), **away)
-    assert [row[0] for row in listed.rows] == ["builtin/echo", "builtin/page", "builtin/product", "lab/one"], listed.err
+    assert [row[0] for row in listed.rows] == [
+        "builtin/echo",
+        "builtin/page",
+        "builtin/product",
+        "builtin/select",
+        "lab/one",
+    ], listed.err
     assert not (tmp_path / "d").exists()
 
 

@@ -59,6 +59,7 @@ def test_the_list_may_be_narrowed(yard: Yard) -> None:
         "builtin/echo": "",
         "builtin/page": "",
         "builtin/product": "",
+        "builtin/select": "",
         "lab/lab": "scrapers",
         "shop/price": "team",
     }

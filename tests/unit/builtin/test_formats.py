@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from scrapeyard.builtin import BUILTINS
-from scrapeyard.builtin.reading.port import PARTS
+from scrapeyard.builtin.reading.bounds import MAX_HTML
+from scrapeyard.builtin.reading.port import MAX_TEXT, PARTS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 
@@ -82,6 +83,13 @@ async def test_tags_choose_what_is_read() -> None:
     assert page["text"].splitlines()[:2] == ["Kiln", "Price"]
     page, _ = await scrape(formats=["text"], include_tags=[".none"])
     assert (page["text"], page["warnings"]) == ("", ["include_tags: '.none' matches nothing"])
+
+
+async def test_what_is_cut_is_told() -> None:
+    page, _ = await scrape(f"<p>{'x' * MAX_HTML}", formats=["raw_html", "text"])
+    assert len(page["raw_html"]) == len(page["text"]) == MAX_TEXT
+    assert page["warnings"][0] == "the page is read up to character 5,000,000 of 5,000,003"
+    assert [warning.partition(" ")[0] for warning in page["warnings"][1:]] == ["raw_html", "text"]
 
 
 async def test_the_old_names_still_work() -> None:

@@ -6,7 +6,6 @@ from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from scrapeyard.builtin.reading.port import MAX_TEXT
 from scrapeyard_sdk.extract.main_part import find_main
 from scrapeyard_sdk.extract.page import MAX_LINK, image_source
 
@@ -38,7 +37,7 @@ def clean_html(html: str, base: str, *, main_only: bool) -> str:
             node.attrs["src"] = late
     for node in root.css("*"):
         _clean_attributes(node, base)
-    return _COMMENT.sub("", root.html or "")[:MAX_TEXT]
+    return _COMMENT.sub("", root.html or "")
 
 
 def narrowed(

@@ -7,7 +7,6 @@ from urllib.parse import urljoin
 from msgspec import Struct
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from scrapeyard.builtin.reading.port import MAX_TEXT
 from scrapeyard_sdk.extract import parse_date, parse_number, parse_price
 from scrapeyard_sdk.extract.lenient_json import Budget, clean, read_json
 from scrapeyard_sdk.extract.markdown import to_markdown
@@ -59,7 +58,7 @@ def _refused(found: Found, kind: str) -> NotOfThatType:
 
 
 def _as_text(found: Found, _rule: Mapping[str, Any], _context: PageFacts) -> str:
-    text = _text(found)[:MAX_TEXT]
+    text = _text(found)
     if not text:
         raise NotOfThatType("found, but without text")
     return text
@@ -128,7 +127,7 @@ def _as_bool(found: Found, rule: Mapping[str, Any], _context: PageFacts) -> bool
 
 
 def _as_html(found: Found, _rule: Mapping[str, Any], _context: PageFacts) -> str:
-    return (found if isinstance(found, str) else clean(found.html or ""))[:MAX_TEXT]
+    return found if isinstance(found, str) else clean(found.html or "")
 
 
 def _as_markdown(found: Found, _rule: Mapping[str, Any], context: PageFacts) -> str:

@@ -61,7 +61,7 @@ def read_page(source: str, page: RawPage) -> dict[str, Any]:
     readers: dict[str, Callable[[], Any]] = {
         "metadata": lambda: dict(head),
         "data": lambda: None,  # HTML is none
-        "raw_html": lambda: source[:MAX_TEXT],
+        "raw_html": lambda: source,
         "structured": lambda: read_structured(tree, url),
         "product": lambda: _product(tree, url),
         "article": lambda: read_article(part, url),
@@ -79,13 +79,17 @@ def read_page(source: str, page: RawPage) -> dict[str, Any]:
     if "markdown" in include:
         whole = bool(page.include_tags) if page.main_only is None else not page.main_only
         found["markdown"] = _read("markdown", lambda: to_markdown(part, base, whole=whole), warnings)
-    _tell_cut("raw_html", source, found, warnings)
+    _cut(found, warnings)
     return {**head, **found, "warnings": warnings}
 
 
-def _tell_cut(name: str, source: str, found: dict[str, Any], warnings: list[str]) -> None:
-    if name in found and len(source) > MAX_TEXT:
-        warnings.append(f"{name} has the first {MAX_TEXT:,} characters of {len(source):,}")
+def _cut(found: dict[str, Any], warnings: list[str]) -> None:
+    """Cut what is too long, and say so."""
+    for name in ("raw_html", "html", "text"):
+        text = found.get(name)
+        if text is not None and len(text) > MAX_TEXT:
+            found[name] = text[:MAX_TEXT]
+            warnings.append(f"{name} has the first {MAX_TEXT:,} characters of {len(text):,}")
 
 
 def _read(part: str, read: Callable[[], Any], warnings: list[str]) -> Any:
@@ -116,4 +120,4 @@ def _product(tree: LexborHTMLParser, url: str) -> dict[str, Any] | None:
 
 
 def _text(tree: LexborHTMLParser) -> str:
-    return "\n".join(lines(tree.body, indent=True))[:MAX_TEXT] if tree.body is not None else ""
+    return "\n".join(lines(tree.body, indent=True)) if tree.body is not None else ""

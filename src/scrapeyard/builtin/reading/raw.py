@@ -14,9 +14,14 @@ def read_raw(page: RawPage) -> dict[str, Any]:
         from scrapeyard.builtin.reading.documents.reader import read_document  # noqa: PLC0415 - few pages are one
 
         return read_document(page)
-    source = bounded(decode(page.body, page.encoding))
-    if page.fields is not None:
+    whole = decode(page.body, page.encoding)
+    source = bounded(whole)
+    if page.fields is None:
+        found = read_page(source, page)
+    else:
         from scrapeyard.builtin.reading.select import read_fields  # noqa: PLC0415 - few pages need it
 
-        return read_fields(source, page)
-    return read_page(source, page)
+        found = read_fields(source, page)
+    if len(source) < len(whole):
+        found["warnings"].insert(0, f"the page is read up to character {len(source):,} of {len(whole):,}")
+    return found

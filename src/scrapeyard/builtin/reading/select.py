@@ -128,7 +128,8 @@ class _Reader:
         finally:
             self._seconds -= time.monotonic() - began
         if found is None:
-            self._warn(f"{path}: the regular expression matches nothing")
+            where = f" in the first {_MAX_SEARCHED:,} characters" if len(text) > _MAX_SEARCHED else ""
+            self._warn(f"{path}: the regular expression matches nothing{where}")
             return None
         return str(next((group for group in found.groups() if group is not None), found.group()))
 

@@ -75,7 +75,7 @@ class JobPolicyCall(Policy):
     accept_status: list[Annotated[int, Field(ge=400, le=599)]] = Field(
         default_factory=list,
         max_length=200,
-        description="Error statuses that are a result for `builtin/page` and `builtin/product`. Otherwise 404 and 410 "
+        description="Error statuses that are a result for built-in scrapers of pages. Otherwise 404 and 410 "
         "end as `gone`, the rest as `fetch_status`; 408, 425, 429 and 5xx are tried again.",
     )
     max_items: int = Field(

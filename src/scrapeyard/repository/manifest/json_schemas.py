@@ -141,6 +141,7 @@ def _step(node: Any, step: str) -> Any:
     return None
 
 
+@functools.lru_cache(4096)
 def _is_selector(text: str, kind: Literal["css", "xpath"] | None = None) -> bool:
     from scrapeyard_sdk.extract.selectors import parse_selector  # noqa: PLC0415 - loads a parser that few inputs need
 
@@ -151,6 +152,7 @@ def _is_selector(text: str, kind: Literal["css", "xpath"] | None = None) -> bool
     return True
 
 
+@functools.lru_cache(4096)
 def _is_expression(text: str) -> bool:
     import regex  # noqa: PLC0415 - loads slowly, and few inputs need it
 
@@ -161,6 +163,7 @@ def _is_expression(text: str) -> bool:
     return True
 
 
+# The checks are cached: the items of a job share their selectors.
 FORMATS: dict[str, Callable[[str], bool]] = {
     "selector": _is_selector,
     "css-selector": functools.partial(_is_selector, kind="css"),

@@ -1,11 +1,14 @@
 """PDF by PDFium: the text of each page."""
 
+from threading import Lock
 from typing import Any
 
 from scrapeyard.builtin.reading.documents.document import Document, DocumentRefused, needs
 from scrapeyard.builtin.reading.port import MAX_TEXT, RawPage
 
 MAX_PAGES = 500
+_ONE_AT_A_TIME = Lock()
+"""PDFium must not be used by two threads."""
 
 
 def read_pdf(page: RawPage) -> Document:
@@ -14,14 +17,15 @@ def read_pdf(page: RawPage) -> Document:
         import pypdfium2 as pdfium  # noqa: PLC0415 - an extra
     except ImportError:
         raise needs("pypdfium2") from None
-    try:
-        document = pdfium.PdfDocument(page.body)
-    except pdfium.PdfiumError as error:
-        raise DocumentRefused(f"it cannot be opened: {error}") from None
-    try:
-        return _read(document)
-    finally:
-        document.close()
+    with _ONE_AT_A_TIME:
+        try:
+            document = pdfium.PdfDocument(page.body)
+        except pdfium.PdfiumError as error:
+            raise DocumentRefused(f"it cannot be opened: {error}") from None
+        try:
+            return _read(document)
+        finally:
+            document.close()
 
 
 def _read(document: Any) -> Document:
