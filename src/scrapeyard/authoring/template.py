@@ -1,6 +1,6 @@
 """New scrapers from a template. Each comes with a recorded case, so that `scrapeyard test` passes at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -20,15 +20,21 @@ def create(folder: Path, scraper_id: str, template: str) -> list[Path]:
 
     Raises BadRequest for a bad id, an unknown template, or when a file is already there; nothing is written then.
     """
-    if SCRAPER_ID.fullmatch(scraper_id) is None:
-        raise BadRequest(f"{scraper_id[:100]!r} is not a scraper's id; write site/task, e.g. shop/product")
+    check_new(folder, scraper_id, ())
     if template not in TEMPLATES:
         raise BadRequest(f"no template {template[:100]!r}; there are: {', '.join(TEMPLATES)}")
-    sources = _sources(template)
-    for name in sources:
+    sources = {name: source.read_bytes() for name, source in _sources(template).items()}
+    check_new(folder, scraper_id, sources)
+    return write_new(folder, scraper_id, sources)
+
+
+def check_new(folder: Path, scraper_id: str, names: Iterable[str]) -> None:
+    """Raises BadRequest for a bad id, or when one of the files is already there."""
+    if SCRAPER_ID.fullmatch(scraper_id) is None:
+        raise BadRequest(f"{scraper_id[:100]!r} is not a scraper's id; write site/task, e.g. shop/product")
+    for name in names:
         if (folder / name).exists():
             raise BadRequest(f"{folder / name} is already there; choose another folder")
-    return _write(folder, scraper_id, sources)
 
 
 def _sources(template: str) -> dict[str, Traversable]:
@@ -47,11 +53,12 @@ def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]
             yield prefix + each.name, each
 
 
-def _write(folder: Path, scraper_id: str, sources: dict[str, Traversable]) -> list[Path]:
+def write_new(folder: Path, scraper_id: str, sources: Mapping[str, bytes]) -> list[Path]:
+    """Write files by relative path, with id and name filled in. Raises OSError."""
     words = {"{{id}}": scraper_id, "{{name}}": scraper_id.partition("/")[2].replace("-", " ").capitalize()}
     written = []
     for name, source in sources.items():
-        data = source.read_bytes()
+        data = source
         for placeholder, word in words.items() if name.endswith(_FILLED) else ():
             data = data.replace(placeholder.encode(), word.encode())
         path = folder / name

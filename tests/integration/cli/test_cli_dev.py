@@ -1,5 +1,6 @@
 """`dev`: runs again on each save and shows what changed."""
 
+import json
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -68,3 +69,21 @@ def test_hidden_files_are_not_looked_at(tmp_path: Path) -> None:
     assert snapshot(tmp_path) == before
     (tmp_path / "more.py").write_text("x")
     assert snapshot(tmp_path) != before
+
+
+def test_a_new_scraper_for_a_page_has_its_fields_and_passes_at_once(stand: Stand) -> None:
+    with stand.serving("demo-site", "--port", "0", says=b"open at ") as shop:
+        url = f"{shop.rstrip('/')}/product/1"
+        made = stand.cli("new", "lamps/lamp", "--url", url, "--allow-private")
+        assert made.status == 0, made.err
+        assert stand.cli("new", "lamps/lamp", "--url", url, "--allow-private").status == 2
+        gone = stand.cli("new", "lamps/gone", "--url", f"{shop.rstrip('/')}/status/404", "--allow-private")
+        assert (gone.status, "answered 404" in gone.err) == (2, True)
+        assert not (stand.folder / "lamps" / "gone").exists()
+    tested = stand.cli("test", "lamps/lamp")
+    assert (tested.status, tested.out.split()[0]) == (0, "pass"), tested.out + tested.err
+    assert stand.cli("validate", "lamps/lamp").status == 0
+    (case,) = (stand.folder / "lamps" / "lamp" / "tests").iterdir()
+    expected = json.loads((case / "expected.json").read_text())
+    assert expected["url"] == url
+    assert {"title": "Aurora Lamp", "price": 217.71, "currency": "EUR"}.items() <= expected.items()

@@ -133,20 +133,65 @@ def new(
             "--folder", "--dir", help="Where to write it; default: a folder named after the id.", file_okay=False
         ),
     ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(help="A page to write it for: its host, the fields found there, and a case of that page."),
+    ] = None,
+    allow_private: AllowPrivate = False,
 ) -> None:
     """Write a new scraper: a script, its manifest, and a recorded case to test it with."""
     from scrapeyard.authoring.template import create
+    from scrapeyard.cli.common.inputs import complete
     from scrapeyard.errors import BadRequest
 
     where = folder or Path(scraper_id)
+    url = complete(url) if url else None
+    if url is not None and template != "http":
+        raise BadRequest("--url goes with the template http")
     try:
-        written = create(where, scraper_id, template)
+        written = (
+            create(where, scraper_id, template) if url is None else _for_page(where, scraper_id, url, allow_private)
+        )
     except OSError as error:
         raise BadRequest(f"{error.filename or where}: cannot be written: {error.strerror}") from None
     for path in written:
         typer.echo(str(path))
+    if url is not None:
+        _record_first(where, url, allow_private)
+        return
     page = "product/1" if template == "http" else "category/toys"
     typer.echo(_next_steps(where, scraper_id, f"http://127.0.0.1:8800/{page}"), err=True)
+
+
+def _for_page(where: Path, scraper_id: str, url: str, allow_private: bool) -> list[Path]:
+    """Write a scraper with the fields that are found on a page. Raises BadRequest when the page cannot be had."""
+    from scrapeyard.authoring.drafting import create_for_page
+    from scrapeyard.authoring.template import check_new
+    from scrapeyard.cli.authoring.common import author_settings
+    from scrapeyard.cli.runs.engine_context import EngineThread
+    from scrapeyard.errors import BadRequest
+    from scrapeyard_sdk import FetchError
+
+    check_new(where, scraper_id, ("scraper.py", "scraper.toml"))
+    with EngineThread(author_settings(http={"allow_private": allow_private or None})) as engine:
+        try:
+            page = engine.fetch(url)
+        except FetchError as error:
+            raise BadRequest(f"{url}: {error}") from None
+    if not page.ok:
+        raise BadRequest(f"{url} answered {page.status}; give a page that is there")
+    return create_for_page(where, scraper_id, page, url)
+
+
+def _record_first(where: Path, url: str, allow_private: bool) -> None:
+    record(where, url=url, allow_private=allow_private)
+    typer.echo(
+        f"""
+Next, see the recorded case pass, without a network, then edit the script and see what changes:
+  scrapeyard test {where}
+  scrapeyard dev {where}""",
+        err=True,
+    )
 
 
 def _next_steps(where: Path, scraper_id: str, url: str) -> str:
