@@ -1,5 +1,6 @@
 """Starts that cannot succeed end with one sentence; a start leaves nothing open to other users or machines unasked."""
 
+import shlex
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -93,3 +94,34 @@ def test_loopback_needs_no_word(stand: Stand, tmp_path: Path, host: str) -> None
     words = ("up", "--host", host, "--port", "0", "--data-dir", str(tmp_path / "data"))
     with stand.serving(*words, says=b"listens on ") as url:
         assert url.startswith("http://")
+
+
+def test_a_folder_of_scrapers_that_is_not_there(stand: Stand, tmp_path: Path) -> None:
+    for role in ("up", "gateway"):
+        ended = stand.cli(role, "--port", "0", "--data-dir", str(tmp_path / "data"), "--scrapers", "missing")
+        refused(ended, "--scrapers missing", "no such folder")
+
+
+def test_the_usual_folder_of_scrapers_is_served(stand: Stand, tmp_path: Path) -> None:
+    """The stand has a folder of that name, with one scraper."""
+    with stand.serving("up", "--port", "0", "--data-dir", str(tmp_path / "data"), says=b"listens on ") as url:
+        assert stand.cli("scrape", "lab/lab", "name=usual", "--server", url).json["name"] == "usual"
+
+
+def test_the_printed_hint_works_as_printed(stand: Stand, tmp_path: Path) -> None:
+    """But for the shop's port, which may be taken here."""
+    words = ("up", "--port", "0", "--data-dir", str(tmp_path / "data"), "--allow-private")
+    with stand.started(*words) as process:
+        shop_words = hint(line_with(process, b" demo-site"))
+        scrape_words = hint(line_with(process, b" scrape http"))
+        with stand.serving(*shop_words, "--port", "0", says=b"open at ") as shop:
+            ended = stand.cli(*(word.replace("http://127.0.0.1:8800/", shop) for word in scrape_words))
+        assert ended.status == 0, ended.err
+        assert "Practice Shop" in ended.json["title"]
+        process.terminate()
+        process.communicate()
+
+
+def hint(line: bytes) -> list[str]:
+    """The words of a printed command, without the program."""
+    return shlex.split(line.decode())[1:]

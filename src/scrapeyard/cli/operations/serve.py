@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import shlex
 import shutil
 import signal
 import sys
@@ -32,6 +33,7 @@ AllowPrivate = Annotated[
 ]
 
 
+USUAL_SCRAPERS = Path("scrapers")
 _COLLECT = (700, 10, 10)
 """Python's own thresholds of the collector, for a process that stays."""
 
@@ -51,9 +53,10 @@ def up(
     allow_private: AllowPrivate = False,
     allow_public: AllowPublic = False,
 ) -> None:
-    """Everything in one process, with nothing to install beside it."""
+    """Everything in one process, with nothing to install beside it. Without --scrapers and a folder in the settings,
+    ./scrapers is watched if it is there."""
     overrides = _overrides(host, port, data_dir, scrapers, allow_private=allow_private, allow_public=allow_public)
-    _serve(None, overrides, next_step=True)
+    _serve(None, overrides, is_up=True)
 
 
 def gateway(
@@ -87,6 +90,10 @@ def _overrides(
     allow_private: bool = False,
     allow_public: bool = False,
 ) -> dict[str, Any]:
+    from scrapeyard.errors import BadRequest
+
+    if scrapers is not None and not scrapers.is_dir():
+        raise BadRequest(f"--scrapers {scrapers}: there is no such folder; make it, or name another")
     return {
         "data_dir": data_dir,
         "gateway": {"host": host, "port": port, "allow_public": allow_public or None},
@@ -95,8 +102,9 @@ def _overrides(
     }
 
 
-def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, next_step: bool = False) -> None:
-    """Serve until a signal. `roles` is None for all roles."""
+def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, is_up: bool = False) -> None:
+    """Serve until a signal. `roles` is None for all roles. With `is_up`, watch the usual folder of scrapers unless the
+    settings name one, and print what to do next."""
     gc.disable()  # nearly all objects made at startup stay alive, so collecting during it finds nothing
     _malloc("mallopt", _M_ARENA_MAX, _ARENAS)
 
@@ -104,10 +112,12 @@ def _serve(roles: "tuple[Role, ...] | None", overrides: dict[str, Any], *, next_
     from scrapeyard.telemetry.events import configure, get_log
 
     settings = load(overrides)
+    if is_up and settings.repository.scrapers is None and USUAL_SCRAPERS.is_dir():
+        settings = load({**overrides, "repository": {"scrapers": USUAL_SCRAPERS}})
     configure(settings.log)
     for name, reason in not_used():
         get_log("settings").warning("settings.not_used", name=name, reason=reason)
-    runner()(_until_signal(roles, settings, next_step))
+    runner()(_until_signal(roles, settings, is_up))
 
 
 def _malloc(function: str, *arguments: int) -> None:
@@ -130,7 +140,7 @@ def runner() -> Any:
     return uvloop.run
 
 
-async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", next_step: bool) -> None:
+async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", is_up: bool) -> None:
     import asyncio
 
     from scrapeyard.wiring.platform import ALL_ROLES, Platform
@@ -146,9 +156,9 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
     gc.collect()
     gc.freeze()  # what is loaded now stays alive, so the collector can skip it
     try:
-        if next_step and platform.gateway is not None:
+        if is_up and platform.gateway is not None:
             public = platform.gateway.urls if platform.gateway.is_public else ()
-            _print_next_step(platform.gateway.url, public, settings.log.lang)
+            _print_next_step(platform.gateway.url, public, settings)
         while not asked.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asked.wait(), _TRIM_SECONDS)
@@ -159,33 +169,57 @@ async def _until_signal(roles: "tuple[Role, ...] | None", settings: "Settings", 
         await platform.stop()
 
 
-_NEXT_STEP = {
+_LISTENS = {
+    "en": "\nScrapeyard listens on {url} (its API: {url}/api/openapi.json). Ctrl-C stops it.{watched}",
+    "ko": "\nScrapeyard가 {url}에서 요청을 받습니다(API: {url}/api/openapi.json). Ctrl-C로 종료합니다.{watched}",
+}
+_WATCHED = {
+    "en": "\nScrapers come from {folder}, which is watched.",
+    "ko": "\n스크레이퍼는 {folder}에서 읽으며, 변경을 감시합니다.",
+}
+_PRACTICE = {
     "en": """
-Scrapeyard listens on {url} (its API: {url}/api/openapi.json). Ctrl-C stops it.
-
-Next, in another terminal, a shop to practise on and a first scrape:
+Next, in a second terminal, open a shop to practise on:
   {program} demo-site
-  curl -s {url}/api/scrape -H 'content-type: application/json' -d '{{"url": "http://127.0.0.1:8800/"}}'
+And in a third, scrape a page of it:
+  {program} scrape http://127.0.0.1:8800/{server}
 """,
     "ko": """
-Scrapeyard가 {url}에서 요청을 받습니다(API: {url}/api/openapi.json). Ctrl-C로 종료합니다.
-
-다음으로 다른 터미널에서 연습용 상점을 열고 첫 스크레이핑을 해 보세요:
+다음으로 두 번째 터미널에서 연습용 상점을 여세요:
   {program} demo-site
-  curl -s {url}/api/scrape -H 'content-type: application/json' -d '{{"url": "http://127.0.0.1:8800/"}}'
+그리고 세 번째 터미널에서 상점의 페이지를 스크레이핑하세요:
+  {program} scrape http://127.0.0.1:8800/{server}
 """,
 }
+_PUBLIC_PAGE = {
+    "en": """
+Next, in a second terminal, scrape a page:
+  {program} scrape https://example.com/{server}
+""",
+    "ko": """
+다음으로 두 번째 터미널에서 페이지를 스크레이핑하세요:
+  {program} scrape https://example.com/{server}
+""",
+}
+"""Without --allow-private, the practice shop on this machine cannot be reached."""
 _PUBLIC = {
     "en": "\nWARNING: anyone who reaches {urls} may use this API.",
     "ko": "\n경고: {urls}에 접근할 수 있는 사람은 누구나 이 API를 사용할 수 있습니다.",
 }
 
 
-def _print_next_step(url: str, public: tuple[str, ...], lang: str) -> None:
+def _print_next_step(url: str, public: tuple[str, ...], settings: "Settings") -> None:
+    from scrapeyard.cli.common.server_address import DEFAULT_URL
+
+    lang, folder = settings.log.lang, settings.repository.scrapers
     if public:
         typer.echo(_PUBLIC[lang].format(urls=", ".join(public)), err=True)
-    program = "scrapeyard" if shutil.which("scrapeyard") else sys.argv[0]
-    typer.echo(_NEXT_STEP[lang].format(url=url, program=program), err=True)
+    program = "scrapeyard" if shutil.which("scrapeyard") else shlex.quote(sys.argv[0])
+    server = "" if url == DEFAULT_URL else f" --server {url}"
+    watched = _WATCHED[lang].format(folder=folder) if folder else ""
+    typer.echo(_LISTENS[lang].format(url=url, watched=watched), err=True)
+    words = _PRACTICE if settings.http.allow_private else _PUBLIC_PAGE
+    typer.echo(words[lang].format(program=program, server=server), err=True)
 
 
 def register_demo(app: typer.Typer) -> None:
