@@ -57,7 +57,7 @@ class Node:
 
     __slots__ = ("_document", "_node")
 
-    def __init__(self, node: "LexborNode", document: "Document") -> None:
+    def __init__(self, node: "LexborNode", document: "HtmlTree") -> None:
         self._node = node
         self._document = document
 
@@ -227,7 +227,7 @@ def found_by(pattern: Pattern, text: str) -> list[str]:
     return [found or "" for match in re.finditer(pattern, text) for found in (match.groups() or (match.group(),))]
 
 
-class Document:
+class HtmlTree:
     """A parsed page, and the same page for XPath once that is asked."""
 
     def __init__(self, html: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag, urljoin
 
-from scrapeyard_sdk.node import Document, Node, Pattern, Selection, found_by
+from scrapeyard_sdk.node import HtmlTree, Node, Pattern, Selection, found_by
 from scrapeyard_sdk.outcomes import FetchError
 from scrapeyard_sdk.text import lines
 
@@ -79,7 +79,7 @@ class Page:
         self.size = len(body) if size is None else size
         """Bytes of the page; for a download, the bytes saved."""
         self._html: str | None = None
-        self._document: Document | None = None
+        self._document: HtmlTree | None = None
         self._fetch = fetch
 
     def __repr__(self) -> str:
@@ -207,7 +207,7 @@ class Page:
             ) from None
         from scrapeyard_sdk.extract.page import base_of, drop_unseen
 
-        copy = Document(self.html).tree  # it is changed
+        copy = HtmlTree(self.html).tree  # it is changed
         return to_markdown(drop_unseen(copy), base_of(copy, self.url), whole=whole)
 
     def tables(self) -> "list[Table]":
@@ -282,9 +282,9 @@ class Page:
         headers = {**settled.pop("headers", {}), **(options.pop("headers", None) or {})}
         return self._fetch(url, **options, **settled, **({"headers": headers} if headers else {}))
 
-    def _parsed(self) -> Document:
+    def _parsed(self) -> HtmlTree:
         if self._document is None:
-            self._document = Document(self.html)
+            self._document = HtmlTree(self.html)
         return self._document
 
 

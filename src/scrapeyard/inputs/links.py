@@ -12,10 +12,11 @@ from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.errors import FetchFailed
 from scrapeyard.inputs.formats.rows import ListRefused
-from scrapeyard.inputs.mapper import Shaper, key_of
+from scrapeyard.inputs.mapper import Shaper
 from scrapeyard.inputs.patterns import Chooser
 from scrapeyard.inputs.source import FollowSource, QueryMode, ScopeKind
 from scrapeyard.model.job import NewItem
+from scrapeyard.repository.manifest.items import key_of
 
 MAX_LINKS = 10_000
 """Maximum links of one page."""
@@ -50,7 +51,7 @@ def tidy_query(target: Target, mode: QueryMode) -> Target:
     return replace(target, resource=f"{path}?{'&'.join(kept)}" if kept else path)
 
 
-class Scope:
+class LinkScope:
     """Which URLs belong to a crawl, by the URLs it starts with.
 
     `host`: the host and port of a start; `www.` before it makes no difference. `path`: the same, below the path of
@@ -106,7 +107,7 @@ class PageLinks:
         self._source = source
         self._shaper = shaper
         self._chooser = Chooser(source.choice)
-        self._scope = Scope(source.scope or ("site" if source.same_site else "any"), source.start, sites)
+        self._scope = LinkScope(source.scope or ("site" if source.same_site else "any"), source.start, sites)
         self._seen: set[str] = set()
         page = msgspec.defstruct("Page", [("links", Any, None)], rename={"links": source.links})
         self._page = msgspec.json.Decoder(page).decode

@@ -11,7 +11,7 @@ from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.inputs.formats.rows import ListUnreadable
-from scrapeyard.inputs.links import Scope, target_of
+from scrapeyard.inputs.links import LinkScope, target_of
 from scrapeyard.inputs.patterns import Chooser
 from scrapeyard.inputs.sitemaps import SitemapBounds, Sitemaps
 from scrapeyard.inputs.source import SitemapSource, UrlChoice
@@ -47,7 +47,7 @@ class _Found:
     """The URLs so far, each with where it was found first."""
 
     def __init__(self, asked: dict[str, Any], starts: list[str]) -> None:
-        self._scope = Scope(asked.get("scope", "host"), starts, _SITES)
+        self._scope = LinkScope(asked.get("scope", "host"), starts, _SITES)
         choice = UrlChoice(include=tuple(asked.get("include", ())), exclude=tuple(asked.get("exclude", ())))
         self._chooser = Chooser(choice)
         self._word = asked.get("search", "").lower()

@@ -188,7 +188,7 @@ class LogLine(Struct, frozen=True, kw_only=True):
 class RunProgress(Struct, frozen=True, kw_only=True):
     """How far a script says that it is."""
 
-    done: Annotated[float, _NOT_NEGATIVE] = 0.0
+    done: Annotated[float, _NOT_NEGATIVE, Meta(description="Steps so far, in the unit of the script.")] = 0.0
     total: Annotated[float | None, Meta(description="Null: the script does not know.")] = None
     message: str = ""
 

@@ -8,7 +8,7 @@ import pytest
 from scrapeyard.builtin import BUILTINS, PAGE
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
-from scrapeyard.inputs.links import PageLinks, Scope, tidy_query
+from scrapeyard.inputs.links import LinkScope, PageLinks, tidy_query
 from scrapeyard.inputs.mapper import Shaper
 from scrapeyard.inputs.source import FollowSource, QueryMode, ScopeKind, Shape, UrlChoice
 from scrapeyard.repository.manifest.json_schemas import InputChecker
@@ -65,7 +65,7 @@ SCOPES: list[tuple[ScopeKind, str, str, bool]] = [
 
 @pytest.mark.parametrize(("kind", "start", "url", "inside"), SCOPES)
 def test_a_scope_tells_which_urls_belong_to_a_crawl(kind: ScopeKind, start: str, url: str, inside: bool) -> None:
-    assert Scope(kind, [start], Sites()).includes(parse_target(url)) is inside
+    assert LinkScope(kind, [start], Sites()).includes(parse_target(url)) is inside
 
 
 QUERIES: list[tuple[QueryMode, str, str]] = [
