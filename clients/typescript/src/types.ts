@@ -197,6 +197,42 @@ export type CountsDocument = {
   cancelled: number;
 };
 
+/** A crawl of one site. It becomes a job, with these defaults. */
+export type CrawlCall = {
+  /** One must fit, if any. */
+  include?: Array<string>;
+  /** None may fit. */
+  exclude?: Array<string>;
+  /** Where to begin. */
+  url: string;
+  /** Links from the start to the farthest page. */
+  depth?: number;
+  /** Maximum pages. */
+  limit?: number;
+  /** Which links are followed: those to the same host (`www.` or not), to the same site, or below the path of `url`. */
+  scope?: "host" | "site" | "path" | "any";
+  /** The query of a link: as it is; `clean`: without utm_source and the like; `sort`: also sorted; `drop`: none. */
+  query?: "keep" | "clean" | "sort" | "drop";
+  /** Whether the pages of the site's sitemaps are taken, too. */
+  sitemap?: boolean;
+  /** What is read of each page beside its head and its links. */
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data">;
+  /** Whether robots.txt is obeyed. */
+  robots?: "obey" | "ignore";
+  /** Pages begun a second; null: as fast as the politeness of sites allows. */
+  rate?: number | null;
+  /** Pages at once; null: as workers take them. */
+  concurrency?: number | null;
+  /** As of a job; `robots`, `rate`, `concurrency` go first. */
+  policy?: JobPolicyCall;
+  /** For people. */
+  name?: string;
+  /** Files to be made when it has ended; `pages` is made for this. */
+  exports?: Array<ExportCall>;
+  /** Who is told of what happens to it. */
+  webhook?: WebhookCall | null;
+};
+
 /** A job that was made. */
 export type CreatedJobDocument = {
   /** Its id. */
@@ -326,7 +362,7 @@ export type DeadLetterDocument = {
   /** The page that linked to it first. */
   referrer: string | null;
   /** Null before the end and where the data is an object: `artifacts` has it. */
-  result: PageResult | ProductResult | unknown;
+  result: PageResult | ProductResult | SelectResult | unknown;
   /** Size of the result in bytes. */
   result_bytes: number;
   /** Files that were kept. */
@@ -484,8 +520,8 @@ export type Explanation = {
 
 /** A file to be made of a job. */
 export type ExportCall = {
-  /** Which columns; `records`: the scraper's own. */
-  type: "full" | "seo" | "diff" | "links" | "records";
+  /** Which columns; `pages`: markdown, and which page is a duplicate; `records`: the scraper's own. */
+  type: "full" | "pages" | "seo" | "diff" | "links" | "records";
   /** Of the file. */
   format: "csv" | "xlsx" | "json" | "jsonl" | "parquet";
   /** CSV alone: begin with the mark by which Excel knows UTF-8. */
@@ -614,6 +650,14 @@ export type Follow = {
   depth?: number;
   /** Whether links to other sites are left. */
   same_site?: boolean;
+  /** Which links are followed: those to the host of a start (`www.` or not), to its site, or below its path. Default: as `same_site` says. */
+  scope?: "host" | "site" | "path" | "any" | null;
+  /** The query of a link: as it is; `clean`: without utm_source and the like; `sort`: also sorted; `drop`: none. */
+  query?: "keep" | "clean" | "sort" | "drop";
+  /** Whether the pages of the site's sitemaps are taken, too, as if it linked them. */
+  sitemap?: boolean;
+  /** Whether links deeper than `depth` are counted, as `source.found.beyond_depth`. */
+  count_beyond?: boolean;
   /** Items at most, the starts among them. */
   limit?: number;
   /** Field of the results with the links. */
@@ -721,7 +765,7 @@ export type ItemDocument = {
   /** The page that linked to it first. */
   referrer: string | null;
   /** Null before the end and where the data is an object: `artifacts` has it. */
-  result: PageResult | ProductResult | unknown;
+  result: PageResult | ProductResult | SelectResult | unknown;
   /** Size of the result in bytes. */
   result_bytes: number;
   /** Files that were kept. */
@@ -801,6 +845,24 @@ export type JobCall = {
   start_url?: string | Array<string> | null;
   /** How the links of `start_url` are followed. */
   follow?: Follow;
+  /** Which of the large fields to return; the others are null. As `input.formats`. */
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data">;
+  /** Whether `markdown` and `html` are the main part of the page, or all that is visible. Default: the main part as `markdown`, all of it as `html`. As `input.only_main`. */
+  only_main?: boolean;
+  /** Read only the parts of the page that these CSS selectors match. As `input.include_tags`. */
+  include_tags?: Array<string>;
+  /** Leave out the parts of the page that these CSS selectors match. As `input.exclude_tags`. */
+  exclude_tags?: Array<string>;
+  /** Headers of the request. Those that the engine sets itself, such as `Host`, are refused. As `input.headers`. */
+  headers?: Record<string, string>;
+  /** Cookies of the request, by name. Not together with a `Cookie` header. As `input.cookies`. */
+  cookies?: Record<string, string>;
+  /** Default: `GET`, or `POST` if there is a `body`. As `input.method`. */
+  method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+  /** What is sent: text as it is, `{"json": …}` or `{"form": {…}}`. As `input.body`. */
+  body?: unknown;
+  /** What to take from the page, by name: a CSS selector or XPath, such as `h1`, `a@href`, `h1::text`, `//h1`; or an object with `css` or `xpath`, and `as`, `attr`, `regex`, `list`, `default`, `required`; or `{"each": ".review", "fields": {…}}` for a list of records. As `input.fields`. */
+  fields?: Record<string, unknown>;
 };
 
 /** A job. */
@@ -977,8 +1039,12 @@ export type JobPolicyCall = {
   results?: "rows" | "objects";
   /** Whether the page that an item fetched last is kept. */
   keep_html?: boolean;
-  /** Error statuses that are a result for `builtin/page` and `builtin/product`. Otherwise 404 and 410 end as `gone`, the rest as `fetch_status`; 408, 425, 429 and 5xx are tried again. */
+  /** Error statuses that are a result for built-in scrapers of pages. Otherwise 404 and 410 end as `gone`, the rest as `fetch_status`; 408, 425, 429 and 5xx are tried again. */
   accept_status?: Array<number>;
+  /** Scripts add no items by `ctx.enqueue` once the job has so many. */
+  max_items?: number;
+  /** Nor items that are more than so many steps from the job's own list. */
+  max_depth?: number;
   /** Null: pages are remembered if a diff export is wished for. */
   snapshots?: Snapshots | null;
 };
@@ -1112,6 +1178,26 @@ export type ManifestPartDocument = {
   entries: Array<Record<string, unknown>>;
 };
 
+/** The URLs of a site to list. */
+export type MapCall = {
+  /** One must fit, if any. */
+  include?: Array<string>;
+  /** None may fit. */
+  exclude?: Array<string>;
+  /** A page of the site. */
+  url: string;
+  /** Maximum URLs. */
+  limit?: number;
+  /** Which URLs are listed: of the same host, site, or below the path. */
+  scope?: "host" | "site" | "path" | "any";
+  /** Only URLs that contain this word. */
+  search?: string;
+  /** Whether the site's sitemaps are read. */
+  sitemap?: boolean;
+  /** Seconds to wait for the end; 0 answers at once with a handle. */
+  wait?: number | null;
+};
+
 /** A value at a time. */
 export type MetricPoint = {
   /** When it was measured. */
@@ -1190,12 +1276,16 @@ export type PageResult = {
   word_count: number | null;
   /** SHA-256 of the visible words; changes when they do, not when the markup does. */
   text_hash: string | null;
-  /** Where the page's links lead, each once. */
-  links: Array<string> | null;
+  /** The main part of the page; all of it with `only_main` false. */
+  markdown: string | null;
+  /** The page without scripts, styles and tracking, with absolute links. */
+  html: string | null;
+  /** The page as it came, decoded. */
+  raw_html: string | null;
   /** What a reader sees, one line for each block. */
   text: string | null;
-  /** The main part of the page; all of it with `main_only` false. */
-  markdown: string | null;
+  /** Where the page's links lead, each once. */
+  links: Array<string> | null;
   /** Links with `text`, `rel` and `internal`. */
   anchors: Array<Record<string, unknown>> | null;
   /** `url` and `alt`. */
@@ -1243,6 +1333,12 @@ export type PageResult = {
 } | null;
   /** The main text with author, date and language. */
   article: Record<string, unknown> | null;
+  /** The page's head in one table: title, description, canonical, opengraph, … */
+  metadata: Record<string, unknown> | null;
+  /** `caption`, `header`, `rows` and `markdown`; spanning cells repeated. */
+  tables: Array<Record<string, unknown>> | null;
+  /** The content of a JSON document or of a feed; null for any other page. */
+  data: unknown;
   /** Parts that could not be read, and why; they are null. */
   warnings: Array<string>;
 };
@@ -1603,6 +1699,8 @@ export type RunDocument = {
   started_at: string | null;
   /** When it ended; null while it has not. */
   finished_at: string | null;
+  /** How far the script says that it is, about a second old; null if it does not tell. */
+  progress: RunProgress | null;
   /** Files that were kept. */
   artifacts: Array<ArtifactDocument>;
   /** Where to go from here. */
@@ -1614,7 +1712,7 @@ export type RunDocument = {
   /** @deprecated Another name of `finished_at, started_at or created_at, the last that is set`. */
   updated_at?: string | null;
   /** What the scraper returned; null before the end and for a skip. Of a failed run: the records that the script yielded before, or null. */
-  result: PageResult | ProductResult | unknown;
+  result: PageResult | ProductResult | SelectResult | unknown;
 };
 
 /** Several runs that have all ended, each saying how. */
@@ -1671,6 +1769,16 @@ export type RunProblem = {
   links?: Links;
   /** Of a call with `urls`. */
   runs?: Array<Handle>;
+};
+
+/** How far a script says that it is. */
+export type RunProgress = {
+  /** Steps so far, in the unit of the script. */
+  done: number;
+  /** Null: the script does not know. */
+  total: number | null;
+  /** What went wrong, in words. */
+  message: string;
 };
 
 /** Where a run stands. */
@@ -1818,11 +1926,29 @@ export type ScheduledScrape = {
   policy?: Policy;
   /** Who is told when a run ends. */
   webhook?: RunWebhookCall | null;
+  /** Which of the large fields to return; the others are null. As `input.formats`. */
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data">;
+  /** Whether `markdown` and `html` are the main part of the page, or all that is visible. Default: the main part as `markdown`, all of it as `html`. As `input.only_main`. */
+  only_main?: boolean;
+  /** Read only the parts of the page that these CSS selectors match. As `input.include_tags`. */
+  include_tags?: Array<string>;
+  /** Leave out the parts of the page that these CSS selectors match. As `input.exclude_tags`. */
+  exclude_tags?: Array<string>;
+  /** Headers of the request. Those that the engine sets itself, such as `Host`, are refused. As `input.headers`. */
+  headers?: Record<string, string>;
+  /** Cookies of the request, by name. Not together with a `Cookie` header. As `input.cookies`. */
+  cookies?: Record<string, string>;
+  /** Default: `GET`, or `POST` if there is a `body`. As `input.method`. */
+  method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+  /** What is sent: text as it is, `{"json": …}` or `{"form": {…}}`. As `input.body`. */
+  body?: unknown;
+  /** What to take from the page, by name: a CSS selector or XPath, such as `h1`, `a@href`, `h1::text`, `//h1`; or an object with `css` or `xpath`, and `as`, `attr`, `regex`, `list`, `default`, `required`; or `{"each": ".review", "fields": {…}}` for a list of records. As `input.fields`. */
+  fields?: Record<string, unknown>;
 };
 
 /** A scrape to do. Give at least one of `url`, `urls` and `scraper`; `url` and `urls` exclude each other. */
 export type ScrapeCall = {
-  /** The page. Alone it runs `builtin/page`; else it becomes `input.url`. */
+  /** The page. Alone it runs `builtin/page`, with `fields` `builtin/select`; with `scraper` it becomes `input.url`. */
   url?: string | null;
   /** One run for each. */
   urls?: Array<string> | null;
@@ -1844,6 +1970,24 @@ export type ScrapeCall = {
   policy?: Policy;
   /** Who is told when a run ends. */
   webhook?: RunWebhookCall | null;
+  /** Which of the large fields to return; the others are null. As `input.formats`. */
+  formats?: Array<"markdown" | "html" | "raw_html" | "text" | "links" | "anchors" | "article" | "metadata" | "structured" | "product" | "images" | "tables" | "data">;
+  /** Whether `markdown` and `html` are the main part of the page, or all that is visible. Default: the main part as `markdown`, all of it as `html`. As `input.only_main`. */
+  only_main?: boolean;
+  /** Read only the parts of the page that these CSS selectors match. As `input.include_tags`. */
+  include_tags?: Array<string>;
+  /** Leave out the parts of the page that these CSS selectors match. As `input.exclude_tags`. */
+  exclude_tags?: Array<string>;
+  /** Headers of the request. Those that the engine sets itself, such as `Host`, are refused. As `input.headers`. */
+  headers?: Record<string, string>;
+  /** Cookies of the request, by name. Not together with a `Cookie` header. As `input.cookies`. */
+  cookies?: Record<string, string>;
+  /** Default: `GET`, or `POST` if there is a `body`. As `input.method`. */
+  method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+  /** What is sent: text as it is, `{"json": …}` or `{"form": {…}}`. As `input.body`. */
+  body?: unknown;
+  /** What to take from the page, by name: a CSS selector or XPath, such as `h1`, `a@href`, `h1::text`, `//h1`; or an object with `css` or `xpath`, and `as`, `attr`, `regex`, `list`, `default`, `required`; or `{"each": ".review", "fields": {…}}` for a list of records. As `input.fields`. */
+  fields?: Record<string, unknown>;
 };
 
 /** A scraper with how it is called. The schemas and limits are null when it is invalid. */
@@ -1932,6 +2076,16 @@ export type ScrapersDocument = {
   scrapers: Array<ScraperSummary>;
   /** Every repository, in order of precedence. */
   sources: Array<SourceDocument>;
+};
+
+/** Fields of one page by CSS or XPath, with types, lists and records in records. */
+export type SelectResult = {
+  /** As asked, unless a field has this name. */
+  url: unknown;
+  /** What the site answered, unless a field has this name. */
+  status: unknown;
+  /** Fields that were not found or are not of their type, and why; they are null. */
+  warnings: Array<string>;
 };
 
 /** The shared tier. */
@@ -2146,6 +2300,34 @@ export type SourceDocument = {
   hidden: Array<string>;
 };
 
+/** What a scraper keeps between its runs. */
+export type StateDocument = {
+  /** Its id; all versions share one state. */
+  scraper: string;
+  /** By key, at most 1,000. */
+  entries: Array<StateEntryDocument>;
+};
+
+/** One value, without the value itself. */
+export type StateEntryDocument = {
+  /** As the script names it. */
+  key: string;
+  /** Size of the value as JSON. */
+  bytes: number;
+  /** When a run wrote it last. */
+  changed_at: string;
+};
+
+/** One value of a scraper's state. */
+export type StateValueDocument = {
+  /** Its id; all versions share one state. */
+  scraper: string;
+  /** As the script names it. */
+  key: string;
+  /** Any JSON value. */
+  value: unknown;
+};
+
 /** How busy the platform is. */
 export type StatsDocument = {
   /** Runs that are not final, by status. */
@@ -2192,6 +2374,8 @@ export type Summary = {
   started_at: string | null;
   /** When it ended; null while it has not. */
   finished_at: string | null;
+  /** How far the script says that it is, about a second old; null if it does not tell. */
+  progress: RunProgress | null;
   /** Files that were kept. */
   artifacts: Array<ArtifactDocument>;
   /** Where to go from here. */
@@ -2385,7 +2569,7 @@ export type WholeItemDocument = {
   /** The page that linked to it first. */
   referrer: string | null;
   /** Null before the end and where the data is an object: `artifacts` has it. */
-  result: PageResult | ProductResult | unknown;
+  result: PageResult | ProductResult | SelectResult | unknown;
   /** Size of the result in bytes. */
   result_bytes: number;
   /** Files that were kept. */
@@ -2399,7 +2583,7 @@ export type WholeItemDocument = {
 /** A file to be made of a job. */
 export type WishDocument = {
   /** Which columns: `full`, `seo`, `diff`, … */
-  type: "diff" | "full" | "links" | "records" | "seo";
+  type: "diff" | "full" | "links" | "pages" | "records" | "seo";
   /** Format of the file, such as `csv`. */
   format: "csv" | "json" | "jsonl" | "parquet" | "xlsx";
   /** Whether a CSV file begins with a byte order mark, for Excel. */
@@ -2546,6 +2730,20 @@ export interface Operations {
     query: undefined;
     body: undefined;
     answer: Response;
+  };
+  /** Crawl a site. */
+  crawl: {
+    path: undefined;
+    query: undefined;
+    body: CrawlCall;
+    answer: JobDocument;
+  };
+  /** List the URLs of a site. */
+  map_site: {
+    path: undefined;
+    query: undefined;
+    body: MapCall;
+    answer: RunDocument | Handle;
   };
   /** Create a job. */
   create_job: {
@@ -2834,6 +3032,34 @@ export interface Operations {
     body: undefined;
     answer: ChannelsDocument;
   };
+  /** State of a scraper. */
+  get_state: {
+    path: { site: string; task: string };
+    query: undefined;
+    body: undefined;
+    answer: StateDocument;
+  };
+  /** Remove the state of a scraper. */
+  clear_state: {
+    path: { site: string; task: string };
+    query: undefined;
+    body: undefined;
+    answer: StateDocument;
+  };
+  /** A value of a scraper's state. */
+  get_state_value: {
+    path: { site: string; task: string; key: string };
+    query: undefined;
+    body: undefined;
+    answer: StateValueDocument;
+  };
+  /** Remove a value of a scraper's state. */
+  remove_state_value: {
+    path: { site: string; task: string; key: string };
+    query: undefined;
+    body: undefined;
+    answer: StateDocument;
+  };
   /** List sites. */
   list_sites: {
     path: undefined;
@@ -2973,6 +3199,8 @@ export const routes = {
   follow_run: ["GET", "/api/scrape/{run_id}/events"],
   list_artifacts: ["GET", "/api/scrape/{run_id}/artifacts"],
   get_artifact: ["GET", "/api/scrape/{run_id}/artifacts/{name}"],
+  crawl: ["POST", "/api/crawl"],
+  map_site: ["POST", "/api/map"],
   create_job: ["POST", "/api/jobs"],
   list_jobs: ["GET", "/api/jobs"],
   append_items: ["POST", "/api/jobs/{job_id}/items"],
@@ -3014,6 +3242,10 @@ export const routes = {
   get_channels: ["GET", "/api/scrapers/{site}/{task}/channels"],
   move_channel: ["PUT", "/api/scrapers/{site}/{task}/channels/{channel}"],
   unmove_channel: ["DELETE", "/api/scrapers/{site}/{task}/channels/{channel}"],
+  get_state: ["GET", "/api/scrapers/{site}/{task}/state"],
+  clear_state: ["DELETE", "/api/scrapers/{site}/{task}/state"],
+  get_state_value: ["GET", "/api/scrapers/{site}/{task}/state/{key}"],
+  remove_state_value: ["DELETE", "/api/scrapers/{site}/{task}/state/{key}"],
   list_sites: ["GET", "/api/sites"],
   get_site: ["GET", "/api/sites/{site}"],
   put_site: ["PUT", "/api/sites/{site}"],
@@ -3035,4 +3267,4 @@ export const routes = {
 } as const;
 
 /** Operations that take an `Idempotency-Key`. */
-export const keyed: readonly string[] = ["scrape", "create_job", "append_items"];
+export const keyed: readonly string[] = ["scrape", "crawl", "map_site", "create_job", "append_items"];
