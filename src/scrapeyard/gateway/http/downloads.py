@@ -35,11 +35,9 @@ _CONTENT_TYPE = re.compile(
 )
 _PLAIN_NAME = re.compile(r"^[A-Za-z0-9._-]{1,255}$")
 
-BYTES: dict[str, Any] = {
-    "application/json": {"schema": {}},
-    "*/*": {"schema": {"type": "string", "format": "binary"}},
-}
-"""OpenAPI description of a download's content."""
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+BYTES: dict[str, Any] = {"application/octet-stream": _BYTES, "application/json": {"schema": {}}, "*/*": _BYTES}
+"""OpenAPI description of a download's content. The first is what generated clients read: many do not know `*/*`."""
 
 
 class AnyResponse(Response):

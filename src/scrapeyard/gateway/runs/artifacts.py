@@ -7,17 +7,14 @@ from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.errors import NotFound
 from scrapeyard.gateway.http.answers import AnswerRoute
-from scrapeyard.gateway.http.downloads import AnyResponse, attachment, begun, safe_type
+from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun, safe_type
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep, RunId
 from scrapeyard.gateway.runs.documents import ArtifactsDocument, artifact
 from scrapeyard.model import Artifact, Run
 
 _Name = Annotated[str, Path(pattern=r"^[^/\x00-\x1f\x7f]{1,255}$", description="As the listing names it.")]
-_ANY = {
-    "description": "The bytes, as an attachment.",
-    "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
-}
+_ANY = {"description": "The bytes, as an attachment.", "content": BYTES}
 
 
 router = APIRouter(tags=["runs"], route_class=AnswerRoute)
