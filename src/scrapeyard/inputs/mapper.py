@@ -135,9 +135,12 @@ class Shaper:
             raise ListUnreadable(f"columns maps {_names(missing)}, which the list has not; it has {_names(columns)}")
         unknown = [name for name in wanted.values() if name not in self._properties] if self._closed else []
         if unknown:
+            known = [(column, name) for column, name in wanted.items() if name in self._properties]
+            column, name = known[0] if known else (next(iter(wanted)), next(iter(self._properties), "url"))
             raise ListUnreadable(
-                f"{_names(unknown)} is no input of {self._scraper.ref}, which takes {_names(self._properties)}; say in "
-                "`columns` which column is which input, and others are left out"
+                f"{_names(unknown)} is no input of {self._scraper.ref}, which takes {_names(self._properties)}; say "
+                f'which columns to take, as `columns: {{"{column}": "{name}"}}` or --column {column}={name}, and others are '
+                "left out"
             )
         self._plan = tuple((column, name, converter(self._properties.get(name))) for column, name in wanted.items())
         return self._plan

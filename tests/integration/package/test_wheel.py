@@ -1,53 +1,23 @@
 """The wheel, installed without extras into an environment of its own and used from an empty folder."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.integration.package.installed import Installed, uv
 from tests.leaks import PATIENCE
 from tests.programs import ROOT, Program, Shop
 
 MOST_MB = 220
-UV_CACHE = os.environ.get("UV_CACHE_DIR") or str(Path.home() / ".cache" / "uv")
-_OURS = ("SCRAPEYARD_", "REDIS_URL", "DATABASE_URL", "PYTHON", "VIRTUAL_ENV", "PATH", "TMPDIR")
-
-
-class Base:
-    """An environment with the wheel and nothing else."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        _uv("build", "--wheel", "--out-dir", str(folder / "dist"), str(ROOT))
-        (wheel,) = (folder / "dist").glob("*.whl")
-        _uv("venv", "--python", sys.executable, str(folder / "env"))
-        self.python = folder / "env" / "bin" / "python"
-        lock = ROOT / "requirements" / "run.txt"
-        _uv("pip", "install", "--compile-bytecode", "--python", str(self.python), "-c", str(lock), str(wheel))
-
-    def environment(self, **more: str) -> dict[str, str]:
-        """No setting of ours, and no program but those of the system."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-        return {**kept, "PATH": f"{self.python.parent}:/usr/bin:/bin", **more}
-
-    def cli(self, folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
-        command = [str(self.python.with_name("scrapeyard")), *words]
-        given = self.environment(TMPDIR=str(folder), **more)
-        return subprocess.run(
-            command, cwd=folder, env=given, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory, real_servers: None) -> Base:
-    return Base(tmp_path_factory.mktemp("package"))
+def base(tmp_path_factory: pytest.TempPathFactory, real_servers: None) -> Installed:
+    return Installed(tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +28,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def server(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+def server(base: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     home = tmp_path_factory.mktemp("up") / "home"
     command = [str(base.python.with_name("scrapeyard")), "up", "--port", "0", "--allow-private"]
     program = Program(command, home, {**base.environment(), "SCRAPEYARD_LOG__FORMAT": "json"})
@@ -70,7 +40,7 @@ def server(base: Base, tmp_path_factory: pytest.TempPathFactory) -> Iterator[htt
         program.stop()
 
 
-def test_the_base_is_small(base: Base) -> None:
+def test_the_base_is_small(base: Installed) -> None:
     files = (path.lstat() for path in (base.folder / "env").rglob("*"))
     assert sum(found.st_blocks for found in files) * 512 / 1e6 < MOST_MB
 
@@ -95,7 +65,7 @@ def test_a_parquet_export_without_its_extra_is_refused_at_once(server: httpx.Cli
     assert "pip install 'scrapeyard[parquet]'" in answer.text
 
 
-def test_a_server_that_needs_a_missing_extra_does_not_start(base: Base, tmp_path: Path) -> None:
+def test_a_server_that_needs_a_missing_extra_does_not_start(base: Installed, tmp_path: Path) -> None:
     for extra, setting, value in (
         ("redis", "REDIS_URL", "redis://127.0.0.1:1"),
         ("postgres", "DATABASE_URL", "postgresql://someone@127.0.0.1:1/none"),
@@ -106,7 +76,7 @@ def test_a_server_that_needs_a_missing_extra_does_not_start(base: Base, tmp_path
         assert f"pip install 'scrapeyard[{extra}]'" in ended.stderr
 
 
-def test_a_command_that_needs_a_missing_extra_says_so(base: Base, tmp_path: Path) -> None:
+def test_a_command_that_needs_a_missing_extra_says_so(base: Installed, tmp_path: Path) -> None:
     (tmp_path / "list.csv").write_text("url\nhttp://127.0.0.1:1/\n")
     for extra, words in (
         ("signing", ("signing", "make-key", "key.pem")),
@@ -117,7 +87,7 @@ def test_a_command_that_needs_a_missing_extra_says_so(base: Base, tmp_path: Path
         assert f"pip install 'scrapeyard[{extra}]'" in ended.stderr
 
 
-def test_a_scraper_with_requirements_says_what_the_worker_lacks(base: Base, tmp_path: Path) -> None:
+def test_a_scraper_with_requirements_says_what_the_worker_lacks(base: Installed, tmp_path: Path) -> None:
     (tmp_path / "scraper.toml").write_text('id = "a/b"\nversion = "1.0.0"\nrequirements = ["six==1.17.0"]\n')
     (tmp_path / "scraper.py").write_text("import six\n\n\ndef run(ctx):\n    return six.__version__\n")
     ended = base.cli(tmp_path, "run", str(tmp_path))
@@ -125,23 +95,16 @@ def test_a_scraper_with_requirements_says_what_the_worker_lacks(base: Base, tmp_
     assert "pip install 'scrapeyard[environments]'" in ended.stderr
 
 
-def test_the_example_package_of_scrapers_is_found_once_installed(base: Base, shop: str, tmp_path: Path) -> None:
+def test_the_example_package_of_scrapers_is_found_once_installed(base: Installed, shop: str, tmp_path: Path) -> None:
     source = shutil.copytree(ROOT / "examples" / "scrapers" / "package", tmp_path / "source")
-    _uv("pip", "install", "--no-deps", "--python", str(base.python), str(source))
+    uv("pip", "install", "--no-deps", "--python", str(base.python), str(source))
     ended = base.cli(tmp_path, "run", "package/headline", f"url={shop}", "--allow-private")
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["headline"] == "Things worth keeping"
 
 
-def test_doctor_names_the_missing_extras(base: Base, tmp_path: Path) -> None:
+def test_doctor_names_the_missing_extras(base: Installed, tmp_path: Path) -> None:
     found = {each["check"]: each for each in json.loads(base.cli(tmp_path, "doctor", "--json").stdout)}
     assert found["extras"]["state"] == "ok"
     for name in ("article", "environments", "parquet", "postgres", "redis", "signing"):
         assert f"{name} (" in found["extras"]["detail"]
-
-
-def _uv(*words: str) -> None:
-    given = {**os.environ, "UV_CACHE_DIR": UV_CACHE, "UV_SYSTEM_CERTS": "true"}
-    command = [sys.executable, "-m", "uv", *words]
-    ended = subprocess.run(command, env=given, capture_output=True, text=True, timeout=600, check=False)
-    assert ended.returncode == 0, ended.stderr

@@ -324,9 +324,11 @@ def _tables(problem: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 _REMEDIES = {
+    "bad_list": "",
     "bad_request": "",
     "bad_rows": "Correct them, or give --bad-rows skip to leave them out.",
     "bad_input": "`scrapeyard scrapers show SITE/TASK` shows the schema.",
+    "conflict": "",
     "invalid": "",
     "scraper_not_found": "`scrapeyard scrapers` lists what there is.",
 }
