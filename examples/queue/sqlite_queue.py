@@ -17,6 +17,7 @@ from scrapeyard.queues.messages import check_lanes, check_size, decode_delivery,
 from scrapeyard.telemetry.events import get_log
 
 SCHEMA = """
+PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS deliveries (
     place INTEGER PRIMARY KEY, lane TEXT NOT NULL, priority TEXT NOT NULL, queued_at REAL NOT NULL, body BLOB NOT NULL
 );
@@ -38,8 +39,6 @@ class SqliteQueue:
 
     def __init__(self, file: Path) -> None:
         self._database = sqlite3.connect(file, isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = NORMAL")
         self._database.executescript(SCHEMA)
         self._takers: dict[_Taker, None] = {}
         self._listeners = Listeners()

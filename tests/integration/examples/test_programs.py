@@ -16,7 +16,7 @@ from tests.services.ports import free_port
 
 EXAMPLES = ROOT / "examples"
 FOLDERS = ("gateway", "models", "queue", "script_manager", "scrapers", "tests", "worker")
-LONGEST = 160
+LONGEST = 150
 LANES = {"SCRAPEYARD_LANES__PATTERNS": '["shop/*"]'}
 
 
