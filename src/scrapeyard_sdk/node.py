@@ -5,7 +5,6 @@ The names of Scrapy's selectors work too: `css("a::attr(href)").getall()`, `xpat
 
 import re
 from collections.abc import Iterator
-from html import unescape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -150,6 +149,8 @@ class Node:
 
     def re(self, pattern: Pattern) -> list[str]:
         """What the pattern finds in the element's HTML: its groups, or the whole match if it has none."""
+        from html import unescape
+
         return found_by(pattern, unescape(self.html))
 
     def re_first(self, pattern: Pattern, default: str | None = None) -> str | None:

@@ -139,7 +139,8 @@ class Shaper:
             column, name = known[0] if known else (next(iter(wanted)), next(iter(self._properties), "url"))
             raise ListUnreadable(
                 f"{_names(unknown)} is no input of {self._scraper.ref}, which takes {_names(self._properties)}; say "
-                f'which columns to take, as `columns: {{"{column}": "{name}"}}` or --column {column}={name}; others are left out'
+                f'which columns to take, as `columns: {{"{column}": "{name}"}}` or --column {column}={name}; '
+                "others are left out"
             )
         self._plan = tuple((column, name, converter(self._properties.get(name))) for column, name in wanted.items())
         return self._plan

@@ -188,9 +188,9 @@ class LogLine(Struct, frozen=True, kw_only=True):
 class RunProgress(Struct, frozen=True, kw_only=True):
     """How far a script says that it is."""
 
-    done: Annotated[float, _NOT_NEGATIVE, Meta(description="Steps so far, in the unit of the script.")] = 0.0
-    total: Annotated[float | None, Meta(description="Null: the script does not know.")] = None
-    message: str = ""
+    done: Annotated[float, Meta(description="How much is done.", extra_json_schema={"minimum": 0})] = 0.0
+    total: Annotated[float | None, Meta(description="Of how much; null: the script does not know.")] = None
+    message: Annotated[str, Meta(description="What the script says of it.")] = ""
 
 
 class Artifact(Struct, frozen=True, kw_only=True):

@@ -45,7 +45,7 @@ MAX_TRACES = 200
 MAX_TRIED = 20
 NOTE_SECONDS = 1.0
 """Minimum seconds between two writes of a run's progress."""
-NoteProgress = Callable[[RunProgress], Awaitable[object]]
+NoteProgress = Callable[[RunProgress], Awaitable[bool]]
 LIVE_AFTER = 0.1
 """Shorter runs publish no live events: nobody could have subscribed in time."""
 
@@ -321,15 +321,16 @@ class LiveEvents:
             await self._write_progress()
 
     async def _write_progress(self) -> None:
-        """Best effort: without a database it is lost, and the next one is written."""
+        """Tried again a second later if the database is away, or does not know yet that the run began."""
         now = time.monotonic()
         if self._unnoted is None or self._note is None or now - self._noted_at < NOTE_SECONDS:
             return
         progress, self._unnoted, self._noted_at = self._unnoted, None, now
-        try:
-            await self._note(progress)
-        except Unavailable as error:
-            log.debug("worker.event_lost", run=self._run_id, error=error.message)
+        written = False
+        with contextlib.suppress(Unavailable):
+            written = await self._note(progress)
+        if not written:
+            self._unnoted = self._unnoted or progress
 
     async def _publish(self, message: dict[str, Any]) -> None:
         """Best effort: if the queue is away the event is lost, and `/logs` has it later."""

@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.cli_stand import Ended, Stand
 
-SCRIPT = "def run(ctx):\n    return 'VERSION'\n"
+SCRIPT = "def run(ctx):\n    ctx.state.set('last', 'VERSION')\n    ctx.progress(1, 2, 'half')\n    return 'VERSION'\n"
 FILE = """
 [repository]
 refresh_seconds = 0.2
@@ -89,6 +89,18 @@ def test_a_channel_is_moved_and_the_move_taken_back(yard: Yard) -> None:
     assert [each["after"] for each in taken_back.json["moves"]] == ["", "1.4.1"]
     assert yard("scrape", "shop/price").json == "1.4.2"
     assert "no channel is set" in yard("scrapers", "channels", "shop/price").err
+
+
+def test_the_state_of_a_scraper_is_shown_and_removed(yard: Yard) -> None:
+    run = yard("scrape", "shop/price@1.4.1", "--json").json
+    assert run["progress"] == {"done": 1, "total": 2, "message": "half"}
+    assert yard("scrapers", "state", "shop/price").rows[0][0] == "last"
+    assert yard("scrapers", "state", "shop/price", "last").json == "1.4.1"
+    assert yard("scrapers", "state", "shop/price", "--json").json[0]["key"] == "last"
+    gone = yard("scrapers", "state", "shop/price", "last", "--delete")
+    assert (gone.status, "no state" in gone.err) == (0, True)
+    refused = yard("scrapers", "state", "shop/price", "last")
+    assert (refused.status, "keeps nothing under last" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(
