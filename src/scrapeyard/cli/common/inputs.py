@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import typer
 
-from scrapeyard.cli.common.options import FORMATS
+from scrapeyard.cli.common.options import FORMATS, PAGE_FILES
 from scrapeyard.cli.common.output import encode, plain
 from scrapeyard.errors import BadRequest
 

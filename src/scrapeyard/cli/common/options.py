@@ -12,6 +12,8 @@ from scrapeyard.cli.common.listing import complete_ids, complete_scrapers
 
 DEFAULT_URL = server_address.DEFAULT_URL
 FORMATS = ".json, .jsonl or .csv; of a page .md, .html or .txt"
+PAGE_FILES = {".md": "markdown", ".html": "html", ".txt": "text"}
+"""Extensions of files that hold one part of a page, and that part."""
 
 
 def _server(context: typer.Context, param: typer.CallbackParam, given: str) -> str:
