@@ -66,7 +66,8 @@ def test_nothing_to_find_is_told() -> None:
 
 @contextmanager
 def context(url: str) -> Iterator[typer.Context]:
-    with typer.Context(typer.main.get_command(app)) as found:
+    root: Any = typer.main.get_command(app)
+    with typer.Context(root.commands["workers"]) as found:
         found.params["url"] = url
         yield found
 

@@ -143,7 +143,12 @@ def _server(context: typer.Context) -> "Server":
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.common.server_address import DEFAULT_URL
 
-    return Server(str(context.params.get("url") or DEFAULT_URL))
+    return Server(str(context.params.get(server_name(context)) or DEFAULT_URL))
+
+
+def server_name(context: typer.Context) -> str:
+    """The parameter of a command that takes `--server`; empty if it has none."""
+    return next((str(param.name) for param in context.command.params if "--server" in param.opts), "")
 
 
 def _in_time(look: Callable[[], list[tuple[str, str]]]) -> list[tuple[str, str]]:

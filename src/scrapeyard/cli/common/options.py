@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperCommand
 
 from scrapeyard.cli.common import server_address
-from scrapeyard.cli.common.listing import complete_ids, complete_scrapers
+from scrapeyard.cli.common.listing import complete_ids, complete_scrapers, server_name
 
 DEFAULT_URL = server_address.DEFAULT_URL
 FORMATS = ".json, .jsonl or .csv; of a page .md, .html or .txt"
@@ -16,15 +16,16 @@ PAGE_FILES = {".md": "markdown", ".html": "html", ".txt": "text"}
 """Extensions of files that hold one part of a page, and that part."""
 
 
-def _server(context: typer.Context, param: typer.CallbackParam, given: str) -> str:
+def _server(context: typer.Context, given: str) -> str:
     """The server of a command: its own option, else its group's, else the one in force."""
     from scrapeyard.errors import BadRequest
 
     at: Any = context
     while at is not None:
-        source = at.get_parameter_source(param.name)
+        name = server_name(at)
+        source = at.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            return str(at.params.get(param.name) or given)
+            return str(at.params.get(name) or given)
         at = at.parent
     try:
         return server_address.server_in_force()
