@@ -1773,11 +1773,11 @@ export type RunProblem = {
 
 /** How far a script says that it is. */
 export type RunProgress = {
-  /** Steps so far, in the unit of the script. */
+  /** How much is done. */
   done: number;
-  /** Null: the script does not know. */
+  /** Of how much; null: the script does not know. */
   total: number | null;
-  /** What went wrong, in words. */
+  /** What the script says of it. */
   message: string;
 };
 

@@ -76,6 +76,9 @@ class LocalJobs:
     async def resume(self, job_id: str) -> Job | None:
         """Go on with a job that an earlier command left; None if there is none, as it is if it has ended."""
         job = await self._desk.store.jobs.get(job_id)
+        while job is not None and job.status is JobStatus.CANCELLING:
+            await asyncio.sleep(LOOK_SECONDS)
+            job = await self._desk.store.jobs.get(job_id)
         if job is None or job.status not in (JobStatus.CANCELLED, JobStatus.PAUSED):
             return job
         return await self._desk.control.resume(job_id)
