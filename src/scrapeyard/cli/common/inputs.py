@@ -18,8 +18,6 @@ from scrapeyard.cli.common.options import FORMATS, PAGE_FILES
 from scrapeyard.cli.common.output import encode, plain
 from scrapeyard.errors import BadRequest
 
-PAGE_FILES = {".md": "markdown", ".html": "html", ".txt": "text"}
-"""Extensions of files that hold one part of a page, and that part."""
 MAX_BYTES = 16 * 1024 * 1024
 
 

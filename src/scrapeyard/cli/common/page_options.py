@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from scrapeyard.cli.common.options import PAGE_FILES
+
 _FORMATS = "Forms of the page, parted by commas: markdown, html, raw_html, text, links, article, metadata, tables, …"
 Formats = Annotated[str | None, typer.Option("--formats", help=_FORMATS)]
 FormatsOrFormat = Annotated[str | None, typer.Option("--formats", "--format", help=_FORMATS)]
@@ -80,8 +82,6 @@ class PageOptions:
 
 
 def _listed(formats: str | None, output: Path | None, *, is_page: bool) -> list[str] | None:
-    from scrapeyard.cli.common.inputs import PAGE_FILES
-
     wanted = [name.strip() for name in (formats or "").split(",") if name.strip()]
     part = PAGE_FILES.get(output.suffix.lower()) if output is not None else None
     if part is not None and is_page and part not in wanted:
