@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.page_kinds import MadePage, made_pages
 from benchmarks.report import Goal, Options, Report, Table, figure
-from scrapeyard.builtin.reading.page import extract_page
+from scrapeyard.builtin.pages.page import extract_page
 
 PARTS = ("articles", "products", "kinds")
 _NEAR = 0.95

@@ -8,7 +8,7 @@ from msgspec import Struct
 from scrapeyard import __version__
 from scrapeyard.builtin import scrapers, selecting
 from scrapeyard.builtin.fetching import Fetch
-from scrapeyard.builtin.reading.port import Extractor
+from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.model import Scraper, ScraperRef
 

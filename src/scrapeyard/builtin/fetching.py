@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypedDict, Unpack
 
-from scrapeyard.builtin.reading.kinds import HTML, kind_of
-from scrapeyard.builtin.reading.port import Extractor, PageUnreadable, RawPage
+from scrapeyard.builtin.pages.kinds import HTML, kind_of
+from scrapeyard.builtin.pages.port import Extractor, PageUnreadable, RawPage
 from scrapeyard.engines.http.charset import extract_content_type
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed

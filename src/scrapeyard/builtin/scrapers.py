@@ -3,7 +3,7 @@
 from typing import Any
 
 from scrapeyard.builtin.fetching import Fetch, envelope, header, read
-from scrapeyard.builtin.reading.port import DEFAULT, FIELDS, PARTS, Extractor
+from scrapeyard.builtin.pages.port import DEFAULT, FIELDS, PARTS, Extractor
 from scrapeyard.builtin.requests import REQUEST, URL, request_of
 from scrapeyard.errors import FetchFailed
 from scrapeyard.extras import missing

@@ -3,7 +3,7 @@
 from typing import Any
 
 from scrapeyard.builtin.fetching import Fetch, read
-from scrapeyard.builtin.reading.port import Extractor
+from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.requests import REQUEST, URL, request_of
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from starlette.responses import Response
 
 from scrapeyard.builtin import MAP, PAGE
-from scrapeyard.builtin.reading.port import PARTS
+from scrapeyard.builtin.pages.port import PARTS
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import HEADERS, LOCATION, Responses, bad_ends, parameter, refusals
 from scrapeyard.gateway.http.parameters import GatewayDep

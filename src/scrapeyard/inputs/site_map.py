@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import Any
 
 from scrapeyard.builtin.fetching import Fetch, read
-from scrapeyard.builtin.reading.port import Extractor
+from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse

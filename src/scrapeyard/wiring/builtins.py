@@ -1,7 +1,7 @@
 """Puts all built-in scrapers together."""
 
 from scrapeyard.builtin import MAP, Builtin, make_builtins, make_map
-from scrapeyard.builtin.reading.port import Extractor
+from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
 from scrapeyard.inputs.site_map import MapScraper
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from scrapeyard.builtin import make_builtins
+from scrapeyard.builtin.pages.page import extract_page
+from scrapeyard.builtin.pages.port import PageUnreadable, RawPage
 from scrapeyard.builtin.reading import processes
-from scrapeyard.builtin.reading.page import extract_page
-from scrapeyard.builtin.reading.port import PageUnreadable, RawPage
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.builtin.reading import bounds
+from scrapeyard.builtin.pages import bounds
 
 PIECES = (
     "<p>",

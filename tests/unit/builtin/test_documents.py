@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapeyard.builtin.reading import kinds
+from scrapeyard.builtin.pages import kinds
+from scrapeyard.builtin.pages.kinds import kind_of
+from scrapeyard.builtin.pages.port import MAX_TEXT, PARTS, RawPage
 from scrapeyard.builtin.reading.documents import office
-from scrapeyard.builtin.reading.kinds import kind_of
-from scrapeyard.builtin.reading.port import MAX_TEXT, PARTS, RawPage
 from scrapeyard.builtin.reading.raw import read_raw
 from tests.unit.builtin.made_documents import docx, pdf, xlsx
 

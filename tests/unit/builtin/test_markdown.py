@@ -2,7 +2,7 @@
 
 import pytest
 
-from scrapeyard.builtin.reading.page import extract_page
+from scrapeyard.builtin.pages.page import extract_page
 
 URL = "https://news.example/a/story"
 WORDS = "The kiln was lit at dawn, and the pots were glazed by noon, as they had been for many years. "

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from scrapeyard.builtin import BUILTINS
-from scrapeyard.builtin.reading import frames, page
-from scrapeyard.builtin.reading.page import extract_page
-from scrapeyard.builtin.reading.port import RawPage
+from scrapeyard.builtin.pages import page
+from scrapeyard.builtin.pages.page import extract_page
+from scrapeyard.builtin.pages.port import RawPage
+from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.serving import answer
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 

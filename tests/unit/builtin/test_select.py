@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapeyard.builtin import BUILTINS
-from scrapeyard.builtin.reading.port import MAX_TEXT, RawPage
+from scrapeyard.builtin.pages.port import MAX_TEXT, RawPage
+from scrapeyard.builtin.pages.select import MAX_MATCHES, MAX_WARNINGS
 from scrapeyard.builtin.reading.raw import read_raw
-from scrapeyard.builtin.reading.select import MAX_MATCHES, MAX_WARNINGS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

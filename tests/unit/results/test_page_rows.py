@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.builtin.reading.page import extract_page
+from scrapeyard.builtin.pages.page import extract_page
 from scrapeyard.results.exports.columns import FULL, SEO
 from scrapeyard.results.exports.protocol import Line
 from scrapeyard.results.exports.records import full_row, seo_row

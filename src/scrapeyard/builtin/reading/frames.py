@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
-from scrapeyard.builtin.reading.port import RawPage
+from scrapeyard.builtin.pages.port import RawPage
 from scrapeyard.framed_process import Framing
 
 FRAMING: Final = Framing(256 * 1024 * 1024)

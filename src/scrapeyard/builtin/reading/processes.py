@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 from urllib.parse import urlsplit
 
+from scrapeyard.builtin.pages.bounds import MAX_LIGHT, is_light
+from scrapeyard.builtin.pages.kinds import HTML, JSON, TEXT
+from scrapeyard.builtin.pages.page import decode, read_page
+from scrapeyard.builtin.pages.port import PageUnreadable, RawPage
 from scrapeyard.builtin.reading import frames
-from scrapeyard.builtin.reading.bounds import MAX_LIGHT, is_light
-from scrapeyard.builtin.reading.kinds import HTML, JSON, TEXT
-from scrapeyard.builtin.reading.page import decode, read_page
-from scrapeyard.builtin.reading.port import PageUnreadable, RawPage
 from scrapeyard.builtin.reading.raw import read_raw
 from scrapeyard.framed_process import FramedProcess, start_process
 from scrapeyard.telemetry.events import get_log

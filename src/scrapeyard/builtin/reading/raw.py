@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from scrapeyard.builtin.reading.bounds import bounded
-from scrapeyard.builtin.reading.kinds import HTML
-from scrapeyard.builtin.reading.page import decode, read_page
-from scrapeyard.builtin.reading.port import RawPage
+from scrapeyard.builtin.pages.bounds import bounded
+from scrapeyard.builtin.pages.kinds import HTML
+from scrapeyard.builtin.pages.page import decode, read_page
+from scrapeyard.builtin.pages.port import RawPage
 
 
 def read_raw(page: RawPage) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def read_raw(page: RawPage) -> dict[str, Any]:
     if page.fields is None:
         found = read_page(source, page)
     else:
-        from scrapeyard.builtin.reading.select import read_fields  # noqa: PLC0415 - few pages need it
+        from scrapeyard.builtin.pages.select import read_fields  # noqa: PLC0415 - few pages need it
 
         found = read_fields(source, page)
     if len(source) < len(whole):

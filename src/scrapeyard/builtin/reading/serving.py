@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 from selectolax.lexbor import SelectolaxError
 
+from scrapeyard.builtin.pages.port import RawPage
 from scrapeyard.builtin.reading import frames
-from scrapeyard.builtin.reading.port import RawPage
 from scrapeyard.builtin.reading.raw import read_raw
 from scrapeyard.framed_process import PipeClosed, prepare_child
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from scrapeyard.builtin.reading.port import RawPage
+from scrapeyard.builtin.pages.port import RawPage
 
 
 class ThreadExtractor:

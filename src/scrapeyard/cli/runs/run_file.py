@@ -128,7 +128,7 @@ def _read(manifest: Path) -> bytes:
 async def _table(asked: FileRun, wanted: str, jobs: "LocalJobs") -> dict[str, Any]:
     """The job as the API takes it; pairs are fields of every item."""
     from scrapeyard.builtin import PAGE
-    from scrapeyard.builtin.reading.port import DEFAULT
+    from scrapeyard.builtin.pages.port import DEFAULT
     from scrapeyard.cli.common.inputs import read_input
     from scrapeyard.cli.jobs.calls import list_format
     from scrapeyard.cli.jobs.results import default_type

@@ -12,7 +12,7 @@ from msgspec import Raw
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin import PAGE, default_for
-from scrapeyard.builtin.reading.port import DEFAULT
+from scrapeyard.builtin.pages.port import DEFAULT
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.errors import (
     BadRequest,

@@ -5,8 +5,8 @@ from typing import Any
 from urllib.parse import urljoin
 from xml.etree import ElementTree as ET
 
+from scrapeyard.builtin.pages.port import RawPage
 from scrapeyard.builtin.reading.documents.document import Document, DocumentRefused
-from scrapeyard.builtin.reading.port import RawPage
 from scrapeyard_sdk.extract import parse_date
 from scrapeyard_sdk.extract.lenient_json import clean
 

@@ -6,9 +6,9 @@ from datetime import date, datetime, time, timedelta
 from io import BytesIO
 from typing import Any
 
+from scrapeyard.builtin.pages.port import RawPage
+from scrapeyard.builtin.pages.tables import MAX_CELLS, MAX_COLUMNS, MAX_ROWS, as_table, cut_rows
 from scrapeyard.builtin.reading.documents.document import Document, DocumentRefused, needs
-from scrapeyard.builtin.reading.port import RawPage
-from scrapeyard.builtin.reading.tables import MAX_CELLS, MAX_COLUMNS, MAX_ROWS, as_table, cut_rows
 
 MAX_MEMBERS = 5000
 MAX_UNPACKED = 64 * 1024 * 1024

@@ -3,8 +3,8 @@
 from threading import Lock
 from typing import Any
 
+from scrapeyard.builtin.pages.port import MAX_TEXT, RawPage
 from scrapeyard.builtin.reading.documents.document import Document, DocumentRefused, needs
-from scrapeyard.builtin.reading.port import MAX_TEXT, RawPage
 
 MAX_PAGES = 500
 _ONE_AT_A_TIME = Lock()

@@ -5,10 +5,10 @@ import io
 import json
 from typing import Any
 
+from scrapeyard.builtin.pages.page import decode
+from scrapeyard.builtin.pages.port import MAX_TEXT, RawPage
+from scrapeyard.builtin.pages.tables import MAX_CELLS, MAX_COLUMNS, as_table, cut_rows
 from scrapeyard.builtin.reading.documents.document import Document, DocumentRefused
-from scrapeyard.builtin.reading.page import decode
-from scrapeyard.builtin.reading.port import MAX_TEXT, RawPage
-from scrapeyard.builtin.reading.tables import MAX_CELLS, MAX_COLUMNS, as_table, cut_rows
 from scrapeyard_sdk.extract.lenient_json import MAX_DEPTH, Budget, plain
 
 MAX_SOURCE = 5_000_000

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from scrapeyard.builtin.reading import kinds
-from scrapeyard.builtin.reading.bounds import bounded
+from scrapeyard.builtin.pages import kinds
+from scrapeyard.builtin.pages.bounds import bounded
+from scrapeyard.builtin.pages.page import read_page
+from scrapeyard.builtin.pages.port import MAX_TEXT, RawPage
 from scrapeyard.builtin.reading.documents.document import Document, DocumentRefused
-from scrapeyard.builtin.reading.page import read_page
-from scrapeyard.builtin.reading.port import MAX_TEXT, RawPage
 from scrapeyard_sdk.extract.lenient_json import clean
 
 

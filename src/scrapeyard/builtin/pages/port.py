@@ -28,10 +28,10 @@ class RawPage(Struct, frozen=True, kw_only=True):
     body: bytes
     encoding: str
     kind: str = "html"
-    """Of `scrapeyard.builtin.reading.kinds`."""
+    """Of `scrapeyard.builtin.pages.kinds`."""
     headers: tuple[tuple[str, str], ...] = ()
     include: tuple[str, ...] = ()
-    """Of `scrapeyard.builtin.reading.port.PARTS`."""
+    """Of `scrapeyard.builtin.pages.port.PARTS`."""
     main_only: bool | None = None
     """Whether `markdown` and `html` are the main part of the page, or all of it. None: the main part as `markdown`,
     unless `include_tags` chooses parts, and all of it as `html`."""

@@ -10,9 +10,9 @@ from typing import Any
 import regex
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from scrapeyard.builtin.reading.clean_html import in_context
-from scrapeyard.builtin.reading.convert import CONVERTERS, NotOfThatType, PageFacts
-from scrapeyard.builtin.reading.port import MAX_TEXT, RawPage
+from scrapeyard.builtin.pages.clean_html import in_context
+from scrapeyard.builtin.pages.convert import CONVERTERS, NotOfThatType, PageFacts
+from scrapeyard.builtin.pages.port import MAX_TEXT, RawPage
 from scrapeyard_sdk.extract.lenient_json import clean
 from scrapeyard_sdk.extract.page import base_of
 from scrapeyard_sdk.extract.selectors import OWN_TEXT, Selector, parse_selector

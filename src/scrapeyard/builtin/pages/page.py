@@ -5,10 +5,10 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser
 
-from scrapeyard.builtin.reading.bounds import bounded
-from scrapeyard.builtin.reading.clean_html import clean_html, narrowed
-from scrapeyard.builtin.reading.port import DEFAULT, MAX_TEXT, RawPage
-from scrapeyard.builtin.reading.tables import tables_of
+from scrapeyard.builtin.pages.bounds import bounded
+from scrapeyard.builtin.pages.clean_html import clean_html, narrowed
+from scrapeyard.builtin.pages.port import DEFAULT, MAX_TEXT, RawPage
+from scrapeyard.builtin.pages.tables import tables_of
 from scrapeyard_sdk.extract.article import read_article
 from scrapeyard_sdk.extract.markdown import to_markdown
 from scrapeyard_sdk.extract.page import (
