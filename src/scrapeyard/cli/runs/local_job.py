@@ -148,7 +148,7 @@ class JobRows:
             ended = page.items if rest else tuple(itertools.takewhile(_has_ended, page.items))
             if ended:
                 lines = await lines_of(self._blobs, ended)
-                await asyncio.to_thread(self._builder.add_lines, lines)
+                self._builder.add_lines(lines)  # with no pause before the next line: Ctrl-C must not add them twice
                 self._next = ended[-1].seq + 1
             if len(ended) < len(page.items) or page.next_cursor is None:
                 self._builder.pass_on()
