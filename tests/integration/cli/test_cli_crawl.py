@@ -158,12 +158,10 @@ def test_a_map_lists_the_urls_and_where_they_were_found(stand: Stand, site: Link
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("crawl", "shop.example"), "write https://shop.example"),
         (("crawl", "https://shop.example/", "-o", "site.doc"), "into a folder"),
         (("crawl", "https://shop.example/", "--resume"), "--resume needs -o"),
         (("crawl", "https://shop.example/", "-o", "x.csv", "--include", "re:("), "include"),
         (("crawl", "https://shop.example/", "-o", "x.csv", "--formats", "song"), "formats"),
-        (("map", "shop.example"), "write https://shop.example"),
     ],
 )
 def test_what_is_wrong_is_said_and_exits_2(stand: Stand, words: tuple[str, ...], said: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.cli_stand import EXAMPLES, PATIENCE, Ended, Stand, on_terminal, until_gone
 
-BUILT_IN = ("builtin/echo", "builtin/map", "builtin/page", "builtin/product")
+BUILT_IN = ("builtin/echo", "builtin/map", "builtin/page", "builtin/product", "builtin/select")
 
 
 @pytest.fixture(scope="module")
