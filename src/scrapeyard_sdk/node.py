@@ -6,7 +6,7 @@ The names of Scrapy's selectors work too: `css("a::attr(href)").getall()`, `xpat
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from scrapeyard_sdk.text import lines
 
@@ -89,9 +89,18 @@ class Node:
         """The element and all inside it."""
         return self._node.html or ""
 
-    def text(self) -> str:
-        """All text inside, on one line, white space folded."""
-        return " ".join(lines(self._node))
+    @overload
+    def text(self) -> str: ...
+
+    @overload
+    def text(self, selector: str, default: str | None = None) -> str | None: ...
+
+    def text(self, selector: str | None = None, default: str | None = None) -> str | None:
+        """All text inside, on one line, white space folded. With a selector: of the first match, or `default`."""
+        if selector is None:
+            return " ".join(lines(self._node))
+        found = self.css_first(selector)
+        return default if found is None else found.text()
 
     def attr(self, name: str, default: str | None = None) -> str | None:
         """An attribute; one without a value is an empty string, one that is not there is `default`."""

@@ -147,3 +147,13 @@ def test_a_node_is_true_and_a_selection_is_a_list(page: Page) -> None:
     assert all(isinstance(each, Node) for each in page.css("li"))
     assert page.css("li").texts() == page.texts("li")
     assert not page.css(".none")
+
+
+def test_a_node_gives_the_text_of_what_is_inside_it(page: Page) -> None:
+    first = page.css("li")[0]
+    assert (first.text(), first.text("b"), first.text("i"), first.text("i", "none")) == (
+        "one bold end",
+        "bold",
+        None,
+        "none",
+    )
