@@ -140,6 +140,19 @@ def test_explain_adds_up_fetching_and_the_scripts_own_time() -> None:
     assert phases["fetch"] + phases["script"] == 80
 
 
+def test_explain_counts_the_time_before_the_last_attempt() -> None:
+    run = a_run(
+        status=RunStatus.FAILED,
+        exit_reason=ExitReason.FETCH_CONNECT,
+        attempt=2,
+        finished_at=7.0,
+        timing=Timing(queue_ms=200, script_ms=100, fetch_ms=100),
+    )
+    told = explain(run, Limits(), now=9.0)
+    assert sum(phase.ms for phase in told.phases) == told.total_ms == 6000
+    assert told.summary[0].endswith("5700 ms (95 %), went to earlier attempts and the waits between them.")
+
+
 async def test_a_queue_that_was_away_is_asked_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = MemoryQueue()
     backlog = Backlog(queue, limit=10)

@@ -67,7 +67,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
 def explain(run: Run, allowed: Limits, now: float, *, has_worker: bool = True) -> Explanation:
     """The explanation. `allowed` are the limits in force for this run; `now` ends the total of an unfinished run."""
     total = 1000 * max(0.0, (run.finished_at or now) - run.created_at)
-    phases = _phases(run.timing or Timing(), total)
+    phases = _phases(run, total)
     limits = _limits(run.usage or Usage(), allowed, run.fetching.budget)
     return Explanation(
         id=run.id,
@@ -95,8 +95,9 @@ def _may_help_later(run: Run) -> bool:
     return run.exit_reason is not None and may_help_later(run.exit_reason, run.error.site_status if run.error else None)
 
 
-def _phases(timing: Timing, total: float) -> list[PhaseDocument]:
+def _phases(run: Run, total: float) -> list[PhaseDocument]:
     """Phases in order. Fetching is part of the script's time, but is listed separately."""
+    timing = run.timing or Timing()
     own = max(0.0, timing.script_ms - timing.fetch_ms)
     spent = {
         "queue": timing.queue_ms,
@@ -107,6 +108,8 @@ def _phases(timing: Timing, total: float) -> list[PhaseDocument]:
         "script": own,
         "record": timing.record_ms,
     }
+    if run.attempt > 1 and run.timing is not None:
+        spent = {"earlier_attempts": max(0.0, total - sum(spent.values())), **spent}
     return [PhaseDocument(name=name, ms=round(ms, 3), percent=_percent(ms, total)) for name, ms in spent.items()]
 
 
@@ -154,6 +157,7 @@ def _where(run: Run, total: float, phases: list[PhaseDocument], *, has_worker: b
 
 
 _NAMES = {
+    "earlier_attempts": "earlier attempts and the waits between them",
     "queue": "waiting for a free worker",
     "resolve": "finding the scraper",
     "environment": "waiting for its packages to be installed",
