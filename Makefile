@@ -75,6 +75,9 @@ chaos: $(VENV)/.test-installed  ## kill processes and stop servers for a minute 
 soak: $(VENV)/.test-installed  ## use and hurt a yard for half an hour; no process may grow
 	$(BIN)/python -m tests.chaos.soak
 
+pictures: $(VENV)/.installed  ## draw the pictures of the terminal that the documentation shows anew
+	$(BIN)/python docs/pictures/make.py
+
 docs: $(VENV)/.docs-installed  ## the documentation as a site that needs no network: build/docs/index.html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/docs-cache docs build/docs
 	@echo 'Open build/docs/index.html'
@@ -124,4 +127,4 @@ $(VENV)/.docs-installed: $(VENV)/.installed requirements/docs.txt
 	$(UV) pip install --quiet --require-hashes -r requirements/docs.txt
 	@touch $@
 
-.PHONY: help up install test all-tests test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs wheel sbom lock clean
+.PHONY: help up install test all-tests test-quick quick-tests test-steady test-security check check-api lint types clients bench chaos soak docs pictures wheel sbom lock clean
