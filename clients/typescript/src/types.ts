@@ -860,9 +860,68 @@ export type JobCall = {
   /** Default: `GET`, or `POST` if there is a `body`. As `input.method`. */
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
   /** What is sent: text as it is, `{"json": …}` or `{"form": {…}}`. As `input.body`. */
-  body?: unknown;
+  body?: {
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as a web form does. */
+  form?: Record<string, string | number | boolean>;
+} | string;
   /** What to take from the page, by name: a CSS selector or XPath, such as `h1`, `a@href`, `h1::text`, `//h1`; or an object with `css` or `xpath`, and `as`, `attr`, `regex`, `list`, `default`, `required`; or `{"each": ".review", "fields": {…}}` for a list of records. As `input.fields`. */
-  fields?: Record<string, unknown>;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+  each?: string;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+  each?: string;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+  each?: string;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+}>;
+}>;
+}>;
+}>;
 };
 
 /** A job. */
@@ -1941,9 +2000,68 @@ export type ScheduledScrape = {
   /** Default: `GET`, or `POST` if there is a `body`. As `input.method`. */
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
   /** What is sent: text as it is, `{"json": …}` or `{"form": {…}}`. As `input.body`. */
-  body?: unknown;
+  body?: {
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as a web form does. */
+  form?: Record<string, string | number | boolean>;
+} | string;
   /** What to take from the page, by name: a CSS selector or XPath, such as `h1`, `a@href`, `h1::text`, `//h1`; or an object with `css` or `xpath`, and `as`, `attr`, `regex`, `list`, `default`, `required`; or `{"each": ".review", "fields": {…}}` for a list of records. As `input.fields`. */
-  fields?: Record<string, unknown>;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+  each?: string;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+  each?: string;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+  each?: string;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+}>;
+}>;
+}>;
+}>;
 };
 
 /** A scrape to do. Give at least one of `url`, `urls` and `scraper`; `url` and `urls` exclude each other. */
@@ -1985,9 +2103,68 @@ export type ScrapeCall = {
   /** Default: `GET`, or `POST` if there is a `body`. As `input.method`. */
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
   /** What is sent: text as it is, `{"json": …}` or `{"form": {…}}`. As `input.body`. */
-  body?: unknown;
+  body?: {
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as a web form does. */
+  form?: Record<string, string | number | boolean>;
+} | string;
   /** What to take from the page, by name: a CSS selector or XPath, such as `h1`, `a@href`, `h1::text`, `//h1`; or an object with `css` or `xpath`, and `as`, `attr`, `regex`, `list`, `default`, `required`; or `{"each": ".review", "fields": {…}}` for a list of records. As `input.fields`. */
-  fields?: Record<string, unknown>;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+  each?: string;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+  each?: string;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+  each?: string;
+  fields?: Record<string, string | {
+  css?: string;
+  xpath?: string;
+  attr?: string;
+  as?: "text" | "number" | "price" | "date" | "url" | "bool" | "html" | "markdown" | "json";
+  regex?: string;
+  list?: boolean;
+  /** What it is if nothing is found. */
+  default?: unknown;
+  required?: boolean;
+  decimal?: "." | ",";
+  order?: "dmy" | "mdy" | "ymd";
+}>;
+}>;
+}>;
+}>;
 };
 
 /** A scraper with how it is called. The schemas and limits are null when it is invalid. */

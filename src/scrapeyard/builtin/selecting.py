@@ -47,7 +47,7 @@ def _rule(depth: int) -> dict[str, Any]:
             "as": {"enum": list(TYPES)},
             "regex": {"type": "string", "minLength": 1, "maxLength": MAX_SELECTOR, "format": "python-regex"},
             "list": {"type": "boolean"},
-            "default": True,
+            "default": {"description": "What it is if nothing is found."},
             "required": {"type": "boolean"},
             "decimal": {"enum": [".", ","]},
             "order": {"enum": ["dmy", "mdy", "ymd"]},

@@ -37,8 +37,24 @@ def _scraper(given: Any) -> Any:
     return SCRAPERS.get(name, name.replace("-", "/", 1)) + at + version
 
 
+def _shown(schema: Any) -> Any:
+    """A schema as the API's document shows it: alternatives instead of conditions, which few readers of it understand.
+    The input's own schema decides."""
+    if isinstance(schema, list):
+        return [_shown(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: _shown(value) for key, value in schema.items() if key not in _CONDITIONS}
+    if "if" in schema:
+        plain["anyOf"] = [_shown({**schema["if"], **schema["then"]}), _shown(schema["else"])]
+    return plain
+
+
+_CONDITIONS = frozenset({"if", "then", "else", "not", "dependentSchemas"})
 _PAGE_OPTIONS = {
-    name: OtherName(("input", name), schema={**schema, "description": f"{schema['description']} As `input.{name}`."})
+    name: OtherName(
+        ("input", name), schema={**_shown(schema), "description": f"{schema['description']} As `input.{name}`."}
+    )
     for name, schema in (PAGE_INPUT["properties"] | SELECT_INPUT["properties"]).items()
     if name not in ("url", "include", "main_only")
 }
