@@ -12,6 +12,7 @@ import pytest
 import uvloop
 
 from scrapeyard.child_process import PIPE, start_child
+from tests.leaks import until
 
 UPPER = "import sys; sys.stdout.write(sys.stdin.read().upper()); sys.stderr.write('done'); sys.exit(3)"
 WAITS = "import sys; print('here', flush=True); sys.stdin.read()"
@@ -59,7 +60,7 @@ def test_what_it_started_ends_with_it(run: Run) -> None:
         return grandchild
 
     pid = run(main())
-    assert _has_ended(pid)
+    until(lambda: _has_ended(pid), "it ended")
 
 
 def test_a_start_that_is_cancelled_leaves_nothing(run: Run) -> None:
