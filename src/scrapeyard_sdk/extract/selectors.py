@@ -55,7 +55,7 @@ def _xpath(text: str) -> Selector:
     try:
         from lxml.etree import XPath, XPathError
     except ImportError:
-        raise ValueError("XPath needs lxml; use CSS, or run: pip install 'scrapeyard[article]'") from None
+        raise ValueError("XPath needs lxml; use CSS, or add lxml to the requirements") from None
     try:
         XPath(text)
     except (XPathError, ValueError):

@@ -184,7 +184,7 @@ def _by_css(node: LexborNode, css: str) -> list[LexborNode]:
 
 def _by_xpath(node: LexborNode, expression: str) -> Iterator[Found]:
     """Elements and texts that XPath finds in the element, which is a document of its own. Raises ValueError."""
-    from lxml import etree, html  # noqa: PLC0415 - an extra
+    from lxml import etree, html  # noqa: PLC0415 - few fields need it
 
     root = html.document_fromstring(node.html) if node.tag == "html" else html.fragment_fromstring(node.html)
     try:

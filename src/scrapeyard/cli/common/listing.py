@@ -97,12 +97,15 @@ def _is_there(server: "Server", path: str) -> bool:
 
 
 def input_words(given: Mapping[str, Any], most: int) -> str:
-    """An input in a line: its URL if that is all, else `key=value` pairs."""
+    """An input in a line: its URL if that is all, else `key=value` pairs, as commands take them."""
+    import json
+
     from scrapeyard.cli.common.output import shortened
 
     if set(given) == {"url"}:
         return shortened(str(given["url"]), most)
-    return shortened(", ".join(f"{key}={value}" for key, value in given.items()), most)
+    words = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
+    return shortened(", ".join(f"{key}={value}" for key, value in words.items()), most)
 
 
 def _about(entry: Mapping[str, Any]) -> str:
