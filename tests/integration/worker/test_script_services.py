@@ -18,6 +18,15 @@ async def run(ctx):
         before = await ctx.state.get("count", 0)
         if await ctx.state.update("count", before or None, before + 1): return before + 1
 """
+COMPARES = """
+async def run(ctx):
+    await ctx.state.set("flag", {"b": 1, "a": True})
+    return [
+        await ctx.state.update("flag", {"a": 1, "b": 1}, "wrong"),
+        await ctx.state.update("flag", {"a": True, "b": 1}, "right"),
+        await ctx.state.get("flag"),
+    ]
+"""
 SLOW = """
 import time
 def run(ctx, go: bool = False):
@@ -49,7 +58,13 @@ async def run(ctx, url: str):
 async def stand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Yard]:
     folder: Path = tmp_path_factory.mktemp("services")
     async with yard(
-        folder, {"counts": (COUNTS, {}), "slow": (SLOW, {"wall_seconds": PATIENCE}), "walks": (WALKS, {})}
+        folder,
+        {
+            "counts": (COUNTS, {}),
+            "compares": (COMPARES, {}),
+            "slow": (SLOW, {"wall_seconds": PATIENCE}),
+            "walks": (WALKS, {}),
+        },
     ) as made:
         yield made
 
@@ -61,6 +76,10 @@ async def test_runs_count_together_without_losing_one(stand: Yard) -> None:
     assert value["value"] == 6
     await stand.client.delete("/api/scrapers/attack/counts/state")
     assert (await stand.run("attack/counts"))["result"] == 1
+
+
+async def test_state_is_compared_by_value_and_true_is_not_one(stand: Yard) -> None:
+    assert (await stand.run("attack/compares"))["result"] == [False, True, "right"]
 
 
 async def test_progress_is_in_the_document_while_it_runs_and_after(stand: Yard) -> None:

@@ -343,9 +343,9 @@ def _unsaved(verdict: Verdict, error: Unavailable) -> Verdict:
     )
 
 
-def _as_value(packed: bytes | None) -> object:
-    """A value of the state; None if there is none."""
-    return None if packed is None else msgspec.json.decode(packed)
+def _as_value(packed: bytes | None) -> bytes:
+    """A value of the state in one spelling, so that `1` is not `true`; null if there is none, as a script reads it."""
+    return b"null" if packed is None else msgspec.json.encode(msgspec.json.decode(packed), order="deterministic")
 
 
 async def _whole(body: bytes) -> AsyncIterator[bytes]:
