@@ -133,6 +133,7 @@ class Following:
         jobs = await self._followed()
         self._ahead = {job.id: self._ahead.get(job.id, set()) for job in jobs}
         self._links = {job.id: self._links[job.id] for job in jobs if job.id in self._links}
+        self._read_sitemaps = {job.id: self._read_sitemaps[job.id] for job in jobs if job.id in self._read_sitemaps}
         for job in jobs:
             try:
                 await self._follow(job)
