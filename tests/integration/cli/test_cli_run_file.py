@@ -5,6 +5,7 @@ import io
 import json
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -103,14 +104,20 @@ def test_rows_are_written_as_they_come_and_stay_after_ctrl_c(stand: Stand, form:
     out = stand.folder / f"live.{form}"
     out.write_text("of an earlier run")
     with stand.started("run", "scrapers/lab/item", "--file", file, "-o", out.name) as process:
-        until(lambda: "second" in out.read_text("utf-8-sig"), "the first rows are there")
+        until(lambda: _names(out) == ["first", "second"], "the first rows are there")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
         assert process.returncode == 130
-    text = out.read_text("utf-8-sig")
-    read = csv.DictReader(io.StringIO(text)) if form == "csv" else map(json.loads, text.splitlines())
-    assert [row["name"] for row in read] == ["first", "second"]
-    assert text.endswith("\n")
+    assert _names(out) == ["first", "second"]
+    assert out.read_bytes().endswith(b"\n")
+
+
+def _names(file: Path) -> list[str]:
+    """The names in the complete lines of a file that is being written."""
+    text = file.read_text("utf-8-sig")
+    whole = text[: text.rfind("\n") + 1]
+    rows = csv.DictReader(io.StringIO(whole)) if file.suffix == ".csv" else map(json.loads, whole.splitlines())
+    return [row["name"] for row in rows]
 
 
 def test_ctrl_c_ends_a_wait_for_stdin(stand: Stand) -> None:
