@@ -109,11 +109,15 @@ def _cells(row: Row, width: int) -> list[Cell]:
 
 
 class JsonLines:
-    """A FileWriter that also writes encoded objects."""
+    """A FileWriter that also writes encoded objects. Who reads along sees whole lines."""
 
-    _between = b"\n"
     _open = b""
-    _shut = b"\n"
+    _more = b""
+    """Before each block of objects but the first."""
+    _between = b"\n"
+    _after = b"\n"
+    """After each block of objects."""
+    _shut = b""
     _empty = b""
 
     def __init__(self, sink: Sink, columns: Sequence[Column]) -> None:
@@ -129,8 +133,8 @@ class JsonLines:
     def write_objects(self, objects: Sequence[bytes]) -> None:
         """Write objects that are already JSON."""
         if objects:
-            self._sink.write(self._between if self._began else self._open)
-            self._sink.write(self._between.join(objects))
+            self._sink.write(self._more if self._began else self._open)
+            self._sink.write(self._between.join(objects) + self._after)
             self._began = True
 
     def close(self, notes: Sequence[str] = ()) -> None:  # noqa: ARG002  every line is a row
@@ -141,7 +145,8 @@ class JsonLines:
 class JsonArray(JsonLines):
     """The same as one array, one object per line."""
 
-    _between = b",\n"
     _open = b"[\n"
+    _more = _between = b",\n"
+    _after = b""
     _shut = b"\n]\n"
     _empty = b"[]\n"
