@@ -58,6 +58,11 @@ class ExitReason(StrEnum):
     FETCH_ROBOTS = "fetch_robots"  # robots.txt forbids it and policy obeys
     FETCH_LIMIT = "fetch_limit"  # the run has fetched as many pages as limits.fetches allows
     FETCH_BUDGET = "fetch_budget"  # the run or job has used up what it may
+    # A page in a browser:
+    BROWSER_STEP = "browser_step"  # a step cannot be done: no such element, an error in the script's JavaScript
+    BROWSER_TIMEOUT = "browser_timeout"  # a step, or a wait, took longer than it may
+    BROWSER_CRASHED = "browser_crashed"  # the page, the browser or its process died
+    BROWSER_UNAVAILABLE = "browser_unavailable"  # this worker has no browser, or it does not start
 
     @property
     def retryable(self) -> bool:
@@ -72,7 +77,7 @@ class ExitReason(StrEnum):
     @property
     def is_fetch(self) -> bool:
         """Whether the web ended the run, rather than the script or the platform."""
-        return self.value.startswith("fetch_")
+        return self.value.startswith(("fetch_", "browser_"))
 
     @property
     def is_time_limit(self) -> bool:
@@ -115,5 +120,7 @@ _RETRYABLE = frozenset(
         ExitReason.FETCH_BLOCKED,
         ExitReason.FETCH_CAPTCHA,
         ExitReason.FETCH_PROXY,
+        ExitReason.BROWSER_TIMEOUT,
+        ExitReason.BROWSER_CRASHED,
     }
 )

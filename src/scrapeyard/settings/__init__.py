@@ -9,6 +9,7 @@ Unknown keys are refused.
 
 from scrapeyard.settings.aliases import ALIASES, names_of
 from scrapeyard.settings.engine import (
+    BrowserSettings,
     BudgetSettings,
     CacheSettings,
     EscalationSettings,
@@ -56,6 +57,7 @@ __all__ = [
     "PREFIX",
     "SCHEMES",
     "BlobSettings",
+    "BrowserSettings",
     "BudgetSettings",
     "CacheSettings",
     "EnvironmentSettings",

@@ -119,6 +119,35 @@ class EscalationSettings(Section):
         return f"{bare}/v1" if bare.count("/") == 2 else url
 
 
+class BrowserSettings(Section):
+    """The browser engine. A worker without a browser does not offer it."""
+
+    enabled: bool = Field(True, description="Whether scripts may use a browser, if one is installed.")
+    driver: Literal["patchright", "playwright"] = Field(
+        "patchright", description="Package that drives the browser; the first hides that it does."
+    )
+    name: Literal["chromium", "firefox", "webkit"] = Field(
+        "chromium", description="Browser to start; others than Chromium need the driver playwright and its download."
+    )
+    executable: str = Field("", description="Path of the browser; empty: one on PATH, or the driver's download.")
+    light_executable: str = Field("lightpanda", description='Program for engine="light", on PATH or by path.')
+    max_contexts: int = Field(
+        0, ge=0, le=1000, description="Pages of runs open at once in one worker; 0: by free memory, 80 MB for each."
+    )
+    wait_seconds: float = Field(60, ge=0, le=3600, description="Maximum seconds to wait for a free context.")
+    idle_seconds: float = Field(60, ge=0, description="The browser is stopped after so many seconds without a context.")
+    contexts_each: int = Field(500, ge=1, description="Contexts after which the browser is started anew.")
+    minutes_each: float = Field(60, gt=0, description="Minutes after which the browser is started anew.")
+    memory_mb: float = Field(4096, ge=256, description="Memory of the browser above which it is started anew.")
+    sandbox: Literal["auto", "require", "off"] = Field(
+        "auto", description="Chromium's own sandbox: on where the system allows it, required, or off."
+    )
+    namespace: Literal["auto", "require", "off"] = Field(
+        "auto", description="A network namespace for the browser, from which only the worker's proxy can be reached."
+    )
+    arguments: tuple[str, ...] = Field((), max_length=50, description="Further command line arguments of the browser.")
+
+
 class ProxyPool(Section):
     """One pool of proxies; [[proxies.pools]] in the file."""
 

@@ -7,6 +7,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from scrapeyard.model.lanes import ScraperLanes
 from scrapeyard.settings.engine import (
+    BrowserSettings,
     BudgetSettings,
     CacheSettings,
     EscalationSettings,
@@ -51,6 +52,7 @@ class Settings(Section):
     proxies: ProxySettings = ProxySettings()
     budget: BudgetSettings = BudgetSettings()
     escalation: EscalationSettings = EscalationSettings()
+    browser: BrowserSettings = BrowserSettings()
     jobs: JobSettings = JobSettings()
     webhooks: WebhookSettings = WebhookSettings()
     repository: RepositorySettings = RepositorySettings()

@@ -1,0 +1,202 @@
+"""The browser engine: contexts in a real browser that have no network but the worker's forward proxy.
+
+    BrowserEngine ── opens ──> BrowserContext ── perform(Operation) ──> Done
+        │ admits each context at              │ speaks with
+        └──> ForwardProxy (`Passage`)         └──> BrowserHost: the process that holds driver and browser
+
+A script's `ctx.browser`, `engine="browser"`, `builtin/actions` and recordings all use `BrowserEngine.open`.
+"""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Annotated, Any, Literal, Protocol
+
+from msgspec import Meta, Raw, Struct, field
+
+from scrapeyard.engines.browser.operations import Operation
+from scrapeyard.engines.port import Caller, Proxy
+
+BrowserName = Literal["chromium", "firefox", "webkit"]
+Blocked = Literal["image", "media", "font", "stylesheet", "tracker"]
+Text = Annotated[str, Meta(max_length=1000)]
+
+
+class Evidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is kept of a context for people to look at."""
+
+    screenshot_on_failure: bool = True
+    har: bool = False
+    trace: bool = False
+    """A zip that Playwright's trace viewer opens."""
+    video: bool = False
+    console: bool = True
+    """Messages of the console and errors of the page, for the run's log."""
+
+
+class ContextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a context looks like to pages. Empty and None: as the exit's country, the device or the browser has it."""
+
+    session: Annotated[str, Meta(max_length=128)] = ""
+    """Cookies and storage are kept under this name, for the scraper, across runs and for plain HTTP too."""
+    device: Text = ""
+    """As Playwright names it, `iPhone 15`."""
+    width: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    height: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    locale: Annotated[str, Meta(max_length=35)] = ""
+    timezone: Annotated[str, Meta(max_length=64)] = ""
+    latitude: Annotated[float, Meta(ge=-90, le=90)] | None = None
+    longitude: Annotated[float, Meta(ge=-180, le=180)] | None = None
+    user_agent: Text = ""
+    headers: Annotated[dict[str, Text], Meta(max_length=50)] = field(default_factory=dict)
+    """Sent with every request."""
+    java_script: bool = True
+    block: tuple[Blocked, ...] = ()
+    """Kinds of requests that are not made."""
+    timeout: Annotated[float, Meta(gt=0, le=3600)] = 30
+    """Seconds, of each operation that names none."""
+    evidence: Evidence = Evidence()
+
+
+class Done(Struct, frozen=True):
+    """What an operation returned: a JSON value, and bytes where the operation says so."""
+
+    value: Raw = Raw(b"null")
+    raw: bytes = b""
+
+
+class LogMessage(Struct, frozen=True, kw_only=True):
+    """Of the page's console (`kind` is its level) or an error of the page (`error`)."""
+
+    kind: str
+    text: str
+    url: str = ""
+
+
+class KeptFile(Struct, frozen=True, kw_only=True):
+    """A file of evidence: `trace.zip`, `network.har`, `video.webm`, `failure.png`."""
+
+    name: str
+    content_type: str
+    data: bytes
+
+
+class ContextEnd(Struct, frozen=True, kw_only=True):
+    """What is left of a context."""
+
+    state: dict[str, Any] = field(default_factory=dict)
+    """`storage_state` of Playwright: cookies and local storage by origin."""
+    pages: int = 0
+    """Documents that were opened in main frames."""
+    blocked: int = 0
+    """Requests that `block` refused."""
+    blocked_bytes: int = 0
+    """About what they would have cost: by the size of what others of their kind cost."""
+    files: tuple[KeptFile, ...] = ()
+
+
+class BrowserContext(Protocol):
+    """One context of one run, with its tabs. Operations of one tab are performed in the order of their arrival."""
+
+    async def perform(self, operation: Operation, raw: bytes = b"") -> Done:
+        """Perform it. Raises FetchFailed: `browser_step` (cannot be done so: no such element, bad JavaScript),
+        `browser_timeout`, `browser_crashed` (the page, the browser or its process died), or a fetch reason where a page
+        could not be opened."""
+
+
+class BrowserEngine(Protocol):
+    """One per worker. Starts a browser when the first context is opened, and stops it when none was for a while."""
+
+    async def start(self) -> None:
+        """Ready. Starts no browser."""
+
+    async def stop(self) -> None:
+        """Close every context, end every process, remove every folder. May be called twice."""
+
+    def open(self, options: ContextOptions, caller: Caller) -> AbstractAsyncContextManager[BrowserContext]:
+        """A context, closed at the end whatever happens; waits for one that is free. Raises FetchFailed:
+        `browser_unavailable` (none is installed, or it does not start), and as policy says."""
+
+
+class Passage(Struct, frozen=True, kw_only=True):
+    """How the connections of one context leave the worker."""
+
+    caller: Caller
+    """Whose hosts, budgets and books count."""
+    exit: Proxy | None = None
+    """None: straight to the sites."""
+
+
+class PassageCount(Struct, frozen=True, kw_only=True):
+    """What went through a passage."""
+
+    connections: int = 0
+    refused: int = 0
+    received: int = 0
+    """Bytes, as on the wire."""
+    sent: int = 0
+    last_refusal: str = ""
+    """Why the last one was refused, for whoever reads the failure of a page; with its exit reason before a colon."""
+
+
+class ForwardProxy(Protocol):
+    """The only door of the browsers of a worker. Listens on a Unix socket in a private folder, speaks HTTP proxy with
+    credentials that name the context."""
+
+    path: str
+    """Of the socket."""
+
+    async def start(self) -> None:
+        """Listen."""
+
+    async def stop(self) -> None:
+        """Close all connections. May be called twice."""
+
+    def admit(self, passage: Passage) -> tuple[str, str]:
+        """User and password for a new context; nothing passes without them."""
+
+    def count(self, user: str) -> PassageCount:
+        """What went through so far."""
+
+    async def dismiss(self, user: str) -> PassageCount:
+        """Close its connections and forget its credentials; what went through in all. May be called twice."""
+
+
+class HostContext(Struct, frozen=True, kw_only=True):
+    """What the host is told of a new context."""
+
+    options: ContextOptions
+    user: str
+    password: str
+    """Of the forward proxy."""
+    state: dict[str, Any] = field(default_factory=dict)
+    """`storage_state` to begin with; empty: none."""
+    max_bytes: int = 20 * 1024 * 1024
+    """Of one answer: a page's HTML, a picture, a file."""
+
+
+class BrowserHost(Protocol):
+    """The process that holds driver and browser, seen from the worker. It has no network but a way to the socket of the
+    forward proxy, in a network namespace of its own where the system allows one."""
+
+    pid: int
+
+    @property
+    def is_alive(self) -> bool:
+        """False once it died or its browser did; open contexts fail with `browser_crashed`."""
+
+    async def open(self, number: int, context: HostContext) -> None:
+        """Make a context under a number of the worker's choice. Raises FetchFailed."""
+
+    async def perform(self, number: int, operation: Operation, raw: bytes = b"") -> Done:
+        """As `BrowserContext.perform`. Cancelling abandons the operation; the context must be closed then."""
+
+    async def close(self, number: int) -> ContextEnd:
+        """Close a context, whatever state it is in. Raises FetchFailed (`browser_crashed`)."""
+
+    def messages(self, number: int) -> list[LogMessage]:
+        """Those that came since the last call; at most 200 are kept."""
+
+    async def memory_mb(self) -> float:
+        """Of the process and all that it started."""
+
+    async def end(self) -> None:
+        """Kill and reap everything. May be called twice."""
