@@ -16,6 +16,24 @@ Keep = Callable[[AsyncIterator[bytes], str], Awaitable[int]]
 is fetched again, and what it kept before is then void."""
 
 
+class BrowserWish(Struct, frozen=True, kw_only=True):
+    """What a fetch asks of a browser."""
+
+    wait_for: str = ""
+    """Selector of an element that must be there; empty: none."""
+    wait_until: Literal["load", "domcontentloaded", "networkidle", "commit"] = "load"
+    scroll: int = 0
+    """Times that the page is scrolled to its end, at most, while it grows."""
+    screenshot: bool = False
+    full_page: bool = False
+    """Of the screenshot."""
+    device: str = ""
+    locale: str = ""
+    timezone: str = ""
+    block: tuple[str, ...] = ()
+    """Kinds of requests that are not made: image, media, font, stylesheet, tracker."""
+
+
 class FetchRequest(Struct, frozen=True, kw_only=True):
     """One request, as a script asks for it. Checked at the edge where it arrives. Empty and None: as policy says."""
 
@@ -34,8 +52,12 @@ class FetchRequest(Struct, frozen=True, kw_only=True):
     """Browser to look like."""
     proxy: str = ""
     """Name of a pool; `none` for no proxy."""
-    engine: Literal["auto", "http", "solver"] = "auto"
-    """`http`: never more than plain HTTP; `solver`: at once."""
+    engine: Literal["auto", "http", "browser", "light", "solver"] = "auto"
+    """`http`: never more than plain HTTP; the others: at once."""
+    browser: BrowserWish | None = None
+    """How a browser opens it; None: as a person would who only looks."""
+    via: "Via | None" = None
+    """Opens the page in a browser's context that is already there. Every stage around the client holds for it."""
     certificate: str = ""
     """PEM of a client certificate and its key, where the operator lets scrapers present one."""
     keep: Keep | None = None
@@ -43,7 +65,9 @@ class FetchRequest(Struct, frozen=True, kw_only=True):
     else's: it is neither kept for others nor answered from what was kept."""
 
 
-Strategy = Literal["http", "clearance", "solver", "cache"]
+Via = Callable[[], Awaitable["FetchResponse"]]
+"""Raises FetchFailed."""
+Strategy = Literal["http", "clearance", "browser", "light", "solver", "cache"]
 
 
 class FetchResponse(Struct, frozen=True, kw_only=True):
@@ -75,6 +99,8 @@ class FetchResponse(Struct, frozen=True, kw_only=True):
     """The kind of `way`. `clearance`: plain HTTP with what the solver had got before."""
     kept: int | None = None
     """Bytes that went to `request.keep`; None: the page is in `body`."""
+    screenshot: bytes = b""
+    """PNG, if the request asked a browser for it."""
     repeats: int = 0
     """Requests that were sent once more, because the server had closed the connection that was kept."""
 
@@ -145,6 +171,7 @@ class Route(Struct, frozen=True, kw_only=True):
     """A clearance: (name, value), for the request's own host; the request's own and its session's win."""
     user_agent: str = ""
     """Wins over the profile's: a clearance holds for the browser that got it."""
+    engine: Literal["http", "browser", "light"] = "http"
 
 
 PLAIN = Route()

@@ -96,6 +96,12 @@ class ContextEnd(Struct, frozen=True, kw_only=True):
 class BrowserContext(Protocol):
     """One context of one run, with its tabs. Operations of one tab are performed in the order of their arrival."""
 
+    end: ContextEnd | None
+    """What is left of it, once it is closed: its files are for the run's artifacts. None before, or if it crashed."""
+
+    def messages(self) -> list[LogMessage]:
+        """Of its pages since the last call, for the run's log; also after it is closed."""
+
     async def perform(self, operation: Operation, raw: bytes = b"") -> Done:
         """Perform it. Raises FetchFailed: `browser_step` (cannot be done so: no such element, bad JavaScript),
         `browser_timeout`, `browser_crashed` (the page, the browser or its process died), or a fetch reason where a page
@@ -111,9 +117,12 @@ class BrowserEngine(Protocol):
     async def stop(self) -> None:
         """Close every context, end every process, remove every folder. May be called twice."""
 
-    def open(self, options: ContextOptions, caller: Caller) -> AbstractAsyncContextManager[BrowserContext]:
-        """A context, closed at the end whatever happens; waits for one that is free. Raises FetchFailed:
-        `browser_unavailable` (none is installed, or it does not start), and as policy says."""
+    def open(
+        self, options: ContextOptions, caller: Caller, *, way: Proxy | Literal["policy"] | None = "policy"
+    ) -> AbstractAsyncContextManager[BrowserContext]:
+        """A context, closed at the end whatever happens; waits for one that is free. It leaves by the exit `way`; None:
+        straight. Raises FetchFailed: `browser_unavailable` (none is installed, or it does not start), and as policy
+        says."""
 
 
 class Passage(Struct, frozen=True, kw_only=True):
