@@ -46,6 +46,9 @@ class Ledger:
         """`direct` stands for no proxy."""
         self.solver_calls = 0
         self.solver_successes = 0
+        self.browser_pages = 0
+        self.browser_saved = 0
+        """Bytes that blocking of images and the like has saved, about."""
         self.warned: set[str] = set()
         self._warn = warn
 
@@ -55,6 +58,11 @@ class Ledger:
         if spent.bytes:
             name = proxy_class or "direct"
             self.bytes_by_class[name] = self.bytes_by_class.get(name, 0) + spent.bytes
+
+    def count_browser(self, *, pages: int, saved: int) -> None:
+        """Add what a browser's context did."""
+        self.browser_pages += pages
+        self.browser_saved += saved
 
     def warn(self, words: str) -> None:
         """To the author."""

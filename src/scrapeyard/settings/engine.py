@@ -104,7 +104,10 @@ class EscalationSettings(Section):
     enabled: bool = Field(True, description="Whether blocked fetches try other routes by default.")
     profiles: tuple[str, ...] = Field(("chrome", "firefox", "safari"), description="Browser profiles to try, in order.")
     max_ways: int = Field(4, ge=1, le=20, description="Maximum routes tried for one fetch.")
-    solver_url: str = Field("", description="FlareSolverr, e.g. http://127.0.0.1:8191; empty: none.")
+    browser: bool = Field(
+        True, description="Whether a browser is tried where plain HTTP is blocked or finds no content."
+    )
+    solver_url: str = Field("", description="FlareSolverr, e.g. http://127.0.0.1:8191; empty: our own browser, if any.")
     solver_seconds: float = Field(60, gt=0, le=600, description="Maximum seconds the solver may take for one page.")
     solver_concurrency: int = Field(2, ge=1, le=100, description="Pages the solver works on at once for one worker.")
     remember_seconds: float = Field(

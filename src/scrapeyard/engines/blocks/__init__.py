@@ -2,5 +2,6 @@
 
 from scrapeyard.engines.blocks.recognise import recognise
 from scrapeyard.engines.blocks.rules import Block, BlockKind
+from scrapeyard.engines.blocks.shell import EMPTY_SHELL, adds_content, recognise_shell
 
-__all__ = ["Block", "BlockKind", "recognise"]
+__all__ = ["EMPTY_SHELL", "Block", "BlockKind", "adds_content", "recognise", "recognise_shell"]

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-BlockKind = Literal["blocked", "captcha", "challenge", "rate_limited"]
+BlockKind = Literal["blocked", "captcha", "challenge", "rate_limited", "shell"]
 
 _WORTH_TRYING = 0.45
 _CERTAIN = 0.7
@@ -13,7 +13,8 @@ _CERTAIN = 0.7
 class Block(Struct, frozen=True, kw_only=True):
     """A refusal that was recognised in an answer.
 
-    `captcha` wants a person, `challenge` a browser that runs scripts, `rate_limited` patience, `blocked` another face.
+    `captcha` wants a person, `challenge` a browser that runs scripts, `rate_limited` patience, `blocked` another face,
+    `shell` a browser that fills the page.
     """
 
     kind: BlockKind

@@ -2,9 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import AsyncIterator
 
 from scrapeyard.background import Background
 from scrapeyard.engines.browser.port import BrowserHost

@@ -32,6 +32,7 @@ _TAKEN_APART = frozenset(
         "proxy",
         "certificate",
         "keep",
+        "via",
         "timeout_seconds",
         "max_bytes",
         "max_age_seconds",

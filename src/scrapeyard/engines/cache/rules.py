@@ -28,13 +28,13 @@ def directive_for(request: FetchRequest, caller: Caller, settings: CacheSettings
     """None: the cache has no part in this request.
 
     That is so when the mode is off; when neither the request, nor its policy, nor the setting lets a kept page serve
-    anybody; for methods but GET and HEAD, except a POST that says max_age itself; for conditional requests; and for a
-    page that goes elsewhere piece by piece.
+    anybody; for methods but GET and HEAD, except a POST that says max_age itself; for conditional requests; for a page
+    that goes elsewhere piece by piece; and for one in a browser that is driven, or of which a picture is wanted.
     """
     policy = caller.policy
     mode = policy.cache or settings.mode
     asked = _larger(request.max_age_seconds, policy.max_age_seconds)
-    if mode == "off" or request.keep is not None or not (asked > 0 or settings.max_age_seconds > 0):
+    if mode == "off" or _is_single(request) or not (asked > 0 or settings.max_age_seconds > 0):
         return None
     method = request.method.upper()
     if method not in ("GET", "HEAD") and not (method == "POST" and (request.max_age_seconds or 0) > 0):
@@ -42,6 +42,11 @@ def directive_for(request: FetchRequest, caller: Caller, settings: CacheSettings
     if request.headers and not _CONDITIONS.isdisjoint(name.lower() for name in request.headers):
         return None
     return CacheDirective(mode, _max_age(request, caller, settings), asked > 0)
+
+
+def _is_single(request: FetchRequest) -> bool:
+    """Whether its answer is of use to this request alone."""
+    return request.keep is not None or request.via is not None or bool(request.browser and request.browser.screenshot)
 
 
 def _max_age(request: FetchRequest, caller: Caller, settings: CacheSettings) -> float:

@@ -9,6 +9,8 @@ from msgspec import Struct
 from scrapeyard.engines.escalation.port import Remembered, Tried
 from scrapeyard.engines.ledger import RESIDENTIAL
 from scrapeyard.engines.port import Caller, FetchRequest, Proxy
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
 from scrapeyard.settings import EscalationSettings, ProxyPool
 
 _ENOUGH = 3
@@ -45,11 +47,12 @@ class SoftBlockHistory:
 
 NO_POOL = "none"
 SOLVER_COST = 50.0
+_BROWSER_COST = 20.0
 _CLASS_COST = {"datacenter": 2.0, "residential": 10.0, "unlocker": 25.0}
 _PROFILE_COST = 0.1
 """Between equals the one that comes first in the settings is cheaper."""
 
-Kind = Literal["first", "profile", "tier", "solver"]
+Kind = Literal["first", "profile", "tier", "browser", "light", "solver"]
 
 
 class Pools(Protocol):
@@ -77,7 +80,7 @@ class RouteOption(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """As it is remembered and shown."""
-        face = "solver" if self.kind == "solver" else self.profile or "plain"
+        face = self.kind if self.kind in ("solver", "browser", "light") else self.profile or "plain"
         return face if self.pool == NO_POOL else f"{face} via {self.pool}"
 
 
@@ -90,14 +93,23 @@ class RoutePlanner:
     """Makes the rungs for a request. What the request or its policy fixes is the same on all of them."""
 
     def __init__(
-        self, settings: EscalationSettings, pools: Pools, *, profile: str, default_pool: str, solver: bool
+        self,
+        settings: EscalationSettings,
+        pools: Pools,
+        *,
+        profile: str,
+        default_pool: str,
+        solver: bool = False,
+        browser: bool = False,
     ) -> None:
-        """`profile` and `default_pool` are what a request gets that asks for none."""
+        """`profile` and `default_pool` are what a request gets that asks for none. `solver` and `browser`: whether
+        there is one."""
         self._settings = settings
         self._profile = profile
         self._pools = pools
         self._default_pool = default_pool
         self._solver = solver
+        self._browser = browser and settings.browser
 
     def escalates(self, caller: Caller) -> bool:
         """Whether a block leads to another way."""
@@ -121,6 +133,31 @@ class RoutePlanner:
             return order(every, known)[:1]
         return order(trim(every, self._settings.max_ways), known)
 
+    def may_browse(self, request: FetchRequest, caller: Caller) -> bool:
+        """Whether a browser may be tried where plain HTTP does not do."""
+        plain = request.method.upper() == "GET" and not request.body and request.keep is None
+        return self._browser and plain and request.engine == "auto" and self.escalates(caller)
+
+    def browsing(self, request: FetchRequest, caller: Caller) -> RouteOption:
+        """The browser, by the request's own exit."""
+        kind: Kind = "light" if request.engine == "light" else "browser"
+        return RouteOption(kind=kind, pool=self.first(request, caller).pool, cost=_BROWSER_COST)
+
+    def exit(self, rung: RouteOption, caller: Caller, *, site: str = "", session: str = "") -> Proxy | None:
+        """The exit of a rung; None: none. Raises FetchFailed."""
+        if rung.pool == NO_POOL:
+            return None
+        policy = caller.policy
+        place = {"country": policy.country, "state": policy.state, "city": policy.city}
+        proxy = self._pools.choose(rung.pool, site=site, session=session, **place)
+        if not self.allows(proxy.proxy_class, caller):
+            message = (
+                f"the pool {rung.pool} is {proxy.proxy_class}, and policy.allow_residential is false; allow it, or "
+                "name another pool"
+            )
+            raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, message)
+        return proxy
+
     def solving(self, request: FetchRequest, caller: Caller) -> RouteOption:
         """The solver, by the request's own exit."""
         first = self.first(request, caller)
@@ -129,6 +166,8 @@ class RoutePlanner:
     def _every(self, request: FetchRequest, caller: Caller) -> tuple[RouteOption, ...]:
         first = self.first(request, caller)
         found = [first, *self._profiles(request, caller, first), *self._tiers(request, caller, first)]
+        if self.may_browse(request, caller):
+            found.append(self.browsing(request, caller))
         if self._solver and request.engine != "http" and self.escalates(caller):
             found.append(self.solving(request, caller))
         return tuple(found)

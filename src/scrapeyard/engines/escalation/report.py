@@ -69,6 +69,12 @@ class RouteReport:
         """Whether the site answered with a page that a browser or a person may pass."""
         return any(each.block is not None and each.block.kind in _CHALLENGES for each in self._tries)
 
+    @property
+    def shell(self) -> FetchResponse | None:
+        """The page that its scripts would fill; None: there was none."""
+        found = (each.response for each in self._tries if each.block is not None and each.block.kind == "shell")
+        return next(found, None)
+
     def same_refusal(self, page: FetchResponse) -> Block | None:
         """The block whose page reads like this one; None: there is none."""
         text = _text(page)

@@ -3,11 +3,12 @@
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrapeyard.engines.blocks import Block, recognise
+from scrapeyard.engines.blocks import EMPTY_SHELL, Block, adds_content, recognise, recognise_shell
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.escalation.planner import (
     NO_POOL,
@@ -66,9 +67,13 @@ class Escalation:
 
     async def fetch(self) -> FetchResponse:
         """The page. Raises FetchFailed."""
+        if self._request.via is not None:
+            return await self._gear.inner(self._context, Route(engine="browser"))
         known = await self._gear.memory.recall(self._site)
         if self._request.engine == "solver":
             return await self._at_once()
+        if self._request.engine in ("browser", "light"):
+            return await self._by_browser_alone()
         if (held := self._held(known)) is not None:
             page = await self._with_clearance(held)
             if page is not None or not self._goes_on():
@@ -107,10 +112,17 @@ class Escalation:
                 return page
         return self._report.end()
 
+    async def _by_browser_alone(self) -> FetchResponse:
+        """The script wants the page as a browser shows it."""
+        page = await self._plain(self._gear.ladder.browsing(self._request, self._caller))
+        return page or self._report.end()
+
     def _take_next(self, rungs: deque[RouteOption]) -> RouteOption | None:
         """The next rung. The solver is none unless this page was challenged: it cannot pass a site's own refusal, and
-        it would call that a success."""
+        it would call that a success. Where scripts would fill the page, only a browser helps."""
         for rung in rungs:
+            if self._report.shell is not None and rung.kind != "browser":
+                continue
             if rung.kind != "solver" or self._report.was_challenged:
                 rungs.remove(rung)
                 return rung
@@ -122,12 +134,16 @@ class Escalation:
     async def _plain(self, rung: RouteOption) -> FetchResponse | None:
         """None: blocked, or the way itself failed."""
         try:
-            way = Route(profile=rung.profile, proxy=self._exit(rung))
+            engine: Any = rung.kind if rung.kind in ("browser", "light") else "http"
+            way = Route(profile=rung.profile, proxy=self._exit(rung), engine=engine)
             response = await self._gear.inner(self._timed(), way)
         except FetchFailed as error:
             if error.reason not in _SKIPPED or (error.reason is ExitReason.FETCH_BUDGET and self._report.is_empty):
                 raise
             self._report.failed(rung.name, error)
+            return None
+        if (shell := self._report.shell) is not None and not adds_content(shell, response):
+            self._report.blocked(rung.name, rung.name, rung.cost, response, EMPTY_SHELL)
             return None
         return await self._judged(response, rung.name, rung.name, rung.cost)
 
@@ -193,7 +209,7 @@ class Escalation:
         """The response, if it is a page; None: it is a block and another way may help, or there is no doubt. Behind a
         clearance (`cleared`) a doubtful refusal is the site's own answer."""
         response = response if response.way == name else replace(response, way=name)
-        block = None if response.kept is not None else recognise(response)
+        block = None if response.kept is not None else recognise(response) or self._shell(response)
         if block is None or not self._is_refusal(block) or (cleared and not block.certain):
             if not cleared and (block is None or block.kind != "rate_limited"):
                 await self._note(remembered, ok=True, cost=cost)
@@ -213,6 +229,10 @@ class Escalation:
             return response
         kind = next((value for name, value in response.headers if name.lower() == "content-type"), "")
         return replace(response, body=b"", kept=await keep(_whole(response.body), kind))
+
+    def _shell(self, response: FetchResponse) -> Block | None:
+        is_plain = response.strategy == "http" and self._gear.ladder.may_browse(self._request, self._caller)
+        return recognise_shell(response) if is_plain else None
 
     def _is_refusal(self, block: Block) -> bool:
         if block.kind == "rate_limited":
@@ -271,18 +291,7 @@ class Escalation:
         return replace(self._context, request=request)
 
     def _exit(self, rung: RouteOption) -> Proxy | None:
-        if rung.pool == NO_POOL:
-            return None
-        policy = self._caller.policy
-        place = {"country": policy.country, "state": policy.state, "city": policy.city}
-        proxy = self._gear.pools.choose(rung.pool, site=self._site, session=self._request.session, **place)
-        if not self._gear.ladder.allows(proxy.proxy_class, self._caller):
-            message = (
-                f"the pool {rung.pool} is {proxy.proxy_class}, and policy.allow_residential is false; allow it, or "
-                "name another pool"
-            )
-            raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, message)
-        return proxy
+        return self._gear.ladder.exit(rung, self._caller, site=self._site, session=self._request.session)
 
     def _anonymous(self) -> FetchRequest:
         """For a clearance that all may use, nothing of the script's own is handed to the solver."""
@@ -325,9 +334,11 @@ class Ways:
         default_pool: str = "none",
         solver: Solver | None = None,
         budgets: Budgets | None = None,
+        browser: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`profile` is what the client looks like by itself (http.profile); `solver` None: there is none."""
+        """`profile` is what the client looks like by itself (http.profile); `solver` None: there is none. `browser`:
+        whether `inner` has one."""
         self._memory = memory
         self._solver = solver
         self._clearing = ChallengeSolver(solver, memory, budgets=budgets, clock=clock) if solver else None
@@ -336,7 +347,14 @@ class Ways:
             settings=settings,
             memory=memory,
             pools=pools,
-            ladder=RoutePlanner(settings, pools, profile=profile, default_pool=default_pool, solver=solver is not None),
+            ladder=RoutePlanner(
+                settings,
+                pools,
+                profile=profile,
+                default_pool=default_pool,
+                solver=solver is not None,
+                browser=browser,
+            ),
             clearing=self._clearing,
             doubts=SoftBlockHistory(clock),
             clock=clock,

@@ -39,6 +39,8 @@ class Cookie(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Only for that very host; otherwise also for every name below it."""
     path: str = "/"
     secure: bool = False
+    http_only: bool = False
+    """Scripts of a page in a browser do not see it."""
     ends: float | None = None
     """Unix seconds; None: with the session."""
 
@@ -117,6 +119,7 @@ def parse_cookie(header: str, target: Target, site: str, now: float) -> Cookie |
         host_only=not domain,
         path=path if path.startswith("/") else _default_path(target.resource),
         secure=secure,
+        http_only="httponly" in given,
         ends=_ends(given, now),
     )
 

@@ -16,12 +16,13 @@ from wreq.redirect import Policy
 
 from scrapeyard.engines.http.body import read_wire
 from scrapeyard.engines.http.checks import check_allowed
-from scrapeyard.engines.http.clients import profile_of, proxy_target
+from scrapeyard.engines.http.clients import proxy_target
 from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
 from scrapeyard.engines.http.failures import WREQ_ERRORS
 from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy
+from scrapeyard.engines.solver.clearance import clearance_of
 from scrapeyard.engines.solver.port import Clearance, Solved, SolverAway
 from scrapeyard.engines.solver.wire import (
     Solution,
@@ -33,7 +34,7 @@ from scrapeyard.engines.solver.wire import (
     read_answer,
 )
 from scrapeyard.errors import FetchFailed, SettingsInvalid
-from scrapeyard.model import ExitReason, new_id
+from scrapeyard.model import ExitReason
 from scrapeyard.settings import EscalationSettings, HttpSettings
 from scrapeyard.telemetry.events import get_log
 
@@ -116,8 +117,6 @@ _CONNECT_SECONDS = 5.0
 _SMALL_SECONDS = 15.0
 _GRACE_SECONDS = 5.0
 """What it may take beyond the time it was given, to start and end its browser."""
-_CLEARED_SECONDS = 1800.0
-"""How long cookies without an end are trusted."""
 
 
 class FlareSolverr:
@@ -263,21 +262,13 @@ class FlareSolverr:
         )
 
     def _clearance(self, solution: Solution, target: Target, proxy: Proxy | None) -> Clearance | None:
-        cookies = cleared_cookies(solution)
-        agent = solution.user_agent[:512]
-        if not cookies or not agent or not agent.isprintable() or not agent.isascii():
-            return None
-        now = self._clock()
-        ends = max((each.expires_at for each in cookies if each.expires_at), default=now + _CLEARED_SECONDS)
-        return Clearance(
-            id=new_id("clear"),
+        return clearance_of(
+            cleared_cookies(solution),
+            solution.user_agent,
             host=target.host,
-            cookies=cookies,
-            user_agent=agent,
-            profile=profile_of(agent),
             proxy=proxy,
-            got_at=now,
-            expires_at=min(ends, now + self._settings.remember_seconds),
+            now=self._clock(),
+            most_seconds=self._settings.remember_seconds,
         )
 
 

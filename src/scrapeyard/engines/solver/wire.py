@@ -8,12 +8,11 @@ import msgspec
 from msgspec import Struct, field
 
 from scrapeyard.engines.port import Proxy
-from scrapeyard.engines.solver.port import MAX_COOKIE_BYTES, MAX_COOKIES, ClearedCookie
+from scrapeyard.engines.solver.clearance import sendable
+from scrapeyard.engines.solver.port import MAX_COOKIES, ClearedCookie
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}", re.ASCII)
-_VALUE = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e ,\"]*", re.ASCII)
 _NET = re.compile(r"net::(ERR_[A-Z_]+)")
 _NET_REASONS = (
     ("ERR_PROXY", ExitReason.FETCH_PROXY),
@@ -84,13 +83,11 @@ def proxy_words(proxy: Proxy) -> dict[str, str]:
 
 
 def cleared_cookies(solution: Solution) -> tuple[ClearedCookie, ...]:
-    """Those that can be sent again; what no server could have set is left out."""
-    good = (
+    """Those that can be sent again."""
+    return sendable(
         ClearedCookie(name=each.name, value=each.value, domain=each.domain[:253], expires_at=_ends(each))
         for each in solution.cookies[:MAX_COOKIES]
-        if _NAME.fullmatch(each.name) and _VALUE.fullmatch(each.value) and len(each.value) <= MAX_COOKIE_BYTES
     )
-    return tuple(good)
 
 
 def header_pairs(solution: Solution) -> tuple[tuple[str, str], ...]:

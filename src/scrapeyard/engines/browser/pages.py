@@ -1,0 +1,193 @@
+"""A fetch by browser: the same request and the same answer as over HTTP, with the page as its scripts left it."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from scrapeyard.engines.browser.engine import OpenContext
+from scrapeyard.engines.browser.operations import Content, Evaluate, Goto, Operation, Screenshot, Scroll, WaitFor
+from scrapeyard.engines.browser.port import BrowserContext, BrowserEngine, ContextOptions, Done, Evidence
+from scrapeyard.engines.budget.meters import Meters
+from scrapeyard.engines.budget.stage import Budgets
+from scrapeyard.engines.http.checks import check_allowed
+from scrapeyard.engines.http.stage import FetchContext, RoutedFetch
+from scrapeyard.engines.http.url import parse_target
+from scrapeyard.engines.port import PLAIN, BrowserWish, FetchRequest, FetchResponse, Proxy, Route
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+
+_SECONDS = 30.0
+_LEAST_SECONDS = 0.5
+_PLAIN_TEXT = "(document.querySelector('body > pre') || {}).textContent ?? null"
+"""A browser shows JSON and plain text within a page of its own."""
+_NO_EVIDENCE = Evidence(screenshot_on_failure=False, console=False)
+
+
+class BrowserPages:
+    """A RoutedFetch. Counts as one request; the forward proxy counts the bytes."""
+
+    def __init__(
+        self,
+        browsers: BrowserEngine,
+        *,
+        budgets: Budgets,
+        meters: Meters | None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._browsers = browsers
+        self._budgets = budgets
+        self._meters = meters
+        self._clock = clock
+
+    async def __call__(self, context: FetchContext, way: Route = PLAIN) -> FetchResponse:
+        """As `RoutedFetch`."""
+        request, caller = context.request, context.caller
+        if request.method.upper() != "GET" or request.body or request.keep is not None:
+            message = "a browser opens pages with GET; send other requests, and downloads, by plain HTTP"
+            raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, message)
+        allowed = caller.scraper.allowed_hosts if caller.scraper else ()
+        check_allowed(context.target, allowed)
+        proxy_class = way.proxy.proxy_class if way.proxy else ""
+        await self._budgets.begin(caller, proxy_class)
+        began, size, ok = self._clock(), 0, False
+        try:
+            response = await (request.via() if request.via is not None else self._open(request, context, way))
+            size, ok = response.bytes_received, True
+        finally:
+            self._meter(context, way.proxy, failed=not ok, size=size)
+            await self._budgets.count(caller, proxy_class, seconds=self._clock() - began)
+        if response.url.startswith(("http://", "https://")):
+            check_allowed(parse_target(response.url), allowed)
+        return response
+
+    async def _open(self, request: FetchRequest, context: FetchContext, way: Route) -> FetchResponse:
+        began = self._clock()
+        visit = _Visit(request, began + _seconds(context), self._clock)
+        async with self._browsers.open(_options(request), context.caller, way=way.proxy) as page:
+            answer = await visit.run(page)
+        size = page.received if isinstance(page, OpenContext) else 0
+        return msgspec.structs.replace(
+            answer,
+            elapsed_ms=round((self._clock() - began) * 1000, 2),
+            bytes_received=size,
+            proxy_class=way.proxy.proxy_class if way.proxy else "",
+            proxy=way.proxy.name if way.proxy else "",
+        )
+
+    def _meter(self, context: FetchContext, proxy: Proxy | None, *, failed: bool, size: int) -> None:
+        if self._meters is not None:
+            self._meters.count(
+                site=context.site,
+                job_id=context.caller.job_id,
+                pool=proxy.name.partition("/")[0] if proxy else "",
+                proxy_class=proxy.proxy_class if proxy else "",
+                failures=1 if failed else 0,
+                size=size,
+            )
+
+
+class _Visit:
+    """The steps of one fetch, within its time."""
+
+    def __init__(self, request: FetchRequest, ends: float, clock: Callable[[], float]) -> None:
+        self._request = request
+        self._wish = request.browser or BrowserWish()
+        self._ends = ends
+        self._clock = clock
+
+    async def run(self, page: BrowserContext) -> FetchResponse:
+        """The page, as it is when all that was asked for has happened."""
+        wish = self._wish
+        opened = await self._do(page, Goto(url=self._request.url, wait_until=wish.wait_until))
+        if wish.wait_for:
+            await self._do(page, WaitFor(selector=wish.wait_for))
+        if wish.scroll:
+            await self._do(page, Scroll(to="bottom", rounds=wish.scroll))
+        response = answer_of(opened, await self._body(page, opened))
+        if not wish.screenshot:
+            return response
+        picture = await self._do(page, Screenshot(full_page=wish.full_page))
+        return msgspec.structs.replace(response, screenshot=picture.raw)
+
+    async def _body(self, page: BrowserContext, opened: Done) -> bytes:
+        kind = _headers(opened).get("content-type", "")
+        if "json" in kind or kind.startswith("text/plain"):
+            text = msgspec.json.decode((await self._do(page, Evaluate(expression=_PLAIN_TEXT))).value)
+            if isinstance(text, str):
+                return text.encode()
+        return (await self._do(page, Content())).raw
+
+    async def _do(self, page: BrowserContext, operation: Operation) -> Done:
+        left = max(_LEAST_SECONDS, self._ends - self._clock())
+        return await page.perform(msgspec.structs.replace(operation, timeout=left))
+
+
+def answer_of(opened: Done, body: bytes = b"") -> FetchResponse:
+    """What `Goto` returned, as a fetch answers."""
+    value: dict[str, Any] = msgspec.json.decode(opened.value) or {}
+    dropped = ("content-encoding", "content-length", "transfer-encoding")
+    pairs = tuple((name, text) for name, text in _headers(opened).items() if name not in dropped)
+    return FetchResponse(
+        url=str(value.get("url", "")),
+        status=int(value.get("status") or 200),
+        headers=pairs,
+        body=body,
+        encoding="utf-8",
+        elapsed_ms=0,
+        strategy="browser",
+        way="browser",
+    )
+
+
+def _headers(opened: Done) -> dict[str, str]:
+    value: dict[str, Any] = msgspec.json.decode(opened.value) or {}
+    return {str(name).lower(): str(text) for name, text in (value.get("headers") or {}).items()}
+
+
+def _options(request: FetchRequest) -> ContextOptions:
+    wish = request.browser or BrowserWish()
+    given = {
+        "session": request.session,
+        "device": wish.device,
+        "locale": wish.locale,
+        "timezone": wish.timezone,
+        "headers": request.headers,
+        "block": wish.block,
+        "evidence": _NO_EVIDENCE,
+    }
+    try:
+        return msgspec.convert(given, ContextOptions)
+    except msgspec.ValidationError as error:
+        raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"the browser cannot be asked so: {error}") from None
+
+
+def _seconds(context: FetchContext) -> float:
+    asked = context.request.timeout_seconds
+    return asked if asked is not None else context.caller.policy.request_seconds or _SECONDS
+
+
+class EngineChoice:
+    """A RoutedFetch that leads to the engine which the route names."""
+
+    def __init__(self, http: RoutedFetch, browser: RoutedFetch | None) -> None:
+        self._http = http
+        self._browser = browser
+
+    async def __call__(self, context: FetchContext, way: Route = PLAIN) -> FetchResponse:
+        """As `RoutedFetch`. Raises FetchFailed (`browser_unavailable`) where there is none."""
+        if way.engine == "http":
+            return await self._http(context, way)
+        if self._browser is None:
+            raise no_browser()
+        return await self._browser(context, way)
+
+
+def no_browser() -> FetchFailed:
+    """Why a page cannot be opened in a browser here."""
+    message = (
+        "this worker has no browser; run: pip install 'scrapeyard[browser]' and: scrapeyard browser install "
+        "(scrapeyard doctor tells what is missing)"
+    )
+    return FetchFailed(ExitReason.BROWSER_UNAVAILABLE, message)
