@@ -19,7 +19,7 @@ from scrapeyard.cli.crawls import crawl
 from scrapeyard.cli.crawls import map as site_map
 from scrapeyard.cli.doctor import command as doctor
 from scrapeyard.cli.jobs import commands as jobs
-from scrapeyard.cli.operations import cache, config, login, schedule
+from scrapeyard.cli.operations import browser, cache, config, login, schedule
 from scrapeyard.cli.operations.serve import register_demo, register_serve
 from scrapeyard.cli.operations.sites import register_sites, register_workers
 from scrapeyard.cli.runs import run, runs, scrape, scrapers
@@ -36,7 +36,7 @@ for register in (
     *(runs.register, jobs.register, schedule.register),
     *(scrapers.register, register_workers, register_sites, cache.register),
     *(register_new, dev.register, shell.register, register_validate, register_record, register_test, register_certify),
-    *(register_publish, register_signing, doctor.register, config.register, register_demo),
+    *(register_publish, register_signing, browser.register, doctor.register, config.register, register_demo),
 ):
     register(app)
 
