@@ -1,0 +1,121 @@
+"""The life of a worker's browsers: one at a time takes contexts, and each ends when it is worn or idle."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from scrapeyard.engines.browser.hosts import BrowserHosts
+from scrapeyard.errors import FetchFailed
+from scrapeyard.model import ExitReason
+from scrapeyard.settings import BrowserSettings
+from tests.contract.sandboxes import eventually
+
+
+class Host:
+    """Stands for a process: only its life matters here."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.is_alive = True
+        self.megabytes = 100.0
+        self.ended = 0
+
+    async def memory_mb(self) -> float:
+        return self.megabytes
+
+    async def end(self) -> None:
+        self.is_alive = False
+        self.ended += 1
+
+
+class Yard:
+    def __init__(self, **settings: object) -> None:
+        self.made: list[Host] = []
+        self.fails = False
+        given = BrowserSettings.model_validate({"idle_seconds": 0.2, **settings})
+        self.hosts = BrowserHosts(given, self._start)
+
+    async def _start(self) -> Any:
+        if self.fails:
+            raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, "it does not start")
+        self.made.append(Host(len(self.made)))
+        return self.made[-1]
+
+    async def take(self) -> AsyncExitStack:
+        stack = AsyncExitStack()
+        await stack.enter_async_context(self.hosts.lent())
+        return stack
+
+
+@pytest.fixture
+async def yards() -> AsyncIterator[list[Yard]]:
+    made: list[Yard] = []
+    yield made
+    for yard in made:
+        await yard.hosts.stop()
+        await yard.hosts.stop()
+        assert all(host.ended for host in yard.made), "a browser is left"
+
+
+async def started(yards: list[Yard], **settings: object) -> Yard:
+    yards.append(Yard(**settings))
+    await yards[-1].hosts.start()
+    return yards[-1]
+
+
+async def test_contexts_share_a_browser_that_starts_on_need_and_stops_when_idle(yards: list[Yard]) -> None:
+    yard = await started(yards)
+    assert not yard.made
+    one, other = await yard.take(), await yard.take()
+    assert len(yard.made) == 1
+    await one.aclose()
+    await other.aclose()
+    await eventually(lambda: yard.made[0].ended == 1)
+    await (await yard.take()).aclose()
+    assert len(yard.made) == 2
+
+
+async def test_a_worn_browser_keeps_its_contexts_and_takes_no_more(yards: list[Yard]) -> None:
+    yard = await started(yards, contexts_each=2, idle_seconds=60)
+    one, two = await yard.take(), await yard.take()
+    three = await yard.take()
+    assert [host.ended for host in yard.made] == [0, 0]
+    await one.aclose()
+    assert yard.made[0].ended == 0
+    await two.aclose()
+    assert [host.ended for host in yard.made] == [1, 0]
+    await three.aclose()
+
+
+async def test_a_dead_browser_is_replaced(yards: list[Yard]) -> None:
+    yard = await started(yards, idle_seconds=60)
+    one = await yard.take()
+    yard.made[0].is_alive = False
+    other = await yard.take()
+    assert len(yard.made) == 2
+    await one.aclose()
+    await other.aclose()
+
+
+async def test_a_browser_that_grew_is_replaced(yards: list[Yard]) -> None:
+    yard = await started(yards, idle_seconds=0.4, memory_mb=256)
+    one = await yard.take()
+    yard.made[0].megabytes = 300
+    await eventually(lambda: len(yard.hosts.pids) == 1 and yard.hosts._current is None)
+    await one.aclose()
+    assert yard.made[0].ended == 1
+
+
+async def test_one_that_does_not_start_is_told_and_tried_again_later(yards: list[Yard]) -> None:
+    yard = await started(yards)
+    yard.fails = True
+    for _ in range(2):
+        with pytest.raises(FetchFailed, match="does not start"):
+            await yard.take()
+    yard.fails = False
+    with pytest.raises(FetchFailed, match="does not start"):
+        await yard.take()
+    yard.hosts._failed = None
+    await (await yard.take()).aclose()
