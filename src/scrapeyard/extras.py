@@ -23,6 +23,7 @@ class Extra(Struct, frozen=True):
 EXTRAS: Final = {
     "article": Extra("trafilatura", "the article of a page"),
     "browser": Extra("patchright", "pages in a browser"),
+    "captcha": Extra("ddddocr", "pictures of captchas"),
     "documents": Extra("pypdfium2", "PDF, Word and Excel files"),
     "environments": Extra("uv", "packages that scrapers require", "uv"),
     "parquet": Extra("pyarrow", "exports as Parquet"),

@@ -46,6 +46,10 @@ class Ledger:
         """`direct` stands for no proxy."""
         self.solver_calls = 0
         self.solver_successes = 0
+        self.captcha_calls = 0
+        self.captcha_successes = 0
+        self.captcha_cost = 0.0
+        """As the vendor bills it."""
         self.browser_pages = 0
         self.browser_saved = 0
         """Bytes that blocking of images and the like has saved, about."""

@@ -77,6 +77,7 @@ CacheMode = Literal["off", "through", "back", "around"]
 RobotsMode = Literal["ignore", "obey"]
 BackoffKind = Literal["linear", "exponential"]
 Profile = Literal["chrome", "firefox", "safari", "none"]
+CaptchaMode = Literal["off", "local", "vendor"]
 POOL = r"^[a-z0-9][a-z0-9_-]{0,31}$"
 """Name of a pool of proxies."""
 MOST = 10**12
@@ -209,5 +210,8 @@ class FetchPolicy(_Wishes, frozen=True, kw_only=True, omit_defaults=True):
     allow_residential: Annotated[
         bool | None, Rule("Whether residential and unlocking proxies may be used; default: yes.")
     ] = None
+    captcha: Annotated[
+        str, Rule("Whether captchas may be solved: not, by the local model, by the vendor as well.", CaptchaMode)
+    ] = ""
     budget: BudgetLimits = BudgetLimits()
     backoff: Backoff = Backoff()

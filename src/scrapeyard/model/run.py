@@ -127,6 +127,13 @@ class Usage(Struct, frozen=True, kw_only=True):
     records: int = 0
     solver_calls: Annotated[int, Meta(description="Pages that the solver was asked for.")] = 0
     solver_successes: Annotated[int, Meta(description="Those of them that it brought.")] = 0
+    browser_pages: Annotated[int, Meta(description="Pages that were opened in a browser.")] = 0
+    browser_saved_bytes: Annotated[
+        int, Meta(description="About what blocking of images, fonts and the like has saved.")
+    ] = 0
+    captcha_calls: Annotated[int, Meta(description="Captchas that were to be solved.")] = 0
+    captcha_successes: Annotated[int, Meta(description="Those of them that were answered.")] = 0
+    captcha_cost: Annotated[float, Meta(description="What the vendor billed for them, in its currency.")] = 0.0
 
     @property
     def solver_success_rate(self) -> float | None:

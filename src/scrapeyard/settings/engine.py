@@ -151,6 +151,22 @@ class BrowserSettings(Section):
     arguments: tuple[str, ...] = Field((), max_length=50, description="Further command line arguments of the browser.")
 
 
+class CaptchaSettings(Section):
+    """Captchas: pictures by a local model, anything by a vendor with 2captcha's API."""
+
+    allow: Literal["off", "local", "vendor"] = Field(
+        "off", description="What runs may use whose policy does not say: nothing, the local model, the vendor as well."
+    )
+    vendor_url: str = Field("", description="API of the vendor, e.g. https://api.2captcha.com; empty: none.")
+    vendor_key: SecretStr = Field(SecretStr(""), description="Key of the vendor's account.")
+    seconds: float = Field(120, gt=0, le=600, description="Maximum seconds to wait for the vendor's answer.")
+    poll_seconds: float = Field(3, gt=0, le=60, description="Seconds between two questions whether it is there.")
+    sure: float = Field(
+        0.9, ge=0, le=1, description="Confidence of the local model below which the vendor is asked, where allowed."
+    )
+    concurrency: int = Field(4, ge=1, le=100, description="Captchas that one worker solves at once.")
+
+
 class ProxyPool(Section):
     """One pool of proxies; [[proxies.pools]] in the file."""
 

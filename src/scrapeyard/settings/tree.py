@@ -10,6 +10,7 @@ from scrapeyard.settings.engine import (
     BrowserSettings,
     BudgetSettings,
     CacheSettings,
+    CaptchaSettings,
     EscalationSettings,
     HttpSettings,
     ProxySettings,
@@ -53,6 +54,7 @@ class Settings(Section):
     budget: BudgetSettings = BudgetSettings()
     escalation: EscalationSettings = EscalationSettings()
     browser: BrowserSettings = BrowserSettings()
+    captcha: CaptchaSettings = CaptchaSettings()
     jobs: JobSettings = JobSettings()
     webhooks: WebhookSettings = WebhookSettings()
     repository: RepositorySettings = RepositorySettings()

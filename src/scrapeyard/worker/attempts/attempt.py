@@ -234,6 +234,11 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             bytes_by_class=dict(ledger.bytes_by_class),
             solver_calls=ledger.solver_calls,
             solver_successes=ledger.solver_successes,
+            browser_pages=ledger.browser_pages,
+            browser_saved_bytes=ledger.browser_saved,
+            captcha_calls=ledger.captcha_calls,
+            captcha_successes=ledger.captcha_successes,
+            captcha_cost=round(ledger.captcha_cost, 6),
         )
 
     async def _verdict(self) -> Verdict:
