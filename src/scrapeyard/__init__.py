@@ -19,6 +19,7 @@ repository      Finds, checks and caches scrapers and their versions, and instal
 results         Writes what a job leaves: artifacts, manifests, changes and exports.
 child_process   Starts a program, talks with it through pipes, and ends it for certain.
 framed_process  Starts a helper process and talks with it in frames over stdin and stdout.
+libc            The few C library calls that Python does not offer.
 store           The database: runs, jobs, items, schedules and webhooks, on SQLite or PostgreSQL.
 queues          Carries runs and batches to workers, and messages between processes, in memory or on Redis.
 background      Runs the background tasks of long-lived parts, stops them and logs their faults.

@@ -105,7 +105,8 @@ FORGED: dict[str, tuple[str, set[ExitReason]]] = {
 TAMPER = """
 import json, os, socket, sys, threading, time
 from scrapeyard.sandbox.inside import parent
-from scrapeyard.sandbox.walls import landlock, libc, seccomp, walls
+from scrapeyard import libc
+from scrapeyard.sandbox.walls import landlock, seccomp, walls
 import scrapeyard_sdk.child.run
 forked = threading.Event()
 os.register_at_fork(after_in_parent=forked.set)

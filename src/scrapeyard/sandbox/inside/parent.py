@@ -21,8 +21,9 @@ from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from typing import Any, NoReturn
 
+from scrapeyard import libc
 from scrapeyard.sandbox.inside import folders
-from scrapeyard.sandbox.walls import libc, walls
+from scrapeyard.sandbox.walls import walls
 from scrapeyard.sandbox.walls.plan import Plan
 from scrapeyard_sdk import child
 from scrapeyard_sdk.child.explain import explain

@@ -19,8 +19,9 @@ import socket
 import sys
 from typing import NoReturn
 
+from scrapeyard import libc
 from scrapeyard.sandbox.inside.parent import serve
-from scrapeyard.sandbox.walls import libc, walls
+from scrapeyard.sandbox.walls import walls
 from scrapeyard.sandbox.walls.plan import Plan
 
 _MESSAGE = 128 * 1024

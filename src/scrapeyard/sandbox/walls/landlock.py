@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 
-from scrapeyard.sandbox.walls import libc
+from scrapeyard import libc
 
 _CREATE, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _READ = 0b1100  # READ_FILE, READ_DIR

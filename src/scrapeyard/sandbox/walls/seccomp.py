@@ -13,7 +13,7 @@ import errno
 import os
 import struct
 
-from scrapeyard.sandbox.walls import libc
+from scrapeyard import libc
 from scrapeyard.sandbox.walls.syscalls import ALLOWED, DIRECT_NETWORK, FILE_ATTRIBUTES, NONE
 
 _LOAD, _AND, _JEQ, _JSET, _JGE, _RET = 0x20, 0x54, 0x15, 0x45, 0x35, 0x06

@@ -12,7 +12,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from scrapeyard.sandbox.walls import landlock, libc, seccomp
+from scrapeyard import libc
+from scrapeyard.sandbox.walls import landlock, seccomp
 from scrapeyard.sandbox.walls.plan import ROOT_FOLDER, WORK_FOLDER, Plan
 
 _DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")
