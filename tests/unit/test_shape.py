@@ -25,6 +25,9 @@ SHARED_NAMES = {
     "Backoff": "the call's model and the struct it is made of; the API document shows the name",
     "Budget": "the call's model, a public name; in the SDK a bound on nodes",
     **dict.fromkeys(
+        ("Change", "Download", "Upload"), "an operation in a browser; elsewhere what it is in the API or in a release"
+    ),
+    **dict.fromkeys(
         ("Event", "Export", "Item", "Job", "Run"), "the same noun, as a program that uses the client has it"
     ),
     "Outcome": "how a run ended; in the SDK the base of what a script raises",

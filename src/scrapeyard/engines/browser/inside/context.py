@@ -1,0 +1,235 @@
+"""One context of the browser: its tabs, what happens in them unasked, and the operations that are performed in them."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Raw
+from msgspec.json import encode
+
+from scrapeyard.background import Background
+from scrapeyard.engines.browser import operations as do
+from scrapeyard.engines.browser.inside.blocking import Blocking
+from scrapeyard.engines.browser.inside.failures import crashed, explain, step_failed, timed_out, too_large
+from scrapeyard.engines.browser.inside.steps.performing import ACTING, CONTEXT_WIDE, PERFORMERS
+from scrapeyard.engines.browser.inside.steps.responses import ResponseLog
+from scrapeyard.engines.browser.inside.steps.step import Step, describe
+from scrapeyard.engines.browser.port import Done, HostContext, LogMessage
+from scrapeyard.errors import FetchFailed
+
+if TYPE_CHECKING:
+    from patchright.async_api import (
+        BrowserContext,
+        CDPSession,
+        ConsoleMessage,
+        Dialog,
+        Download,
+        Page,
+        Response,
+        WebError,
+    )  # fmt: skip
+
+    from scrapeyard.engines.browser.inside.launch import Driver
+
+MAX_TABS: Final = 20
+"""Open at once; further ones are closed."""
+MAX_NUMBERS: Final = 101
+_MAX_DIALOGS: Final = 100
+_MAX_MESSAGE: Final = 2000
+_GRACE: Final = 0.5
+"""Seconds that the driver has for saying itself that time is up: it knows better what it waited for."""
+
+
+class Tab:
+    """One page of a context."""
+
+    def __init__(self, number: int, page: "Page", opened_at: int) -> None:
+        self.number = number
+        self.page = page
+        self.lock = asyncio.Lock()
+        self.acted_at = 0
+        """Number of the first answer that came after the last operation which acts began."""
+        self.opened_before = opened_at
+        """Tabs that there were when that operation began."""
+        self.has_crashed = False
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing can be done with it any more."""
+        return self.has_crashed or self.page.is_closed()
+
+
+class HeldContext:
+    """A context in the browser. `start` before use; `close` of `evidence.py` ends it."""
+
+    def __init__(
+        self, context: HostContext, native: "BrowserContext", driver: "Driver", say: Callable[[LogMessage], None]
+    ) -> None:
+        self.options = context.options
+        self.max_bytes = context.max_bytes
+        self.native = native
+        self.driver = driver
+        self.responses = ResponseLog()
+        self.blocking = Blocking(context.options.block)
+        self.dialogs: deque[dict[str, str]] = deque(maxlen=_MAX_DIALOGS)
+        self.accepts_dialogs = False
+        self.dialog_text = ""
+        self.pages = 0
+        self.has_failed = False
+        """Whether the last operation did."""
+        self.background = Background()
+        self._say = say
+        self._tabs: list[Tab] = []
+        self._tab_opened = asyncio.Event()
+        self._download: asyncio.Future[Download] | None = None
+
+    async def start(self) -> None:
+        """Listen to what happens, and open the first tab."""
+        self.native.on("page", self._add_tab)
+        self.native.on("dialog", self._answer_dialog)
+        self.native.on("response", self._note_response)
+        if self.options.evidence.console:
+            self.native.on("console", self._note_console)
+            self.native.on("weberror", self._note_error)
+        await self.blocking.start(self.native)
+        await self.native.new_page()
+
+    @property
+    def open_tabs(self) -> list[Tab]:
+        """In the order in which they were opened."""
+        return [tab for tab in self._tabs if not tab.is_gone]
+
+    def seconds(self, operation: do.Operation) -> float:
+        """How long it may take."""
+        if isinstance(operation, do.Wait):
+            return operation.seconds + 1
+        return self.options.timeout if operation.timeout is None else operation.timeout
+
+    async def perform(self, operation: do.Operation, raw: bytes) -> Done:
+        """As `BrowserHost.perform`."""
+        tab = self._find_tab(operation)
+        async with tab.lock:
+            try:
+                done = await self._perform(tab, operation, raw)
+            except FetchFailed:
+                self.has_failed = True
+                raise
+            self.has_failed = False
+            return done
+
+    async def _perform(self, tab: Tab, operation: do.Operation, raw: bytes) -> Done:
+        what = describe(operation)
+        if tab.has_crashed:
+            raise crashed(f"{what}: the page crashed")
+        if type(operation) in ACTING:
+            tab.acted_at, tab.opened_before = self.responses.count, len(self._tabs)
+        step = Step(self, tab, operation, raw)
+        try:
+            async with asyncio.timeout(step.seconds + _GRACE):
+                result = await PERFORMERS[type(operation)](step, operation)
+        except (TimeoutError, self.driver.timeout_error):
+            raise timed_out(what, step.seconds) from None
+        except self.driver.error as error:
+            raise crashed(f"{what}: the page crashed") if tab.has_crashed else explain(error, what) from None
+        return self._bounded(result, what)
+
+    def _bounded(self, result: Any, what: str) -> Done:
+        try:
+            done = result if isinstance(result, Done) else Done(Raw(encode(result, enc_hook=str)))
+        except (RecursionError, TypeError, ValueError) as error:
+            raise step_failed(f"{what}: what it returned is not JSON: {error}") from None
+        if len(done.raw) > max(self.max_bytes, 0) or len(bytes(done.value)) > self.max_bytes:
+            raise too_large(f"{what}: what it returned", self.max_bytes)
+        return done
+
+    def _find_tab(self, operation: do.Operation) -> Tab:
+        if type(operation) in CONTEXT_WIDE and self._tabs:
+            return self._tabs[min(operation.tab, len(self._tabs) - 1)]
+        if operation.tab >= len(self._tabs):
+            raise step_failed(f"{describe(operation)}: there is no tab {operation.tab}; there are {len(self._tabs)}")
+        tab = self._tabs[operation.tab]
+        if tab.page.is_closed() and not tab.has_crashed:
+            raise step_failed(f"{describe(operation)}: tab {operation.tab} is closed")
+        return tab
+
+    async def open_tab(self) -> Tab:
+        """A new one. Raises FetchFailed when there are too many."""
+        if self._is_full():
+            raise step_failed(f"a context has at most {MAX_TABS} open tabs, and {MAX_NUMBERS} in all; close some")
+        page = await self.native.new_page()
+        return next(tab for tab in self._tabs if tab.page is page)
+
+    async def wait_for_tab(self, opener: Tab) -> Tab:
+        """The first that was opened since the last operation of `opener` which acts. Returned once."""
+        while True:
+            if new := [tab for tab in self._tabs[opener.opened_before :] if not tab.is_gone]:
+                opener.opened_before = new[0].number + 1
+                return new[0]
+            self._tab_opened.clear()
+            await self._tab_opened.wait()
+
+    def want_download(self) -> "asyncio.Future[Download]":
+        """The next download; those that nobody wants are cancelled."""
+        self._download = asyncio.get_running_loop().create_future()
+        return self._download
+
+    async def devtools(self, tab: Tab, what: str) -> "CDPSession":
+        """A session of Chromium's protocol. Raises FetchFailed for other browsers."""
+        try:
+            return await self.native.new_cdp_session(tab.page)
+        except self.driver.error:
+            raise step_failed(f"{what}: only Chromium can do this") from None
+
+    def _is_full(self) -> bool:
+        return len(self.open_tabs) >= MAX_TABS or len(self._tabs) >= MAX_NUMBERS
+
+    def _add_tab(self, page: "Page") -> None:
+        if self._is_full():
+            self.background.spawn(self._quietly(page.close()), name="close-tab")
+            return
+        tab = Tab(len(self._tabs), page, len(self._tabs) + 1)
+        page.on("crash", lambda _: self._note_crash(tab))
+        page.on("download", self._take_download)
+        self._tabs.append(tab)
+        self._tab_opened.set()
+
+    def _note_crash(self, tab: Tab) -> None:
+        tab.has_crashed = True
+
+    def _take_download(self, download: "Download") -> None:
+        if self._download is not None and not self._download.done():
+            self._download.set_result(download)
+        else:
+            self.background.spawn(self._quietly(download.cancel()), name="cancel-download")
+
+    async def _answer_dialog(self, dialog: "Dialog") -> None:
+        self.dialogs.append({"type": dialog.type, "message": dialog.message[:_MAX_MESSAGE]})
+        with suppress(self.driver.error):
+            if dialog.type == "beforeunload":
+                await dialog.accept()  # else nobody could leave the page
+            elif self.accepts_dialogs:
+                await dialog.accept(self.dialog_text if dialog.type == "prompt" else "")
+            else:
+                await dialog.dismiss()
+
+    def _note_response(self, response: "Response") -> None:
+        self.responses.note(response)
+        with suppress(self.driver.error):  # a service worker's has no frame
+            is_page = response.request.is_navigation_request() and response.frame.parent_frame is None
+            self.pages += is_page and not 300 <= response.status < 400
+
+    def _note_console(self, message: "ConsoleMessage") -> None:
+        place = message.location.get("url", "") if message.location else ""
+        self._say(LogMessage(kind=message.type, text=message.text[:_MAX_MESSAGE], url=place[:_MAX_MESSAGE]))
+
+    def _note_error(self, error: "WebError") -> None:
+        page = error.page
+        self._say(
+            LogMessage(kind="error", text=str(error.error)[:_MAX_MESSAGE], url=page.url[:_MAX_MESSAGE] if page else "")
+        )
+
+    async def _quietly(self, work: Any) -> None:
+        with suppress(self.driver.error):
+            await work

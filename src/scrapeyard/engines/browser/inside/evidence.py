@@ -1,0 +1,100 @@
+"""What is kept of a context for people to look at, and its end."""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from scrapeyard.engines.browser.inside.failures import crashed
+from scrapeyard.engines.browser.port import ContextEnd, Evidence, KeptFile
+from scrapeyard.engines.browser.wire import MAX_FILES_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from scrapeyard.engines.browser.inside.context import HeldContext
+
+_STATE_SECONDS: Final = 10
+_PICTURE_SECONDS: Final = 5
+_CLOSE_SECONDS: Final = 20
+_TYPES: Final = {
+    "trace.zip": "application/zip",
+    "network.har": "application/json",
+    "video.webm": "video/webm",
+    "failure.png": "image/png",
+}
+
+
+def evidence_arguments(evidence: Evidence, folder: Path, no_video: str) -> dict[str, Any]:
+    """For `new_context`."""
+    arguments: dict[str, Any] = {}
+    if evidence.har:
+        arguments |= {"record_har_path": str(folder / "network.har"), "record_har_content": "embed"}
+    if evidence.video and not no_video:
+        arguments["record_video_dir"] = str(folder / "video")
+    return arguments
+
+
+async def start_trace(context: "HeldContext") -> None:
+    """If it is asked for."""
+    if context.options.evidence.trace:
+        await context.native.tracing.start(screenshots=True, snapshots=True)
+
+
+async def close(context: "HeldContext", folder: Path) -> ContextEnd:
+    """Collect what is left and close, whatever state the context is in. Raises FetchFailed (`browser_crashed`)."""
+    evidence = context.options.evidence
+    if context.has_failed and evidence.screenshot_on_failure:
+        await _within(_PICTURE_SECONDS, _picture(context, folder), context)
+    state = await _within(_STATE_SECONDS, _state(context), context)
+    if evidence.trace:
+        await _within(_CLOSE_SECONDS, context.native.tracing.stop(path=folder / "trace.zip"), context)
+    await context.background.stop()
+    if await _within(_CLOSE_SECONDS, _close(context), context) is None:
+        raise crashed("the context does not close; its browser is started anew")
+    return ContextEnd(
+        state=state or {},
+        pages=context.pages,
+        blocked=context.blocking.count,
+        blocked_bytes=context.blocking.bytes,
+        files=await asyncio.to_thread(_files, folder),
+    )
+
+
+async def _within(seconds: float, work: "Awaitable[Any]", context: "HeldContext") -> Any:
+    """Its result; None if it takes longer or fails."""
+    with suppress(TimeoutError, context.driver.error):
+        async with asyncio.timeout(seconds):
+            return await work
+    return None
+
+
+async def _picture(context: "HeldContext", folder: Path) -> None:
+    if tabs := context.open_tabs:
+        await tabs[-1].page.screenshot(path=folder / "failure.png", timeout=_PICTURE_SECONDS * 1000)
+
+
+async def _state(context: "HeldContext") -> dict[str, Any]:
+    """Local storage takes a page for each origin, so it is read only where it is kept under a name."""
+    if context.options.session:
+        return dict(await context.native.storage_state())
+    return {"cookies": await context.native.cookies(), "origins": []}
+
+
+async def _close(context: "HeldContext") -> bool:
+    await context.native.close()
+    return True
+
+
+def _files(folder: Path) -> tuple[KeptFile, ...]:
+    """Those that fit."""
+    for number, video in enumerate(sorted((folder / "video").glob("*.webm"))):
+        video.rename(folder / (f"video-{number}.webm" if number else "video.webm"))
+    kept, left = [], MAX_FILES_BYTES
+    for path in sorted(folder.iterdir()):
+        content_type = _TYPES.get(path.name) or ("video/webm" if path.suffix == ".webm" else "")
+        if content_type and path.is_file() and path.stat().st_size <= left:
+            data = path.read_bytes()
+            left -= len(data)
+            kept.append(KeptFile(name=path.name, content_type=content_type, data=data))
+    return tuple(kept)

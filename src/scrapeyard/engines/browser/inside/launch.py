@@ -1,0 +1,149 @@
+"""Start the driver and the browser, so that it reaches nothing but the forwarder and looks as it does for people."""
+
+import importlib
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from scrapeyard.engines.browser.wire import HostFacts, HostPlan
+
+if TYPE_CHECKING:
+    from patchright.async_api import Browser, Playwright
+
+_PROGRAMS: Final = {
+    "chromium": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
+    "firefox": (),  # the driver needs its own, patched ones
+    "webkit": (),
+}
+_SECONDS: Final = 60
+_ARGUMENTS: Final = (
+    "--proxy-bypass-list=<-loopback>",  # loopback, too, is reached through the proxy or not at all
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-client-side-phishing-detection",
+    "--disable-crash-reporter",
+    "--no-pings",
+    "--mute-audio",
+    "--window-size=1280,800",
+    "--disable-blink-features=AutomationControlled",
+    "--js-flags=--max-old-space-size=1024",
+)
+
+
+class Driver:
+    """The package that drives the browser. Both have the same API; one hides better that it drives."""
+
+    def __init__(self, name: str) -> None:
+        self._api = importlib.import_module(f"{name}.async_api")
+        self.name = name
+        self.error: type[Exception] = self._api.Error
+        self.timeout_error: type[Exception] = self._api.TimeoutError
+        self.in_page: dict[str, Any] = {"isolated_context": False} if name == "patchright" else {}
+        """Arguments that let JavaScript see the page's own variables; one driver hides them by default."""
+
+    async def start(self) -> "Playwright":
+        """Start its process."""
+        started: Playwright = await self._api.async_playwright().start()
+        return started
+
+
+class LaunchedBrowser:
+    """A browser with its driver."""
+
+    def __init__(self, driver: Driver, playwright: "Playwright", browser: "Browser", facts: HostFacts) -> None:
+        self.driver = driver
+        self.playwright = playwright
+        self.browser = browser
+        self.facts = facts
+
+
+class NoBrowser(Exception):
+    """There is none, or it does not start. The message says why and what to do."""
+
+
+async def launch(plan: HostPlan, port: int, no_namespace: str) -> LaunchedBrowser:
+    """Start driver and browser. Raises NoBrowser."""
+    try:
+        driver = Driver(plan.driver)
+    except ImportError:
+        raise NoBrowser(f"the package {plan.driver} is missing; run `pip install 'scrapeyard[browser]'`") from None
+    playwright = await driver.start()
+    browser, no_sandbox = await _try_sandboxes(driver, playwright, plan, port)
+    facts = HostFacts(
+        driver=plan.driver,
+        browser=plan.name,
+        version=browser.version,
+        no_namespace=no_namespace,
+        no_sandbox=no_sandbox,
+        no_video=_find_video_obstacle(),
+    )
+    return LaunchedBrowser(driver, playwright, browser, facts)
+
+
+async def _try_sandboxes(driver: Driver, playwright: "Playwright", plan: HostPlan, port: int) -> "tuple[Browser, str]":
+    """The browser, and why it has no sandbox."""
+    if plan.sandbox == "off" or plan.name != "chromium":
+        why = "switched off by browser.sandbox" if plan.name == "chromium" else f"{plan.name} has its own"
+        return await _launch(driver, playwright, plan, port, sandbox=False), why
+    try:
+        return await _launch(driver, playwright, plan, port, sandbox=True), ""
+    except NoBrowser as failure:
+        if plan.sandbox == "require":
+            raise
+        return await _launch(driver, playwright, plan, port, sandbox=False), str(failure)
+
+
+async def _launch(driver: Driver, playwright: "Playwright", plan: HostPlan, port: int, *, sandbox: bool) -> "Browser":
+    kind = getattr(playwright, plan.name)
+    is_chromium = plan.name == "chromium"
+    try:
+        browser: Browser = await kind.launch(
+            executable_path=_find_executable(plan) or None,
+            args=[*(_ARGUMENTS if is_chromium else ()), *plan.arguments],
+            chromium_sandbox=sandbox if is_chromium else None,
+            downloads_path=f"{plan.folder}/downloads",
+            timeout=_SECONDS * 1000,
+            proxy={"server": f"http://127.0.0.1:{port}"},
+            env=_environment(plan),
+            handle_sigint=False,
+            handle_sigterm=False,
+            handle_sighup=False,
+        )
+    except driver.error as error:
+        raise NoBrowser(_explain(str(error), plan)) from None
+    return browser
+
+
+def _environment(plan: HostPlan) -> dict[str, str | float | bool]:
+    """The browser needs no more of ours."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH") if name in os.environ}
+    return {**kept, "HOME": plan.folder, "TMPDIR": plan.folder, "XDG_CONFIG_HOME": plan.folder}
+
+
+def _find_executable(plan: HostPlan) -> str:
+    """Empty: the driver's own download."""
+    if plan.executable:
+        return plan.executable
+    return next((found for name in _PROGRAMS[plan.name] if (found := shutil.which(name))), "")
+
+
+def _find_video_obstacle() -> str:
+    """Videos are made by the ffmpeg that the driver downloads."""
+    folders = os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or "~/.cache/ms-playwright"
+    found = any(Path(folders).expanduser().glob("ffmpeg*/ffmpeg*"))
+    return "" if found else "the driver's ffmpeg is missing; `patchright install ffmpeg` gets it"
+
+
+def _explain(text: str, plan: HostPlan) -> str:
+    if "Executable doesn't exist" in text or "Failed to launch" in text:
+        where = plan.executable or f"{plan.name} on PATH"
+        if "Executable doesn't exist" in text:
+            return f"there is no browser at {where}; install one, or set browser.executable"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = next((line for line in lines if "FATAL" in line or "ERROR" in line or "without --no-sandbox" in line), "")
+    return f"the browser does not start: {(telling or lines[0])[:300]}"

@@ -1,0 +1,150 @@
+"""Calls of the worker: contexts are opened, operations performed, contexts closed."""
+
+import asyncio
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from scrapeyard.engines.browser import wire
+from scrapeyard.engines.browser.inside import evidence
+from scrapeyard.engines.browser.inside.context import HeldContext
+from scrapeyard.engines.browser.inside.failures import crashed, explain, step_failed
+from scrapeyard.engines.browser.inside.launch import LaunchedBrowser
+from scrapeyard.engines.browser.inside.looks import context_arguments
+from scrapeyard.engines.browser.operations import read_operation
+from scrapeyard.engines.browser.port import ContextEnd, HostContext, LogMessage
+from scrapeyard.errors import FetchFailed
+from scrapeyard.framed_process import HEAD
+from scrapeyard.model import ExitReason
+
+_MAX_CALLS: Final = 4000
+"""Performed or waiting at once; further ones are refused."""
+_MAX_UNREAD: Final = 8 * 1024 * 1024
+"""Bytes that the worker has not read; events are dropped meanwhile."""
+_OPEN_SECONDS: Final = 30
+_decode_context: Final = msgspec.msgpack.Decoder(HostContext).decode
+
+
+class ContextServer:
+    """Serves one worker over its pipes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        launched: LaunchedBrowser,
+        port: int,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._folder = folder
+        self._launched = launched
+        self._port = port
+        self._reader = reader
+        self._writer = writer
+        self._contexts: dict[int, HeldContext] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._over = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until the worker closes its end, or the browser is gone."""
+        self._launched.browser.on("disconnected", lambda _: self._over.set())
+        await self._send(wire.HELLO, wire.encode(self._launched.facts))
+        reading = asyncio.ensure_future(self._read())
+        over = asyncio.ensure_future(self._over.wait())
+        await asyncio.wait((reading, over), return_when=asyncio.FIRST_COMPLETED)
+        for task in (reading, over):
+            task.cancel()
+
+    async def _read(self) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                size, letter = wire.FRAMING.parse_head(await self._reader.readexactly(HEAD))
+                body = await self._reader.readexactly(size)
+                if letter == wire.CALL:
+                    self._begin(wire.decode_call(body))
+                elif letter == wire.CANCEL and (task := self._tasks.get(int.from_bytes(body))):
+                    task.cancel()
+
+    def _begin(self, call: wire.HostCall) -> None:
+        if len(self._tasks) >= _MAX_CALLS and call.do == "perform":
+            call = msgspec.structs.replace(call, do="refuse")
+        task = asyncio.create_task(self._answer(call), name=f"browser-{call.do}")
+        self._tasks[call.number] = task
+        task.add_done_callback(lambda _: self._tasks.pop(call.number, None))
+
+    async def _answer(self, call: wire.HostCall) -> None:
+        try:
+            answer = await self._serve(call)
+        except FetchFailed as failure:
+            answer = wire.HostAnswer(
+                number=call.number, reason=failure.reason, message=failure.message, details=failure.details
+            )
+        except Exception as error:  # noqa: BLE001 - a call costs itself, not the process
+            answer = wire.HostAnswer(number=call.number, reason=ExitReason.INTERNAL_ERROR, message=repr(error)[:500])
+        await self._send(wire.ANSWER, wire.encode(answer))
+
+    async def _serve(self, call: wire.HostCall) -> wire.HostAnswer:
+        match call.do:
+            case "open":
+                await self._open(call.context, _decode_context(call.body))
+            case "perform":
+                done = await self._find(call.context).perform(read_operation(call.body), call.raw)
+                return wire.HostAnswer(number=call.number, body=bytes(done.value), raw=done.raw)
+            case "close":
+                return wire.HostAnswer(number=call.number, body=wire.encode(await self._close(call.context)))
+            case "refuse":
+                raise step_failed(f"the browser has {_MAX_CALLS} operations to perform already")
+        return wire.HostAnswer(number=call.number)
+
+    async def _open(self, number: int, context: HostContext) -> None:
+        launched, folder = self._launched, self._folder / "contexts" / str(number)
+        folder.mkdir(parents=True)
+        arguments = context_arguments(context, launched, self._port)
+        arguments |= evidence.evidence_arguments(context.options.evidence, folder, launched.facts.no_video)
+        try:
+            async with asyncio.timeout(_OPEN_SECONDS):
+                native = await launched.browser.new_context(**arguments)
+                held = HeldContext(context, native, launched.driver, lambda message: self._log(number, message))
+                self._contexts[number] = held
+                await evidence.start_trace(held)
+                await held.start()
+        except TimeoutError:
+            raise crashed(f"no new context within {_OPEN_SECONDS} s") from None
+        except launched.driver.error as error:
+            raise explain(error, "open a context") from None
+        if context.options.evidence.video and launched.facts.no_video:
+            self._log(number, LogMessage(kind="warning", text=f"no video is recorded: {launched.facts.no_video}"))
+
+    async def _close(self, number: int) -> ContextEnd:
+        folder = self._folder / "contexts" / str(number)
+        held = self._contexts.pop(number, None)
+        try:
+            if held is None:
+                return ContextEnd()
+            return await evidence.close(held, folder)
+        except FetchFailed:
+            self._over.set()
+            raise
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    def _find(self, number: int) -> HeldContext:
+        try:
+            return self._contexts[number]
+        except KeyError:
+            raise crashed("there is no such context any more") from None
+
+    def _log(self, number: int, message: LogMessage) -> None:
+        self._tell(wire.HostEvent(context=number, kind="log", body=wire.encode(message)))
+
+    def _tell(self, event: wire.HostEvent) -> None:
+        if self._writer.transport.get_write_buffer_size() < _MAX_UNREAD:
+            self._writer.write(wire.FRAMING.pack(wire.EVENT, wire.encode(event)))
+
+    async def _send(self, letter: bytes, body: bytes) -> None:
+        with suppress(ConnectionError):
+            self._writer.write(wire.FRAMING.pack(letter, body))
+            await self._writer.drain()

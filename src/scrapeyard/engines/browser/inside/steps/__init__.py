@@ -1,0 +1,1 @@
+"""The operations: what each does in the browser."""

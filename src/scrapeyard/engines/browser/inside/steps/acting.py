@@ -1,0 +1,224 @@
+"""Operations that act on elements: mouse, keys, forms, files."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+from msgspec.json import encode
+
+from scrapeyard.engines.browser import operations as do
+from scrapeyard.engines.browser.inside.failures import step_failed, too_large
+from scrapeyard.engines.browser.inside.steps.navigating import check_url
+from scrapeyard.engines.browser.inside.steps.step import Step
+from scrapeyard.engines.browser.port import Done
+
+if TYPE_CHECKING:
+    from patchright.async_api import Download, Locator
+
+_LOOK_EVERY = 0.1
+_GROWS_WITHIN = 2.0
+"""Seconds in which a page that is scrolled to its end must grow."""
+_KIND = """e => e.isContentEditable ? 'editable' : e.tagName === 'SELECT' ? 'select'
+    : e.tagName === 'TEXTAREA' ? 'text' : e.tagName !== 'INPUT' ? ''
+    : ['checkbox', 'radio'].includes(e.type) ? 'check'
+    : e.type === 'file' ? 'file' : ['button', 'submit', 'reset', 'image'].includes(e.type) ? '' : 'text'"""
+_NO = frozenset({"", "false", "off", "0", "no", "unchecked"})
+
+
+async def click(step: Step, operation: do.Click) -> Any:
+    element = await step.element(operation.selector)
+    await element.click(
+        button=operation.button,
+        click_count=operation.count,
+        position=await _position(step, element, operation.x, operation.y),
+        modifiers=list(operation.modifiers) or None,
+        delay=operation.delay * 1000,
+        force=operation.force,
+        timeout=step.left_ms,
+    )
+
+
+async def hover(step: Step, operation: do.Hover) -> Any:
+    element = await step.element(operation.selector)
+    await element.hover(position=await _position(step, element, operation.x, operation.y), timeout=step.left_ms)
+
+
+async def _position(step: Step, element: "Locator", x: float | None, y: float | None) -> Any:
+    """Offsets from the element's corner; the middle where only one is given."""
+    if x is None and y is None:
+        return None
+    box = await element.bounding_box(timeout=step.left_ms)
+    width, height = (box["width"], box["height"]) if box else (0, 0)
+    return {"x": width / 2 if x is None else x, "y": height / 2 if y is None else y}
+
+
+async def fill(step: Step, operation: do.Fill) -> Any:
+    await (await step.element(operation.selector)).fill(operation.text, timeout=step.left_ms)
+
+
+async def type_text(step: Step, operation: do.Type) -> Any:
+    element = await step.element(operation.selector)
+    await element.press_sequentially(operation.text, delay=operation.delay * 1000, timeout=step.left_ms)
+
+
+async def press(step: Step, operation: do.Press) -> Any:
+    if operation.selector:
+        await (await step.element(operation.selector)).focus(timeout=step.left_ms)
+    keyboard = step.page.keyboard
+    await {"press": keyboard.press, "down": keyboard.down, "up": keyboard.up}[operation.move](operation.key)
+
+
+async def select(step: Step, operation: do.Select) -> Any:
+    element = await step.element(operation.selector)
+    return await element.select_option(list(operation.values), timeout=step.left_ms)
+
+
+async def check(step: Step, operation: do.Check) -> Any:
+    await (await step.element(operation.selector)).set_checked(operation.checked, timeout=step.left_ms)
+
+
+async def change(step: Step, operation: do.Change) -> Any:
+    element = await step.element(operation.selector)
+    match await element.evaluate(_KIND, timeout=step.left_ms):
+        case "select":
+            await element.select_option(operation.value, timeout=step.left_ms)
+        case "check":
+            await element.set_checked(operation.value.lower() not in _NO, timeout=step.left_ms)
+        case "text" | "editable":
+            await element.fill(operation.value, timeout=step.left_ms)
+        case "file":
+            raise step_failed(f"change {operation.selector!r}: it takes files; use upload")
+        case _:
+            raise step_failed(f"change {operation.selector!r}: it has no value to change")
+
+
+async def upload(step: Step, operation: do.Upload) -> Any:
+    if sum(part.size for part in operation.files) != len(step.raw):
+        raise step_failed("upload: the sizes of the files do not add up to what was sent")
+    files: list[Any] = []
+    at = 0
+    for part in operation.files:
+        data = step.raw[at : at + part.size]
+        files.append({"name": part.name, "mimeType": part.content_type, "buffer": data})
+        at += part.size
+    element = await step.element(operation.selector)
+    if await element.evaluate(_KIND, timeout=step.left_ms) == "file":
+        await element.set_input_files(files, timeout=step.left_ms)
+        return
+    async with step.page.expect_file_chooser(timeout=step.left_ms) as waiting:
+        await element.click(timeout=step.left_ms)
+    await (await waiting.value).set_files(files, timeout=step.left_ms)
+
+
+async def download(step: Step, operation: do.Download) -> Any:
+    if bool(operation.selector) == bool(operation.url):
+        raise step_failed("download: give a selector to click, or a URL")
+    async with _wanted_download(step) as waiting:
+        if operation.selector:
+            await (await step.element(operation.selector)).click(timeout=step.left_ms)
+        else:
+            check_url(operation.url)
+            await _open_download(step, operation.url)
+        found: Download = await waiting
+    try:
+        return await _take(found, min(operation.max_bytes, step.context.max_bytes))
+    finally:
+        await found.delete()
+
+
+@asynccontextmanager
+async def _wanted_download(step: Step) -> "AsyncIterator[asyncio.Future[Download]]":
+    wanted = step.context.want_download()
+    try:
+        yield wanted
+    finally:
+        wanted.cancel()
+
+
+async def _open_download(step: Step, url: str) -> None:
+    """The driver says that a URL which downloads does not open."""
+    try:
+        await (await step.frame()).goto(url, timeout=step.left_ms, wait_until="commit")
+    except step.context.driver.error as error:
+        if "Download is starting" not in str(error) and "ERR_ABORTED" not in str(error):
+            raise
+
+
+async def _take(found: "Download", max_bytes: int) -> Done:
+    finished = asyncio.ensure_future(found.path())
+    # The driver tells the place only when all of it is there.
+    place = Path(found._impl_obj._artifact.absolute_path)
+    try:
+        while not finished.done():
+            await asyncio.wait((finished,), timeout=_LOOK_EVERY)
+            if await asyncio.to_thread(_size, place) > max_bytes:
+                await found.cancel()
+                raise too_large("the download", max_bytes)
+        path = await finished
+    finally:
+        finished.cancel()
+    if await asyncio.to_thread(_size, Path(path)) > max_bytes:
+        raise too_large("the download", max_bytes)
+    data = await asyncio.to_thread(Path(path).read_bytes)
+    told = {"name": found.suggested_filename, "url": found.url, "size": len(data)}
+    return Done(Raw(encode(told)), data)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+_SCROLL = """([x, y, absolute, to]) => {
+    const page = document.scrollingElement || document.documentElement;
+    if (to) page.scrollTo({top: to === 'top' ? 0 : page.scrollHeight, behavior: 'instant'});
+    else if (absolute) page.scrollTo({left: x, top: y, behavior: 'instant'});
+    else page.scrollBy({left: x, top: y, behavior: 'instant'});
+    return page.scrollHeight;
+}"""
+_SCROLL_ELEMENT = """(e, [x, y, absolute, to]) => {
+    if (to) e.scrollTo({top: to === 'top' ? 0 : e.scrollHeight, behavior: 'instant'});
+    else if (absolute) e.scrollTo({left: x, top: y, behavior: 'instant'});
+    else e.scrollBy({left: x, top: y, behavior: 'instant'});
+    return e.scrollHeight;
+}"""
+
+
+async def scroll(step: Step, operation: do.Scroll) -> Any:
+    moves = operation.x or operation.y or operation.absolute or operation.to
+    if operation.selector and not moves:
+        await (await step.element(operation.selector)).scroll_into_view_if_needed(timeout=step.left_ms)
+        return None
+    if not operation.to:
+        await _scroll_once(step, operation)
+        return None
+    grown = 0
+    height = await _scroll_once(step, operation)
+    for _ in range(operation.rounds):
+        higher = await _height_after(step, operation, height)
+        if higher <= height:
+            break
+        grown, height = grown + 1, higher
+    return grown
+
+
+async def _scroll_once(step: Step, operation: do.Scroll) -> float:
+    arguments = [operation.x, operation.y, operation.absolute, operation.to]
+    if operation.selector:
+        element = await step.element(operation.selector)
+        return float(await element.evaluate(_SCROLL_ELEMENT, arguments, timeout=step.left_ms))
+    return float(await step.evaluate(_SCROLL, arguments))
+
+
+async def _height_after(step: Step, operation: do.Scroll, height: float) -> float:
+    """Its height, as soon as it has grown, or after a while."""
+    loop = asyncio.get_running_loop()
+    give_up = loop.time() + _GROWS_WITHIN
+    while (higher := await _scroll_once(step, operation)) <= height and loop.time() < give_up:  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK_EVERY)  # a page sends no event when it grows
+    return higher
