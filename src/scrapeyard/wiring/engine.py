@@ -80,6 +80,7 @@ async def start_engine(
         pools=pools,
         meters=meters,
         jobs=jobs,
+        sessions=store.sessions,
     )
     wreq = WreqEngine(settings.http, sessions=store.sessions, own_port=settings.gateway.port)
     engine = assemble(settings, shared, wreq)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from scrapeyard.engines.cache.disk import DiskPages
 from scrapeyard.engines.escalation.memory import MemoryWays
+from scrapeyard.engines.http.cookies import MemorySessions
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.ledger import OwnLedgers
@@ -32,6 +33,7 @@ async def start_local_engine(settings: Settings, pages: Path, stack: AsyncExitSt
     cache = settings.cache
     limit, largest = int(cache.shared_mb * _MEGABYTE), int(cache.max_page_mb * _MEGABYTE)
     written = written_here(settings)
+    sessions = MemorySessions()
     shared = Shared(
         sites=Sites(settings.sites.whole_hosts),
         policies=FixedPolicies(settings.sites, written.rules),
@@ -42,9 +44,10 @@ async def start_local_engine(settings: Settings, pages: Path, stack: AsyncExitSt
         pools=ProxyPools(settings.proxies.pools),
         meters=None,
         jobs=OwnLedgers(),
+        sessions=sessions,
     )
     adopt_kept(shared.pools, settings.proxies.pools, written.pools)
-    engine = assemble(settings, shared, WreqEngine(settings.http))
+    engine = assemble(settings, shared, WreqEngine(settings.http, sessions=sessions))
     for part in (shared.gate, shared.pages, shared.ways, engine):
         stack.push_async_callback(part.stop)
         await part.start()

@@ -6,6 +6,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from scrapeyard.engines.browser.engine import ChooseExit
+from scrapeyard.engines.browser.found import find_browser
+from scrapeyard.engines.browser.pages import BrowserPages, EngineChoice
+from scrapeyard.engines.browser.port import BrowserEngine
+from scrapeyard.engines.browser.solver import BrowserSolver
 from scrapeyard.engines.budget.meters import Metered, Meters
 from scrapeyard.engines.budget.stage import Budgeted, Budgets
 from scrapeyard.engines.cache.memory import MemoryPages
@@ -26,9 +31,11 @@ from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.robots.copies import RobotsCopies
 from scrapeyard.engines.robots.stage import Robots
 from scrapeyard.engines.solver.flaresolverr import FlareSolverr, SolverGuard
+from scrapeyard.engines.solver.port import Solver
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Invalidate
 from scrapeyard.settings import Settings
+from scrapeyard.store.ports.operations import SessionStore
 
 _MEGABYTE = 2**20
 
@@ -47,6 +54,7 @@ class Shared(Struct, frozen=True, kw_only=True):
     meters: Meters | None
     """None if there is no store to count for."""
     jobs: JobLedgers
+    sessions: SessionStore
 
 
 class Part(Protocol):
@@ -59,8 +67,18 @@ class Part(Protocol):
 class Engine:
     """The whole engine, as workers use it."""
 
-    def __init__(self, sites: Sites, cached: Cached, budgets: Budgets, ways: Ways, parts: Sequence[Part]) -> None:
-        """`parts` are stopped in their order, after the cache and before the ways."""
+    def __init__(
+        self,
+        sites: Sites,
+        cached: Cached,
+        budgets: Budgets,
+        ways: Ways,
+        parts: Sequence[Part],
+        *,
+        browsers: BrowserEngine | None = None,
+    ) -> None:
+        """`parts` are stopped in their order, after the cache and before the ways. `browsers` None: there are none."""
+        self.browsers = browsers
         self._sites = sites
         self._cached = cached
         self._budgets = budgets
@@ -70,6 +88,8 @@ class Engine:
     async def start(self) -> None:
         """Ready to fetch."""
         await self._ways.start()
+        if self.browsers is not None:
+            await self.browsers.start()
 
     async def stop(self) -> None:
         """Close connections; fetches in flight fail. May be called twice."""
@@ -77,6 +97,8 @@ class Engine:
             stack.push_async_callback(self._ways.stop)
             for part in reversed(self._parts):
                 stack.push_async_callback(part.stop)
+            if self.browsers is not None:
+                stack.push_async_callback(self.browsers.stop)
             await self._cached.stop()
 
     async def fetch(self, request: FetchRequest, caller: Caller) -> FetchResponse:
@@ -101,21 +123,24 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     budgets = Budgets(settings.budget, shared.jobs)
     metered = Metered(client, budgets=budgets, meters=shared.meters, pools=shared.pools)
     passage = SolverGuard(settings.http, own_port=settings.gateway.port)
+    browsers = _browsers(settings, shared, budgets, lambda caller, session: ways.exit(caller, session))
+    pages = BrowserPages(browsers, budgets=budgets, meters=shared.meters) if browsers is not None else None
     ways = Ways(
-        metered,
+        EngineChoice(metered, pages),
         settings.escalation,
         memory=shared.ways,
         pools=shared.pools,
         profile=settings.http.profile,
         default_pool=settings.proxies.default,
-        solver=_solver(settings, passage),
+        solver=_solver(settings, passage, browsers),
         budgets=budgets,
+        browser=browsers is not None,
     )
     gated = RateLimited(ways, shared.gate, shared.policies)
     robots = Robots(gated, RobotsCopies(ways, settings.sites.robots_agent), shared.policies)
     budgeted = Budgeted(robots, budgets)
     cached = Cached(budgeted, shared.near, shared.pages, settings.cache)
-    return Engine(shared.sites, cached, budgets, ways, (robots, client, passage))
+    return Engine(shared.sites, cached, budgets, ways, (robots, client, passage), browsers=browsers)
 
 
 def near_pages(settings: Settings) -> MemoryPages:
@@ -123,8 +148,27 @@ def near_pages(settings: Settings) -> MemoryPages:
     return MemoryPages(int(settings.cache.memory_mb * _MEGABYTE))
 
 
-def _solver(settings: Settings, passage: SolverGuard) -> FlareSolverr | None:
-    if not settings.escalation.solver_url:
+def _browsers(settings: Settings, shared: Shared, budgets: Budgets, choose_exit: ChooseExit) -> BrowserEngine | None:
+    if find_browser(settings.browser).missing:
         return None
-    max_bytes = int(settings.http.max_body_mb * _MEGABYTE)
-    return FlareSolverr(settings.escalation, passage=passage, max_bytes=max_bytes)
+    from scrapeyard.wiring.browser import make_browsers  # noqa: PLC0415 - most machines have none
+
+    return make_browsers(
+        settings,
+        sites=shared.sites,
+        pools=shared.pools,
+        meters=shared.meters,
+        budgets=budgets,
+        sessions=shared.sessions,
+        choose_exit=choose_exit,
+    )
+
+
+def _solver(settings: Settings, passage: SolverGuard, browsers: BrowserEngine | None) -> Solver | None:
+    """FlareSolverr where there is one, otherwise our own browser."""
+    if settings.escalation.solver_url:
+        max_bytes = int(settings.http.max_body_mb * _MEGABYTE)
+        return FlareSolverr(settings.escalation, passage=passage, max_bytes=max_bytes)
+    if browsers is None or not settings.escalation.browser:
+        return None
+    return BrowserSolver(browsers, settings.escalation)

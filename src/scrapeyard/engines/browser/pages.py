@@ -51,12 +51,12 @@ class BrowserPages:
         check_allowed(context.target, allowed)
         proxy_class = way.proxy.proxy_class if way.proxy else ""
         await self._budgets.begin(caller, proxy_class)
-        began, size, ok = self._clock(), 0, False
+        began, ok = self._clock(), False
         try:
             response = await (request.via() if request.via is not None else self._open(request, context, way))
-            size, ok = response.bytes_received, True
+            ok = True
         finally:
-            self._meter(context, way.proxy, failed=not ok, size=size)
+            self._meter(context, way.proxy, failed=not ok)
             await self._budgets.count(caller, proxy_class, seconds=self._clock() - began)
         if response.url.startswith(("http://", "https://")):
             check_allowed(parse_target(response.url), allowed)
@@ -76,7 +76,8 @@ class BrowserPages:
             proxy=way.proxy.name if way.proxy else "",
         )
 
-    def _meter(self, context: FetchContext, proxy: Proxy | None, *, failed: bool, size: int) -> None:
+    def _meter(self, context: FetchContext, proxy: Proxy | None, *, failed: bool) -> None:
+        """Only the request: the forward proxy meters the bytes, by the site that they come from."""
         if self._meters is not None:
             self._meters.count(
                 site=context.site,
@@ -84,7 +85,6 @@ class BrowserPages:
                 pool=proxy.name.partition("/")[0] if proxy else "",
                 proxy_class=proxy.proxy_class if proxy else "",
                 failures=1 if failed else 0,
-                size=size,
             )
 
 

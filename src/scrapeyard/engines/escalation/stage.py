@@ -22,7 +22,7 @@ from scrapeyard.engines.escalation.port import Remembered, WayMemory
 from scrapeyard.engines.escalation.report import RouteReport
 from scrapeyard.engines.escalation.solving import ChallengeSolver, SolveOrder
 from scrapeyard.engines.http.stage import FetchContext, RoutedFetch
-from scrapeyard.engines.port import FetchRequest, FetchResponse, Keep, Proxy, Route
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Keep, Proxy, Route
 from scrapeyard.engines.solver.port import Clearance, Solver
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -377,6 +377,12 @@ class Ways:
     async def __call__(self, context: FetchContext) -> FetchResponse:
         """As `Fetch`."""
         return await Escalation(self._gear, context).fetch()
+
+    def exit(self, caller: Caller, session: str) -> Proxy | None:
+        """The exit of a browser's context that no single request chooses. Raises FetchFailed."""
+        ladder = self._gear.ladder
+        rung = ladder.browsing(FetchRequest(url="", engine="browser"), caller)
+        return ladder.exit(rung, caller, session=session or caller.run_id)
 
     async def forget(self, site: str) -> None:
         """Begin anew with a site."""

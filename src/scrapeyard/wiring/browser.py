@@ -1,0 +1,59 @@
+"""The browser engine put together: host, forward proxy, sessions. Imported only where a browser is installed."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from scrapeyard.engines.browser.engine import Browsers, ChooseExit
+from scrapeyard.engines.browser.host import start_host
+from scrapeyard.engines.browser.hosts import BrowserHosts
+from scrapeyard.engines.browser.port import BrowserHost
+from scrapeyard.engines.browser.proxy.server import BrowserProxy
+from scrapeyard.engines.browser.sessions import BrowserSessions
+from scrapeyard.engines.budget.meters import Meters
+from scrapeyard.engines.budget.stage import Budgets
+from scrapeyard.engines.http.dns import GuardedDns
+from scrapeyard.engines.http.site import Sites
+from scrapeyard.engines.proxies.pools import ProxyPools
+from scrapeyard.settings import Settings
+from scrapeyard.store.ports.operations import SessionStore
+
+_MEGABYTE = 2**20
+
+
+def make_browsers(
+    settings: Settings,
+    *,
+    sites: Sites,
+    pools: ProxyPools,
+    meters: Meters | None,
+    budgets: Budgets,
+    sessions: SessionStore,
+    choose_exit: ChooseExit,
+) -> Browsers:
+    """The engine. Starts nothing."""
+    dns = GuardedDns(settings.http, own_port=settings.gateway.port)
+    proxy = BrowserProxy(settings.http, dns=dns, budgets=budgets, pools=pools, sites=sites, meters=meters)
+
+    async def start() -> BrowserHost:
+        await proxy.start()
+        return await start_host(settings.browser, proxy.path, _private_folder())
+
+    return Browsers(
+        settings.browser,
+        hosts=BrowserHosts(settings.browser, start),
+        proxy=proxy,
+        sessions=BrowserSessions(sessions, settings.http.session_days),
+        choose_exit=choose_exit,
+        max_bytes=int(settings.http.max_body_mb * _MEGABYTE),
+    )
+
+
+def _private_folder() -> Path:
+    """For the profiles of this user's browsers, so that one finds what another left that was killed."""
+    folder = Path(tempfile.gettempdir()) / f"scrapeyard-browser-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o077 or folder.is_symlink():
+        return Path(tempfile.mkdtemp(prefix="scrapeyard-browser-"))
+    return folder
