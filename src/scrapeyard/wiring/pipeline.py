@@ -19,6 +19,7 @@ from scrapeyard.engines.cache.stage import Cached
 from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.stage import Ways
 from scrapeyard.engines.http.checks import check_headers
+from scrapeyard.engines.http.dns import GuardedDns
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.stage import FetchContext
@@ -122,7 +123,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     """Stage around stage, the client innermost. Raises SettingsInvalid."""
     budgets = Budgets(settings.budget, shared.jobs)
     metered = Metered(client, budgets=budgets, meters=shared.meters, pools=shared.pools)
-    passage = SolverGuard(settings.http, own_port=settings.gateway.port)
+    dns = GuardedDns(settings.http, own_port=settings.gateway.port)
     browsers = _browsers(settings, shared, budgets, lambda caller, session: ways.exit(caller, session))
     pages = BrowserPages(browsers, budgets=budgets, meters=shared.meters) if browsers is not None else None
     ways = Ways(
@@ -132,7 +133,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
         pools=shared.pools,
         profile=settings.http.profile,
         default_pool=settings.proxies.default,
-        solver=_solver(settings, passage, browsers),
+        solver=_solver(settings, dns, browsers),
         budgets=budgets,
         browser=browsers is not None,
     )
@@ -140,7 +141,7 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     robots = Robots(gated, RobotsCopies(ways, settings.sites.robots_agent), shared.policies)
     budgeted = Budgeted(robots, budgets)
     cached = Cached(budgeted, shared.near, shared.pages, settings.cache)
-    return Engine(shared.sites, cached, budgets, ways, (robots, client, passage), browsers=browsers)
+    return Engine(shared.sites, cached, budgets, ways, (robots, client, dns), browsers=browsers)
 
 
 def near_pages(settings: Settings) -> MemoryPages:
@@ -164,11 +165,11 @@ def _browsers(settings: Settings, shared: Shared, budgets: Budgets, choose_exit:
     )
 
 
-def _solver(settings: Settings, passage: SolverGuard, browsers: BrowserEngine | None) -> Solver | None:
+def _solver(settings: Settings, dns: GuardedDns, browsers: BrowserEngine | None) -> Solver | None:
     """FlareSolverr where there is one, otherwise our own browser."""
     if settings.escalation.solver_url:
         max_bytes = int(settings.http.max_body_mb * _MEGABYTE)
-        return FlareSolverr(settings.escalation, passage=passage, max_bytes=max_bytes)
+        return FlareSolverr(settings.escalation, dns=dns, max_bytes=max_bytes)
     if browsers is None or not settings.escalation.browser:
         return None
     return BrowserSolver(browsers, settings.escalation)

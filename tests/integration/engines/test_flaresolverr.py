@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from scrapeyard.engines.http.dns import GuardedDns
 from scrapeyard.engines.http.url import Address
 from scrapeyard.engines.port import Caller, FetchRequest, Proxy
-from scrapeyard.engines.solver.flaresolverr import FlareSolverr, SolverGuard
+from scrapeyard.engines.solver.flaresolverr import FlareSolverr
 from scrapeyard.engines.solver.port import Solved, SolverAway
 from scrapeyard.errors import FetchFailed, SettingsInvalid
 from scrapeyard.model import ExitReason, Scraper, ScraperRef
@@ -36,7 +37,7 @@ async def door() -> AsyncIterator[FlareSolverrSite]:
 
 def make(door: FlareSolverrSite, **settings: Any) -> FlareSolverr:
     escalation = EscalationSettings(solver_url=door.url, **settings)
-    return FlareSolverr(escalation, passage=SolverGuard(HTTP, resolve=resolve), max_bytes=10_000)
+    return FlareSolverr(escalation, dns=GuardedDns(HTTP, resolve=resolve), max_bytes=10_000)
 
 
 @pytest.fixture(autouse=True)
@@ -223,4 +224,4 @@ async def test_what_it_cannot_send_is_refused(solver: FlareSolverr, method: str,
 @pytest.mark.parametrize("url", ["flaresolverr:8191", "ftp://host/v1", "http://"])
 def test_an_address_that_is_none_is_refused_at_the_start(url: str) -> None:
     with pytest.raises(SettingsInvalid, match="solver_url"):
-        FlareSolverr(EscalationSettings(solver_url=url), passage=SolverGuard(HTTP), max_bytes=1)
+        FlareSolverr(EscalationSettings(solver_url=url), dns=GuardedDns(HTTP), max_bytes=1)

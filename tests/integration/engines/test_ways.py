@@ -20,13 +20,14 @@ from scrapeyard.engines.escalation.memory import MemoryWays
 from scrapeyard.engines.escalation.port import WayMemory
 from scrapeyard.engines.escalation.redis import RedisWays
 from scrapeyard.engines.escalation.stage import Ways
+from scrapeyard.engines.http.dns import GuardedDns
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.stage import FetchContext
 from scrapeyard.engines.http.url import Address
 from scrapeyard.engines.ledger import OwnLedgers
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.engines.proxies.pools import ProxyPools
-from scrapeyard.engines.solver.flaresolverr import FlareSolverr, SolverGuard
+from scrapeyard.engines.solver.flaresolverr import FlareSolverr
 from scrapeyard.errors import FetchFailed
 from scrapeyard.gateway import sites
 from scrapeyard.model import BudgetLimits, ExitReason, FetchPolicy
@@ -101,8 +102,8 @@ async def standing(
     engine = WreqEngine(ALLOWED, resolve=resolve)
     client = Client(engine=engine)
     memory = memory or MemoryWays(settings.remember_seconds)
-    passage = SolverGuard(ALLOWED, resolve=resolve)
-    solver = FlareSolverr(settings, passage=passage, max_bytes=1_000_000) if settings.solver_url else None
+    dns = GuardedDns(ALLOWED, resolve=resolve)
+    solver = FlareSolverr(settings, dns=dns, max_bytes=1_000_000) if settings.solver_url else None
     exits = ProxyPools(pools)
     now = time.time()
     ways = Ways(

@@ -1,4 +1,4 @@
-"""Host names to addresses: kept for half a minute, asked once however many wait."""
+"""Host names to addresses: kept for half a minute, asked once however many wait, checked by the guard."""
 
 import asyncio
 import socket
@@ -7,9 +7,11 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 
-from scrapeyard.engines.http.url import Address
+from scrapeyard.engines.http.guard import Guard
+from scrapeyard.engines.http.url import Address, Target
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
+from scrapeyard.settings import HttpSettings
 
 Resolve = Callable[[str, int], Awaitable[list[Address]]]
 """Addresses of a name, in the order to try them. Raises OSError when there are none."""
@@ -70,6 +72,36 @@ class DnsCache:
         self._known.move_to_end(host)
         if len(self._known) > self._size:
             self._known.popitem(last=False)
+
+
+class GuardedDns:
+    """Resolves a target and asks the guard. Whoever connects uses the addresses that it returns, and no others."""
+
+    def __init__(
+        self, settings: HttpSettings, *, resolve: Resolve = system_resolve, own_port: int | None = None
+    ) -> None:
+        """`own_port` is the gateway's on this machine, which nobody reaches; None: there is none.
+
+        Raises SettingsInvalid when an allowed host makes no sense.
+        """
+        self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts, own_port=own_port)
+        self._names = DnsCache(resolve)
+
+    async def addresses(self, target: Target) -> tuple[Address, ...]:
+        """At least one, and every one may be reached. Raises FetchFailed (fetch_private_address, fetch_dns)."""
+        found = await self.unchecked(target)
+        self._guard.check(target.host, found)
+        self._guard.check_port(target.host, target.port, found)
+        return found
+
+    async def unchecked(self, target: Target) -> tuple[Address, ...]:
+        """For what the operator chose, such as a proxy. Raises FetchFailed (fetch_dns)."""
+        literal = target.literal
+        return (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
+
+    async def stop(self) -> None:
+        """Give up what is being asked. May be called twice."""
+        await self._names.stop()
 
 
 def _no_such(host: str, cause: str) -> FetchFailed:

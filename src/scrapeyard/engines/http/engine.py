@@ -18,13 +18,12 @@ from scrapeyard.engines.http.checks import (
 )
 from scrapeyard.engines.http.clients import ClientIdentity, Clients, profile_of, proxy_target
 from scrapeyard.engines.http.cookies import Cookie, Jar, MemorySessions, Sessions
-from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
-from scrapeyard.engines.http.guard import Guard
+from scrapeyard.engines.http.dns import GuardedDns, Resolve, system_resolve
 from scrapeyard.engines.http.hops import HopLoop, RequestTerms
 from scrapeyard.engines.http.shares import BodyMemory, BodyShare
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.stage import FetchContext
-from scrapeyard.engines.http.url import Address, Target
+from scrapeyard.engines.http.url import Target
 from scrapeyard.engines.port import PLAIN, Caller, FetchRequest, FetchResponse, Route
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -131,8 +130,7 @@ class WreqEngine:
         Raises SettingsInvalid when the profile, the CA bundle or an allowed host makes no sense.
         """
         self._settings = settings
-        self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts, own_port=own_port)
-        self._names = DnsCache(resolve)
+        self._dns = GuardedDns(settings, resolve=resolve, own_port=own_port)
         self._clients = Clients(settings)
         self._sessions = Sessions(sessions or MemorySessions(), settings.session_days)
         self._site_of = Sites().of  # a cookie's domain is the public suffix list's matter, not of our settings
@@ -146,7 +144,7 @@ class WreqEngine:
     async def stop(self) -> None:
         """Close connections; fetches in flight fail. May be called twice."""
         self._clients.close()
-        await self._names.stop()
+        await self._dns.stop()
 
     async def fetch(self, request: FetchRequest, caller: Caller, way: Route = PLAIN) -> FetchResponse:
         """As `HttpEngine`, without any stage around it."""
@@ -173,24 +171,13 @@ class WreqEngine:
                 await self._sessions.keep(_owner(caller), request.session, jar.changes(), jar.changed, time.time())
 
     async def _connect(self, target: Target, dress: ClientIdentity) -> Client:
-        literal = target.literal
-        addresses = (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
-        self._guard.check(target.host, addresses)
-        self._guard.check_port(target.host, target.port, addresses)
+        addresses = await self._dns.addresses(target)
         if dress.proxy_guarded:
-            dress = replace(dress, proxy_at=await self._proxy_addresses(dress.proxy))
+            dress = replace(dress, proxy_at=await self._dns.addresses(proxy_target(dress.proxy)))
         try:
             return self._clients.get(target.host, addresses, dress)
         except ValueError as error:
             raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"the request cannot be made so: {error}") from None
-
-    async def _proxy_addresses(self, proxy: str) -> tuple[Address, ...]:
-        """Where a proxy is that must pass the guard itself. Raises FetchFailed."""
-        at = proxy_target(proxy)
-        addresses = (at.literal,) if at.literal is not None else await self._names.addresses(at.host, at.port)
-        self._guard.check(at.host, addresses)
-        self._guard.check_port(at.host, at.port, addresses)
-        return addresses
 
     async def _walk(self, walk: HopLoop, hop: Hop, seconds: float | None, share: BodyShare) -> FetchResponse:
         try:

@@ -16,10 +16,9 @@ from wreq.redirect import Policy
 
 from scrapeyard.engines.http.body import read_wire
 from scrapeyard.engines.http.checks import check_allowed
-from scrapeyard.engines.http.clients import proxy_target
-from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve
+from scrapeyard.engines.http.clients import proxy_target, profile_of
+from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve, GuardedDns
 from scrapeyard.engines.http.failures import WREQ_ERRORS
-from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy
 from scrapeyard.engines.solver.clearance import clearance_of
@@ -34,7 +33,7 @@ from scrapeyard.engines.solver.wire import (
     read_answer,
 )
 from scrapeyard.errors import FetchFailed, SettingsInvalid
-from scrapeyard.model import ExitReason
+from scrapeyard.model import ExitReason, new_id
 from scrapeyard.settings import EscalationSettings, HttpSettings
 from scrapeyard.telemetry.events import get_log
 
@@ -89,28 +88,6 @@ def _name(request: FetchRequest, caller: Caller, proxy: Proxy | None) -> str:
     return f"scrapeyard-{hashlib.sha256(told.encode()).hexdigest()[:24]}"
 
 
-class SolverGuard:
-    """Resolves a name and asks the guard. The browser resolves it again for itself; what it is told may differ."""
-
-    def __init__(
-        self, settings: HttpSettings, *, resolve: Resolve = system_resolve, own_port: int | None = None
-    ) -> None:
-        """`own_port` as for the engine. Raises SettingsInvalid when an allowed host makes no sense."""
-        self._guard = Guard(allow_private=settings.allow_private, allow_hosts=settings.allow_hosts, own_port=own_port)
-        self._names = DnsCache(resolve)
-
-    async def check(self, target: Target) -> None:
-        """Raises FetchFailed (fetch_private_address, fetch_dns)."""
-        literal = target.literal
-        found = (literal,) if literal is not None else await self._names.addresses(target.host, target.port)
-        self._guard.check(target.host, found)
-        self._guard.check_port(target.host, target.port, found)
-
-    async def stop(self) -> None:
-        """Forget names. May be called twice."""
-        await self._names.stop()
-
-
 log = get_log("solver")
 _NO_ANSWER: tuple[type[Exception], ...] = (TimeoutError, *WREQ_ERRORS)
 _CONNECT_SECONDS = 5.0
@@ -126,14 +103,18 @@ class FlareSolverr:
         self,
         settings: EscalationSettings,
         *,
-        passage: SolverGuard,
+        dns: GuardedDns,
         max_bytes: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`passage` is the guard; `max_bytes` bounds a page. Raises SettingsInvalid when solver_url cannot be used."""
+        """`dns` asks the guard; the browser resolves again for itself, and may get another answer. `max_bytes` bounds
+        a page.
+
+        Raises SettingsInvalid when solver_url cannot be used.
+        """
         self._settings = settings
         self._door = _door(settings.solver_url)
-        self._passage = passage
+        self._dns = dns
         self._max_bytes = max_bytes
         self._clock = clock
         self._free = asyncio.Semaphore(settings.solver_concurrency)
@@ -156,14 +137,14 @@ class FlareSolverr:
                     await self._sessions.close()
             self._client = None
             client.close()
-        await self._passage.stop()
+        await self._dns.stop()
 
     async def solve(self, request: FetchRequest, caller: Caller, *, proxy: Proxy | None, seconds: float) -> Solved:
         """As `Solver`. GET and POST of a form or text; another method is fetch_not_allowed."""
         target = parse_target(request.url)
         await self._passes(target, caller)
         if proxy is not None and proxy.guarded:
-            await self._passage.check(proxy_target(proxy.url))
+            await self._dns.addresses(proxy_target(proxy.url))
         began = time.perf_counter()
         try:
             async with asyncio.timeout(seconds + _GRACE_SECONDS):
@@ -188,7 +169,7 @@ class FlareSolverr:
 
     async def _passes(self, target: Target, caller: Caller) -> None:
         check_allowed(target, caller.scraper.allowed_hosts if caller.scraper else ())
-        await self._passage.check(target)
+        await self._dns.addresses(target)
 
     async def _ask(
         self, request: FetchRequest, caller: Caller, target: Target, proxy: Proxy | None, seconds: float
