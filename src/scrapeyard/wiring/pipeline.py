@@ -27,11 +27,11 @@ from scrapeyard.engines.ledger import JobLedgers
 from scrapeyard.engines.politeness.policies import FixedPolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.politeness.stage import RateLimited
-from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.robots.copies import RobotsCopies
 from scrapeyard.engines.robots.stage import Robots
-from scrapeyard.engines.solver.flaresolverr import FlareSolverr, SolverGuard
+from scrapeyard.engines.solver.flaresolverr import FlareSolverr
 from scrapeyard.engines.solver.port import Solver
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import Invalidate
@@ -124,7 +124,11 @@ def assemble(settings: Settings, shared: Shared, client: WreqEngine) -> Engine:
     budgets = Budgets(settings.budget, shared.jobs)
     metered = Metered(client, budgets=budgets, meters=shared.meters, pools=shared.pools)
     dns = GuardedDns(settings.http, own_port=settings.gateway.port)
-    browsers = _browsers(settings, shared, budgets, lambda caller, session: ways.exit(caller, session))
+
+    def choose_exit(caller: Caller, session: str) -> Proxy | None:
+        return ways.exit(caller, session)
+
+    browsers = _browsers(settings, shared, budgets, choose_exit)
     pages = BrowserPages(browsers, budgets=budgets, meters=shared.meters) if browsers is not None else None
     ways = Ways(
         EngineChoice(metered, pages),

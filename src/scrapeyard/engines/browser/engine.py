@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
+import msgspec
 from msgspec.structs import replace
 
 from scrapeyard.engines.browser.hosts import BrowserHosts
-from scrapeyard.engines.browser.operations import Operation
+from scrapeyard.engines.browser.operations import Back, Forward, Goto, Operation, Reload
 from scrapeyard.engines.browser.places import place_of
 from scrapeyard.engines.browser.port import (
     BrowserHost,
@@ -34,6 +35,10 @@ _CONTEXT_MB = 80
 _CLOSE_SECONDS = 20.0
 _BY_PROXY = (ExitReason.FETCH_CONNECT, ExitReason.FETCH_PROXY, ExitReason.FETCH_DNS, ExitReason.FETCH_PROTOCOL)
 """Reasons by which the browser tells that the forward proxy refused; the proxy knows why."""
+
+_OPENING = (Goto, Back, Forward, Reload)
+REFUSAL_HEADER = "scrapeyard-refusal"
+"""Of the forward proxy's own answers."""
 
 ChooseExit = Callable[[Caller, str], Proxy | None]
 """The exit that policy asks for, by caller and session. Raises FetchFailed."""
@@ -151,12 +156,15 @@ class OpenContext:
         """As `BrowserContext.perform`."""
         before = self._proxy.count(self.user).refused
         try:
-            return await self.host.perform(self.number, operation, raw)
+            done = await self.host.perform(self.number, operation, raw)
         except FetchFailed as error:
             counted = self._proxy.count(self.user)
             if error.reason not in _BY_PROXY or counted.refused == before:
                 raise
             raise _by_proxy(counted.last_refusal, error) from None
+        if isinstance(operation, _OPENING) and self._proxy.count(self.user).refused > before:
+            _check_refusal(done)
+        return done
 
     def messages(self) -> list[LogMessage]:
         """As `BrowserContext.messages`."""
@@ -190,6 +198,14 @@ def _placed(options: ContextOptions, country: str) -> ContextOptions:
         latitude=options.latitude if has_position else place.latitude,
         longitude=options.longitude if has_position else place.longitude,
     )
+
+
+def _check_refusal(done: Done) -> None:
+    """Over plain HTTP the browser shows the forward proxy's own page. Raises FetchFailed if this is it."""
+    value = msgspec.json.decode(done.value)
+    refusal = value.get("headers", {}).get(REFUSAL_HEADER, "") if isinstance(value, dict) else ""
+    if refusal:
+        raise _by_proxy(refusal, FetchFailed(ExitReason.FETCH_CONNECT, refusal))
 
 
 def _by_proxy(refusal: str, error: FetchFailed) -> FetchFailed:

@@ -16,8 +16,8 @@ from wreq.redirect import Policy
 
 from scrapeyard.engines.http.body import read_wire
 from scrapeyard.engines.http.checks import check_allowed
-from scrapeyard.engines.http.clients import proxy_target, profile_of
-from scrapeyard.engines.http.dns import DnsCache, Resolve, system_resolve, GuardedDns
+from scrapeyard.engines.http.clients import proxy_target
+from scrapeyard.engines.http.dns import GuardedDns
 from scrapeyard.engines.http.failures import WREQ_ERRORS
 from scrapeyard.engines.http.url import Target, parse_target
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, Proxy
@@ -33,8 +33,8 @@ from scrapeyard.engines.solver.wire import (
     read_answer,
 )
 from scrapeyard.errors import FetchFailed, SettingsInvalid
-from scrapeyard.model import ExitReason, new_id
-from scrapeyard.settings import EscalationSettings, HttpSettings
+from scrapeyard.model import ExitReason
+from scrapeyard.settings import EscalationSettings
 from scrapeyard.telemetry.events import get_log
 
 TTL_MINUTES = 30
