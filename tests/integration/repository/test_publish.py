@@ -236,6 +236,30 @@ async def test_a_server_that_heeds_no_condition_is_read_again(static_site: Stati
     assert await place.versions() == {"shop/product": {"1.0.0", "2.0.0"}}
 
 
+async def test_who_published_is_told_so_though_another_wrote_at_once(static_site: StaticSite, tmp_path: Path) -> None:
+    place = Place(
+        static_site.url, SourceSettings(), http_source(SourceSettings(type="http", url=static_site.url), PATIENCE)
+    )
+    await put(place, write_scraper(tmp_path / "one"), tmp_path)
+    asked = []
+
+    def another_publishes(handler: Any, content: bytes) -> None:
+        """Before we read back what we wrote, another publisher builds on it and moves the channel."""
+        asked.append(content)
+        if len(asked) == 2:
+            folder = open_target(str(static_site.folder), SourceSettings(), PATIENCE)
+            newest = write_scraper(tmp_path / "three", version="3.0.0")
+            asyncio.run(publish_folder(newest, folder, tmp_path / "other", "stable"))
+            content = (static_site.folder / "index.json").read_bytes()
+        handler.answer(200, content, {"ETag": habits._etag(content)})
+
+    static_site.habits["/index.json"] = another_publishes
+    done = await put(place, write_scraper(tmp_path / "two", version="2.0.0"), tmp_path, "stable")
+    static_site.habits.clear()
+    assert done.outcome == "published"
+    assert await place.versions() == {"shop/product": {"1.0.0", "2.0.0", "3.0.0"}}
+
+
 async def test_the_archive_is_there_before_the_index_names_it(static_site: StaticSite, tmp_path: Path) -> None:
     place = Place(
         static_site.url, SourceSettings(), http_source(SourceSettings(type="http", url=static_site.url), PATIENCE)

@@ -169,15 +169,19 @@ async def publish(parcel: Parcel, target: PublishTarget, *, channel: str = "", d
 
     Raises ScraperInvalid, naming both digests, if that version exists with other content; SourceUnavailable.
     """
+    tried = set()
     for attempt in range(ATTEMPTS):
         text, mark = await target.read_index()
         change = changed_index(text, parcel.ref, parcel.entry, channel, replace=parcel.is_signed, where=target.name)
+        tried.add(change.outcome)
+        # A web server may have taken our index and then another's, which has our version: what we did still counts.
+        outcome = next(each for each in ("published", "moved", "unchanged") if each in tried)
         if change.outcome == "unchanged" or dry_run:
-            return _published(parcel, target, channel, change)
+            return _published(parcel, target, channel, change.entry, outcome)
         if change.outcome == "published":
             await target.put_archive(parcel.entry.archive, parcel.file)
         if await target.write_index(change.text, mark):
-            return _published(parcel, target, channel, change)
+            return _published(parcel, target, channel, change.entry, outcome)
         await asyncio.sleep(random.uniform(0, _PAUSE_SECONDS * (attempt + 1)))  # noqa: S311 - no secret
     raise SourceUnavailable(f"{target.name}: others wrote the index {ATTEMPTS} times meanwhile; try again")
 
@@ -213,15 +217,15 @@ def _entry(file: Path, ref: ScraperRef) -> Archived:
     )
 
 
-def _published(parcel: Parcel, target: PublishTarget, channel: str, change: Change) -> Published:
+def _published(parcel: Parcel, target: PublishTarget, channel: str, entry: Archived, outcome: str) -> Published:
     return Published(
         id=parcel.ref.id,
         version=parcel.ref.version,
         digest=parcel.ref.digest,
-        archive=change.entry.archive,
-        size=change.entry.size,
-        sha256=change.entry.sha256,
+        archive=entry.archive,
+        size=entry.size,
+        sha256=entry.sha256,
         target=target.name,
         channel=channel,
-        outcome=change.outcome,
+        outcome=outcome,
     )
