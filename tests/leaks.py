@@ -16,7 +16,7 @@ from tests.services.warm import Talking, warm
 
 T = TypeVar("T")
 _SHORTEST_PAUSE = 0.01
-_LONGEST_PAUSE = 0.1
+_LONGEST_PAUSE = 0.5
 PATIENCE = 120.0
 """Seconds to wait for what must come. It is paid only by a test that fails, so a busy machine may take its time."""
 
@@ -61,10 +61,10 @@ def processes() -> dict[int, Process]:
     return {process.pid: process for process in found if process is not None}
 
 
-def descendants(pid: int) -> list[Process]:
+def descendants(pid: int, among: dict[int, Process] | None = None) -> list[Process]:
     """Children of a process, their children and so on, the eldest first. Without the process itself."""
     children: dict[int, list[Process]] = {}
-    for process in processes().values():
+    for process in (processes() if among is None else among).values():
         children.setdefault(process.parent, []).append(process)
     found = list(children.get(pid, ()))
     for process in found:
@@ -72,9 +72,9 @@ def descendants(pid: int) -> list[Process]:
     return found
 
 
-def in_session(session: int) -> list[Process]:
+def in_session(session: int, among: dict[int, Process] | None = None) -> list[Process]:
     """Processes of one session, wherever they hang in the tree."""
-    return [process for process in processes().values() if process.session == session]
+    return [each for each in (processes() if among is None else among).values() if each.session == session]
 
 
 def living(some: Iterable[Process]) -> list[Process]:
@@ -89,7 +89,8 @@ def killed_after(process: "subprocess.Popen[Any] | Talking") -> Iterator["subpro
         try:
             yield process
         finally:
-            for each in {*descendants(process.pid), *in_session(process.pid)}:
+            there = processes()
+            for each in {*descendants(process.pid, there), *in_session(process.pid, there)}:
                 with suppress(ProcessLookupError):
                     os.kill(each.pid, signal.SIGKILL)
             process.kill()
@@ -104,8 +105,13 @@ def until(found: Callable[[], T | None], what: str, seconds: float = PATIENCE) -
     while not (answer := found()):
         waited = time.monotonic() - began
         assert waited < seconds, f"not within {seconds:g} s: {what}"
-        time.sleep(min(max(_SHORTEST_PAUSE, waited / 10), _LONGEST_PAUSE))
+        time.sleep(pause_after(waited))
     return answer
+
+
+def pause_after(waited: float) -> float:
+    """Seconds until a wait that has lasted so long looks again."""
+    return min(max(_SHORTEST_PAUSE, waited / 10), _LONGEST_PAUSE)
 
 
 @pytest.fixture(scope="module")

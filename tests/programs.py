@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -150,11 +151,9 @@ class Shop(Program):
     """The practice shop."""
 
     def __init__(self, home: Path) -> None:
-        script = (
-            "import sys; from scrapeyard.demo import serve; serve('127.0.0.1', 0, lambda u: print(u, file=sys.stderr))"
-        )
-        super().__init__([sys.executable, "-c", script], home)
-        self.url = until(lambda: self.log.read_text().partition("\n")[0], "the shop listens")
+        super().__init__(["demo-site", "--port", "0"], home, is_warm=True)
+        said = until(lambda: re.search(r"open at (\S+)/ ", self.tail()), "the shop listens")
+        self.url = said[1]
 
 
 class Yard:

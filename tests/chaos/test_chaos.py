@@ -105,4 +105,7 @@ def _holder(cluster: Cluster, api: httpx.Client, tag: str) -> Program | None:
 
 
 def _statuses(api: httpx.Client, run_ids: list[str]) -> set[str]:
-    return {api.get(f"/api/scrape/{run_id}").json()["status"] for run_id in run_ids}
+    """Of these, which are the newest."""
+    shown = api.get("/api/scrape", params={"limit": len(run_ids)}).json()["runs"]
+    assert {run["id"] for run in shown} == set(run_ids)
+    return {run["status"] for run in shown}

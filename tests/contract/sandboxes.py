@@ -21,7 +21,7 @@ from scrapeyard.model import ExitReason, Limits, LogLine, RunProgress, Scraper, 
 from scrapeyard.sandbox.handles.sandbox import ForkSandbox
 from scrapeyard.sandbox.port import Verdict, Work
 from scrapeyard.settings import SandboxSettings, WorkerSettings
-from tests.leaks import PATIENCE
+from tests.leaks import PATIENCE, pause_after
 
 SMALL = Limits(  # but for the times: a busy machine must not change how a run ends
     wall_seconds=PATIENCE,
@@ -262,7 +262,8 @@ async def eventually(
     condition: Callable[[], object], why: Callable[[], str] = lambda: "it never came true", seconds: float = PATIENCE
 ) -> None:
     """Wait until the condition holds. Raises AssertionError."""
-    deadline = time.monotonic() + seconds
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, why()
-        await asyncio.sleep(0.01)
+        waited = time.monotonic() - began
+        assert waited < seconds, why()
+        await asyncio.sleep(pause_after(waited))

@@ -119,10 +119,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         habit = self.site.habits.get(self.path)
         file = self._file()
-        content = file.read_bytes() if file.is_file() else b""
+        content = file.read_bytes() if (is_here := file.is_file()) else b""
         if habit is not None:
             habit(self, content)
-        elif not file.is_file():
+        elif not is_here:  # looked at once: a file that comes meanwhile would be told as empty
             self.answer(404, b"not here")
         elif self._is_known(file, content):
             self.answer(304, b"", self._marks(file, content))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ def test_make_targets_and_commands_exist(page: Path) -> None:
         assert command in commands(), f"{page.name}: no command {command}"
 
 
+@cache
 def commands() -> set[str]:
     from typer.main import get_command
 

@@ -17,7 +17,7 @@ MOST_MB = 220
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory, real_servers: None) -> Installed:
-    return Installed(tmp_path_factory.mktemp("package"))
+    return Installed(tmp_path_factory.mktemp("package"), is_compiled=True)
 
 
 @pytest.fixture(scope="module")

@@ -91,7 +91,7 @@ async def test_progress_is_in_the_document_while_it_runs_and_after(stand: Yard) 
 
     async with asyncio.timeout(PATIENCE):
         while await shown() is None:
-            continue
+            await asyncio.sleep(0.02)
     assert await shown() == {"done": 3, "total": 10, "message": "pages"}
     await stand.run("attack/slow", go=True)
     ended = (await stand.client.get(here, params={"wait": PATIENCE})).json()
@@ -106,7 +106,7 @@ async def job_of(stand: Yard, scraper: str, items: list[Any], **policy: Any) -> 
     here = f"/api/jobs/{made.json()['id']}"
     async with asyncio.timeout(PATIENCE):
         while (job := (await stand.client.get(here)).json())["status"] not in ("completed", "failed", "cancelled"):
-            continue
+            await asyncio.sleep(0.02)
     shown = (await stand.client.get(f"{here}/items", params={"limit": 100})).json()["items"]
     return job, shown
 
