@@ -18,7 +18,7 @@ from tests.leaks import PATIENCE, until
 STATES = ("pending", "queued", "in_progress", "success", "error", "cancelled")
 FINAL = frozenset({"completed", "cancelled", "failed"})
 FORMATS = ("csv", "xlsx", "json", "jsonl", "parquet")
-_LOOK_SECONDS = 0.02
+_LOOK_SECONDS = 0.1
 
 
 class Jobs:
