@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clients.typescript_types import types_of
-from scrapeyard.builtin import BUILTINS
+from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.gateway.app import api_document
 from scrapeyard.settings import GatewaySettings
 

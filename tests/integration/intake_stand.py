@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Raw
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.builtin import BUILTINS, PAGE
+from scrapeyard.builtin import PAGE
+from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.inputs.follower import Following

@@ -15,8 +15,9 @@ from typing import Any
 import httpx
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.builtin import BUILTINS, ECHO, Builtin
+from scrapeyard.builtin import ECHO
 from scrapeyard.builtin.fetching import Fetch
+from scrapeyard.builtin.registry import BUILTINS, Builtin
 from scrapeyard.builtin.scrapers import echo
 from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.engines.http.engine import WreqEngine

@@ -1,29 +1,8 @@
-"""Built-in scrapers: our own code, run in the worker without a child."""
+"""Built-in scrapers: our own code, run in the worker without a child. Here are their ids alone: a process that parses
+pages imports this package, and needs nothing else of it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-from msgspec import Struct
-
-from scrapeyard import __version__
-from scrapeyard.builtin import scrapers, selecting
-from scrapeyard.builtin.fetching import Fetch
-from scrapeyard.builtin.pages.port import Extractor
-from scrapeyard.builtin.reading.thread import ThreadExtractor
-from scrapeyard.model import Scraper, ScraperRef
-
-__all__ = [
-    "BUILTINS",
-    "ECHO",
-    "MAP",
-    "PAGE",
-    "PRODUCT",
-    "SELECT",
-    "Builtin",
-    "default_for",
-    "make_builtins",
-    "make_map",
-]
 
 PAGE = "builtin/page"
 """What runs when a call gives only a URL."""
@@ -32,84 +11,8 @@ SELECT = "builtin/select"
 """What runs when a call gives a URL and `fields`."""
 ECHO = "builtin/echo"
 MAP = "builtin/map"
-Run = Callable[[Fetch, dict[str, Any]], Awaitable[dict[str, Any]]]
-
-
-class Builtin(Struct, frozen=True, kw_only=True):
-    """A built-in scraper and its code."""
-
-    scraper: Scraper
-    run: Run
-    """Called with a fetch function and a valid input. Raises FetchFailed."""
-
-
-def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
-    """The built-in scrapers by id. Their `folder` is None, because there are no files to load."""
-    made = (
-        Builtin(
-            scraper=_described(
-                PAGE,
-                name="Page",
-                description="One page: title, meta, headings, links, text, markdown, structured data, product.",
-                input_schema=scrapers.PAGE_INPUT,
-                output_schema=scrapers.PAGE_OUTPUT,
-            ),
-            run=scrapers.PageScraper(extractor),
-        ),
-        Builtin(
-            scraper=_described(
-                PRODUCT,
-                name="Product",
-                description="One product: name, price, availability, codes, brand, category, images, attributes.",
-                input_schema=scrapers.PRODUCT_INPUT,
-                output_schema=scrapers.PRODUCT_OUTPUT,
-            ),
-            run=scrapers.ProductScraper(extractor),
-        ),
-        Builtin(
-            scraper=_described(
-                SELECT,
-                name="Select",
-                description="Fields of one page by CSS or XPath, with types, lists and records in records.",
-                input_schema=selecting.SELECT_INPUT,
-                output_schema=selecting.SELECT_OUTPUT,
-            ),
-            run=selecting.SelectScraper(extractor),
-        ),
-        Builtin(
-            scraper=_described(
-                ECHO,
-                name="Echo",
-                description="Its own input: for trying out jobs and measuring them. It fetches nothing.",
-                input_schema=scrapers.ECHO_INPUT,
-                output_schema=scrapers.ECHO_OUTPUT,
-            ),
-            run=scrapers.echo,
-        ),
-    )
-    return {builtin.scraper.ref.id: builtin for builtin in made}
 
 
 def default_for(given: Mapping[str, Any], default: str) -> str:
     """The scraper of a call that names none: `builtin/select` if its input has `fields`, otherwise the default."""
     return SELECT if "fields" in given else default
-
-
-def make_map(run: Run) -> Builtin:
-    """`builtin/map`, whose code stands with the readers of sitemaps, in a package above this one."""
-    described = _described(
-        MAP,
-        name="Map",
-        description="The URLs of a site: from its robots.txt, its sitemaps and the links of one page.",
-        input_schema=scrapers.MAP_INPUT,
-        output_schema=scrapers.MAP_OUTPUT,
-    )
-    return Builtin(scraper=described, run=run)
-
-
-def _described(scraper_id: str, **fields: Any) -> Scraper:
-    return Scraper(ref=ScraperRef(id=scraper_id, version=__version__), folder=None, entry="", **fields)
-
-
-BUILTINS: dict[str, Builtin] = make_builtins(ThreadExtractor())
-"""Built-ins that read pages in a thread, but for `builtin/map`."""

@@ -1,8 +1,9 @@
 """Puts all built-in scrapers together."""
 
-from scrapeyard.builtin import MAP, Builtin, make_builtins, make_map
+from scrapeyard.builtin import MAP
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
+from scrapeyard.builtin.registry import Builtin, make_builtins, make_map
 from scrapeyard.inputs.site_map import MapScraper
 
 

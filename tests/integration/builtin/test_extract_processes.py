@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from scrapeyard.builtin import make_builtins
 from scrapeyard.builtin.pages.page import extract_page
 from scrapeyard.builtin.pages.port import PageUnreadable, RawPage
 from scrapeyard.builtin.reading import processes
 from scrapeyard.builtin.reading.processes import ProcessExtractor
+from scrapeyard.builtin.registry import make_builtins
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.framed_process import FramedProcess, Framing, start_process

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.builtin import BUILTINS
+from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.http.clients import find_profile
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.builtin import BUILTINS
 from scrapeyard.builtin.pages.bounds import MAX_HTML
 from scrapeyard.builtin.pages.port import MAX_TEXT, PARTS
+from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from scrapeyard.builtin import BUILTINS
 from scrapeyard.builtin.pages import page
 from scrapeyard.builtin.pages.page import extract_page
 from scrapeyard.builtin.pages.port import RawPage
 from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.serving import answer
+from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 
 URL = "https://shop.example/"

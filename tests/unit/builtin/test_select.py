@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapeyard.builtin import BUILTINS
 from scrapeyard.builtin.pages.port import MAX_TEXT, RawPage
 from scrapeyard.builtin.pages.select import MAX_MATCHES, MAX_WARNINGS
 from scrapeyard.builtin.reading.raw import read_raw
+from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

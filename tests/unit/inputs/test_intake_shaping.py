@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.builtin import BUILTINS, PAGE
+from scrapeyard.builtin import PAGE
+from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.errors import BadRequest
 from scrapeyard.inputs.formats.rows import BadRow, ListRefused, ListUnreadable, Piece
 from scrapeyard.inputs.mapper import Shaped, Shaper, check_source

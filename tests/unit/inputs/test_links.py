@@ -5,7 +5,8 @@ import json
 import msgspec
 import pytest
 
-from scrapeyard.builtin import BUILTINS, PAGE
+from scrapeyard.builtin import PAGE
+from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
 from scrapeyard.inputs.links import LinkScope, PageLinks, tidy_query

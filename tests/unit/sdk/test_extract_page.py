@@ -9,10 +9,10 @@ from urllib.parse import urldefrag, urljoin
 import jsonschema_rs
 import pytest
 
-from scrapeyard.builtin import BUILTINS
 from scrapeyard.builtin.pages.bounds import MAX_HTML, MAX_LIGHT, bounded, is_light
 from scrapeyard.builtin.pages.page import MAX_FIELD, MAX_LINKS, extract_page
 from scrapeyard.builtin.pages.port import FIELDS, MAX_TEXT, PARTS
+from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard_sdk.extract.page import Joiner
 

@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from scrapeyard.blobs.objects import ObjectBlobs
-from scrapeyard.builtin import Builtin
+from scrapeyard.builtin.registry import Builtin
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import BlobsUnavailable, FetchFailed

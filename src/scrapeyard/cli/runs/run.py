@@ -228,7 +228,8 @@ class _Local:
         return is_address(self._target) or self._target.startswith("builtin/")
 
     async def _scraper(self, yard: "LocalYard") -> "Scraper":
-        from scrapeyard.builtin import BUILTINS, PAGE, default_for
+        from scrapeyard.builtin import PAGE, default_for
+        from scrapeyard.builtin.registry import BUILTINS
         from scrapeyard.cli.common.inputs import is_address
 
         wanted = default_for(self._page, PAGE) if is_address(self._target) else self._target

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.builtin import Builtin
+from scrapeyard.builtin.registry import Builtin
 from scrapeyard.engines.ledger import Ledger
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import BadRequest, FetchFailed, ScraperNotFound, SourceUnavailable, Unavailable

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from scrapeyard.builtin import Builtin
 from scrapeyard.builtin.fetching import Fetch
+from scrapeyard.builtin.registry import Builtin
 from scrapeyard.errors import (
     BadRequest,
     FetchFailed,

@@ -1,0 +1,90 @@
+"""The built-in scrapers, each with its description and its code."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Struct
+
+from scrapeyard import __version__
+from scrapeyard.builtin import ECHO, MAP, PAGE, PRODUCT, SELECT, scrapers, selecting
+from scrapeyard.builtin.fetching import Fetch
+from scrapeyard.builtin.pages.port import Extractor
+from scrapeyard.builtin.reading.thread import ThreadExtractor
+from scrapeyard.model import Scraper, ScraperRef
+
+Run = Callable[[Fetch, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+class Builtin(Struct, frozen=True, kw_only=True):
+    """A built-in scraper and its code."""
+
+    scraper: Scraper
+    run: Run
+    """Called with a fetch function and a valid input. Raises FetchFailed."""
+
+
+def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
+    """The built-in scrapers by id. Their `folder` is None, because there are no files to load."""
+    made = (
+        Builtin(
+            scraper=_described(
+                PAGE,
+                name="Page",
+                description="One page: title, meta, headings, links, text, markdown, structured data, product.",
+                input_schema=scrapers.PAGE_INPUT,
+                output_schema=scrapers.PAGE_OUTPUT,
+            ),
+            run=scrapers.PageScraper(extractor),
+        ),
+        Builtin(
+            scraper=_described(
+                PRODUCT,
+                name="Product",
+                description="One product: name, price, availability, codes, brand, category, images, attributes.",
+                input_schema=scrapers.PRODUCT_INPUT,
+                output_schema=scrapers.PRODUCT_OUTPUT,
+            ),
+            run=scrapers.ProductScraper(extractor),
+        ),
+        Builtin(
+            scraper=_described(
+                SELECT,
+                name="Select",
+                description="Fields of one page by CSS or XPath, with types, lists and records in records.",
+                input_schema=selecting.SELECT_INPUT,
+                output_schema=selecting.SELECT_OUTPUT,
+            ),
+            run=selecting.SelectScraper(extractor),
+        ),
+        Builtin(
+            scraper=_described(
+                ECHO,
+                name="Echo",
+                description="Its own input: for trying out jobs and measuring them. It fetches nothing.",
+                input_schema=scrapers.ECHO_INPUT,
+                output_schema=scrapers.ECHO_OUTPUT,
+            ),
+            run=scrapers.echo,
+        ),
+    )
+    return {builtin.scraper.ref.id: builtin for builtin in made}
+
+
+def make_map(run: Run) -> Builtin:
+    """`builtin/map`, whose code stands with the readers of sitemaps, in a package above this one."""
+    described = _described(
+        MAP,
+        name="Map",
+        description="The URLs of a site: from its robots.txt, its sitemaps and the links of one page.",
+        input_schema=scrapers.MAP_INPUT,
+        output_schema=scrapers.MAP_OUTPUT,
+    )
+    return Builtin(scraper=described, run=run)
+
+
+def _described(scraper_id: str, **fields: Any) -> Scraper:
+    return Scraper(ref=ScraperRef(id=scraper_id, version=__version__), folder=None, entry="", **fields)
+
+
+BUILTINS: dict[str, Builtin] = make_builtins(ThreadExtractor())
+"""Built-ins that read pages in a thread, but for `builtin/map`."""
