@@ -16,7 +16,8 @@
     ├── FetchFailed                an engine could not get a page; carries an exit reason
     ├── ExportFailed               a file could not be made of a job; the message says why
     ├── SandboxError               a child could not be made
-    └── SettingsInvalid            the settings cannot be used as they are
+    ├── SettingsInvalid            the settings cannot be used as they are
+    └── Refusal                    the gateway refuses a call for an HTTP reason; carries its status
 
 Each error has a stable `code`, used in problem documents and logs.
 """
@@ -146,3 +147,13 @@ class SettingsInvalid(ScrapeyardError):
     """The settings cannot be used. The message names the key; `scrapeyard config` shows what is in force."""
 
     code = "settings_invalid"
+
+
+class Refusal(ScrapeyardError):
+    """A call refused for an HTTP reason. Carries its code, status and optionally Retry-After."""
+
+    def __init__(self, code: str, status: int, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.refusal_code = code
+        self.status = status
+        self.retry_after = retry_after

@@ -9,7 +9,9 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from scrapeyard.gateway import cache, crawls, proxies, sites, webhooks
+from scrapeyard.gateway import cache, proxies, sites, webhooks
+from scrapeyard.gateway.crawls import routes as crawls
+from scrapeyard.gateway.crawls.calls import MapCall
 from scrapeyard.gateway.document import reference
 from scrapeyard.gateway.document.describe import describe
 from scrapeyard.gateway.http import problems
@@ -45,7 +47,7 @@ ROUTERS = (
     operations.router,
 )
 """In the order in which the document lists their routes."""
-CALLS = (ScrapeCall, crawls.MapCall, JobCall, AppendCall)
+CALLS = (ScrapeCall, MapCall, JobCall, AppendCall)
 """Bodies that routes read themselves."""
 PROBLEMS = (problems.Problem, RunProblem)
 """What routes answer if they refuse a call."""

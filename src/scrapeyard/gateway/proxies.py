@@ -15,11 +15,10 @@ from scrapeyard.engines.http.clients import proxy_target
 from scrapeyard.engines.http.guard import Guard
 from scrapeyard.engines.proxies import pool as brightdata
 from scrapeyard.engines.proxies.stored import StoredPools, secrets_of
-from scrapeyard.errors import FetchFailed, NotFound
+from scrapeyard.errors import FetchFailed, NotFound, Refusal
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.model.fetching import POOL, read_proxy_url
 from scrapeyard.model.instants import instant
 from scrapeyard.settings import ProxyPool, Settings

@@ -13,12 +13,11 @@ from scrapeyard.engines.escalation.port import Remembered
 from scrapeyard.engines.http.site import Sites, is_host
 from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate, SiteState
-from scrapeyard.errors import BadRequest
+from scrapeyard.errors import BadRequest, Refusal
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import NEXT
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.model.fetching import RobotsMode
 from scrapeyard.model.instants import instant
 from scrapeyard.store.ports.overrides import SiteRules

@@ -19,7 +19,6 @@ from scrapeyard.engines.politeness.policies import SitePolicies
 from scrapeyard.engines.politeness.port import SiteGate
 from scrapeyard.engines.proxies.pools import ProxyPools
 from scrapeyard.engines.proxies.stored import StoredPools
-from scrapeyard.gateway import sites as service
 from scrapeyard.queues.port import Queue
 from scrapeyard.settings import Settings
 from scrapeyard.store.ports.store import Store
@@ -43,9 +42,11 @@ class WebParts:
 
     async def ways_of(self, sites: Sequence[str]) -> dict[str, dict[str, Any]]:
         """What worked at sites, for `/api/sites`."""
+        from scrapeyard.gateway.sites import ways  # noqa: PLC0415 - only a gateway is asked for them
+
         found: dict[str, dict[str, Any]] = {}
         for site in sites:
-            known = service.ways(await self.ways.recall(site, fresh=True))
+            known = ways(await self.ways.recall(site, fresh=True))
             if any(known.values()):
                 found[site] = known
         return found

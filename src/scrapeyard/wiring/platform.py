@@ -4,7 +4,7 @@ import asyncio
 import fcntl
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin.reading.processes import ProcessExtractor
-from scrapeyard.dispatch.leader import Dispatcher
+from scrapeyard.dispatch.leader import Dispatcher, MaintenanceTask
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.extras import missing
@@ -85,7 +85,8 @@ class _Base:
 class Platform:
     """The chosen roles in one process. `start` starts them in order of dependency. `cache` stores copies of scrapers,
     `environments` the packages that they require and `pages` cached pages; if None, in the data directory. `hear` is
-    called with the outcome of each attempt of an item, before it is recorded."""
+    called with the outcome of each attempt of an item, before it is recorded. With `jobs_only` there are no schedules
+    and no webhooks."""
 
     def __init__(
         self,
@@ -96,6 +97,7 @@ class Platform:
         environments: Path | None = None,
         pages: Path | None = None,
         hear: Callable[[ItemOutcome], None] = lambda _: None,
+        jobs_only: bool = False,
     ) -> None:
         self.settings = settings
         self.roles = roles
@@ -105,6 +107,7 @@ class Platform:
         self._environments = environments
         self._pages = pages
         self._hear = hear
+        self._jobs_only = jobs_only
         self._base: _Base | None = None
         self._stack = AsyncExitStack()
 
@@ -166,7 +169,7 @@ class Platform:
 
     async def _start(self) -> None:
         settings = self.settings
-        _load(self.roles, settings.redis_url.get_secret_value())
+        _load(self.roles, settings.redis_url.get_secret_value(), jobs_only=self._jobs_only)
         if not settings.redis_url.get_secret_value():
             self._stack.enter_context(_only_one(settings, self.roles))
         store = make_store(settings)
@@ -204,8 +207,6 @@ class Platform:
             await self._start_gateway()
 
     async def _start_dispatcher(self, base: "_Base") -> None:
-        from scrapeyard.wiring.duties import start_schedules, start_webhooks  # noqa: PLC0415 - as for a gateway
-
         settings, store, blobs = self.settings, base.store, base.blobs
         exporter = Exporter(store, blobs, time.time)
         await self._up(exporter.start, exporter.stop)
@@ -223,20 +224,26 @@ class Platform:
             clock=time.time,
         )
         await self._up(following.start, following.stop)
+        more: list[MaintenanceTask] = [reading, following, exporter, manifests]
+        if not self._jobs_only:
+            more += await self._start_duties(base)
+        dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finisher.finish, more=more)
+        await self._up(dispatcher.start, dispatcher.stop)
+
+    async def _start_duties(self, base: "_Base") -> Sequence[MaintenanceTask]:
+        from scrapeyard.wiring.duties import start_schedules, start_webhooks  # noqa: PLC0415 - as for a gateway
+
         schedules = await start_schedules(
-            settings,
-            store,
+            self.settings,
+            base.store,
             base.queue,
             recorder=base.recorder,
-            blobs=blobs,
+            blobs=base.blobs,
             catalogue=base.catalogue,
             intake=base.intake,
             up=self._up,
         )
-        webhooks = await start_webhooks(settings, store, self._up)
-        more = (reading, following, exporter, manifests, schedules, webhooks)
-        dispatcher = Dispatcher(settings, store, base.queue, blobs, finish=finisher.finish, more=more)
-        await self._up(dispatcher.start, dispatcher.stop)
+        return schedules, await start_webhooks(self.settings, base.store, self._up)
 
     async def _start_worker(self, base: "_Base") -> None:
         settings = self.settings
@@ -302,7 +309,7 @@ class Platform:
         await start()
 
 
-def _load(roles: tuple[Role, ...], redis_url: str) -> None:
+def _load(roles: tuple[Role, ...], redis_url: str, *, jobs_only: bool) -> None:
     """Import what these roles need beyond this module, so that the type information of all Structs is built before the
     first thread is started. Raises SettingsInvalid if Redis's packages are not installed."""
     if redis_url:
@@ -311,7 +318,7 @@ def _load(roles: tuple[Role, ...], redis_url: str) -> None:
         import_module("scrapeyard.wiring.on_redis")
     if "gateway" in roles:
         import_module("scrapeyard.gateway.server")
-    if "dispatcher" in roles:
+    if "dispatcher" in roles and not jobs_only:
         import_module("scrapeyard.wiring.duties")
     build_type_info()
 

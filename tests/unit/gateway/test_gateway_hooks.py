@@ -5,7 +5,7 @@ import hmac
 
 import pytest
 
-from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.errors import Refusal
 from scrapeyard.gateway.scrapers.refresh import event_of
 
 BODY = b'{"ref": "refs/heads/main"}'

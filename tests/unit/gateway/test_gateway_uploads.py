@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapeyard.errors import BadRequest
+from scrapeyard.errors import BadRequest, Refusal
 from scrapeyard.gateway.http.downloads import takes_gzip, wanted_range
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.policies import JobPolicyCall, policy_of, policy_over
 from scrapeyard.gateway.jobs.uploads import MAX_HEAD, FormFile, boundary_of
 from scrapeyard.model import Scraper, ScraperRef

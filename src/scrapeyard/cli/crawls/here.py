@@ -64,7 +64,7 @@ async def _crawl(asked: Crawl, call: "JobCall", settings: "Settings") -> Ended:
 def _call(asked: Crawl) -> "JobCall":
     """Raises BadRequest for what `/api/crawl` would refuse."""
     from scrapeyard.cli.runs.local_job import checked
-    from scrapeyard.gateway.crawls import CrawlCall
+    from scrapeyard.gateway.crawls.calls import CrawlCall
     from scrapeyard.inputs.patterns import Chooser
     from scrapeyard.inputs.source import UrlChoice
 

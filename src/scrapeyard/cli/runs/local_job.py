@@ -177,6 +177,7 @@ async def open_jobs(settings: Settings, kept_in: Path | None = None) -> AsyncIte
             environments=kept / "environments" if is_kept else None,
             pages=pages,
             hear=failure.hear,
+            jobs_only=True,
         )
         await _copy_written(settings, platform.settings)
         await platform.start()

@@ -10,8 +10,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from scrapeyard.errors import ScrapeyardError
-from scrapeyard.gateway.http.problems import Refusal, from_error
+from scrapeyard.errors import Refusal, ScrapeyardError
+from scrapeyard.gateway.http.problems import from_error
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _MOST_KNOWN = 1000

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.errors import Refusal
 from scrapeyard.results import artifacts
 
 _ONE = re.compile(r"bytes=([0-9]{0,19})-([0-9]{0,19})", re.IGNORECASE)

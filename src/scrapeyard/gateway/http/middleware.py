@@ -7,9 +7,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from scrapeyard.errors import ScrapeyardError
+from scrapeyard.errors import Refusal, ScrapeyardError
 from scrapeyard.gateway.http import problems
-from scrapeyard.gateway.http.problems import Refusal, from_error, unexpected
+from scrapeyard.gateway.http.problems import from_error, unexpected
 from scrapeyard.telemetry.events import get_log
 
 

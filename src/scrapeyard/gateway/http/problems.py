@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from scrapeyard.errors import BadRequest, InputInvalid, NotFound, ScraperInvalid, ScrapeyardError, Unavailable
+from scrapeyard.errors import BadRequest, InputInvalid, NotFound, Refusal, ScraperInvalid, ScrapeyardError, Unavailable
 from scrapeyard.gateway.http import languages
 from scrapeyard.gateway.http.paths import allowed_methods, nearest_path
 from scrapeyard.gateway.http.patterns import FORMS
@@ -158,16 +158,6 @@ TYPE = "urn:scrapeyard:problem:"
 MAX_ERRORS = 20
 MAX_MESSAGE = 500
 MAX_PATH = 200
-
-
-class Refusal(ScrapeyardError):
-    """A call refused for an HTTP reason. Carries its code, status and optionally Retry-After."""
-
-    def __init__(self, code: str, status: int, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.refusal_code = code
-        self.status = status
-        self.retry_after = retry_after
 
 
 class Problem(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,8 @@ import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from scrapeyard.gateway.http.problems import Refusal, from_error
+from scrapeyard.errors import Refusal
+from scrapeyard.gateway.http.problems import from_error
 
 MAX_HEAD = 64 * 1024
 """Maximum bytes of a request line and its headers."""

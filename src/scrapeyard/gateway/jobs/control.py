@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.errors import NotFound
+from scrapeyard.errors import NotFound, Refusal
 from scrapeyard.gateway.http import dialects
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import AppendCall, ChangeCall, RedriveCall, ShapeOptions
 from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier, Upload, shape_of, with_parts
 from scrapeyard.gateway.jobs.policies import policy_over

@@ -20,9 +20,9 @@ from scrapeyard.errors import (
     IdempotencyConflict,
     NotFound,
     QueueUnavailable,
+    Refusal,
     Unavailable,
 )
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import JobCall, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.policies import policy_of
 from scrapeyard.gateway.jobs.profiles import with_profile

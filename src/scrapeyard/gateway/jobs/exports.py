@@ -8,14 +8,13 @@ from starlette.responses import Response, StreamingResponse
 
 from scrapeyard.blobs import keys
 from scrapeyard.blobs.keys import MANIFESTS, ManifestKind
-from scrapeyard.errors import NotFound
+from scrapeyard.errors import NotFound, Refusal
 from scrapeyard.gateway.http.alternatives import EXPORT, also, alternatives
 from scrapeyard.gateway.http.answers import JSON, AnswerRoute, respond
 from scrapeyard.gateway.http.downloads import BYTES, AnyResponse, attachment, begun, kept_object, wanted_range
 from scrapeyard.gateway.http.openapi import LOCATION, refusals
 from scrapeyard.gateway.http.parameters import ExportId, GatewayDep, JobId
 from scrapeyard.gateway.http.patterns import EXPORT_ID
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import ExportCall
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.model import new_id

@@ -6,14 +6,13 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from scrapeyard.errors import BadRequest
+from scrapeyard.errors import BadRequest, Refusal
 from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.dialects import status_word
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import Cursor, GatewayDep, JobId, Limit
 from scrapeyard.gateway.http.patterns import DOMAIN, SCRAPER_ID
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import AppendCall, AppendOptions, ChangeCall, JobCall, JobOptions, RedriveCall
 from scrapeyard.gateway.jobs.create import Created, Key
 from scrapeyard.gateway.jobs.documents import (

@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from scrapeyard.errors import NotFound, ScrapeyardError
-from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.errors import NotFound, Refusal, ScrapeyardError
 from scrapeyard.gateway.jobs.rates import JobRates
 from scrapeyard.gateway.runs.documents import encode
 from scrapeyard.model.instants import instant

@@ -12,10 +12,9 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.types import Scope
 
-from scrapeyard.errors import BadRequest
+from scrapeyard.errors import BadRequest, Refusal
 from scrapeyard.gateway.http.openapi import Responses, parameter
 from scrapeyard.gateway.http.patterns import KEY_PATTERN
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.jobs.calls import AppendOptions, JobOptions, ShapeOptions
 from scrapeyard.gateway.jobs.create import Upload
 from scrapeyard.inputs.lists import MAX_LIST

@@ -4,10 +4,10 @@ from fastapi import APIRouter
 from starlette.responses import PlainTextResponse, Response
 
 from scrapeyard import __version__
+from scrapeyard.errors import Refusal
 from scrapeyard.gateway.http.answers import AnswerRoute, respond
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.operations.documents import (
     GOING,
     DependencyDocument,

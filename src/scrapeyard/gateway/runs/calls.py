@@ -5,18 +5,19 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from pydantic import ValidationError
-from starlette.requests import Request
 
-from scrapeyard.errors import BadRequest
+from scrapeyard.errors import BadRequest, Refusal
 from scrapeyard.gateway.http import dialects
 from scrapeyard.gateway.http.patterns import KEY_PATTERN
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.runs.schemas import ScrapeCall
 from scrapeyard.settings import GatewaySettings
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 _TRACEPARENT = re.compile(r"^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$")
 
@@ -58,7 +59,7 @@ class ScrapeRequest:
 
 
 async def read_call(
-    request: Request, settings: GatewaySettings, into: Callable[[Any], ScrapeCall] | None = None
+    request: "Request", settings: GatewaySettings, into: Callable[[Any], ScrapeCall] | None = None
 ) -> ScrapeRequest:
     """Parse a call; `into` turns another body than that of `/api/scrape` into one. Raises BadRequest, Refusal (415) or
     pydantic's ValidationError."""

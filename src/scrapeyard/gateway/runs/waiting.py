@@ -14,8 +14,7 @@ from msgspec import Struct
 from starlette.types import Receive
 
 from scrapeyard.background import Background
-from scrapeyard.errors import ScrapeyardError
-from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.errors import Refusal, ScrapeyardError
 from scrapeyard.gateway.runs.documents import settle
 from scrapeyard.model import ExitReason, Run
 from scrapeyard.queues import messages

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel
 
 from scrapeyard.dispatch.schedules.timetable import at, next_due, read_cron, read_zone
-from scrapeyard.errors import BadRequest, NotFound
-from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.errors import BadRequest, NotFound, Refusal
 from scrapeyard.gateway.jobs.calls import JobCall
 from scrapeyard.gateway.jobs.create import JobCreation
 from scrapeyard.gateway.runs.admission import RunBuilder

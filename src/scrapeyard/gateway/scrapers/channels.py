@@ -6,12 +6,11 @@ from fastapi import APIRouter, Path
 from msgspec import Meta, Struct
 from pydantic import BaseModel, ConfigDict, Field
 
-from scrapeyard.errors import ScraperNotFound
+from scrapeyard.errors import Refusal, ScraperNotFound
 from scrapeyard.gateway.http.answers import AnswerRoute
 from scrapeyard.gateway.http.openapi import refusals
 from scrapeyard.gateway.http.parameters import GatewayDep
 from scrapeyard.gateway.http.patterns import CHANNEL, VERSION
-from scrapeyard.gateway.http.problems import Refusal
 from scrapeyard.gateway.scrapers.routes import Site, Task
 from scrapeyard.model.instants import instant
 from scrapeyard.repository.catalogue.listings import Listings

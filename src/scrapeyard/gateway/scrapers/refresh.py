@@ -5,8 +5,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from scrapeyard.errors import Unavailable
-from scrapeyard.gateway.http.problems import Refusal
+from scrapeyard.errors import Refusal, Unavailable
 from scrapeyard.model import Refresh
 from scrapeyard.queues import messages
 from scrapeyard.queues.port import Queue

@@ -14,17 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from scrapeyard.errors import SettingsInvalid, StoreUnavailable
 from scrapeyard.store.database.backend import Backend, Engines
 from scrapeyard.store.database.migrate import migrate
-from scrapeyard.store.database.postgres import Postgres
-from scrapeyard.store.database.sqlite import Sqlite
 from scrapeyard.store.database.transaction import Work
 
 T = TypeVar("T")
 
-_BACKENDS: Final[dict[str, Callable[..., Backend]]] = {
-    "sqlite": Sqlite,
-    "postgresql": Postgres,
-    "postgres": Postgres,
-}
 _TRIES: Final = 5
 _REMEDY: Final = "check DATABASE_URL and the server or file behind it"
 
@@ -164,7 +157,12 @@ def _backend(url: str) -> Backend:
         parsed = make_url(url)
     except ArgumentError:
         raise SettingsInvalid("database_url: not a URL; write sqlite:///path or postgresql://user@host/name") from None
-    make = _BACKENDS.get(parsed.drivername)
-    if make is None:
-        raise SettingsInvalid(f"database_url: {parsed.drivername} is not known; take sqlite or postgresql")
-    return make(parsed)
+    if parsed.drivername == "sqlite":
+        from scrapeyard.store.database.sqlite import Sqlite  # noqa: PLC0415 - either dialect loads slowly
+
+        return Sqlite(parsed)
+    if parsed.drivername in ("postgresql", "postgres"):
+        from scrapeyard.store.database.postgres import Postgres  # noqa: PLC0415 - the same
+
+        return Postgres(parsed)
+    raise SettingsInvalid(f"database_url: {parsed.drivername} is not known; take sqlite or postgresql")
