@@ -26,11 +26,12 @@ _PROBE: Final = "probe"
 class SqlStore(Store):
     """A Store on the database that `url` names: `sqlite:///path`, `postgresql://…` or `postgres://…`.
 
-    Several processes may share either. Raises SettingsInvalid for any other URL.
+    Several processes may share either. A `temporary` SQLite file may be damaged if the machine fails. Raises
+    SettingsInvalid for any other URL.
     """
 
-    def __init__(self, url: str) -> None:
-        self._database = database = Database(url)
+    def __init__(self, url: str, *, temporary: bool = False) -> None:
+        self._database = database = Database(url, temporary=temporary)
         self.runs = SqlRuns(database)
         self.keys = SqlKeys(database)
         self.workers = SqlWorkers(database)

@@ -86,7 +86,7 @@ class Platform:
     """The chosen roles in one process. `start` starts them in order of dependency. `cache` stores copies of scrapers,
     `environments` the packages that they require and `pages` cached pages; if None, in the data directory. `hear` is
     called with the outcome of each attempt of an item, before it is recorded. With `jobs_only` there are no schedules
-    and no webhooks."""
+    and no webhooks. With `temporary` nobody reads the data directory later."""
 
     def __init__(
         self,
@@ -98,6 +98,7 @@ class Platform:
         pages: Path | None = None,
         hear: Callable[[ItemOutcome], None] = lambda _: None,
         jobs_only: bool = False,
+        temporary: bool = False,
     ) -> None:
         self.settings = settings
         self.roles = roles
@@ -108,6 +109,7 @@ class Platform:
         self._pages = pages
         self._hear = hear
         self._jobs_only = jobs_only
+        self._temporary = temporary
         self._base: _Base | None = None
         self._stack = AsyncExitStack()
 
@@ -172,7 +174,7 @@ class Platform:
         _load(self.roles, settings.redis_url.get_secret_value(), jobs_only=self._jobs_only)
         if not settings.redis_url.get_secret_value():
             self._stack.enter_context(_only_one(settings, self.roles))
-        store = make_store(settings)
+        store = make_store(settings, temporary=self._temporary)
         await self._up(lambda: _patiently(store.start), store.stop)
         queue = make_queue(settings)
         await self._up(queue.start, queue.stop)
@@ -323,14 +325,14 @@ def _load(roles: tuple[Role, ...], redis_url: str, *, jobs_only: bool) -> None:
     build_type_info()
 
 
-def make_store(settings: Settings) -> SqlStore:
+def make_store(settings: Settings, *, temporary: bool = False) -> SqlStore:
     """The database that the settings name; SQLite in the data directory when they name none."""
     url = settings.database_url.get_secret_value()
     if not url:
         folder = settings.data_dir.resolve()
         make_data_folder(folder)
         url = f"sqlite:///{folder / DATABASE}"
-    return SqlStore(url)
+    return SqlStore(url, temporary=temporary)
 
 
 def make_queue(settings: Settings) -> Queue:

@@ -178,6 +178,7 @@ async def open_jobs(settings: Settings, kept_in: Path | None = None) -> AsyncIte
             pages=pages,
             hear=failure.hear,
             jobs_only=True,
+            temporary=kept_in is None,
         )
         await _copy_written(settings, platform.settings)
         await platform.start()

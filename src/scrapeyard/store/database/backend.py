@@ -48,6 +48,9 @@ class Backend(Protocol):
         """A connection in its own transaction, with every other process that asks for the same locked out. For
         migrations; commits at the end."""
 
+    def new_schema(self) -> Sequence[str]:
+        """Statements that make the newest schema in an empty database; none if the migrations must make it."""
+
     def unusable(self, error: DBAPIError) -> SettingsInvalid | None:
         """What to raise at the start if the database cannot be used as it is; None if waiting may help."""
 

@@ -26,8 +26,8 @@ class Database:
     """Connections for reading and writing. Raises StoreUnavailable for every failure of the database; errors of the
     data (a constraint, a value that cannot be stored) propagate."""
 
-    def __init__(self, url: str) -> None:
-        self.backend = _backend(url)
+    def __init__(self, url: str, *, temporary: bool = False) -> None:
+        self.backend = _backend(url, temporary=temporary)
         self._engines: Engines | None = None
         self._busy: set[asyncio.Task[Any]] = set()
 
@@ -152,7 +152,7 @@ class SqlPart:
         self._database = database
 
 
-def _backend(url: str) -> Backend:
+def _backend(url: str, *, temporary: bool) -> Backend:
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -160,7 +160,7 @@ def _backend(url: str) -> Backend:
     if parsed.drivername == "sqlite":
         from scrapeyard.store.database.sqlite import Sqlite  # noqa: PLC0415 - either dialect loads slowly
 
-        return Sqlite(parsed)
+        return Sqlite(parsed, temporary=temporary)
     if parsed.drivername in ("postgresql", "postgres"):
         from scrapeyard.store.database.postgres import Postgres  # noqa: PLC0415 - the same
 

@@ -85,6 +85,10 @@ class Postgres:
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
             yield connection
 
+    def new_schema(self) -> Sequence[str]:
+        """None: a server is set up once."""
+        return ()
+
     def unusable(self, error: DBAPIError) -> SettingsInvalid | None:  # noqa: ARG002  the port's signature
         """None: a server that refuses may be starting."""
         return None

@@ -25,22 +25,24 @@ from scrapeyard.errors import SettingsInvalid
 from scrapeyard.store.database.backend import Engines
 from scrapeyard.store.database.transaction import BulkInsert, Execute, Script, StatementCache, T, Work
 
+NEW_SCHEMA: Final = Path(__file__).parent.parent / "migrations" / "sqlite.sql"
 BUSY_SECONDS: Final = 10.0
 _READERS: Final = 4
 _CACHE_KB: Final = 16 * 1024
 """Memory for pages, of the writer; the readers share as much. The system caches the file as well."""
-_PRAGMAS: Final = ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY")
+_PRAGMAS: Final = ("foreign_keys=ON", "temp_store=MEMORY")
 
 
 class Sqlite:
-    """A database file. Its folder is created if missing."""
+    """A database file. Its folder is created if missing. Nothing waits until the disk has written a `temporary` one."""
 
     insert = staticmethod(sqlite.insert)
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, *, temporary: bool = False) -> None:
         if not url.database or url.database == ":memory:" or url.query:
             raise SettingsInvalid("database_url: name a file without options, as in sqlite:///scrapeyard.db")
         self._path = Path(url.database)
+        self._synchronous = "OFF" if temporary else "NORMAL"
         self._phrases = StatementCache(sqlite.dialect(paramstyle="qmark"))
         self._url = url.set(drivername="sqlite+aiosqlite")
 
@@ -95,6 +97,10 @@ class Sqlite:
             async with writer.begin() as connection:
                 yield connection
 
+    def new_schema(self) -> Sequence[str]:
+        """From the file beside the migrations, one statement after each blank line."""
+        return NEW_SCHEMA.read_text().strip().split("\n\n")
+
     def unusable(self, error: DBAPIError) -> SettingsInvalid | None:
         """The file is no database, is damaged, or cannot be written: waiting does not help."""
         name = getattr(error.orig, "sqlite_errorname", "")
@@ -116,7 +122,7 @@ class Sqlite:
 
     def _engine(self, **options: Any) -> AsyncEngine:
         engine = create_async_engine(self._url, connect_args={"timeout": BUSY_SECONDS}, hide_parameters=True, **options)
-        event.listen(engine.sync_engine, "connect", _preparing(_CACHE_KB))
+        event.listen(engine.sync_engine, "connect", _preparing(_CACHE_KB, self._synchronous))
         return engine
 
 
@@ -133,7 +139,7 @@ class _Reader:
             isolation_level="AUTOCOMMIT",
             skip_autocommit_rollback=True,
         )
-        event.listen(self._engine, "connect", _preparing(_CACHE_KB // _READERS))
+        event.listen(self._engine, "connect", _preparing(_CACHE_KB // _READERS, "NORMAL"))
         self._threads = ThreadPoolExecutor(_READERS, "sqlite-reader")
 
     async def rows(self, query: Executable, given: Mapping[str, Any]) -> Sequence[Row[Any]]:
@@ -150,12 +156,12 @@ class _Reader:
             return connection.execute(query, given).all()
 
 
-def _preparing(cache_kb: int) -> Callable[[Any, object], None]:
+def _preparing(cache_kb: int, synchronous: str) -> Callable[[Any, object], None]:
     def prepare(connection: Any, _record: object) -> None:
         # The driver must not begin transactions by its own rules: reads run alone, writes begin explicitly.
         connection.isolation_level = None
         cursor = connection.cursor()
-        for pragma in (*_PRAGMAS, f"cache_size=-{cache_kb}"):
+        for pragma in (*_PRAGMAS, f"cache_size=-{cache_kb}", f"synchronous={synchronous}"):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 
