@@ -4,7 +4,9 @@ Exit codes: 0 done · 1 the run or job ended badly or not in time, or a check fa
 · 3 the server cannot be reached · 130 interrupted.
 """
 
+import contextlib
 import gc
+import os
 import sys
 
 import typer
@@ -14,7 +16,7 @@ from scrapeyard.cli.authoring import dev, shell
 from scrapeyard.cli.authoring.publish import register_publish, register_signing
 from scrapeyard.cli.authoring.record import register_new, register_record
 from scrapeyard.cli.authoring.test import register_certify, register_test, register_validate
-from scrapeyard.cli.common.options import Commands
+from scrapeyard.cli.common.options import Commands, outlined
 from scrapeyard.cli.crawls import crawl
 from scrapeyard.cli.crawls import map as site_map
 from scrapeyard.cli.doctor import command as doctor
@@ -51,12 +53,16 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 _OBJECTS = 200_000
 """New objects until the collector looks at them. Most commands end before; nearly all that they make is in use."""
 
+_COMPLETION = "_SCRAPEYARD_COMPLETE"
+"""Set by a shell that completes a command line, which stands in another variable."""
+
 
 def main() -> None:
     """The program `scrapeyard`."""
     gc.set_threshold(_OBJECTS)
     try:
-        app()
+        with contextlib.nullcontext() if _COMPLETION in os.environ else outlined(app, sys.argv[1:]):
+            app()
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001  what is not ours is raised again

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli_stand import EXAMPLES, PATIENCE, Ended, Stand, on_terminal, until_gone
+from tests.integration.cli_stand import EXAMPLES, PATIENCE, Stand, on_terminal, until_gone
 
 BUILT_IN = ("builtin/echo", "builtin/map", "builtin/page", "builtin/product", "builtin/select")
 
@@ -24,31 +24,6 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 def shop(stand: Stand) -> Iterator[str]:
     with stand.serving("demo-site", "--port", "0", says=b"open at ") as url:
         yield url.rstrip("/")
-
-
-def imported(ended: Ended) -> set[str]:
-    """The modules that a command loaded, of those that Python told of on stderr."""
-    return {line.rpartition("|")[2].strip() for line in ended.err.splitlines() if line.startswith("import time:")}
-
-
-def test_a_page_needs_no_server_and_no_sandbox(stand: Stand, shop: str) -> None:
-    ended = stand.cli("run", f"{shop}/product/1", "--allow-private", PYTHONPROFILEIMPORTTIME="1")
-    assert ended.json["title"]
-    assert imported(ended).isdisjoint(("fastapi", "sqlalchemy", "redis", "rich", "scrapeyard.results.exports.builder"))
-    assert len(imported(ended)) < 720
-    started = stand.cli("scrape", "lab/lab", "--server", "http://127.0.0.1:1", PYTHONPROFILEIMPORTTIME="1")
-    assert started.status == 3
-    assert imported(started).isdisjoint(("asyncio", "wreq", "scrapeyard.settings"))
-
-
-def test_help_and_version_import_nothing_of_the_server(stand: Stand) -> None:
-    ended = stand.cli("--help", PYTHONPROFILEIMPORTTIME="1")
-    assert ended.status == 0
-    assert "Commands:" in ended.out
-    heavy = ("fastapi", "sqlalchemy", "pydantic", "msgspec", "wreq", "rich", "urllib.request", "scrapeyard.settings")
-    assert imported(ended).isdisjoint(heavy)
-    assert len(imported(ended)) < 230
-    assert stand.cli("--version").out.strip() == "0.1.0"
 
 
 def test_a_folder_runs_with_pairs_and_its_words_are_heard(stand: Stand) -> None:

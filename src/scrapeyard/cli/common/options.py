@@ -1,11 +1,13 @@
 """Options and groups that several commands share. Imports nothing heavy, so that `--help` is quick."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_name
 
 from scrapeyard.cli.common import server_address
 from scrapeyard.cli.common.listing import complete_ids, complete_scrapers, server_name
@@ -112,11 +114,34 @@ Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 also when single 
 Called = TypeVar("Called", bound=Callable[..., Any])
 
 
+class _PlainValues:
+    """Reads the value of a parameter without pydantic, which Typer would load to read a text. What it cannot read, such
+    as a number that was given, is left to Typer."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Called by Typer."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if value is param.default or (param.type_descriptor.annotation is str and isinstance(value, str)):
+            return value
+        if param.type_descriptor.annotation == list[str] and isinstance(value, tuple | list):
+            return list(value)
+        param._runtime_param = None
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def _read_plainly(params: Iterable[Any]) -> None:
+    for param in params:
+        if getattr(param, "_runtime_param", param) is None:  # not yet chosen; another Typer may have no such thing
+            param._runtime_param = _PlainValues()
+
+
 class Command(TyperCommand):
     """A command that takes `--url` for `--server`, its former name, which help does not list."""
 
     def make_parser(self, ctx: Any) -> Any:
         """Called by Typer."""
+        _read_plainly(self.get_params(ctx))
         parser = super().make_parser(ctx)
         known: dict[str, Any] = {name: param for param in self.params for name in param.opts}
         if "--server" in known and "--url" not in known:
@@ -124,15 +149,57 @@ class Command(TyperCommand):
         return parser
 
 
+class Group(TyperGroup):
+    """A group of commands, or the program."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Called by Typer."""
+        _read_plainly(self.get_params(ctx))
+        return super().make_parser(ctx)
+
+
 class Commands(typer.Typer):
     """The program, or a group of its commands."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options, rich_markup_mode=None)
+        super().__init__(**options, cls=Group, rich_markup_mode=None)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Called], Called]:
         """As Typer's."""
         return super().command(name, **{"cls": Command, **options})
+
+
+@contextlib.contextmanager
+def outlined(app: typer.Typer, words: Sequence[str]) -> Iterator[None]:
+    """Meanwhile the commands that `words` do not name have no parameters. Typer builds every command before it runs or
+    lists any, and most of that time goes into parameters that nobody asks for."""
+    hidden = [info for info in _commands(app) if _name(info) not in words and info.callback is not None]
+    whole = [info.callback for info in hidden]
+    for info in hidden:
+        info.callback = _outline(info.callback)
+    try:
+        yield
+    finally:
+        for info, callback in zip(hidden, whole, strict=True):
+            info.callback = callback
+
+
+def _commands(app: typer.Typer) -> Iterator[Any]:
+    yield from app.registered_commands
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            yield from _commands(group.typer_instance)
+
+
+def _name(info: Any) -> str:
+    return str(info.name or get_command_name(info.callback.__name__))
+
+
+def _outline(command: Any) -> Callable[[], None]:
+    def outline() -> None: ...
+
+    outline.__name__, outline.__doc__ = command.__name__, command.__doc__
+    return outline
 
 
 def add_group(app: typer.Typer, name: str, group: typer.Typer, bare: Callable[[str], None]) -> None:

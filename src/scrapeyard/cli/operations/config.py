@@ -1,7 +1,6 @@
 """`config`: the settings in force and where each came from."""
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,6 +61,8 @@ class _Sources:
         from scrapeyard.settings import CONFIG_FILE, read_dotenv
 
         self._file = Path(environ.get("SCRAPEYARD_CONFIG") or folder / CONFIG_FILE)
+        import tomllib
+
         self._tree = tomllib.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
         dotenv = read_dotenv(folder)
         self._named = [("environment", environ), (".env", dotenv)]

@@ -62,7 +62,7 @@ def scrape(
         str | None,
         typer.Option(help='How to fetch, as a JSON object or @file: {"max_age_seconds": 600, "proxy": "home"}.'),
     ] = None,
-    wait: Annotated[float, typer.Option(help="Seconds to wait for the end.", min=0.001, max=86_400)] = 300,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for the end.", min=0.001, max=86_400)] = 300.0,
     in_background: Annotated[
         bool, typer.Option("--async", help="Do not wait: print the run's id, and the run goes on.")
     ] = False,
