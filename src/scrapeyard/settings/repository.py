@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from scrapeyard.settings.section import Section
+from scrapeyard.settings.section import Section, branch
 
 SCHEMES = ("s3", "gs", "az")
 """Kinds of buckets: Amazon and compatible stores, Google, Azure."""
@@ -60,7 +60,7 @@ class RepositorySettings(Section):
         None, description="Folder with scrapers. It is watched: its files may change at any time."
     )
     refresh_seconds: float = Field(2, gt=0, description="Seconds between two checks of the folder.")
-    source: SourceSettings = SourceSettings()
+    source: SourceSettings = branch()
     more: tuple[SourceSettings, ...] = Field(
         (), description="Further repositories: [[repository.more]] sections in the file, with the keys of `source`."
     )

@@ -3,7 +3,7 @@
 import json
 from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 class Section(BaseModel):
@@ -21,6 +21,12 @@ class Section(BaseModel):
         if parts and isinstance(kind := get_args(annotation)[0], type) and issubclass(kind, Section):
             raise ValueError("a list of tables, which only the file can hold; write [[…]] sections there")
         return parts
+
+
+def branch() -> Any:
+    """The field of a branch, by default with the defaults of its own fields. These are validated with the whole tree:
+    an instance would have to build a validator for the branch alone, at each start of a command."""
+    return Field(default_factory=dict)
 
 
 def _parts(text: str) -> tuple[object, ...]:

@@ -17,7 +17,7 @@ from scrapeyard.settings.engine import (
     SiteSettings,
 )
 from scrapeyard.settings.repository import BlobSettings, EnvironmentSettings, RepositorySettings
-from scrapeyard.settings.section import Section
+from scrapeyard.settings.section import Section, branch
 from scrapeyard.settings.server import (
     GatewaySettings,
     JobSettings,
@@ -42,27 +42,27 @@ class Settings(Section):
     redis_url: SecretStr = Field(
         SecretStr(""), description="redis://… or host:port; empty: a queue in memory, for one process."
     )
-    gateway: GatewaySettings = GatewaySettings()
-    worker: WorkerSettings = WorkerSettings()
-    lanes: LaneSettings = LaneSettings()
-    sandbox: SandboxSettings = SandboxSettings()
-    limits: LimitSettings = LimitSettings()
-    http: HttpSettings = HttpSettings()
-    sites: SiteSettings = SiteSettings()
-    cache: CacheSettings = CacheSettings()
-    proxies: ProxySettings = ProxySettings()
-    budget: BudgetSettings = BudgetSettings()
-    escalation: EscalationSettings = EscalationSettings()
-    browser: BrowserSettings = BrowserSettings()
-    captcha: CaptchaSettings = CaptchaSettings()
-    jobs: JobSettings = JobSettings()
-    webhooks: WebhookSettings = WebhookSettings()
-    repository: RepositorySettings = RepositorySettings()
-    environments: EnvironmentSettings = EnvironmentSettings()
-    retention: RetentionSettings = RetentionSettings()
-    blobs: BlobSettings = BlobSettings()
-    log: LogSettings = LogSettings()
-    telemetry: TelemetrySettings = TelemetrySettings()
+    gateway: GatewaySettings = branch()
+    worker: WorkerSettings = branch()
+    lanes: LaneSettings = branch()
+    sandbox: SandboxSettings = branch()
+    limits: LimitSettings = branch()
+    http: HttpSettings = branch()
+    sites: SiteSettings = branch()
+    cache: CacheSettings = branch()
+    proxies: ProxySettings = branch()
+    budget: BudgetSettings = branch()
+    escalation: EscalationSettings = branch()
+    browser: BrowserSettings = branch()
+    captcha: CaptchaSettings = branch()
+    jobs: JobSettings = branch()
+    webhooks: WebhookSettings = branch()
+    repository: RepositorySettings = branch()
+    environments: EnvironmentSettings = branch()
+    retention: RetentionSettings = branch()
+    blobs: BlobSettings = branch()
+    log: LogSettings = branch()
+    telemetry: TelemetrySettings = branch()
 
     @field_validator("redis_url")
     @classmethod
