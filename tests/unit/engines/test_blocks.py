@@ -8,7 +8,7 @@ import pytest
 
 from scrapeyard.engines.blocks import Block, recognise
 from scrapeyard.engines.blocks.rules import ADDRESSES, HEADERS, MARKUP, TITLES
-from scrapeyard.engines.blocks.words import turns
+from scrapeyard.engines.blocks.words import turns, visible_text
 from scrapeyard.engines.port import FetchResponse
 
 PROSE = "A lamp for the desk, made of oak and brass, with a long arm and a warm light. " * 40
@@ -355,6 +355,17 @@ def test_a_429_from_a_vendor_without_a_word_of_robots_is_a_rate_limit() -> None:
     block = recognise(answer(Case(body="slow down", status=429, headers={"server": "cloudflare"})))
     assert block is not None
     assert block.kind == "rate_limited"
+
+
+@pytest.mark.parametrize("shift", range(0, 120, 7))
+def test_words_and_tags_are_read_whole_wherever_the_page_is_cut(shift: int) -> None:
+    block = f'<p class="{"x" * 90}" title="not shown">enamelled kettles</p><script>let a = "<p>unseen</p>"</script>'
+    plain = "kettles " * 900
+    body = f'<div data-x="{"y" * shift}">{block * 40}<pre>{plain}</pre><i data-y="{"z " * 3000}">enamelled</i>'.encode()
+    for limit in (50, 1200, 9000):
+        seen = visible_text(body, "utf-8", limit)
+        assert set(seen.text.split()) <= {"enamelled", "kettles"}
+        assert len(seen.text) >= min(limit, 7000)
 
 
 def test_an_ordinary_page_costs_little() -> None:

@@ -14,6 +14,7 @@ from scrapeyard.engines.blocks.rules import BlockKind
 _MARKUP = 96 * 1024
 """Bytes of markup looked at, scripts and styles not counted."""
 _CHUNK = 12 * 1024
+"""Maximum bytes looked at in one go."""
 _SKIPS = 400
 _HIDDEN = re.compile(rb"<(?:(script|style|svg|template|title)\b|!--)", re.IGNORECASE)
 _ENDS = {
@@ -42,9 +43,10 @@ def visible_text(body: bytes, encoding: str, limit: int) -> Visible:
     """The first `limit` characters or a little more."""
     pieces: list[bytes] = []
     size = seen = skips = at = 0
+    chunk = min(2 * limit, _CHUNK)  # most pages show enough in the first
     while at < len(body) and size < limit and seen < _MARKUP and skips < _SKIPS:
-        hidden = _HIDDEN.search(body, at, at + _CHUNK)
-        stop = hidden.start() if hidden else min(at + _CHUNK, len(body))
+        hidden = _HIDDEN.search(body, at, at + chunk)
+        stop = hidden.start() if hidden else min(at + chunk, len(body))
         if hidden is None and stop < len(body):
             stop = _before_a_tag(body, at, stop)
         words = b" ".join(_TAG.sub(b" ", body[at:stop]).split())
@@ -63,9 +65,11 @@ def title_of(body: bytes, encoding: str) -> str:
 
 
 def _before_a_tag(body: bytes, at: int, stop: int) -> int:
-    """A cut within a tag would show half of it as text."""
+    """Where to cut near `stop`. Words and tags stay whole, unless they are longer than _CHUNK."""
     opening = body.rfind(b"<", at + 1, stop)
-    return stop if opening <= at or body.find(b">", opening, stop) >= 0 else opening
+    if opening < 0:
+        opening = body.find(b"<", stop, at + _CHUNK)
+    return opening if opening >= 0 else min(at + _CHUNK, len(body))
 
 
 def _after(body: bytes, hidden: re.Match[bytes]) -> int:
