@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -70,8 +71,8 @@ _INPUT = msgspec.json.Decoder(_Input).decode
 log = get_log("intake")
 BLOCKS = "links"
 """Name of the source under which blocks are added."""
-PAGES = 50
-"""Pages whose results are in memory at once."""
+PAGES = 100
+"""Pages whose links are added at once."""
 SLICE_SECONDS = 0.3
 """Maximum time for one job in one round."""
 JOBS = 200
@@ -79,7 +80,7 @@ SITEMAP_SECONDS = 120.0
 """Maximum time for the sitemaps of one job; the pages beyond it are found by links, or not at all."""
 _GAPS = 5
 """Maximum sentences about sitemaps that were not read whole."""
-_FINAL = frozenset({ItemStatus.SUCCESS, ItemStatus.ERROR})
+_FINAL = (ItemStatus.SUCCESS, ItemStatus.ERROR)
 
 
 class _NoMoreItems(Exception):
@@ -170,6 +171,8 @@ class Following:
             if step == progress:
                 break
             last, progress = progress, step
+            if step is not None and step.depth == last.depth and step.at < min(step.end, last.at + ITEM_BLOCK):
+                break  # what ended meanwhile is read in the next round, with more of its kind
         if progress is None:
             await self._end(job, source, last or Progress())
         elif progress != source.progress:
@@ -210,15 +213,16 @@ class Following:
             progress = self._with_sitemaps(job, source, links, progress)
         if progress.at >= progress.end:
             return None if is_last else await self._deeper(job, source, progress)
-        window = await self._window(job, progress)
+        ended = await self._ended(job, progress)
         ahead = self._ahead[job.id]
-        fresh = [item for item in window if item.status is ItemStatus.SUCCESS and item.seq not in ahead]
+        fresh = [item for item in ended if item.status is ItemStatus.SUCCESS and item.seq not in ahead]
         beyond = progress.beyond
         for first in range(0, len(fresh), PAGES):
             beyond += await self._read(job, source, links, fresh[first : first + PAGES], progress.depth)
-        at = next((item.seq for item in window if item.status not in _FINAL), progress.at + len(window))
-        self._ahead[job.id] = {item.seq for item in window if item.status in _FINAL and item.seq > at}
-        failed = 0 if is_last else sum(item.status is ItemStatus.ERROR for item in window if item.seq < at)
+        known = {item.seq for item in ended}
+        at = next(seq for seq in count(progress.at) if seq not in known)
+        self._ahead[job.id] = {seq for seq in known if seq > at}
+        failed = 0 if is_last else sum(item.status is ItemStatus.ERROR for item in ended if item.seq < at)
         return replace(progress, at=at, failed=progress.failed + failed, beyond=beyond)
 
     async def _deeper(self, job: Job, source: FollowSource, progress: Progress) -> Progress | None:
@@ -233,9 +237,10 @@ class Following:
         self._ahead[job.id] = set()
         return deeper
 
-    async def _window(self, job: Job, progress: Progress) -> list[Item]:
-        """The next items of this depth, without their data."""
-        async with aclosing(self._store.items.stream(job.id, ItemFilter(first=progress.at), data=False)) as blocks:
+    async def _ended(self, job: Job, progress: Progress) -> list[Item]:
+        """The next items of this depth that have ended, without their data."""
+        where = ItemFilter(first=progress.at, statuses=_FINAL)
+        async with aclosing(self._store.items.stream(job.id, where, data=False)) as blocks:
             async for block in blocks:
                 return [item for item in block if item.seq < progress.end]
         return []
@@ -244,9 +249,10 @@ class Following:
         """Add the links of some pages, which are `depth` links from a start. Of the deepest pages, only count those
         that lead to other pages than the job's; returns how many there are."""
         where = ItemFilter(keys=tuple(page.key for page in pages))
-        found = await self._store.items.page(job.id, where, None, len(pages))
-        results = [(_url_of(item), await self._result(item)) for item in found.items]
-        named = links.follow(results, depth + 1)
+        found: dict[str, str] = {}
+        for item in (await self._store.items.page(job.id, where, None, len(pages))).items:
+            links.gather(_url_of(item), await self._result(item), found)
+        named = links.listed(found, depth + 1)
         beyond = 0
         if depth < source.depth:
             await self._add(job, named.items, limit=source.limit)

@@ -1,7 +1,7 @@
 """Which links of a job's pages become items: their scope, their patterns, and the one spelling of each URL."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -117,18 +117,15 @@ class PageLinks:
         """The items to start with; unusable URLs are skipped."""
         return list(self._items(dict.fromkeys(self._source.start, ""), depth=0))
 
-    def follow(self, pages: Sequence[tuple[str, bytes]], depth: int) -> FoundLinks:
-        """The links of some pages (URL and result), `depth` links from a start. Raises ListRefused for a link that does
-        not fit the scraper's input, if the job rejects bad rows."""
-        found: dict[str, str] = {}
-        for page, result in pages:
-            for url in self._found(result):
-                if url not in self._seen:
-                    found.setdefault(url, page)
-        return self.listed(found, depth)
+    def gather(self, page: str, result: bytes, found: dict[str, str]) -> None:
+        """Add the links in the result of a page that were not seen before, each with the first page that names it."""
+        for url in self._found(result):
+            if url not in self._seen:
+                found.setdefault(url, page)
 
     def listed(self, urls: dict[str, str], depth: int) -> FoundLinks:
-        """The same for URLs, each with the page or file that names it."""
+        """URLs, each with the page or file that names it, `depth` links from a start. Raises ListRefused for one that
+        does not fit the scraper's input, if the job rejects bad rows."""
         items: dict[str, NewItem] = {}
         for item in self._items(urls, depth=depth):
             items.setdefault(item.key, item)

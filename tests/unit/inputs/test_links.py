@@ -9,7 +9,7 @@ from scrapeyard.builtin import PAGE
 from scrapeyard.builtin.registry import BUILTINS
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.http.url import parse_target
-from scrapeyard.inputs.links import LinkScope, PageLinks, tidy_query
+from scrapeyard.inputs.links import FoundLinks, LinkScope, PageLinks, tidy_query
 from scrapeyard.inputs.mapper import Shaper
 from scrapeyard.inputs.source import FollowSource, QueryMode, ScopeKind, Shape, UrlChoice
 from scrapeyard.repository.manifest.json_schemas import InputChecker
@@ -17,6 +17,13 @@ from scrapeyard.repository.manifest.json_schemas import InputChecker
 
 def links_of(source: FollowSource) -> PageLinks:
     return PageLinks(source, Shaper(BUILTINS[PAGE].scraper, InputChecker(), source.shape), Sites())
+
+
+def follow(links: PageLinks, pages: list[tuple[str, bytes]], depth: int) -> FoundLinks:
+    found: dict[str, str] = {}
+    for page, result in pages:
+        links.gather(page, result, found)
+    return links.listed(found, depth)
 
 
 def test_links_of_results_become_items_of_the_same_site_once() -> None:
@@ -34,7 +41,7 @@ def test_links_of_results_become_items_of_the_same_site_once() -> None:
         b"",
     ]
     pages = [(f"https://shop.example/{number}", result) for number, result in enumerate(results)]
-    items = links_of(source).follow(pages, 3).items
+    items = follow(links_of(source), pages, 3).items
     expected = ["https://img.shop.example/a", "https://shop.example/b"]
     assert [msgspec.json.decode(item.input) for item in items] == [
         {"include": ["links"], "url": url} for url in expected
@@ -43,7 +50,7 @@ def test_links_of_results_become_items_of_the_same_site_once() -> None:
         (3, "https://shop.example/0"),
         (3, "https://shop.example/1"),
     ]
-    anywhere = links_of(msgspec.structs.replace(source, same_site=False)).follow(pages, 1).items
+    anywhere = follow(links_of(msgspec.structs.replace(source, same_site=False)), pages, 1).items
     assert len(anywhere) == 3
 
 
@@ -92,14 +99,14 @@ def test_spellings_of_one_url_become_one_item() -> None:
         "https://shop.example/a/index.html?utm_campaign=z&x=1&y=2",
     ]
     links = links_of(source)
-    found = links.follow([("", json.dumps({"links": spellings}).encode())], 1)
+    found = follow(links, [("", json.dumps({"links": spellings}).encode())], 1)
     assert [msgspec.json.decode(item.input)["url"] for item in found.items] == [spellings[0]]
 
 
 def test_links_that_are_remembered_are_passed_over() -> None:
     links = links_of(FollowSource(start=("https://shop.example/",)))
     page = [("", b'{"links": ["https://shop.example/a", "mailto:x"]}')]
-    found = links.follow(page, 1)
-    assert len(found.items) == len(links.follow(page, 1).items) == 1
+    found = follow(links, page, 1)
+    assert len(found.items) == len(follow(links, page, 1).items) == 1
     links.remember(found)
-    assert links.follow(page, 1).items == []
+    assert follow(links, page, 1).items == []
