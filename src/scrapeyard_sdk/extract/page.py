@@ -20,9 +20,9 @@ _WHOLE = re.compile(r"https?://[a-z0-9.\-]+(?::\d+)?/[!$&-;=?-Z_a-z~%]*[!$&-;=@-
 _ORIGIN = re.compile(r"https?://[a-z0-9.\-]+(?::\d+)?(?=/|$)")
 _ROOTED = re.compile(r"/(?!/)(?:[!$&-:=?-Z_a-z~%]*[!$&-:=@-Z_a-z~%])?")
 _CARDS = {
-    **{f"{name}:": "opengraph" for name in ("og", "product", "article", "book", "profile", "music", "video", "fb")},
-    **{f"{name}:": "opengraph" for name in ("books", "business", "place", "restaurant", "game", "al")},
-    "twitter:": "twitter",
+    **dict.fromkeys(("og", "product", "article", "book", "profile", "music", "video", "fb"), "opengraph"),
+    **dict.fromkeys(("books", "business", "place", "restaurant", "game", "al"), "opengraph"),
+    "twitter": "twitter",
 }
 """The vocabularies of Open Graph and of its publisher: objects, app links, the page's own ids."""
 
@@ -35,16 +35,16 @@ def read_meta(
     `url` makes links absolute; `headers` (pairs) are the answer's own, for `X-Robots-Tag` and `Link`. `base` is what
     `base_of` gives, if the caller knows it.
     """
-    base = base or base_of(tree, url)
+    joiner = Joiner(base or base_of(tree, url))
     metas = _metas(tree)
     return {
         "title": _text(tree, "title"),
         "description": metas.named("description") or metas.named("og:description"),
         "keywords": metas.named("keywords"),
-        "canonical": _canonical(tree, base),
+        "canonical": _canonical(tree, joiner),
         "language": _language(tree, metas),
         "robots": _robots(metas, headers),
-        "hreflang": _hreflang(tree, base),
+        "hreflang": _hreflang(tree, joiner),
         "opengraph": metas.cards("opengraph"),
         "twitter": metas.cards("twitter"),
         "meta": metas.others(),
@@ -117,7 +117,8 @@ class _Metas:
 
 
 def _card(name: str) -> str | None:
-    return next((kind for prefix, kind in _CARDS.items() if name.startswith(prefix)), None)
+    prefix, colon, _ = name.partition(":")
+    return _CARDS.get(prefix) if colon else None
 
 
 def _metas(tree: "LexborHTMLParser") -> _Metas:
@@ -134,9 +135,9 @@ def _text(tree: "LexborHTMLParser", selector: str) -> str | None:
     return folded(node.text())[:MAX_FIELD] or None if node is not None else None
 
 
-def _canonical(tree: "LexborHTMLParser", base: str) -> str | None:
+def _canonical(tree: "LexborHTMLParser", joiner: Joiner) -> str | None:
     node = tree.css_first('link[rel~="canonical" i]')
-    return absolute(base, node.attributes.get("href")) if node is not None else None
+    return joiner.absolute(node.attributes.get("href")) if node is not None else None
 
 
 def _language(tree: "LexborHTMLParser", metas: _Metas) -> str | None:
@@ -164,13 +165,13 @@ def _names_an_agent(value: str) -> bool:
     return bool(colon) and "," not in head and not head.strip().lower().startswith(("unavailable", "max-"))
 
 
-def _hreflang(tree: "LexborHTMLParser", base: str) -> list[dict[str, str]]:
-    found = (_alternate(node, base) for node in tree.css('link[rel~="alternate" i][hreflang]')[:MAX_ENTRIES])
+def _hreflang(tree: "LexborHTMLParser", joiner: Joiner) -> list[dict[str, str]]:
+    found = (_alternate(node, joiner) for node in tree.css('link[rel~="alternate" i][hreflang]')[:MAX_ENTRIES])
     return [each for each in found if each]
 
 
-def _alternate(node: "LexborNode", base: str) -> dict[str, str] | None:
-    link = absolute(base, node.attributes.get("href"))
+def _alternate(node: "LexborNode", joiner: Joiner) -> dict[str, str] | None:
+    link = joiner.absolute(node.attributes.get("href"))
     return {"language": clean(node.attributes.get("hreflang") or "")[:35], "url": link} if link else None
 
 
@@ -194,7 +195,7 @@ def read_headings(tree: "LexborHTMLParser") -> dict[str, list[str]]:
 
 def read_links(tree: "LexborHTMLParser", base: str) -> list[str]:
     """Where links lead: absolute, without fragment, each once, in order."""
-    return list(dict.fromkeys(link for _, link in _anchors(tree, base)))[:MAX_LINKS]
+    return list(dict.fromkeys([link for _, link in _anchors(tree, base)]))
 
 
 def read_anchors(tree: "LexborHTMLParser", base: str, url: str) -> list[dict[str, Any]]:
@@ -260,7 +261,7 @@ def _texts(nodes: "list[LexborNode]") -> Iterator[str]:
 def _anchors(tree: "LexborHTMLParser", base: str) -> "Iterator[tuple[LexborNode, str]]":
     found, joiner = 0, Joiner(base)
     for node in tree.css("a[href], area[href]"):
-        href = (node.attributes.get("href") or "").strip()
+        href = (node.attrs.get("href") or "").strip()  # `attributes` would read all of them
         link = None if href.startswith("#") else joiner.absolute(href)
         if link:
             yield node, link

@@ -67,7 +67,8 @@ def is_light(html: str) -> bool:
     """Whether a page surely parses within a few milliseconds; ignores closing tags, which may be hidden in comments."""
     if len(html) > MAX_LIGHT or (tags := html.count("<")) > _LIGHT_TAGS:
         return False
-    return tags * len(_REOPENING.findall(html)) <= _LIGHT_REOPENING and not _HUGE_TAG.search(html)
+    reopens = tags * tags > _LIGHT_REOPENING and tags * len(_REOPENING.findall(html)) > _LIGHT_REOPENING
+    return not reopens and not _HUGE_TAG.search(html)
 
 
 def bounded(html: str) -> str:
