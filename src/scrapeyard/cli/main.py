@@ -67,6 +67,8 @@ def main() -> None:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001  what is not ours is raised again
         sys.exit(_report(error))
+    finally:
+        gc.freeze()  # the interpreter looks through all objects at its end, and the system frees them anyway
 
 
 def _report(error: Exception) -> int:
