@@ -20,13 +20,20 @@ class Form:
     """One form. `fields` has what a browser would send now, hidden fields and preset values among them."""
 
     def __init__(
-        self, node: Node, url: str, *, encoding: str, fetch: Callable[..., Any], controls: Iterable[Node]
+        self,
+        node: Node,
+        *,
+        join: Callable[[str], str],
+        encoding: str,
+        fetch: Callable[..., Any],
+        controls: Iterable[Node],
     ) -> None:
-        """`url` is the action, `encoding` that of the page, `fetch` gets a page."""
+        """`join` makes an action an absolute URL, `encoding` is that of the page, `fetch` gets a page."""
         self.node = node
-        self.url = url
-        self.method = "POST" if (node.attr("method") or "").strip().lower() == "post" else "GET"
-        self.is_multipart = (node.attr("enctype") or "").strip().lower() == "multipart/form-data"
+        self.url = join(node.attr("action") or "")
+        self.method = _method(node.attr("method"))
+        self.is_multipart = _is_multipart(node.attr("enctype"))
+        self._join = join
         self._encoding = encoding
         self._fetch = fetch
         self._controls = [each for each in controls if not _is_disabled(each)]
@@ -42,27 +49,30 @@ class Form:
 
         `values` replace the form's own: text, a list for several values, True or False for a check box, None to leave a
         field out; for a file, what `files` of `fetch` takes. `button` names the button to press, by name or value;
-        otherwise the first one. Further options as of `fetch`. Raises ValueError for a button that is not there.
+        otherwise the first one. Its `formaction`, `formmethod` and `formenctype` replace the form's. Further options as
+        of `fetch`. Raises ValueError for a button that is not there.
         """
         pressed = self._pressed(button)
         fields, files = self._filled(values or {})
-        if pressed is not None and pressed.attr("name"):
-            fields.append((pressed["name"], pressed.attr("value") or ""))
-        return self._fetch(*self._request(fields, files), **options)
+        fields += [] if pressed is None else _pressed_values(pressed)
+        return self._fetch(*self._request(pressed, fields, files), **options)
 
-    def _request(self, fields: list[tuple[str, str]], files: list[tuple[str, File]]) -> tuple[str, dict[str, Any]]:
+    def _request(
+        self, pressed: Node | None, fields: list[tuple[str, str]], files: list[tuple[str, File]]
+    ) -> tuple[str, dict[str, Any]]:
         """The address, and the options that carry the fields."""
-        if self.method == "GET":
+        said = {} if pressed is None else pressed.attrs
+        url = self._join(said["formaction"]) if "formaction" in said else self.url
+        if (_method(said["formmethod"]) if "formmethod" in said else self.method) == "GET":
             if files:
                 raise ValueError("a form whose method is GET cannot send files")
-            parts = urlsplit(self.url)
-            return urlunsplit(parts._replace(query=self._encoded(fields), fragment="")), {"method": "GET"}
-        if self.is_multipart or files:
+            return urlunsplit(urlsplit(url)._replace(query=self._encoded(fields), fragment="")), {"method": "GET"}
+        if files or (_is_multipart(said["formenctype"]) if "formenctype" in said else self.is_multipart):
             pairs = [(name, value.encode(self._encoding, "xmlcharrefreplace")) for name, value in fields]
             kind, body = multipart(pairs, files)
         else:
             kind, body = "application/x-www-form-urlencoded", self._encoded(fields).encode()
-        return self.url, {"method": "POST", "body": body, "headers": {"content-type": kind}}
+        return url, {"method": "POST", "body": body, "headers": {"content-type": kind}}
 
     def _encoded(self, fields: list[tuple[str, str]]) -> str:
         return urlencode(fields, encoding=self._encoding, errors="xmlcharrefreplace")
@@ -95,6 +105,14 @@ class Form:
         raise ValueError(f"the form has no button {button[:100]!r}")
 
 
+def _method(said: str | None) -> str:
+    return "POST" if (said or "").strip().lower() == "post" else "GET"
+
+
+def _is_multipart(said: str | None) -> bool:
+    return (said or "").strip().lower() == "multipart/form-data"
+
+
 def _kind(control: Node) -> str:
     if control.tag == "input":
         return (control.attr("type") or "text").strip().lower()
@@ -102,7 +120,15 @@ def _kind(control: Node) -> str:
 
 
 def _is_submit(control: Node) -> bool:
-    return _kind(control) == "submit"
+    return _kind(control) in ("submit", "image")
+
+
+def _pressed_values(button: Node) -> list[tuple[str, str]]:
+    """What a pressed button sends: an image the place of the click, any other its value if it has a name."""
+    name = button.attr("name") or ""
+    if _kind(button) == "image":
+        return [(f"{name}.{axis}" if name else axis, "0") for axis in "xy"]
+    return [(name, button.attr("value") or "")] if name else []
 
 
 def _is_disabled(control: Node) -> bool:

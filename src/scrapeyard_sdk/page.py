@@ -231,7 +231,7 @@ class Page:
         return [
             Form(
                 form,
-                self.url_join(form.attr("action") or self.url),
+                join=lambda action: self.url_join(action) if action.strip() else self.url,
                 encoding=self.encoding,
                 fetch=self._fetch_with,
                 controls=controls_of(form, root),

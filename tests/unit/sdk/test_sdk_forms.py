@@ -27,8 +27,10 @@ SENT = [
 ]
 
 
-def form_of(attributes: str, encoding: str = "utf-8") -> Form:
-    html = f"<form id=f {attributes}>{CONTROLS}</form><input form=f name=far value=away><input name=alone value=1>"
+def form_of(attributes: str, encoding: str = "utf-8", more: str = "") -> Form:
+    html = (
+        f"<form id=f {attributes}>{CONTROLS}{more}</form><input form=f name=far value=away><input name=alone value=1>"
+    )
     page = Page(
         url="https://shop.example/dir/page?x=1",
         status=200,
@@ -91,3 +93,28 @@ def test_headers_of_the_caller_are_kept_and_buttons_must_exist() -> None:
     assert options["headers"] == {"content-type": "application/x-www-form-urlencoded", "x-test": "1"}
     with pytest.raises(ValueError, match="no button 'buy'"):
         form_of("").submit(button="buy")
+
+
+def test_the_pressed_button_says_where_and_how_the_form_goes() -> None:
+    more = """<button name=go value=remove formaction="../remove" formmethod=POST formenctype=multipart/form-data>X
+    </button><input type=submit value=Find formmethod=get><button value=Here formaction="">Here</button>"""
+    form = form_of('method=post action="/save"', more=more)
+    url, options = form.submit(button="remove")
+    assert (url, options["method"]) == ("https://shop.example/remove", "POST")
+    assert options["headers"]["content-type"].startswith("multipart/form-data")
+    url, options = answer = form.submit(button="Find")
+    assert (urlsplit(url).path, options["method"], sent(answer)) == ("/save", "GET", SENT)
+    assert form.submit(button="Here")[0] == "https://shop.example/dir/page?x=1"
+    assert (form.submit()[0], form.method, form.is_multipart) == ("https://shop.example/save", "POST", False)
+
+
+def test_a_plain_button_overrides_a_multipart_form() -> None:
+    form = form_of("method=post enctype=multipart/form-data", more="<button value=Plain formenctype=''>Plain</button>")
+    assert form.submit(button="Plain")[1]["headers"] == {"content-type": "application/x-www-form-urlencoded"}
+
+
+def test_an_image_is_a_button_that_sends_the_place_of_the_click() -> None:
+    form = form_of("", more="<input type=image name=map value=Map formaction=/map>")
+    url, _ = answer = form.submit(button="map")
+    assert urlsplit(url).path == "/map"
+    assert sent(answer) == [*SENT, ("map.x", "0"), ("map.y", "0")]
