@@ -149,6 +149,14 @@ def test_a_broken_scraper_says_what_is_wrong(stand: Stand, tmp_path: Path) -> No
     ended = stand.cli("run", str(tmp_path))
     assert ended.status == 1
     assert "version" in ended.err
+    (tmp_path / "scraper.toml").write_text('entry = "run"\n[input]\nschema = "input.json"\n')
+    (tmp_path / "input.json").write_text("{}")
+    for words in (["run", str(tmp_path)], ["run", str(tmp_path), "--file", "-"], ["validate", str(tmp_path)]):
+        ended = stand.cli(*words, stdin="")
+        assert ended.status == 1
+        for fault in ("id: missing", "version: missing", "entry: must be"):
+            assert fault in ended.err + ended.out
+        assert "input" not in ended.err + ended.out
 
 
 def test_a_new_scraper_is_listed_and_runs(stand: Stand, shop: str, tmp_path: Path) -> None:

@@ -156,6 +156,24 @@ def test_a_fault_names_file_key_and_remedy(text: str, key: str, remedy: str) -> 
     assert remedy in told
 
 
+def test_all_faults_are_told_at_once() -> None:
+    told = problem("nmae = 'x'\nentry = 'run'\nlane = 1\n[output]\ntype = 'strnig'", {})
+    assert told.startswith("scraper.toml: nmae: no such key; did you mean name?; also id: missing; add it, e.g. ")
+    assert told.count("scraper.toml") == 1
+    for key in ("version: missing", "entry: must be", "lane: must be", "output: "):
+        assert f"; also {key}" in told
+
+
+def test_of_many_faults_the_first_are_told() -> None:
+    told = problem(HEAD + "\n".join(f"x{number} = 1" for number in range(50)))
+    assert told.count("; also ") == 10
+    assert told.endswith("; also 40 more")
+
+
+def test_without_a_folder_a_schema_in_a_file_is_no_further_fault() -> None:
+    assert "folder" not in problem("id = 'a/b'\n[output]\nschema = 'a.json'")
+
+
 def test_secret_directly_below_config_is_a_key_like_any_other() -> None:
     assert read(HEAD + '[config]\nsecret = "plain"\nother = 1').config == {"secret": "plain", "other": 1}
 

@@ -44,13 +44,14 @@ def _ids(folders: list[Path]) -> list[str]:
     for folder in folders:
         try:
             text = read_bounded(folder / FILE_NAME, MAX_BYTES)
-            found.append(read_manifest(text, "", partial(_read_beside, folder)).id)
+            found.append(read_manifest(text, "", partial(read_beside, folder)).id)
         except ScraperInvalid:
             continue  # loading it later reports the error
     return found
 
 
-def _read_beside(folder: Path, name: str) -> bytes:
+def read_beside(folder: Path, name: str) -> bytes:
+    """A schema's file in a scraper's folder. Raises ScraperInvalid."""
     from scrapeyard.authoring.cassette import read_bounded
     from scrapeyard.repository.manifest.schemas import MAX_BYTES
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -100,6 +101,7 @@ async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[s
 
 def _wanted(target: str, settings: "Settings") -> "tuple[str, Settings]":
     """The scraper's name, and settings by which it is found: a folder is a repository of one. Raises ScraperInvalid."""
+    from scrapeyard.cli.authoring.common import read_beside
     from scrapeyard.cli.runs.running import folder_of
     from scrapeyard.repository.manifest.manifest import FILE_NAME, read_identity, read_manifest
 
@@ -109,7 +111,7 @@ def _wanted(target: str, settings: "Settings") -> "tuple[str, Settings]":
     text = _read(folder / FILE_NAME)
     scraper_id, version = read_identity(text)
     if not scraper_id or not version:
-        read_manifest(text, str(folder / FILE_NAME))  # raises the error
+        read_manifest(text, str(folder / FILE_NAME), functools.partial(read_beside, folder))  # raises the error
     repository = settings.repository.model_copy(update={"scrapers": folder})
     return f"{scraper_id}@{version}", settings.model_copy(update={"repository": repository})
 

@@ -24,7 +24,7 @@ file, the key and the remedy.
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -42,6 +42,7 @@ FILE_NAME = "scraper.toml"
 FORMAT = 1
 MAX_BYTES = 256 * 1024
 MAX_LIST = 200
+_FAULTS_TOLD = 10
 CAPABILITIES = ("http", "browser", "captcha", "ai")
 """Capabilities that a scraper may require from a worker."""
 
@@ -84,26 +85,48 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
 
 def read_manifest(text: bytes, where: str, read_file: ReadFile | None = None) -> Manifest:
-    """Read and check a manifest. Raises ScraperInvalid naming `where`, the key and the remedy.
+    """Read and check a manifest. Raises ScraperInvalid naming `where`, and key and remedy of each fault.
 
     `read_file` reads a file of the scraper's folder, for a schema in a file of its own. None if there is no folder; a
     manifest that names such a file is then refused.
     """
     table = _parse(text, where)
-    known = {"schema", "input", "output", *_READERS}
-    for key in (key for key in table if key not in known):
-        raise Place(where, key[:100]).fault(f"no such key{meant(key, known)}")
-    for key in ("id", "version"):
-        if key not in table:
-            raise ScraperInvalid(f"{where}: {key}: missing; add it, e.g. {_EXAMPLES[key]}")
     written = table.get("schema", FORMAT)
     if isinstance(written, bool) or written != FORMAT:  # in Python, true is 1
         raise ScraperInvalid(f"{where}: schema: this version of Scrapeyard reads schema = {FORMAT} alone")
-    fields = {key: _READERS[key](table[key], Place(where, key)) for key in _READERS if key in table}
-    for side in ("input", "output"):
-        if side in table:
+    fields: dict[str, Any] = {}
+    faults = [*_strange(table, where), *_missing(table, where)]
+    for key in (key for key in _READERS if key in table):
+        try:
+            fields[key] = _READERS[key](table[key], Place(where, key))
+        except ScraperInvalid as fault:
+            faults.append(fault)
+    for side in (side for side in ("input", "output") if side in table):
+        try:
             fields[f"{side}_schema"] = read_schema(table[side], Place(where, side), read_file)
+        except ScraperInvalid as fault:
+            if read_file is not None or not faults:  # without a folder it may be no fault of the manifest
+                faults.append(fault)
+    if faults:
+        raise _all_of(faults, where)
     return Manifest(**fields)
+
+
+def _strange(table: dict[str, Any], where: str) -> Iterator[ScraperInvalid]:
+    known = {"schema", "input", "output", *_READERS}
+    return (Place(where, key[:100]).fault(f"no such key{meant(key, known)}") for key in table if key not in known)
+
+
+def _missing(table: dict[str, Any], where: str) -> Iterator[ScraperInvalid]:
+    return (Place(where, key).fault(f"missing; add it, e.g. {_EXAMPLES[key]}") for key in _EXAMPLES if key not in table)
+
+
+def _all_of(faults: list[ScraperInvalid], where: str) -> ScraperInvalid:
+    """One error that tells all faults; its details are those of the first."""
+    first, *others = faults
+    told = [fault.message.removeprefix(f"{where}: ") for fault in others[: _FAULTS_TOLD - 1]]
+    more = [f"{len(faults) - _FAULTS_TOLD:,} more"] if len(faults) > _FAULTS_TOLD else []
+    return ScraperInvalid("; also ".join([first.message, *told, *more]), **first.details)
 
 
 def read_identity(text: bytes) -> tuple[str, str]:
