@@ -98,6 +98,18 @@ def test_without_a_file_each_page_is_a_line(stand: Stand, site: LinkedSite) -> N
     assert all(page["markdown"] for page in pages)
 
 
+def test_lines_come_while_the_crawl_goes_on(stand: Stand, site: LinkedSite) -> None:
+    site.held = frozenset({"/b"})
+    with stand.started("crawl", f"{site.url}/", "--allow-private", "--no-sitemap") as process:
+        assert process.stdout is not None
+        first = [json.loads(process.stdout.readline()) for _ in range(2)]
+        assert {page["url"].removeprefix(site.url) for page in first} == {"/", "/a"}
+        site.released.set()
+        rest, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert len(rest.splitlines()) == 7
+
+
 def test_an_interrupted_crawl_keeps_its_pages_and_goes_on(stand: Stand, site: LinkedSite) -> None:
     site.held = frozenset({"/a/1"})
     with stand.started("crawl", f"{site.url}/", "--allow-private", "-o", "site.csv") as process:

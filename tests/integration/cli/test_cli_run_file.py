@@ -112,6 +112,16 @@ def test_rows_are_written_as_they_come_and_stay_after_ctrl_c(stand: Stand, form:
     assert out.read_bytes().endswith(b"\n")
 
 
+def test_lines_on_stdout_come_while_the_job_goes_on(stand: Stand) -> None:
+    file = write(stand, "waits.jsonl", '{"name": "first"}', '{"name": "slow", "seconds": 600}')
+    with stand.started("run", "scrapers/lab/item", "--file", file) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["name"] == "first"
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+
+
 def _names(file: Path) -> list[str]:
     """The names in the complete lines of a file that is being written."""
     text = file.read_text("utf-8-sig")

@@ -5,6 +5,9 @@ import io
 import json
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.builder import ExportBuilder
 from scrapeyard.results.exports.columns import PAGES
@@ -24,9 +27,9 @@ def failed(path: str, reason: str) -> Line:
     return Line(path, "error", 1.0, None, json.dumps({"url": f"{SHOP}{path}"}).encode(), b"", reason)
 
 
-def written(form: Any, *lines: Line) -> tuple[bytes, Written]:
+def written(form: Any, *lines: Line, live: bool = False) -> tuple[bytes, Written]:
     pieces: list[bytes] = []
-    builder = ExportBuilder(ExportWish(type="pages", format=form, bom=False), pieces.append)
+    builder = ExportBuilder(ExportWish(type="pages", format=form, bom=False), pieces.append, live=live)
     for line in lines:
         builder.add_lines([line])
     list(builder.finish())
@@ -86,3 +89,33 @@ def test_the_notes_tell_of_robots_failures_and_duplicates() -> None:
     assert list(rows[0]) == [column.name for column in PAGES]
     assert [row["exit_reason"] for row in rows] == ["fetch_robots", "fetch_robots", "fetch_timeout", *["succeeded"] * 2]
     assert (rows[4]["markdown"], rows[4]["duplicate_of"], rows[4]["depth"]) == ("# B", f"{SHOP}/a", "1")
+
+
+PATHS = st.sampled_from(["/1", "/2", "/3", "/4", "/5"])
+
+
+@given(st.lists(st.tuples(PATHS, st.sampled_from("abc"), st.one_of(st.none(), PATHS)), max_size=8))
+def test_who_reads_along_gets_what_the_file_says_or_is_not_told(pages: list[tuple[str, str, str | None]]) -> None:
+    lines = [page(path, text, **({"canonical": SHOP + other} if other else {})) for path, text, other in pages]
+    whole = [json.loads(line) for line in written("jsonl", *lines)[0].splitlines()]
+    file, end = written("jsonl", *lines, live=True)
+    seen = [json.loads(line) for line in file.splitlines()]
+    assert seen == [
+        said if "duplicate_of" in row else {name: cell for name, cell in said.items() if name != "duplicate_of"}
+        for said, row in zip(whole, seen, strict=True)
+    ]
+    late = sum(said["duplicate_of"] is not None for said, row in zip(whole, seen, strict=True) if len(said) > len(row))
+    assert any("without duplicate_of" in note for note in end.notes) == bool(late)
+
+
+def test_only_a_page_that_pages_to_come_decide_is_written_without_duplicate_of() -> None:
+    lines = [page("/new"), page("/1", "same"), page("/2", "same"), page("/old", final_url=f"{SHOP}/new")]
+    lines += [page("/print", "print", canonical=f"{SHOP}/3"), page("/copy", "print"), page("/3")]
+    file, end = written("jsonl", *lines, live=True)
+    rows = [json.loads(line) for line in file.splitlines()]
+    known = {row["url"].removeprefix(SHOP): row["duplicate_of"] for row in rows if "duplicate_of" in row}
+    assert known == {"/new": None, "/1": None, "/2": f"{SHOP}/1", "/old": f"{SHOP}/new", "/3": None}
+    assert end.notes == (
+        "3 pages duplicate others (duplicate_of)",
+        "1 of them without duplicate_of: it was known too late; -o FILE has it",
+    )

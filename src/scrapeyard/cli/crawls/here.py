@@ -10,10 +10,11 @@ import typer
 from scrapeyard.cli.crawls.asked import JOB_ID, Crawl, Ended
 
 if TYPE_CHECKING:
-    from scrapeyard.cli.runs.local_job import LocalJobs
+    from scrapeyard.cli.runs.local_job import JobRows, LocalJobs
     from scrapeyard.cli.runs.waiting import JobWait
     from scrapeyard.gateway.jobs.calls import JobCall
     from scrapeyard.model.job import Job
+    from scrapeyard.results.exports.builder import ExportBuilder
     from scrapeyard.results.exports.protocol import Written
     from scrapeyard.settings import Settings
 
@@ -43,12 +44,15 @@ async def _crawl(asked: Crawl, call: "JobCall", settings: "Settings") -> Ended:
     async with open_jobs(settings, asked.state) as jobs:
         job, interrupted = await _job(asked, call, jobs), False
         patience = Patience(None)
+        lines = _Lines(asked, jobs, job) if asked.output is None else None
         with JobBar(asked.table["url"]) as bar:
 
             async def show(document: dict[str, Any], wait: "JobWait | None") -> None:
                 if news := patience.news(wait):
                     bar.note(news)
                 bar.show(document)
+                if lines is not None:
+                    await lines.rows.advance()
 
             try:
                 job = await jobs.until_end(job, patience, show)
@@ -57,7 +61,7 @@ async def _crawl(asked: Crawl, call: "JobCall", settings: "Settings") -> Ended:
                 _uncancel()
                 bar.note("interrupted; writing the pages that were read")
                 job = await jobs.interrupt(job)
-        notes = await _write(asked, jobs, job)
+        notes = await (_write(asked, jobs, job) if lines is None else lines.finish(job))
         return Ended(job=jobs.document(job), notes=notes, interrupted=interrupted)
 
 
@@ -91,14 +95,29 @@ def _uncancel() -> None:
         task.uncancel()
 
 
+class _Lines:
+    """The pages as lines of JSON on stdout, each as soon as those before it are there."""
+
+    def __init__(self, asked: Crawl, jobs: "LocalJobs", job: "Job") -> None:
+        from scrapeyard.cli.common.output import write
+        from scrapeyard.model.job import ExportWish
+        from scrapeyard.results.exports.builder import ExportBuilder
+
+        self._builder = ExportBuilder(ExportWish(**asked.wish), write, live=True)
+        self.rows = jobs.rows(job, self._builder)
+
+    async def finish(self, job: "Job") -> tuple[str, ...]:
+        """Write the rest; returns what is told of the pages."""
+        return (await _finished(self._builder, self.rows, job)).notes
+
+
 async def _write(asked: Crawl, jobs: "LocalJobs", job: "Job") -> tuple[str, ...]:
-    """Write the pages; returns what the file tells of them."""
+    """Write the pages to a file or folder; returns what the file tells of them."""
     from scrapeyard.cli.common.inputs import whole_file
-    from scrapeyard.cli.common.output import size, write
+    from scrapeyard.cli.common.output import size
     from scrapeyard.cli.crawls.page_files import write_pages
 
-    if asked.output is None:
-        return (await _built(asked, jobs, job, write)).notes
+    assert asked.output is not None  # noqa: S101 - otherwise they are lines on stdout
     if asked.is_folder:
         with tempfile.TemporaryFile() as lines:
             written = await _built(asked, jobs, job, lines.write)
@@ -113,13 +132,19 @@ async def _write(asked: Crawl, jobs: "LocalJobs", job: "Job") -> tuple[str, ...]
 
 
 async def _built(asked: Crawl, jobs: "LocalJobs", job: "Job", send: Callable[[bytes], Any]) -> "Written":
-    from scrapeyard.cli.common.progress import share_bar
     from scrapeyard.model.job import ExportWish
-    from scrapeyard.results.exporter import notes_of
     from scrapeyard.results.exports.builder import ExportBuilder
 
-    builder = ExportBuilder(ExportWish(**asked.wish), send, notes_of(job))
-    await jobs.rows(job, builder).advance(rest=True)
+    builder = ExportBuilder(ExportWish(**asked.wish), send)
+    return await _finished(builder, jobs.rows(job, builder), job)
+
+
+async def _finished(builder: "ExportBuilder", rows: "JobRows", job: "Job") -> "Written":
+    from scrapeyard.cli.common.progress import share_bar
+    from scrapeyard.results.exporter import notes_of
+
+    builder.notes = notes_of(job)
+    await rows.advance(rest=True)
     with share_bar("writing") as show:
         for _, share in builder.finish():
             show(share)

@@ -12,7 +12,7 @@ from scrapeyard import zstd
 from scrapeyard.extras import missing
 from scrapeyard.model.job import ExportWish
 from scrapeyard.results.exports.cells import as_json, to_json
-from scrapeyard.results.exports.columns import FIXED, Column, Row
+from scrapeyard.results.exports.columns import FIXED, PAGES, Column, Row
 from scrapeyard.results.exports.files import CsvFile, FileWriter, JsonArray, JsonLines, Sink
 from scrapeyard.results.exports.links import LinkTable
 from scrapeyard.results.exports.pages import PageTable
@@ -21,6 +21,7 @@ from scrapeyard.results.exports.records import ITEM, PAGE_ROWS, Fields, Unfilled
 from scrapeyard.results.exports.xlsx_file import XlsxFile
 
 _BLOCK: Final = 1000
+_PAGE_NAMES: Final = [column.name for column in PAGES]
 
 
 class ExportBuilder:
@@ -32,13 +33,17 @@ class ExportBuilder:
         send: Callable[[bytes], None],
         notes: Sequence[str] = (),
         restart: Callable[[], None] | None = None,
+        *,
+        live: bool = False,
     ) -> None:
         """`notes` are told with the file, before what is found out while it is written. `restart` empties what was sent
-        so far; with it, CSV of records is written while rows are added, and anew when columns are added."""
+        so far; with it, CSV of records is written while rows are added, and anew when columns are added. With `live`,
+        JSONL of pages is written while they are added; rows whose duplicates are not known yet lack that column."""
         self._wish = wish
         self.notes = notes
         self._sink = Sink(send)
-        self._way = _way(wish, self._sink, restart)
+        is_live = live and (wish.type, wish.format) == ("pages", "jsonl")
+        self._way = _LivePages(self._sink) if is_live else _way(wish, self._sink, restart)
 
     @property
     def rows(self) -> int:
@@ -225,9 +230,9 @@ class _Linked:
 class _Paged:
     """Pages: which of them is a duplicate is known only at the end."""
 
-    def __init__(self, writer: FileWriter) -> None:
+    def __init__(self, writer: FileWriter, *, live: bool = False) -> None:
         self._writer = writer
-        self._table = PageTable()
+        self._table = PageTable(live=live)
 
     @property
     def rows(self) -> int:
@@ -245,6 +250,22 @@ class _Paged:
             self._writer.write(rows)
             done += len(rows)
             yield min(1.0, done / self.rows)
+        self._writer.close(notes)
+        yield 1.0
+
+
+class _LivePages(_Paged):
+    """Pages that are written at once."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._lines = JsonLines(sink, PAGES)
+        super().__init__(self._lines, live=True)
+
+    def add(self, block: Sequence[Line]) -> None:
+        rows = self._table.add_live([(line, data_of(line)) for line in block])
+        self._lines.write_objects([to_json(dict(zip(_PAGE_NAMES, row, strict=False))) for row in rows])
+
+    def finish(self, notes: Sequence[str]) -> Iterator[float]:
         self._writer.close(notes)
         yield 1.0
 
