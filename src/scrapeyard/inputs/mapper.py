@@ -24,7 +24,7 @@ from scrapeyard.inputs.source import (
 )
 from scrapeyard.model import Scraper
 from scrapeyard.model.job import NewItem
-from scrapeyard.repository.manifest.items import InputUnfit, is_key, item_of
+from scrapeyard.repository.manifest.items import InputUnfit, is_key, item_of, sorted_json
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 
 ITEM_ID = "item_id"
@@ -71,7 +71,7 @@ class Shaper:
             try:
                 key, value = take(row)
                 item = self._item(key, value)
-                if key and (earlier := self._ids.earlier(key, line, bytes(item.input))) is not None:
+                if key and (earlier := self._ids.earlier(key, line, sorted_json(item.input))) is not None:
                     raise InputUnfit(f"same {ITEM_ID} as line {earlier} with another input: {key}")
                 shaped.items.append(item)
             except InputUnfit as unfit:

@@ -63,6 +63,20 @@ def test_addresses_from_stdin_become_lines_on_stdout(stand: Stand, shop: str) ->
     assert ended.err.splitlines()[-1].startswith("scrapeyard: completed, 2 items in ")
 
 
+def test_columns_stand_in_the_order_of_the_fields(stand: Stand, shop: str) -> None:
+    file = write(stand, "shops.txt", f"{shop}/product/1")
+    pairs = [word for pair in ("zeta=h1", "alpha=title", "mid=h1", "beta=title") for word in ("--field", pair)]
+    ended = stand.cli("run", "builtin/select", "-f", file, *pairs, "--allow-private", "-o", "order.csv")
+    assert ended.status == 0, ended.err
+    (row,) = csv.DictReader(io.StringIO((stand.folder / "order.csv").read_text("utf-8-sig")))
+    assert [name for name in row if name not in ("_item", "url", "status", "warnings")] == [
+        "zeta",
+        "alpha",
+        "mid",
+        "beta",
+    ]
+
+
 def test_failures_are_told_and_pairs_are_fields_of_every_item(stand: Stand) -> None:
     file = write(stand, "names.jsonl", '{"name": "a"}', '{"name": "b", "boom": true}', '{"name": "c", "seconds": 0.01}')
     words = ("run", "lab/item", "--scrapers", "scrapers", "-f", file, "seconds=0.02", "--policy", '{"retries": 0}')

@@ -30,7 +30,7 @@ from scrapeyard.inputs.source import (
 from scrapeyard.inputs.spool import KEPT, ListSummary, RowCount, read_spool, write_spool
 from scrapeyard.model import Scraper, ScraperRef
 from scrapeyard.model.job import MAX_ITEM_INPUT, Job, JobStatus, NewItem
-from scrapeyard.repository.manifest.items import canonical, is_key, key_of
+from scrapeyard.repository.manifest.items import canonical, is_key, is_same, key_of
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 from scrapeyard.store.ports.jobs import ITEM_BLOCK
 
@@ -205,6 +205,17 @@ def test_one_id_with_two_inputs_is_a_bad_row(text: bool) -> None:
     assert [item.key for item in found.items] == ["a", "a"]
     (bad,) = found.bad
     assert (bad.line, bad.reason) == (4, "same item_id as line 2 with another input: a")
+
+
+def test_fields_keep_their_order_which_makes_no_other_input() -> None:
+    one: dict[str, Any] = {"url": "u", "options": {"z": 1, "a": {"y": 2, "b": 3}}}
+    other = {"options": {"a": {"b": 3, "y": 2}, "z": 1}, "url": "u"}
+    found = shaped([one, other], schema={"type": "object"})
+    assert [bytes(item.input) for item in found.items] == [msgspec.json.encode(each) for each in (one, other)]
+    assert found.items[0].key == found.items[1].key
+    named = shaped([{"item_id": "a", **each} for each in (one, other)], schema={"type": "object"})
+    assert [item.key for item in named.items] == ["a", "a"]
+    assert is_same(named.items[0].input, named.items[1].input)
 
 
 def test_a_field_that_the_scraper_calls_item_id_stays_a_field() -> None:

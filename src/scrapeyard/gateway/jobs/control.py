@@ -19,6 +19,7 @@ from scrapeyard.inputs.importer import ItemImporter
 from scrapeyard.inputs.spool import KEPT, ListSummary, read_spool
 from scrapeyard.model import new_id
 from scrapeyard.model.job import ArchiveState, Job, JobStatus, NewItem
+from scrapeyard.repository.manifest.items import is_same
 from scrapeyard.repository.port import Catalogue
 from scrapeyard.store.ports.jobs import ItemFilter
 from scrapeyard.store.ports.store import Store
@@ -217,7 +218,7 @@ class JobControl:
         return [
             BadRow(line=0, reason=reason.format(held.key))
             for held in found.items
-            if bytes(held.input) != bytes(given[held.key].input)
+            if not is_same(held.input, given[held.key].input)
         ]
 
     async def _add_block(self, job: Job, items: Sequence[NewItem], block: int, source: str) -> int:

@@ -1,4 +1,4 @@
-"""Inputs as items of a job: checked against the scraper's schema, in canonical JSON, under a key."""
+"""Inputs as items of a job: checked against the scraper's schema, as JSON in the order given, under a key."""
 
 import hashlib
 import re
@@ -30,6 +30,16 @@ def canonical(value: Any) -> bytes:
     return _encode(value)
 
 
+def is_same(one: Raw, other: Raw) -> bool:
+    """Whether two inputs differ in the order of their fields at most."""
+    return bytes(one) == bytes(other) or sorted_json(one) == sorted_json(other)
+
+
+def sorted_json(packed: Raw) -> bytes:
+    """An input that is JSON already, as canonical JSON."""
+    return canonical(msgspec.json.decode(packed))
+
+
 def key_of(packed: bytes) -> str:
     """The key of an input in canonical JSON."""
     return hashlib.blake2b(packed, digest_size=_DIGEST_BYTES).hexdigest()
@@ -46,7 +56,8 @@ def item_of(scraper: Scraper, checker: InputChecker, key: str, value: Mapping[st
     value = spell_urls(scraper.input_schema, value)
     try:
         faults = checker.errors(scraper, value)
-        packed = canonical(value)
+        packed = msgspec.json.encode(value)
+        key = key or key_of(canonical(value))
     except SchemaRefused as error:
         raise ScraperInvalid(f"{scraper.ref}: its input schema is wrong: {error}") from None
     except (OverflowError, RecursionError, ValueError) as error:
@@ -55,4 +66,4 @@ def item_of(scraper: Scraper, checker: InputChecker, key: str, value: Mapping[st
         raise InputUnfit("; ".join(f"{fault['path'][1:] or 'the input'}: {fault['message']}" for fault in faults[:3]))
     if len(packed) > MAX_ITEM_INPUT:
         raise InputUnfit(f"has {len(packed)} bytes of input; at most {MAX_ITEM_INPUT} are taken")
-    return NewItem(key=key or key_of(packed), input=Raw(packed))
+    return NewItem(key=key, input=Raw(packed))
