@@ -5,6 +5,7 @@ The names of Scrapy's selectors work too: `css("a::attr(href)").getall()`, `xpat
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from scrapeyard_sdk.extract.prices import Price
 
 Pattern = str | re.Pattern[str]
-_PSEUDO = re.compile(r"^(.*?)(\s*)::(text|attr\(\s*([\w:.-]+)\s*\))\s*$", re.DOTALL)
 _COMMAS = re.compile(r""",(?=(?:[^"'()\[\]]|"[^"]*"|'[^']*'|\([^()]*\)|\[[^\[\]]*\])*$)""")
 _MARK = "data-scrapeyard-n"
 """Marks elements while a page is handed from one parser to the other."""
@@ -252,16 +252,16 @@ class HtmlTree:
         """Raises ValueError for an invalid selector."""
         if "::" not in selector:
             return Selection(Node(node, self) for node in _selected(root, selector))
+        from scrapeyard_sdk.extract.selectors import OWN_TEXT, split_selector
+
         found = Selection()
         for part in _COMMAS.split(selector):
-            pseudo = _PSEUDO.match(part)
-            if pseudo is None:
-                found += [Node(node, self) for node in _selected(root, part)]
-                continue
-            base, deep, kind, name = pseudo.groups()
-            is_deep = bool(deep and base.strip())
-            for node in _selected(root, base.strip() or "*"):
-                found += _own_texts(node, deep=is_deep) if kind == "text" else _attribute(node, name)
+            css, take, deep = split_selector(part)
+            for node in _selected(root, (css or "*") if take else part):
+                if not take:
+                    found.append(Node(node, self))
+                else:
+                    found += _own_texts(node, deep=deep) if take == OWN_TEXT else _attribute(node, take)
         return found
 
     def css_first(self, root: "LexborHTMLParser | LexborNode", selector: str) -> Node | None:
@@ -278,13 +278,18 @@ class HtmlTree:
 
     def xpath(self, expression: str, node: "LexborNode | None" = None) -> Any:
         """Elements as nodes and texts as Text, in a Selection; a number, a truth value or one text as it is."""
-        if self._twin is None:
-            self._twin = _Twin(self.tree)
-        found: Any = self._twin.evaluate(expression, node)
+        found = self.evaluate(expression, node)
         if not isinstance(found, list):
             return str(found) if isinstance(found, str) else found
         wrapped: list[Any] = [Text(each) if isinstance(each, str) else Node(each, self) for each in found]
         return Selection(wrapped)
+
+    def evaluate(self, expression: str, node: "LexborNode | None" = None, *, inside: bool = False) -> Any:
+        """What XPath gives from an element: a list of elements of the tree and texts, or a number, a truth value or a
+        text. With `inside` the element is a document of its own: `//a` finds nothing around it. Raises ValueError."""
+        if self._twin is None:
+            self._twin = _Twin(self.tree)
+        return self._twin.evaluate(expression, node, inside=inside)
 
 
 class _Twin:
@@ -297,6 +302,7 @@ class _Twin:
             raise RuntimeError(
                 "xpath needs lxml, which this environment has not installed; use css, or add lxml to the requirements"
             ) from None
+        self._copied: tuple[Any, Any, dict[Any, Any]] | None = None
         self._nodes = list(tree.css("*"))
         for number, node in enumerate(self._nodes):
             node.attrs[_MARK] = str(number)
@@ -309,21 +315,43 @@ class _Twin:
         self._number = {each: int(number) for each, number in marked if number is not None}
         self._element = {self._nodes[number].mem_id: each for each, number in self._number.items()}
 
-    def evaluate(self, expression: str, node: "LexborNode | None") -> Any:
-        """What lxml says, with the tree's own nodes for elements. Raises ValueError for an invalid expression."""
+    def evaluate(self, expression: str, node: "LexborNode | None", *, inside: bool) -> Any:
+        """What lxml says, with the tree's own nodes for elements. Raises ValueError."""
         start = self._root if node is None else self._element.get(node.mem_id)
         if start is None:
             return []
-        try:
-            found = start.xpath(expression)
-        except import_module("lxml.etree").XPathError as error:
-            raise ValueError(f"{expression!r} is not an XPath expression: {error}") from None
+        if not inside or start is self._root:
+            found = _evaluated(expression, start)
+        else:
+            copy, origins = self._alone(start)
+            found = _evaluated(expression, copy)
+            if isinstance(found, list):
+                found = [each if isinstance(each, str) else origins.get(each) for each in found]
         if not isinstance(found, list):
             return found
         return [self._known(each) for each in found if isinstance(each, str) or each in self._number]
 
+    def _alone(self, start: Any) -> tuple[Any, dict[Any, Any]]:
+        """A copy of an element as a document, and of which element each one in it is the copy. The last is kept, since
+        a record has several fields."""
+        if self._copied is None or self._copied[0] is not start:
+            made = deepcopy(start)
+            made.tail = None
+            self._copied = start, made, dict(zip(made.iter(), start.iter(), strict=True))
+        return self._copied[1:]
+
     def _known(self, found: Any) -> Any:
         return found if isinstance(found, str) else self._nodes[self._number[found]]
+
+
+def _evaluated(expression: str, start: Any) -> Any:
+    etree = import_module("lxml.etree")
+    try:
+        return etree.XPath(expression)(start)
+    except etree.XPathSyntaxError as error:
+        raise ValueError(f"{expression!r} is not an XPath expression: {error}") from None
+    except etree.XPathError as error:
+        raise ValueError(f"the XPath expression cannot be evaluated: {error}") from None
 
 
 def _selected(root: "LexborHTMLParser | LexborNode", selector: str) -> "list[LexborNode]":

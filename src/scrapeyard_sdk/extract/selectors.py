@@ -9,7 +9,7 @@ OWN_TEXT = "::text"
 _XPATH = re.compile(r"\.?/|\(|\.\.")
 """How XPath begins, and CSS never does."""
 _TAKEN = re.compile(
-    r"(?P<css>.*?)(?:@(?P<at>[A-Za-z_][\w:.-]*)|::attr\(\s*(?P<attr>[A-Za-z_][\w:.-]*)\s*\)|(?P<own>::text))\s*",
+    r"(?P<css>.*?)(?P<gap>\s*)(?:@(?P<at>[A-Za-z_][\w:.-]*)|::attr\(\s*(?P<attr>[A-Za-z_][\w:.-]*)\s*\)|::text)\s*",
     re.DOTALL,
 )
 
@@ -35,11 +35,20 @@ def parse_selector(text: str, kind: Literal["css", "xpath"] | None = None) -> Se
         raise ValueError(f"a selector has at most {MAX_SELECTOR} characters")
     if kind == "xpath" or (kind is None and _XPATH.match(text)):
         return _xpath(text)
-    found = _TAKEN.fullmatch(text)
-    css, take = (found["css"].strip(), found["at"] or found["attr"] or OWN_TEXT) if found else (text, "")
+    css, take, _ = split_selector(text)
     if css:
         _check_css(css)
     return Selector("css", css, take)
+
+
+def split_selector(text: str) -> tuple[str, str, bool]:
+    """The CSS, what is taken of each match (as `Selector.take`), and whether a space stands between them, which means
+    also of the elements inside."""
+    found = _TAKEN.fullmatch(text)
+    if found is None:
+        return text, "", False
+    css = found["css"].strip()
+    return css, found["at"] or found["attr"] or OWN_TEXT, bool(css and found["gap"])
 
 
 def _check_css(css: str) -> None:

@@ -113,6 +113,36 @@ def test_the_language_decides_what_a_separator_means_and_nothing_is_guessed() ->
     assert "may be two numbers" in warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("xpath", "expected"),
+    [
+        ("//a/@href", ["/1", "/3"]),
+        ("(//a)[last()]/@href", ["/2", "/3"]),
+        ("count(//a)", ["2", "1"]),
+        ("/li/b", ["One", "Three"]),
+        ("//li/b", ["One", "Three"]),
+        ("..", [None, None]),
+        ("ancestor::*", [None, None]),
+        ("normalize-space(/)", ["One 1 2", "Three 3"]),
+        ("//a[../b]", ["1", "3"]),
+    ],
+)
+def test_xpath_stays_inside_its_record(xpath: str, expected: list[str | None]) -> None:
+    html = """<ul><li><b>One</b> <a href=/1>1</a> <a href=/2>2</a></li> between
+    <li><b>Three</b> <a href=/3>3</a></li></ul><a href=/4>4</a>"""
+    for each in ("li", "//li"):
+        found, _ = read({"rows": {"each": each, "fields": {"it": {"xpath": xpath}}}}, html)
+        assert [record["it"] for record in found["rows"]] == expected
+    found, _ = read({"rows": {"each": "li", "fields": {"all": {"xpath": "//text()", "list": True}}}}, html)
+    assert not any("between" in text for record in found["rows"] for text in record["all"])
+
+
+def test_xpath_finds_elements_in_their_place_in_the_page() -> None:
+    html = "<table><tr><td>a<td>1<tr><td>b<td>2</table>"
+    rule = {"each": "//tr", "fields": {"cells": {"each": "//td", "fields": {"text": "::text", "html": {"as": "html"}}}}}
+    assert value(rule, html)[1]["cells"] == [{"text": "b", "html": "<td>b</td>"}, {"text": "2", "html": "<td>2</td>"}]
+
+
 def test_records_in_a_page() -> None:
     rule = {"each": ".review", "fields": {"who": {"css": "b", "required": True}, "stars": {"css": "i", "as": "number"}}}
     found, warnings = read({"reviews": rule})

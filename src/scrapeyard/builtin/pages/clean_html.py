@@ -92,14 +92,10 @@ _CONTEXT = {
 """What must stand around an element for a parser to accept it."""
 
 
-def in_context(tag: str, html: str) -> str:
-    """The HTML of an element, so that it can be parsed alone."""
-    before, after = _CONTEXT.get(tag, ("", ""))
-    return f"{before}{html}{after}"
-
-
 def _in_context(node: LexborNode) -> str:
-    return in_context(node.tag or "", (node.inner_html if node.tag == "body" else node.html) or "")
+    """The HTML of an element, so that it can be parsed alone."""
+    before, after = _CONTEXT.get(node.tag or "", ("", ""))
+    return f"{before}{(node.inner_html if node.tag == 'body' else node.html) or ''}{after}"
 
 
 def _is_pixel(image: LexborNode) -> bool:

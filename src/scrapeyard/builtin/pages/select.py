@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import regex
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
-from scrapeyard.builtin.pages.clean_html import in_context
 from scrapeyard.builtin.pages.convert import CONVERTERS, NotOfThatType, PageFacts
 from scrapeyard.builtin.pages.port import MAX_TEXT, RawPage
 from scrapeyard_sdk.extract.lenient_json import clean
 from scrapeyard_sdk.extract.page import base_of
 from scrapeyard_sdk.extract.selectors import OWN_TEXT, Selector, parse_selector
+from scrapeyard_sdk.node import HtmlTree
 from scrapeyard_sdk.text import lines
 
 MAX_MATCHES = 1000
@@ -36,10 +36,11 @@ class RequiredMissing(Exception):
 
 def read_fields(source: str, page: RawPage) -> dict[str, Any]:
     """`fields` by name, and `warnings`. `fields` is None if a required one is missing; the last warning says which."""
-    tree = LexborHTMLParser(source)
+    document = HtmlTree(source)
+    tree = document.tree
     language = tree.css_first("html[lang]")
     said = (language.attributes.get("lang") if language is not None else None) or ""
-    reader = _Reader(PageFacts(base=base_of(tree, page.url), language=said))
+    reader = _Reader(document, PageFacts(base=base_of(tree, page.url), language=said))
     try:
         found = reader.record(tree.root, page.fields or {}, "") if tree.root is not None else {}
     except RequiredMissing as missing:
@@ -50,7 +51,8 @@ def read_fields(source: str, page: RawPage) -> dict[str, Any]:
 class _Reader:
     """Reads the fields of one page, within bounds for the whole page."""
 
-    def __init__(self, context: PageFacts) -> None:
+    def __init__(self, document: HtmlTree, context: PageFacts) -> None:
+        self._document = document
         self._context = context
         self._room = MAX_TEXT
         self._seconds = _REGEX_SECONDS
@@ -149,14 +151,20 @@ class _Reader:
         """What the rule's selector finds, and takes of it."""
         selector = self._selector(rule)
         take = rule.get("attr") or selector.take
-        found = _by_xpath(node, selector.expression) if selector.kind == "xpath" else _by_css(node, selector.expression)
-        for match in found:
+        found = self._by_xpath if selector.kind == "xpath" else _by_css
+        for match in found(node, selector.expression):
             if isinstance(match, str) or not take:
                 yield match
             elif take == OWN_TEXT:
                 yield clean(" ".join((match.text(deep=False) or "").split()))
             elif take in match.attributes:
                 yield clean(match.attributes[take] or "")
+
+    def _by_xpath(self, node: LexborNode, expression: str) -> list[Found]:
+        """Elements and texts that XPath finds in the element. Raises ValueError."""
+        found = self._document.evaluate(expression, node, inside=True)
+        listed = found if isinstance(found, list) else [found]
+        return [each if isinstance(each, LexborNode) else clean(_plain(each)) for each in listed]
 
     def _selector(self, rule: Rule) -> Selector:
         kind = next((name for name in ("css", "xpath") if name in rule), None)
@@ -177,30 +185,9 @@ def _rule(given: Any) -> Rule:
     return {"xpath" if parse_selector(given).kind == "xpath" else "css": given}
 
 
-def _by_css(node: LexborNode, css: str) -> list[LexborNode]:
+def _by_css(node: LexborNode, css: str) -> list[Found]:
     """The elements inside this one; itself for an empty selector."""
     return [each for each in node.css(css) if each.mem_id != node.mem_id] if css else [node]
-
-
-def _by_xpath(node: LexborNode, expression: str) -> Iterator[Found]:
-    """Elements and texts that XPath finds in the element, which is a document of its own. Raises ValueError."""
-    from lxml import etree, html  # noqa: PLC0415 - few fields need it
-
-    root = html.document_fromstring(node.html) if node.tag == "html" else html.fragment_fromstring(node.html)
-    try:
-        found = root.xpath(expression)
-    except etree.XPathError as error:
-        raise ValueError(f"the XPath expression cannot be evaluated: {error}") from None
-    for match in found if isinstance(found, list) else [found]:
-        if isinstance(match, etree._Element):
-            if isinstance(match.tag, str):
-                source = etree.tostring(match, encoding="unicode", method="html", with_tail=False)
-                tag = match.tag
-                made = LexborHTMLParser(in_context(tag, source)).css_first(tag)
-                if made is not None:
-                    yield made
-        else:
-            yield clean(_plain(match))
 
 
 def _plain(value: Any) -> str:
