@@ -275,6 +275,8 @@ export type CreatedJobDocument = {
   source: Record<string, unknown>;
   /** How pages are fetched, and how often failures are tried again. */
   policy: Record<string, unknown>;
+  /** Null: the scraper's version is not here, which has a say. */
+  manners: JobManners | null;
   /** How the job's breaker stands. */
   breaker: BreakerDocument;
   /** Why it is paused; empty: it is not, or by a call. */
@@ -710,6 +712,14 @@ export type HookDocument = {
   refreshing: boolean;
 };
 
+/** How politely hosts of a kind are fetched from. */
+export type HostManners = {
+  /** Whether robots.txt is obeyed. */
+  robots: "ignore" | "obey";
+  /** Maximum requests a second to one site; null: no limit. */
+  requests_per_second: number | null;
+};
+
 /** Which kept pages to forget. Give exactly one. */
 export type InvalidateCall = {
   /** Pages that were asked for by this URL, whoever asked and how. */
@@ -966,6 +976,8 @@ export type JobDocument = {
   source: Record<string, unknown>;
   /** How pages are fetched, and how often failures are tried again. */
   policy: Record<string, unknown>;
+  /** Null: the scraper's version is not here, which has a say. */
+  manners: JobManners | null;
   /** How the job's breaker stands. */
   breaker: BreakerDocument;
   /** Why it is paused; empty: it is not, or by a call. */
@@ -1028,6 +1040,16 @@ export type JobLinks = {
   stream: string;
   /** Live events, by WebSocket. */
   ws: string;
+};
+
+/** How politely a job fetches. A site with settings of its own (`/api/sites`) follows those. */
+export type JobManners = {
+  /** `policy.rate`; null: no rate of its own. */
+  items_per_second: number | null;
+  /** Of all other hosts. */
+  public: HostManners;
+  /** Of private and loopback hosts. */
+  private: HostManners;
 };
 
 /** How a job went over time. */

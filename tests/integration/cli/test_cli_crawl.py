@@ -152,6 +152,7 @@ def test_a_crawl_on_a_server_writes_the_same_pages(stand: Stand, site: LinkedSit
         assert status == 0, err
         listed = stand.cli("map", f"{site.url}/", "--on-server", "--url", server)
     assert "depth 3 reached: 2 links not followed" in err.splitlines()[-1]
+    assert "scrapeyard: Obeys robots.txt and has no limit of its rate; --rate and --ignore-robots change that" in err
     found = {row["url"].removeprefix(site.url) for row in rows(stand, "site.csv")}
     assert found == {*READ, "/gone", "/private/x"}
     assert f"{site.url}/lonely" in listed.out.splitlines()

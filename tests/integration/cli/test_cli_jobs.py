@@ -157,6 +157,7 @@ def test_links_are_followed_and_addresses_taken(yard: Client) -> None:
 def test_create_with_a_file_waits_and_writes_it(yard: Client) -> None:
     urls = (f"{yard.shop}/product/1", f"{yard.shop}/product/2")
     ended = yard("jobs", "create", "--urls", *urls, "--scraper", "shop/product", "-o", "made.csv")
+    assert "scrapeyard: Obeys robots.txt of public hosts and sends at most 2 requests a second" in ended.err
     assert ended.status == 0, ended.err
     assert ended.out.startswith("job_")
     assert "wrote made.csv: 2 rows" in ended.err

@@ -104,6 +104,8 @@ Policy = Annotated[
     str | None, typer.Option(help='How items are run, as a JSON object or @file: {"retries": 2, "rate": 20}.')
 ]
 Rate = Annotated[float | None, typer.Option(help="Items begun a second; short for the policy's rate.", min=0.0001)]
+NO_LIMIT = 100_000.0
+"""The highest rate there is."""
 ExportType = Annotated[
     Literal["full", "pages", "seo", "diff", "links", "records"] | None,
     typer.Option("--type", help="Which columns. Default: full for pages, records (its own fields) for other scrapers."),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 JOB_ID = "crawl"
+MANNERS = "--rate and --ignore-robots change that"
 FOLDER = "folder"
 
 

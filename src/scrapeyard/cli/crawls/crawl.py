@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from scrapeyard.cli.common.options import DEFAULT_URL, AllowPrivate, AsJson, ServerUrl, Strict
+from scrapeyard.cli.common.options import DEFAULT_URL, NO_LIMIT, AllowPrivate, AsJson, ServerUrl, Strict
 from scrapeyard.cli.crawls.asked import FOLDER, Crawl, Ended
 
 Include = Annotated[list[str] | None, typer.Option(help="Only URLs like /p/**; may be repeated.")]
@@ -14,7 +14,6 @@ Scope = Annotated[
     Literal["host", "site", "path", "any"],
     typer.Option(help="Stay on the host (www or not), on the site, or below the path of the URL."),
 ]
-_NO_LIMIT = 100_000.0
 
 
 def register(app: typer.Typer) -> None:
@@ -58,7 +57,7 @@ def crawl(
     from scrapeyard.cli.crawls import here, there
 
     url = complete(url)
-    own_rate = rate if rate != 0 else _NO_LIMIT
+    own_rate = rate if rate != 0 else NO_LIMIT
     table = {
         "url": url,
         "depth": depth,

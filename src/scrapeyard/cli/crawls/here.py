@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from scrapeyard.cli.crawls.asked import JOB_ID, Crawl, Ended
+from scrapeyard.cli.crawls.asked import JOB_ID, MANNERS, Crawl, Ended
 
 if TYPE_CHECKING:
     from scrapeyard.cli.runs.local_job import JobRows, LocalJobs
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 def crawl(asked: Crawl, *, allow_private: bool) -> Ended:
     """Crawl and write the pages; also those that were read when the user interrupts it. Raises ScrapeyardError."""
-    from scrapeyard.cli.common.manners import tell_manners
     from scrapeyard.cli.operations.serve import runner
     from scrapeyard.cli.runs.running import quiet, until_done
     from scrapeyard.settings import load
@@ -29,7 +28,6 @@ def crawl(asked: Crawl, *, allow_private: bool) -> Ended:
     call = _call(asked)
     settings = load({"http": {"allow_private": allow_private or None}})
     quiet(settings.log)
-    tell_manners(settings.sites, asked.table, "--rate and --ignore-robots change that", asked.table["url"])
     ended = cast("Ended", runner()(until_done(_crawl(asked, call, settings))))
     if ended.job["status"] in ("completed", "failed"):
         asked.forget()
@@ -37,12 +35,14 @@ def crawl(asked: Crawl, *, allow_private: bool) -> Ended:
 
 
 async def _crawl(asked: Crawl, call: "JobCall", settings: "Settings") -> Ended:
+    from scrapeyard.cli.common.manners import tell_manners
     from scrapeyard.cli.common.progress import JobBar
     from scrapeyard.cli.runs.local_job import open_jobs
     from scrapeyard.cli.runs.waiting import Patience
 
     async with open_jobs(settings, asked.state) as jobs:
         job, interrupted = await _job(asked, call, jobs), False
+        tell_manners(jobs.document(job), MANNERS, asked.table["url"])
         patience = Patience(None)
         lines = _Lines(asked, jobs, job) if asked.output is None else None
         with JobBar(asked.table["url"]) as bar:

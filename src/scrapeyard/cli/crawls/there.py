@@ -5,7 +5,8 @@ import tempfile
 import typer
 
 from scrapeyard.cli.common.client import Server
-from scrapeyard.cli.crawls.asked import Crawl, Ended
+from scrapeyard.cli.common.manners import tell_manners
+from scrapeyard.cli.crawls.asked import MANNERS, Crawl, Ended
 from scrapeyard.cli.crawls.page_files import write_pages
 from scrapeyard.cli.jobs.results import fetch_export, make_export
 from scrapeyard.cli.jobs.transfers import fetch_into
@@ -16,6 +17,7 @@ def crawl(asked: Crawl, url: str) -> Ended:
     """Crawl and write the pages. Ctrl-C leaves the job running. Raises Refused or ServerUnreachable."""
     server = Server(url)
     _, job = server.call("POST", "/api/crawl", body=asked.table)
+    tell_manners(job, MANNERS, asked.table["url"])
     ended = watched(server, job["id"])
     made = make_export(server, f"/api/jobs/{job['id']}", {**asked.wish, "bom": True, "against": None})
     if asked.is_folder and asked.output is not None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from scrapeyard.cli.common.client import Server
     from scrapeyard.cli.jobs.calls import JobTerms, Origin
 
+MANNERS = "--rate and --policy change that"
 _ROWS_SHOWN = 10
 Scraper = Annotated[
     str | None,
@@ -182,6 +183,7 @@ def _print_call(origin: "Origin", terms: "JobTerms") -> None:
 
 
 def _created(server: "Server", origin: "Origin", terms: "JobTerms", key: str | None) -> dict[str, Any]:
+    from scrapeyard.cli.common.manners import tell_manners
     from scrapeyard.cli.jobs.transfers import send_list
 
     headers = {"Idempotency-Key": key} if key is not None else {}
@@ -191,6 +193,7 @@ def _created(server: "Server", origin: "Origin", terms: "JobTerms", key: str | N
         job = send_list(server, "/api/jobs", origin.file, terms.table(), headers, doubt=doubt)
     else:
         _, job = server.call("POST", "/api/jobs", body={**terms.table(), **origin.table()}, headers=headers)
+    tell_manners(job, MANNERS)
     if rows := job.get("rows"):
         tell_rows(rows["bad"], [(row["line"], row["reason"]) for row in rows["first_bad"]])
     return job

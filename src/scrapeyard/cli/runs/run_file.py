@@ -64,14 +64,14 @@ def run_file(asked: FileRun, settings: "Settings", *, strict: bool, as_json: boo
 async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[str, Any]:
     from scrapeyard.cli.common.manners import tell_manners
     from scrapeyard.cli.common.progress import JobBar
-    from scrapeyard.cli.jobs.create import tell_rows
+    from scrapeyard.cli.jobs.create import MANNERS, tell_rows
     from scrapeyard.cli.runs.local_job import open_jobs
     from scrapeyard.cli.runs.waiting import Patience
 
     wanted, settings = _wanted(asked.target, settings)
-    tell_manners(settings.sites, asked.terms.table().get("policy", {}), "--rate and --policy change that")
     async with open_jobs(settings) as jobs:
         job, taken = await jobs.start(await _table(asked, wanted, jobs), stream)
+        tell_manners(jobs.document(job), MANNERS)
         if taken is not None:
             tell_rows(taken.bad, [(row.line, row.reason) for row in taken.first])
         patience = Patience(asked.max_wait)

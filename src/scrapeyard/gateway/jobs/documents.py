@@ -8,6 +8,7 @@ from msgspec import Meta, Raw, Struct
 
 from scrapeyard.gateway.http.alternatives import JOB, also, alternatives
 from scrapeyard.gateway.http.patterns import EXAMPLE_JOB, EXAMPLE_TIME, JOB_ID, NEXT, OBJECT
+from scrapeyard.gateway.jobs.policies import JobManners
 from scrapeyard.gateway.jobs.rates import JobPace
 from scrapeyard.gateway.runs.documents import ArtifactDocument
 from scrapeyard.inputs.spool import ListSummary
@@ -87,6 +88,7 @@ class JobDocument(Struct, frozen=True, kw_only=True):
     ]
     source: dict[str, Any]
     policy: Annotated[Any, OBJECT]
+    manners: Annotated[JobManners | None, Meta(description="Null: the scraper's version is not here, which has a say.")]
     breaker: BreakerDocument
     pause_reason: str
     error: RunError | None
@@ -243,17 +245,19 @@ _TOLD = ("gaps", "left_out", "domain", "dialect", "call_digest", "spool")
 """Parts of a source that are shown elsewhere, or not."""
 
 
-def job_document(job: Job, pace: JobPace) -> JobDocument:
+def job_document(job: Job, pace: JobPace, manners: JobManners | None) -> JobDocument:
     """A job, with its speed."""
-    return _job(JobDocument, job, pace)
+    return _job(JobDocument, job, pace, manners=manners)
 
 
-def created_document(job: Job, pace: JobPace, summary: ListSummary | None) -> CreatedJobDocument:
+def created_document(
+    job: Job, pace: JobPace, manners: JobManners | None, summary: ListSummary | None
+) -> CreatedJobDocument:
     """A job just created; `rows` describes the list that came with it."""
     rows = None
     if summary is not None:
         rows = RowsDocument(taken=summary.rows, bad=summary.bad, first_bad=bad_rows(summary))
-    return _job(CreatedJobDocument, job, pace, rows=rows)
+    return _job(CreatedJobDocument, job, pace, manners=manners, rows=rows)
 
 
 def _job(kind: type[Shown], job: Job, pace: JobPace, **more: Any) -> Shown:

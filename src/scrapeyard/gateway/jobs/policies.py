@@ -3,12 +3,14 @@
 from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
+from scrapeyard.engines.politeness.policies import FixedPolicies
 from scrapeyard.gateway.runs.policies import Budget, Policy, fetching_of, field_of
 from scrapeyard.model import Scraper
-from scrapeyard.model.fetching import RETRIES, Backoff, BudgetLimits, FetchPolicy, rules_of
+from scrapeyard.model.fetching import RETRIES, Backoff, BudgetLimits, FetchPolicy, RobotsMode, rules_of
 from scrapeyard.model.job import BreakerPolicy, JobPolicy, SnapshotPolicy
 
 FIELD = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}(\.[A-Za-z0-9_*][A-Za-z0-9_-]{0,63}){0,7}$"
@@ -137,3 +139,32 @@ def _given(model: BaseModel) -> dict[str, Any]:
 
 _PLAIN = frozenset(JobPolicy.__struct_fields__) - {"max_attempts", "fetching"}
 _FETCHING = frozenset({*rules_of(FetchPolicy), "item_budget"})
+
+
+class HostManners(Struct, frozen=True, kw_only=True):
+    """How politely hosts of a kind are fetched from."""
+
+    robots: Annotated[RobotsMode, Meta(description="Whether robots.txt is obeyed.")]
+    requests_per_second: Annotated[
+        float | None, Meta(description="Maximum requests a second to one site; null: no limit.", examples=[2])
+    ]
+
+
+class JobManners(Struct, frozen=True, kw_only=True):
+    """How politely a job fetches. A site with settings of its own (`/api/sites`) follows those."""
+
+    items_per_second: Annotated[float | None, Meta(description="`policy.rate`; null: no rate of its own.")]
+    public: Annotated[HostManners, Meta(description="Of all other hosts.")]
+    private: Annotated[HostManners, Meta(description="Of private and loopback hosts.")]
+
+
+def manners_of(policy: JobPolicy, scraper: Scraper, sites: FixedPolicies) -> JobManners:
+    """What holds for a job of this scraper on sites without settings of their own; as workers have it."""
+    asked = policy.fetching.over(scraper.policy.fetching).robots
+    for_all, for_jobs = sites.limits("").rate, sites.job_limits("") if policy.rate is None else None
+    public = for_all or (for_jobs.rate if for_jobs is not None else 0.0)
+    return JobManners(
+        items_per_second=policy.rate,
+        public=HostManners(robots=asked or sites.robots("", for_job=True), requests_per_second=public or None),
+        private=HostManners(robots=asked or sites.robots(""), requests_per_second=for_all or None),
+    )

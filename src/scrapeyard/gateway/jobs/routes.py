@@ -22,7 +22,6 @@ from scrapeyard.gateway.jobs.documents import (
     JobPageDocument,
     RedrivenDocument,
     bad_rows,
-    created_document,
 )
 from scrapeyard.gateway.jobs.service import JobService
 from scrapeyard.gateway.jobs.uploads import APPEND, CREATE, CREATED, media_type, open_upload, options_of
@@ -68,8 +67,7 @@ async def create_job(gateway: GatewayDep, request: Request) -> Response:
     headers = {"Location": f"/api/jobs/{created.job.id}"}
     if created.replayed:
         headers["Idempotency-Replayed"] = "true"
-    pace = gateway.jobs.rates.pace(created.job)
-    return respond(created_document(created.job, pace, created.summary), 201, headers)
+    return respond(gateway.jobs.created(created), 201, headers)
 
 
 @router.post(

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.engines.politeness.policies import FixedPolicies
+from scrapeyard.errors import ScrapeyardError
 from scrapeyard.gateway.jobs.control import JobControl
-from scrapeyard.gateway.jobs.create import JobCreation, JobNotifier
-from scrapeyard.gateway.jobs.documents import JobDocument, job_document
+from scrapeyard.gateway.jobs.create import Created, JobCreation, JobNotifier
+from scrapeyard.gateway.jobs.documents import CreatedJobDocument, JobDocument, created_document, job_document
+from scrapeyard.gateway.jobs.policies import JobManners, manners_of
 from scrapeyard.gateway.jobs.rates import JobRates
 from scrapeyard.gateway.jobs.streams import JobStreams
 from scrapeyard.gateway.runs.admission import Lanes
@@ -32,6 +35,8 @@ class JobService:
         intake: ItemImporter,
         clock: Callable[[], float],
     ) -> None:
+        self._sites = FixedPolicies(settings.sites)
+        self._catalogue = catalogue
         self.store = store
         self.blobs = blobs
         self.clock = clock
@@ -61,7 +66,17 @@ class JobService:
 
     def document(self, job: Job) -> JobDocument:
         """A job as it is shown."""
-        return job_document(job, self.rates.pace(job))
+        return job_document(job, self.rates.pace(job), self._manners(job))
+
+    def created(self, made: Created) -> CreatedJobDocument:
+        """A job that was made just now, with what became of its list."""
+        return created_document(made.job, self.rates.pace(made.job), self._manners(made.job), made.summary)
+
+    def _manners(self, job: Job) -> JobManners | None:
+        try:
+            return manners_of(job.policy, self._catalogue.resolve(job.pinned, job.digest), self._sites)
+        except ScrapeyardError:
+            return None
 
     def close(self) -> None:
         """End all streams. May be called twice."""
