@@ -658,7 +658,7 @@ export type Follow = {
   query?: "keep" | "clean" | "sort" | "drop";
   /** Whether the pages of the site's sitemaps are taken, too, as if it linked them. */
   sitemap?: boolean;
-  /** Whether links deeper than `depth` are counted, as `source.found.beyond_depth`. */
+  /** Whether links deeper than `depth` are counted, as `source.found.beyond_depth`, or those to pages beyond a `limit` that was reached, as `source.found.beyond_limit`. */
   count_beyond?: boolean;
   /** Items at most, the starts among them. */
   limit?: number;

@@ -22,7 +22,7 @@ from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import FetchFailed, NotFound, ScrapeyardError
 from scrapeyard.inputs.fetched import caller_of
 from scrapeyard.inputs.formats.rows import ListRefused, ListUnreadable
-from scrapeyard.inputs.links import PageLinks, target_of
+from scrapeyard.inputs.links import MAX_SEEN, PageLinks, target_of
 from scrapeyard.inputs.mapper import Shaper
 from scrapeyard.inputs.sitemaps import Sitemaps
 from scrapeyard.inputs.source import FOLLOWED, READ_IN, FollowSource, Progress, SitemapSource, as_table, source_of
@@ -174,7 +174,7 @@ class Following:
             if step is not None and step.depth == last.depth and step.at < min(step.end, last.at + ITEM_BLOCK):
                 break  # what ended meanwhile is read in the next round, with more of its kind
         if progress is None:
-            await self._end(job, source, last or Progress())
+            await self._end(job, source, last or Progress(), links)
         elif progress != source.progress:
             await self._note(job, source, progress)
 
@@ -186,13 +186,18 @@ class Following:
             known = self._links[job.id] = scraper, links
         return known[1]
 
-    async def _end(self, job: Job, source: FollowSource, last: Progress) -> None:
+    async def _end(self, job: Job, source: FollowSource, last: Progress, links: PageLinks) -> None:
         gaps = list(last.sitemap_gaps)
+        now = await self._store.jobs.get(job.id) or job
         if last.failed:
             pages = "page" if last.failed == 1 else "pages"
             gaps.append(f"{last.failed} {pages} failed, and the links there could not be followed")
-        if await self._total(job) >= source.limit:
-            gaps.append(f"the limit of {source.limit} pages was reached, and links beyond it were not followed")
+        if now.counts.total >= source.limit:
+            has_sitemap = last.sitemap is not None and not last.sitemap_gaps
+            is_exact = last.at_limit and not now.counts.error and not links.is_full
+            gaps += _beyond_limit(source.limit, last.beyond, is_exact=is_exact and (has_sitemap or not source.sitemap))
+        elif links.is_full:
+            gaps.append(f"there are more than {MAX_SEEN:,} links beyond the depth; no more were counted")
         told = {**({"gaps": gaps} if gaps else {}), **_found(source, last)}
         if told:
             await self._store.jobs.set_source(job.id, {**as_table(replace(source, progress=last)), **told})
@@ -207,8 +212,10 @@ class Following:
     async def _step(self, job: Job, source: FollowSource, links: PageLinks, progress: Progress) -> Progress | None:
         """Read some links, or go one level deeper. The same progress if nothing is to do now; None if complete."""
         is_last = progress.depth >= source.depth
-        if (is_last and not source.count_beyond) or await self._total(job) >= source.limit:
+        if is_last and not source.count_beyond:
             return None
+        if not progress.at_limit and await self._total(job) >= source.limit:
+            return await self._at_limit(job, source, links, progress)
         if source.sitemap and progress.sitemap is None and not is_last:
             progress = self._with_sitemaps(job, source, links, progress)
         if progress.at >= progress.end:
@@ -224,6 +231,19 @@ class Following:
         self._ahead[job.id] = {seq for seq in known if seq > at}
         failed = 0 if is_last else sum(item.status is ItemStatus.ERROR for item in ended if item.seq < at)
         return replace(progress, at=at, failed=progress.failed + failed, beyond=beyond)
+
+    async def _at_limit(self, job: Job, source: FollowSource, links: PageLinks, progress: Progress) -> Progress | None:
+        """From here links are only counted, those of all pages from the first one; None if nobody asked for that."""
+        if not source.count_beyond:
+            return None
+        if progress.sitemap is None and (job.id in self._sitemaps or job.id in self._read_sitemaps):
+            progress = self._with_sitemaps(job, source, links, progress)
+            if progress.sitemap is None:
+                return progress
+        links.forget()
+        self._ahead[job.id] = set()
+        total = await self._total(job)
+        return replace(progress, depth=source.depth, first=0, at=0, end=total, beyond=0, at_limit=True)
 
     async def _deeper(self, job: Job, source: FollowSource, progress: Progress) -> Progress | None:
         """Store the new depth before reading any of it: the end of a depth cannot be determined later."""
@@ -247,17 +267,16 @@ class Following:
 
     async def _read(self, job: Job, source: FollowSource, links: PageLinks, pages: Sequence[Item], depth: int) -> int:
         """Add the links of some pages, which are `depth` links from a start. Of the deepest pages, only count those
-        that lead to other pages than the job's; returns how many there are."""
+        that lead to other pages than the job's. Returns how many there are, or did not fit into the job."""
         where = ItemFilter(keys=tuple(page.key for page in pages))
         found: dict[str, str] = {}
         for item in (await self._store.items.page(job.id, where, None, len(pages))).items:
             links.gather(_url_of(item), await self._result(item), found)
         named = links.listed(found, depth + 1)
-        beyond = 0
         if depth < source.depth:
             await self._add(job, named.items, limit=source.limit)
-        else:
-            beyond = await self._unknown(job, named.items)
+        is_counted = depth >= source.depth or await self._total(job) >= source.limit
+        beyond = await self._unknown(job, links.uncounted(named.items)) if is_counted else 0
         links.remember(named)
         return beyond
 
@@ -331,8 +350,8 @@ class Following:
                 async for piece in pieces:
                     named = links.listed({str(url): home for _, url in piece.rows}, depth=1)
                     added += await self._add(job, named.items, limit=source.limit)
-                    if await self._total(job) >= source.limit:
-                        break
+                    if await self._total(job) >= source.limit and await self._unknown(job, named.items):
+                        return added, [*sitemaps.gaps, "the sitemap has more pages than the limit leaves room for"]
         except (FetchFailed, ListUnreadable):
             return 0, []
         return added, sitemaps.gaps
@@ -345,10 +364,18 @@ class Following:
         await self._store.jobs.set_source(job.id, as_table(replace(source, progress=progress)))
 
 
+def _beyond_limit(limit: int, count: int, *, is_exact: bool) -> list[str]:
+    """What is told of the links of a job that has as many pages as it may; nothing if there is none."""
+    if not count:
+        return [] if is_exact else [f"the limit of {limit} pages was reached, and links beyond it were not followed"]
+    links = f"{count:,} link beyond it was" if count == 1 else f"{count:,} links beyond it were"
+    return [f"the limit of {limit} pages was reached, and {'' if is_exact else 'at least '}{links} not followed"]
+
+
 def _found(source: FollowSource, last: Progress) -> dict[str, Any]:
     """What the job's row says of where its pages were found, if that was asked for."""
     told = {
         **({"sitemap_urls": last.sitemap or 0} if source.sitemap else {}),
-        **({"beyond_depth": last.beyond} if source.count_beyond else {}),
+        **({"beyond_limit" if last.at_limit else "beyond_depth": last.beyond} if source.count_beyond else {}),
     }
     return {"found": told} if told else {}

@@ -109,6 +109,9 @@ class PageLinks:
         self._chooser = Chooser(source.choice)
         self._scope = LinkScope(source.scope or ("site" if source.same_site else "any"), source.start, sites)
         self._seen: set[str] = set()
+        self._counted: set[str] = set()
+        self.is_full = False
+        """Whether there were too many links to count."""
         page = msgspec.defstruct("Page", [("links", Any, None)], rename={"links": source.links})
         self._page = msgspec.json.Decoder(page).decode
         self._pages = msgspec.json.Decoder(list[page]).decode  # type: ignore[valid-type]  # it is a class
@@ -136,6 +139,20 @@ class PageLinks:
         if len(self._seen) + len(links.seen) > MAX_SEEN:
             self._seen.clear()
         self._seen.update(links.seen[:MAX_SEEN])
+
+    def uncounted(self, items: Sequence[NewItem]) -> list[NewItem]:
+        """Those that were not asked for before; no more than MAX_SEEN in all."""
+        new = [item for item in items if item.key not in self._counted]
+        room = MAX_SEEN - len(self._counted)
+        self.is_full = self.is_full or len(new) > room
+        self._counted.update(item.key for item in new[:room])
+        return new[:room]
+
+    def forget(self) -> None:
+        """Pass over nothing, and count from the start."""
+        self._seen.clear()
+        self._counted.clear()
+        self.is_full = False
 
     def _found(self, result: bytes) -> Iterator[str]:
         try:

@@ -103,7 +103,9 @@ class Progress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     first: int = 0
     """Number of the first item at this depth."""
     beyond: int = 0
-    """Links of the deepest pages that lead to pages which the job does not have."""
+    """Links that lead to pages which the job does not have: of the deepest pages, or of those read at the limit."""
+    at_limit: bool = False
+    """Whether the job has as many pages as it may, and the links of all of them are counted."""
     sitemap: int | None = None
     """URLs that the site's sitemaps gave; None if they were not read yet."""
     sitemap_gaps: tuple[str, ...] = ()

@@ -98,6 +98,13 @@ def test_without_a_file_each_page_is_a_line(stand: Stand, site: LinkedSite) -> N
     assert all(page["markdown"] for page in pages)
 
 
+def test_the_last_line_tells_how_many_links_the_limit_left(stand: Stand, site: LinkedSite) -> None:
+    status, out, err = crawl(stand, site, "--no-sitemap", "--limit", "2", "-o", "two.jsonl", "--json")
+    assert status == 0, err
+    assert json.loads(out)["source"]["found"] == {"beyond_limit": 5}
+    assert "the limit of 2 pages was reached, and 5 links beyond it were not followed" in err.splitlines()[-1]
+
+
 def test_lines_come_while_the_crawl_goes_on(stand: Stand, site: LinkedSite) -> None:
     site.held = frozenset({"/b"})
     with stand.started("crawl", f"{site.url}/", "--allow-private", "--no-sitemap") as process:

@@ -239,6 +239,51 @@ async def test_a_page_that_failed_is_a_gap_of_the_crawl(stand: Stand) -> None:
 async def test_a_limit_is_a_gap_of_the_crawl(stand: Stand) -> None:
     job = await crawl(stand, await stand.create(FollowSource(start=(HOME,), depth=3, limit=3)), WEB)
     assert job.gaps == ("the limit of 3 pages was reached, and links beyond it were not followed",)
+    job = await crawl(stand, await stand.create(FollowSource(start=(HOME,), depth=3, limit=2)), WEB)
+    assert job.gaps == ("the limit of 2 pages was reached, and at least 1 link beyond it was not followed",)
+
+
+@pytest.mark.parametrize("at_once", [1, 1000])
+@pytest.mark.parametrize(
+    ("limit", "left", "told"),
+    [
+        (1, 2, "the limit of 1 pages was reached, and 2 links beyond it were not followed"),
+        (3, 2, "the limit of 3 pages was reached, and 2 links beyond it were not followed"),
+        (6, 1, "the limit of 6 pages was reached, and 1 link beyond it was not followed"),
+    ],
+)
+async def test_the_links_beyond_a_limit_are_counted(
+    stand: Stand, limit: int, left: int, told: str, at_once: int
+) -> None:
+    source = FollowSource(start=(HOME,), depth=9, limit=limit, count_beyond=True)
+    job = await crawl(stand, await stand.create(source), WEB, at_once)
+    assert (job.counts.total, job.gaps, job.source["found"]) == (limit, (told,), {"beyond_limit": left})
+
+
+async def test_a_limit_that_left_nothing_out_is_no_gap(stand: Stand) -> None:
+    web = {page: links if page != HOME + "f" else [] for page, links in WEB.items()}
+    source = FollowSource(start=(HOME,), depth=9, limit=len(web), count_beyond=True)
+    job = await crawl(stand, await stand.create(source), web)
+    assert (job.counts.total, job.gaps, job.source["found"]) == (len(web), (), {"beyond_limit": 0})
+
+
+async def test_links_of_pages_that_failed_are_not_known(stand: Stand) -> None:
+    web = {page: links for page, links in WEB.items() if page != HOME + "b"}
+    source = FollowSource(start=(HOME,), depth=9, limit=3, count_beyond=True)
+    job = await crawl(stand, await stand.create(source), web)
+    assert "the limit of 3 pages was reached, and at least 1 link beyond it was not followed" in job.gaps
+
+
+async def test_links_beyond_a_limit_are_counted_once_whoever_leads(stand: Stand) -> None:
+    web = {**WEB, HOME: [*WEB[HOME], HOME + "a?utm_source=1"], HOME + "a": [*WEB[HOME + "a"], HOME + "c?utm_source=2"]}
+    source = FollowSource(start=(HOME,), depth=9, limit=3, count_beyond=True, query="clean")
+    job = await stand.create(source)
+    for _ in range(20):
+        await stand.following().run_once()  # each has nothing in memory
+        await stand.run(job, lambda url: {"links": web[url]}, 1)
+        if not (await stand.job(job)).reading:
+            break
+    assert (await stand.job(job)).source["found"] == {"beyond_limit": 2}
 
 
 async def test_items_know_where_they_were_found(stand: Stand) -> None:

@@ -126,7 +126,10 @@ class Follow(Choice):
         False, strict=True, description="Whether the pages of the site's sitemaps are taken, too, as if it linked them."
     )
     count_beyond: bool = Field(
-        False, strict=True, description="Whether links deeper than `depth` are counted, as `source.found.beyond_depth`."
+        False,
+        strict=True,
+        description="Whether links deeper than `depth` are counted, as `source.found.beyond_depth`, or those to pages "
+        "beyond a `limit` that was reached, as `source.found.beyond_limit`.",
     )
     limit: int = Field(10_000, ge=1, le=MAX_ITEMS, strict=True, description="Items at most, the starts among them.")
     links: str = Field("links", pattern=r"^[A-Za-z0-9_.-]{1,64}$", description="Field of the results with the links.")
