@@ -1,7 +1,7 @@
 """Which links of a job's pages become items: their scope, their patterns, and the one spelling of each URL."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
