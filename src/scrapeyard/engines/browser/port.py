@@ -125,6 +125,12 @@ class BrowserEngine(Protocol):
         says."""
 
 
+REFUSAL_HEADER = "scrapeyard-refusal"
+"""Of an answer that the forward proxy gave itself, in place of a site that it did not reach: an exit reason, a colon
+and words, as `PassageCount.last_refusal`. It takes the header off what sites answer by http://; what comes by https://
+it does not see, so there the header means nothing, and a page that was not reached fails to load."""
+
+
 class Passage(Struct, frozen=True, kw_only=True):
     """How the connections of one context leave the worker."""
 

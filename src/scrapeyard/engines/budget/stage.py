@@ -65,12 +65,24 @@ class Budgets:
     ) -> None:
         """What a request that began used up. `requests` are those that followed from it: redirects and repeats."""
         spent = spent_through(proxy_class, requests=requests, size=size, seconds=seconds)
+        await self._count(caller, proxy_class, spent)
+
+    async def flow(self, caller: Caller, proxy_class: str = "", *, size: int) -> None:
+        """Count bytes of connections that go on. Raises FetchFailed (`fetch_budget`) when they must not: only requests
+        that have begun may go on when all requests are used up."""
+        whole = await self._count(caller, proxy_class, spent_through(proxy_class, size=size))
+        _refuse("run", caller.ledger.spent, replace(self.limits(caller), requests=None), proxy_class)
+        _refuse("job", whole, replace(caller.job_budget, requests=None), proxy_class)
+
+    async def _count(self, caller: Caller, proxy_class: str, spent: Spent) -> Spent:
+        """What the job has used up in all; nothing where nobody counts it."""
         caller.ledger.write(spent, proxy_class)
         self._warn(caller, "run", caller.ledger, caller.ledger.spent, self.limits(caller))
-        if self._counts_job(caller):
-            book = self._book(caller.job_id)
-            book.write(spent, proxy_class)
-            await self._report(caller, book)
+        if not self._counts_job(caller):
+            return Spent()
+        book = self._book(caller.job_id)
+        book.write(spent, proxy_class)
+        return await self._report(caller, book)
 
     def _counts_job(self, caller: Caller) -> bool:
         return bool(caller.job_id) and caller.job_budget != _NO_LIMITS

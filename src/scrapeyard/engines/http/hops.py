@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 """Idempotent: whether the server had the request already makes no difference."""
 _ASCII = "".join(map(chr, range(0x80)))
-_PROXY_ERRORS = ("x-brd-error", "x-luminati-error")
+PROXY_ERRORS = ("x-brd-error", "x-luminati-error")
 """Headers by which vendors say that an answer is their own and not the site's."""
 
 
@@ -171,7 +171,7 @@ class HopLoop:
     def _judge_proxy(self, target: Target, status: int, headers: HeaderMap) -> None:
         if status == 407:
             raise refused_by_proxy(target, self._terms.proxy)
-        for name in _PROXY_ERRORS:
+        for name in PROXY_ERRORS:
             if status >= 400 and (said := _header(headers, name)):
                 message = f"the proxy {self._terms.proxy} says: {said[:200]}"
                 raise FetchFailed(ExitReason.FETCH_PROXY, message, host=target.host, cause=said[:500])

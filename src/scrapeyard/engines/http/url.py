@@ -63,11 +63,20 @@ class Target(Struct, frozen=True, kw_only=True):
         return replace(self, resource=resource)
 
     @property
+    def endpoint(self) -> str:
+        """`host:port`, with an IPv6 address in brackets."""
+        host = f"[{self.host}]" if isinstance(self.literal, IPv6Address) else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def authority(self) -> str:
+        """The same, without the port where it is the scheme's own: what the Host header says."""
+        return self.endpoint.removesuffix(f":{_PORTS[self.scheme]}")
+
+    @property
     def url(self) -> str:
         """The one spelling, without a fragment."""
-        host = f"[{self.host}]" if isinstance(self.literal, IPv6Address) else self.host
-        port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{host}{port}{self.resource}"
+        return f"{self.scheme}://{self.authority}{self.resource}"
 
 
 def parse_target(url: str) -> Target:
