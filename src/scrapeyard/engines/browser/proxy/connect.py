@@ -61,7 +61,7 @@ class Connector:
         except TimeoutError:
             where = f"{target.host}:{target.port}"
             if way is not None:
-                raise _exit_failed(way, target, f"no connection within {seconds:g} s") from None
+                raise exit_failed(way, target, f"no connection within {seconds:g} s") from None
             message = f"no connection to {where} within {seconds:g} s; is it up? Or raise http.connect_seconds"
             raise FetchFailed(ExitReason.FETCH_TIMEOUT, message, host=target.host) from None
 
@@ -83,11 +83,11 @@ class Connector:
             tls = trusting(way.ca_file, self._settings.ca_bundle) if login.scheme == "https" else None
             peer = await _first_of(reached, lambda address: _open(address, at.port, tls, at.host))
         except (OSError, ValueError) as error:
-            raise _exit_failed(way, target, _cause(error)) from None
+            raise exit_failed(way, target, _cause(error)) from None
         except FetchFailed as failure:
             if failure.reason is not ExitReason.FETCH_DNS:
                 raise
-            raise _exit_failed(way, target, "its name does not resolve") from None
+            raise exit_failed(way, target, "its name does not resolve") from None
         try:
             if login.scheme in ("socks5", "socks5h"):
                 await _ask_socks(peer, login, target, addresses)
@@ -95,7 +95,7 @@ class Connector:
                 await _ask_tunnel(peer, target, way)
         except (PeerGone, HeadTooLong, BadHead, ValueError) as error:
             peer.abort()
-            raise _exit_failed(way, target, _cause(error)) from None
+            raise exit_failed(way, target, _cause(error)) from None
         except BaseException:
             peer.abort()
             raise
@@ -123,7 +123,7 @@ def check_exit_answer(answer: AnswerHead, way: Proxy, target: Target) -> None:
         raise refused_by_proxy(target, way.name or "in use")
     said = next((value for name in PROXY_ERRORS if (value := answer.get(name.encode()))), b"")
     if answer.status >= 400 and said:
-        raise _exit_failed(way, target, said.decode("latin-1")[:200])
+        raise exit_failed(way, target, said.decode("latin-1")[:200])
 
 
 async def _ask_tunnel(peer: Peer, target: Target, way: Proxy) -> None:
@@ -235,7 +235,8 @@ def _in_turns(addresses: tuple[Address, ...]) -> list[Address]:
     return [address for pair in pairs for address in pair if address is not None][:_MOST_ADDRESSES]
 
 
-def _exit_failed(way: Proxy, target: Target, cause: str) -> FetchFailed:
+def exit_failed(way: Proxy, target: Target, cause: str) -> FetchFailed:
+    """The exit is to blame."""
     name = way.name or "in use"
     message = f"the proxy {name} failed on the way to {target.host}:{target.port} ({cause}); the site is not at fault"
     return FetchFailed(ExitReason.FETCH_PROXY, message, host=target.host, cause=cause)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scrapeyard.background import Background
 from scrapeyard.engines.browser.port import REFUSAL_HEADER, Passage, PassageCount
-from scrapeyard.engines.browser.proxy.connect import Connector, check_exit_answer, login_fields
+from scrapeyard.engines.browser.proxy.connect import Connector, check_exit_answer, exit_failed, login_fields
 from scrapeyard.engines.browser.proxy.heads import (
     ANSWER_END,
     MAX_ANSWER,
@@ -238,17 +238,21 @@ class BrowserProxy:
             browser.pipe(upstream)
             upstream.pipe(browser)
             return upstream
-        if way is not None and way.url.startswith("http"):
+        exit_asks = way if way is not None and way.url.startswith("http") else None
+        if exit_asks is not None:
             whole = f"http://{target.authority}{resource}"
-            upstream.write(head.forwarded(target.authority, whole, *login_fields(way)))
+            upstream.write(head.forwarded(target.authority, whole, *login_fields(exit_asks)))
         else:
             upstream.write(head.forwarded(target.authority, resource))
         browser.pipe(upstream, send=_Body(upstream, head.body_size), finish=upstream.close)
-        answer = await _read_answer(upstream, target)
-        if way is not None:
-            check_exit_answer(answer, way, target)
-        elif answer.status == 407:
-            raise _bad_answer(target, "it answers as a proxy does")
+        try:
+            answer = await _read_answer(upstream)
+            if exit_asks is not None:
+                check_exit_answer(answer, exit_asks, target)
+            elif answer.status == 407:
+                raise BadHead("it answers as a proxy does")
+        except BadHead as error:
+            raise exit_failed(exit_asks, target, str(error)) if exit_asks else _bad_answer(target, error) from None
         _pipe_answer(upstream, browser, answer, is_head=head.method == "HEAD")
         return upstream
 
@@ -313,8 +317,8 @@ class _Body:
                 self._finish()
 
 
-async def _read_answer(upstream: Peer, target: Target) -> AnswerHead:
-    """Raises FetchFailed (fetch_protocol)."""
+async def _read_answer(upstream: Peer) -> AnswerHead:
+    """Raises BadHead."""
     try:
         for _ in range(_MOST_HINTS):
             answer = read_answer(await upstream.read_head(ANSWER_END, MAX_ANSWER))
@@ -322,11 +326,9 @@ async def _read_answer(upstream: Peer, target: Target) -> AnswerHead:
                 return answer
         raise BadHead("its answer never begins")
     except PeerGone:
-        raise _bad_answer(target, "it closed the connection") from None
+        raise BadHead("it closed the connection") from None
     except HeadTooLong:
-        raise _bad_answer(target, f"its head has more than {MAX_ANSWER} bytes") from None
-    except BadHead as error:
-        raise _bad_answer(target, str(error)) from None
+        raise BadHead(f"its head has more than {MAX_ANSWER} bytes") from None
 
 
 def _pipe_answer(upstream: Peer, browser: Peer, answer: AnswerHead, *, is_head: bool) -> None:
@@ -354,9 +356,9 @@ def _pipe_answer(upstream: Peer, browser: Peer, answer: AnswerHead, *, is_head: 
     upstream.pipe(browser, send=send_chunk, finish=finish)
 
 
-def _bad_answer(target: Target, cause: str) -> FetchFailed:
+def _bad_answer(target: Target, cause: BadHead) -> FetchFailed:
     message = f"{target.endpoint} broke off or did not speak HTTP ({cause}); trying again may help"
-    return FetchFailed(ExitReason.FETCH_PROTOCOL, message, host=target.host, cause=cause)
+    return FetchFailed(ExitReason.FETCH_PROTOCOL, message, host=target.host, cause=str(cause))
 
 
 def _refusal(failure: FetchFailed, words: str) -> bytes:
