@@ -17,6 +17,8 @@ from benchmarks.forks import fork_limit
 from benchmarks.quantiles import median, quantile
 from benchmarks.report import Goal, Options, Report, Table, figure, ratio, spread
 from benchmarks.systems import SCRAPERS
+from scrapeyard.engines.browser.operations import AnyOperation
+from scrapeyard.engines.browser.port import ContextOptions, Done
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, SandboxError
 from scrapeyard.model import ExitReason, Limits, LogLine, RunProgress, Scraper, ScraperRef, new_id
@@ -63,6 +65,17 @@ class NoServices:
     async def download(self, request: FetchRequest, name: str) -> FetchResponse:
         """Refused."""
         raise FetchFailed(ExitReason.FETCH_NOT_ALLOWED, f"a benchmark keeps nothing: {name}, {request.url}")
+
+    async def open_browser(self, options: ContextOptions) -> int:
+        """Refused."""
+        raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, f"a benchmark opens nothing: {options}")
+
+    async def browse(self, number: int, operation: AnyOperation, raw: bytes = b"") -> Done:
+        """Refused."""
+        raise FetchFailed(ExitReason.BROWSER_STEP, f"nothing is open: {number}, {operation}, {len(raw)} bytes")
+
+    async def close_browser(self, number: int) -> None:
+        """Nothing is open."""
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Dropped."""

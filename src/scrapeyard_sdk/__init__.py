@@ -19,6 +19,7 @@ from scrapeyard_sdk.node import Node, Selection
 from scrapeyard_sdk.outcomes import (
     ArtifactError,
     Blocked,
+    BrowserError,
     EnqueueError,
     Fail,
     FetchError,
@@ -35,6 +36,7 @@ __all__ = [
     "BaseHttpScraper",
     "BaseScraper",
     "Blocked",
+    "BrowserError",
     "CheckFailed",
     "Context",
     "EnqueueError",

@@ -16,6 +16,8 @@ from scrapeyard_sdk.text import clean
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from scrapeyard_sdk.browser.calls import BrowserOptions
+    from scrapeyard_sdk.browser.page import BrowserPage, SyncBrowserPage
     from scrapeyard_sdk.fetch import FetchOptions
 
 _LEVELS = ("debug", "info", "warning", "error")
@@ -95,10 +97,14 @@ class BaseContext:
     def _fetch_request(self, url: str, options: dict[str, Any], keep: str = "") -> tuple[dict[str, Any], bytes]:
         """A request for a page. Raises FetchError once limits.fetches is used up; the worker counts too."""
         request = fetch_request(url, options, keep=keep)
+        self.spend_fetch()
+        return request
+
+    def spend_fetch(self) -> None:
+        """Count a page. Raises FetchError once limits.fetches is used up."""
         if self._fetches_left <= 0:
             raise FetchError("fetch_limit", too_many_fetches(self._max_fetches))
         self._fetches_left -= 1
-        return request
 
 
 def too_many_fetches(most: int) -> str:
@@ -108,6 +114,18 @@ def too_many_fetches(most: int) -> str:
 
 class Context(BaseContext):
     """For `async def` scripts: every engine call is awaited."""
+
+    def browser(self, **options: "Unpack[BrowserOptions]") -> "BrowserPage":
+        """A page in the worker's browser: `async with ctx.browser(session="shop") as page:`. It is closed at the end of
+        the block. Raises BrowserError.
+
+        Options: session, device, width, height, locale, timezone, latitude, longitude, user_agent, headers,
+        java_script, block, timeout (seconds), screenshot_on_failure, har, trace, video, console;
+        `scrapeyard_sdk.browser.calls.BrowserOptions` says what each means.
+        """
+        from scrapeyard_sdk.browser.page import BrowserPage
+
+        return BrowserPage(self, self._channel, dict(options))
 
     @property
     def state(self) -> AsyncState:
@@ -124,11 +142,12 @@ class Context(BaseContext):
         _enqueued(await self._channel.request(*_item_request(given, item_id)))
 
     async def fetch(self, url: str, **options: "Unpack[FetchOptions]") -> Page:
-        """Get a page through the worker's HTTP engine. Any status is a page; raises FetchError when none came.
+        """Get a page through the worker's engines. Any status is a page; raises FetchError when none came.
 
         Options: method, params, headers, json, form, files, body, range, session, profile, proxy, engine, certificate,
-        max_age, timeout (seconds), follow_redirects, max_bytes; `scrapeyard_sdk.fetch.FetchOptions` says what each
-        means.
+        max_age, timeout (seconds), follow_redirects, max_bytes; with engine="browser" also wait_for, wait_until,
+        scroll, screenshot, full_page, block, device, locale, timezone; `scrapeyard_sdk.fetch.FetchOptions` says what
+        each means.
         """
         return _page(await self._channel.request(*self._fetch_request(url, dict(options))), self.fetch)
 
@@ -155,6 +174,13 @@ class Context(BaseContext):
 
 class SyncContext(BaseContext):
     """For plain `def` scripts: every engine call blocks."""
+
+    def browser(self, **options: "Unpack[BrowserOptions]") -> "SyncBrowserPage":
+        """A page in the worker's browser: `with ctx.browser() as page:`. Options and errors as in
+        `Context.browser`."""
+        from scrapeyard_sdk.browser.page import SyncBrowserPage
+
+        return SyncBrowserPage(self, self._channel, dict(options))
 
     @property
     def state(self) -> SyncState:

@@ -8,7 +8,13 @@ from urllib.parse import urlencode
 from scrapeyard_sdk.text import clean
 
 MAX_URL = 16 * 1024
-ENGINES = ("auto", "http", "solver")
+ENGINES = ("auto", "http", "browser", "light", "solver")
+BLOCKABLE = ("image", "media", "font", "stylesheet", "tracker")
+LOAD_STATES = ("load", "domcontentloaded", "networkidle", "commit")
+SCROLLS = 20
+"""Rounds of `scroll=True`."""
+_OF_A_BROWSER = {"wait_for": 4096, "device": 200, "locale": 200, "timezone": 200}
+"""Texts that only a browser takes, and how long they may be."""
 _BODIES = ("json", "form", "files", "body")
 
 Pairs = Mapping[str, Any] | Sequence[tuple[str, Any]]
@@ -41,7 +47,23 @@ class FetchOptions(TypedDict, total=False):
     proxy: str
     """Name of a pool; `none` for no proxy."""
     engine: str
-    """`auto`; `http`: never more than plain HTTP; `solver`: at once."""
+    """`auto`; `http`: never more than plain HTTP; `browser`, `light` (a small browser) and `solver`: at once."""
+    wait_for: str
+    """For a browser, as all up to `timezone`: the selector of an element to wait for."""
+    wait_until: str
+    """`load`, `domcontentloaded`, `networkidle` or `commit`."""
+    scroll: bool | int
+    """Scroll to the end again and again while the page grows: so many times at most, or True for 20."""
+    screenshot: bool | str
+    """Save a picture of the page as the artifact `screenshot.png`, or under this name."""
+    full_page: bool
+    """The picture shows the whole page, not only the window."""
+    block: Sequence[str]
+    """Kinds of requests that are not made: `image`, `media`, `font`, `stylesheet`, `tracker`."""
+    device: str
+    """As Playwright names it, such as `iPhone 15`."""
+    locale: str
+    timezone: str
     certificate: str
     """PEM of a client certificate and its key, where the operator allows it."""
     max_age: float
@@ -84,7 +106,36 @@ def _wishes(options: dict[str, Any]) -> dict[str, Any]:
     engine = options.get("engine", "auto")
     if engine not in ENGINES:
         raise ValueError(f"fetch(): engine is one of {', '.join(ENGINES)}")
+    wish = _browser_wish(options)
+    if wish and engine not in ("browser", "light"):
+        raise ValueError(f'fetch(): {next(iter(wish))} needs engine="browser"')
+    if wish:
+        named["browser"] = wish
     return named if engine == "auto" else {**named, "engine": engine}
+
+
+def _browser_wish(options: dict[str, Any]) -> dict[str, Any]:
+    """What a browser is asked for."""
+    wish: dict[str, Any] = {
+        name: _short(name, clean(str(options[name])), most) for name, most in _OF_A_BROWSER.items() if options.get(name)
+    }
+    if options.get("wait_until"):
+        wish["wait_until"] = _one_of("wait_until", options["wait_until"], LOAD_STATES)
+    if options.get("block"):
+        wish["block"] = [_one_of("block", each, BLOCKABLE) for each in options["block"]]
+    if options.get("scroll"):
+        wish["scroll"] = SCROLLS if options["scroll"] is True else _number("scroll", options["scroll"], 1000, int)
+    if name := options.get("screenshot"):
+        wish["screenshot"] = "screenshot.png" if name is True else _short("screenshot", clean(str(name)), 128)
+    if options.get("full_page"):
+        wish["full_page"] = True
+    return wish
+
+
+def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise ValueError(f"fetch(): {name} takes {', '.join(known)}")
+    return str(value)
 
 
 def _with_params(url: str, params: Any) -> str:
@@ -156,11 +207,15 @@ def multipart(fields: Iterable[tuple[str, Any]], files: Iterable[tuple[str, File
     return f"multipart/form-data; boundary={boundary}", body
 
 
-def _file_part(name: str, file: Any) -> bytes:
-    if not isinstance(file, tuple):
-        file = (name, file)
-    file_name, content, kind = (*file, "application/octet-stream")[:3]
-    raw = content.encode() if isinstance(content, str) else bytes(content)
+def file_parts(file: File, name: str) -> tuple[str, bytes, str]:
+    """File name, content and content type; `name` is for a file without one."""
+    given = file if isinstance(file, tuple) else (name, file)
+    file_name, content, kind = (*given, "application/octet-stream")[:3]
+    return str(file_name), content.encode() if isinstance(content, str) else bytes(content), str(kind)
+
+
+def _file_part(name: str, file: File) -> bytes:
+    file_name, raw, kind = file_parts(file, name)
     return _part(name, raw, f'; filename="{_quoted(file_name)}"', f"\r\nContent-Type: {_one_line(kind)}")
 
 

@@ -84,6 +84,11 @@ class FetchError(Exception):
         """Seconds after which the site wants to be asked again; None: it does not say."""
 
 
+class BrowserError(FetchError):
+    """A step in the browser failed. `reason`: `browser_step` (no such element, an error in the JavaScript),
+    `browser_timeout`, `browser_crashed`, `browser_unavailable`, or as a fetch's if a page could not be opened."""
+
+
 class StateError(Exception):
     """`ctx.state` was refused: a bad key, a value that is too large or no JSON, too many keys, or the store is away."""
 

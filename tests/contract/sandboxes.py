@@ -15,6 +15,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
+from scrapeyard.engines.browser.operations import AnyOperation, Click, Content, Evaluate, Goto
+from scrapeyard.engines.browser.port import ContextOptions, Done
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, BlobsUnavailable, FetchFailed, StoreUnavailable
 from scrapeyard.model import ExitReason, Limits, LogLine, RunProgress, Scraper, ScraperRef
@@ -67,6 +69,8 @@ class Served:
     told: list[RunProgress] = field(default_factory=list)
     enqueued: list[tuple[Any, str]] = field(default_factory=list)
     state: dict[str, bytes] = field(default_factory=dict)
+    browsers: dict[int, ContextOptions] = field(default_factory=dict)
+    steps: list[AnyOperation] = field(default_factory=list)
     seen: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
@@ -90,6 +94,32 @@ class Served:
             return page
         await self.artifact(name, "text/html", page.body)
         return msgspec.structs.replace(page, body=b"", kept=len(page.body))
+
+    async def open_browser(self, options: ContextOptions) -> int:
+        if options.device == "none":
+            raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, "no browser here")
+        self.browsers[len(self.browsers) + 1] = options
+        return len(self.browsers)
+
+    async def browse(self, number: int, operation: AnyOperation, raw: bytes = b"") -> Done:
+        assert number in self.browsers
+        self.steps.append(operation)
+        match operation:
+            case Goto():
+                value = {"url": operation.url, "status": 200, "headers": {}}
+                return Done(Raw(msgspec.json.encode(value)))
+            case Evaluate(expression="forever"):
+                await asyncio.Event().wait()
+            case Evaluate():
+                return Done(Raw(msgspec.json.encode(operation.arg)))
+            case Content():
+                return Done(raw=b"<h1>as it is now</h1>")
+            case Click():
+                raise FetchFailed(ExitReason.BROWSER_TIMEOUT, f"no {operation.selector} within 30 s")
+        return Done(raw=raw)
+
+    async def close_browser(self, number: int) -> None:
+        self.browsers.pop(number, None)
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         if name == "full":

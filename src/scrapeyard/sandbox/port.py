@@ -4,6 +4,8 @@ from typing import Any, Protocol
 
 from msgspec import Raw, Struct, field
 
+from scrapeyard.engines.browser.operations import AnyOperation
+from scrapeyard.engines.browser.port import ContextOptions, Done
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.model import Environment, ExitReason, Limits, LogLine, RunError, RunProgress, Scraper
 
@@ -53,6 +55,16 @@ class ChildServices(Protocol):
 
         Raises FetchFailed, or another ScrapeyardError if it cannot be saved; nothing is saved then.
         """
+
+    async def open_browser(self, options: ContextOptions) -> int:
+        """Open a context in a browser, with one tab; its number for `browse`. It is closed with the run at the latest.
+        Raises FetchFailed."""
+
+    async def browse(self, number: int, operation: AnyOperation, raw: bytes = b"") -> Done:
+        """Perform a step in an open context. Raises FetchFailed."""
+
+    async def close_browser(self, number: int) -> None:
+        """Close a context and save what it leaves. One that is closed already is no fault."""
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Save bytes as an artifact. Raises ScrapeyardError if that fails; the script sees the message."""

@@ -137,6 +137,7 @@ class BrowserSettings(Section):
     max_contexts: int = Field(
         0, ge=0, le=1000, description="Pages of runs open at once in one worker; 0: by free memory, 80 MB for each."
     )
+    contexts_per_run: int = Field(1, ge=1, le=4, description="Contexts that one run may have open at once.")
     wait_seconds: float = Field(60, ge=0, le=3600, description="Maximum seconds to wait for a free context.")
     idle_seconds: float = Field(60, ge=0, description="The browser is stopped after so many seconds without a context.")
     contexts_each: int = Field(500, ge=1, description="Contexts after which the browser is started anew.")

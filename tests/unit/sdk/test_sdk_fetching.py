@@ -4,8 +4,11 @@ from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any
 
+import msgspec
 import pytest
 
+from scrapeyard.engines.port import BrowserWish
+from scrapeyard.sandbox.handles.frames import FetchFrame, parse, request_of
 from scrapeyard_sdk.fetch import FetchOptions, fetch_request, multipart
 from scrapeyard_sdk.page import Page
 
@@ -102,6 +105,30 @@ def test_wishes_travel_when_they_are_there() -> None:
     assert head["follow_redirects"] is False
 
 
+def test_what_a_browser_is_asked_for_reaches_the_engine() -> None:
+    wishes = {
+        "wait_for": "h1",
+        "wait_until": "networkidle",
+        "device": "iPhone 15",
+        "locale": "de-DE",
+        "block": ["font"],
+    }
+    head, body = asked(**wishes, engine="browser", scroll=True, screenshot=True, full_page=True, timezone="UTC")
+    frame = parse(msgspec.json.encode({**head, "n": 1}))
+    assert isinstance(frame, FetchFrame)
+    assert frame.browser is not None
+    assert frame.browser.screenshot == "screenshot.png"
+    request = request_of(frame, body)
+    assert request.engine == "browser"
+    assert request.browser == BrowserWish(
+        wait_for="h1", wait_until="networkidle", scroll=20, screenshot=True, full_page=True, device="iPhone 15",
+        locale="de-DE", timezone="UTC", block=("font",),
+    )  # fmt: skip
+    named = asked(engine="light", scroll=3, screenshot="top.png")[0]["browser"]
+    assert named == {"scroll": 3, "screenshot": "top.png"}
+    assert "browser" not in asked(engine="browser", scroll=False, screenshot=False)[0]
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -109,6 +136,9 @@ def test_wishes_travel_when_they_are_there() -> None:
         *({"max_age": value} for value in (-1, "x", float("inf"))),
         *({"range": value} for value in ((5, 4), (-1, 2), ("a", "b"))),
         {"engine": "telepathy"},
+        {"wait_for": "h1"},
+        {"engine": "http", "screenshot": True},
+        *({"engine": "browser", **wrong} for wrong in ({"block": ["x"]}, {"wait_until": "x"}, {"scroll": 1001})),
         {"session": "x" * 65},
         {"headers": {"x": "y" * 70_000}},
         {"max_bytes": 0},
@@ -127,8 +157,9 @@ def test_options_that_do_not_go_together_or_are_none() -> None:
 
 def test_the_list_of_options() -> None:
     assert sorted(FetchOptions.__annotations__) == [
-        *("body", "certificate", "engine", "files", "follow_redirects", "form", "headers", "json", "max_age"),
-        *("max_bytes", "method", "params", "profile", "proxy", "range", "session", "timeout"),
+        *("block", "body", "certificate", "device", "engine", "files", "follow_redirects", "form", "full_page"),
+        *("headers", "json", "locale", "max_age", "max_bytes", "method", "params", "profile", "proxy", "range"),
+        *("screenshot", "scroll", "session", "timeout", "timezone", "wait_for", "wait_until"),
     ]
 
 

@@ -360,6 +360,9 @@ AnyOperation = (
     | WaitForTab | CloseTab | Frames | Dialogs | Viewport | Network
 )  # fmt: skip
 
+OPENING: Final = (Goto, Back, Forward, Reload, NewTab, Download)
+"""Operations that open a page: each counts as a fetch of the run."""
+
 _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(AnyOperation)
 
 

@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, field
 
-from scrapeyard.engines.port import FetchRequest, FetchResponse
-from scrapeyard.errors import FetchFailed
+from scrapeyard.engines.browser.operations import MAX_SELECTOR, AnyOperation, LoadState, read_operation
+from scrapeyard.engines.browser.port import Blocked, ContextOptions
+from scrapeyard.engines.port import BrowserWish, FetchRequest, FetchResponse
+from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.model import ExitReason
 from scrapeyard_sdk import wire
 from scrapeyard_sdk.context import MAX_LINE, MAX_NOTE
@@ -47,6 +49,21 @@ class LogFrame(_Numbered, tag="log", tag_field="t"):
     cut: bool = False
 
 
+class WishFrame(Struct, kw_only=True, forbid_unknown_fields=True):
+    """How a browser opens the page of a fetch."""
+
+    wait_for: Annotated[str, Meta(max_length=MAX_SELECTOR)] = ""
+    wait_until: LoadState = "load"
+    scroll: Annotated[int, Meta(ge=0, le=1000)] = 0
+    screenshot: Short = ""
+    """The artifact to save a picture of the page to; empty: none is made."""
+    full_page: bool = False
+    device: Short = ""
+    locale: Short = ""
+    timezone: Short = ""
+    block: tuple[Blocked, ...] = ()
+
+
 class FetchFrame(_Numbered, tag="fetch", tag_field="t"):
     """The script wants a page; the raw part is the request's body."""
 
@@ -61,7 +78,8 @@ class FetchFrame(_Numbered, tag="fetch", tag_field="t"):
     session: Annotated[str, Meta(max_length=64)] = ""
     profile: Annotated[str, Meta(max_length=64)] = ""
     proxy: Annotated[str, Meta(max_length=64)] = ""
-    engine: Literal["auto", "http", "solver"] = "auto"
+    engine: Literal["auto", "http", "browser", "light", "solver"] = "auto"
+    browser: WishFrame | None = None
     certificate: Text = ""
     keep: Short = ""
     """The artifact to save the page to; if empty, the page is sent back."""
@@ -70,6 +88,18 @@ class FetchFrame(_Numbered, tag="fetch", tag_field="t"):
     def head_size(self) -> int:
         """About how many bytes it takes without the raw part."""
         return len(self.url) + len(self.certificate) + sum(len(k) + len(v) for k, v in self.headers.items())
+
+
+class BrowserFrame(_Numbered, tag="browser", tag_field="t"):
+    """The script opens, uses or closes a page in a browser. The raw part begins with JSON: the options, or the step;
+    files that the step uploads follow."""
+
+    n: Number
+    act: Literal["open", "do", "close"]
+    size: Number = 0
+    """Bytes of the JSON."""
+    b: Number = 0
+    """The number of the context, as the answer to `open` gave it."""
 
 
 class KeepArtifact(_Numbered, tag="artifact", tag_field="t"):
@@ -134,9 +164,9 @@ class Error(_Numbered, tag="error", tag_field="t"):
     spent: bool = False
 
 
-Frame = (
-    Ready | LogFrame | ProgressFrame | FetchFrame | KeepArtifact | StateCall | EnqueueFrame | Record | Result | Error
-)
+Request = FetchFrame | BrowserFrame | KeepArtifact | StateCall | EnqueueFrame
+"""What the script waits for an answer to."""
+Frame = Ready | LogFrame | ProgressFrame | Request | Record | Result | Error
 
 _decoder: msgspec.json.Decoder[Frame] = msgspec.json.Decoder(Frame)
 
@@ -164,8 +194,37 @@ def request_of(frame: FetchFrame, body: bytes) -> FetchRequest:
         profile=frame.profile,
         proxy=frame.proxy,
         engine=frame.engine,
+        browser=None if frame.browser is None else _wish_of(frame.browser),
         certificate=frame.certificate,
     )
+
+
+def _wish_of(wish: WishFrame) -> BrowserWish:
+    return BrowserWish(
+        wait_for=wish.wait_for,
+        wait_until=wish.wait_until,
+        scroll=wish.scroll,
+        screenshot=bool(wish.screenshot),
+        full_page=wish.full_page,
+        device=wish.device,
+        locale=wish.locale,
+        timezone=wish.timezone,
+        block=wish.block,
+    )
+
+
+def browser_call(frame: BrowserFrame, raw: bytes) -> ContextOptions | AnyOperation | None:
+    """What the script gives with it: options, a step, or nothing. Raises BadRequest."""
+    if frame.act == "close":
+        return None
+    packed = raw[: frame.size]
+    try:
+        return _options.decode(packed) if frame.act == "open" else read_operation(packed)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise BadRequest(f"the browser cannot do this: {error}") from None
+
+
+_options = msgspec.json.Decoder(ContextOptions)
 
 
 def page_head(number: int, page: FetchResponse) -> dict[str, Any]:

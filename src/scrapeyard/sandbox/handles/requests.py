@@ -1,20 +1,26 @@
-"""What a child asks for while it runs: pages, downloads, artifacts, its state, items. Serves them within the run's
-limits."""
+"""What a child asks for while it runs: pages, downloads, a browser, artifacts, its state, items. Serves them within the
+run's limits."""
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import msgspec
 
+from scrapeyard.engines.browser.operations import OPENING, AnyOperation
+from scrapeyard.engines.browser.port import ContextOptions
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError, Unavailable
 from scrapeyard.model import ExitReason, Limits
 from scrapeyard.sandbox.handles.frames import (
+    BrowserFrame,
     EnqueueFrame,
     FetchFrame,
     KeepArtifact,
+    Request,
     StateCall,
+    browser_call,
     failure_head,
     page_head,
     request_of,
@@ -30,6 +36,8 @@ _WAITING_REQUESTS = 64 * 1024 * 1024
 """Maximum bytes of requests that wait for their answer, heads and bodies."""
 _REQUEST_COST = 1024
 """Minimum bytes counted for each of them."""
+_STEP_COST = 640 * 1024
+"""Minimum bytes counted for each step in a browser, so that about a hundred wait at most."""
 _ARTIFACT_COST = 4096
 """Minimum bytes counted for each artifact: even a tiny file costs the store something."""
 _STATE_CALLS = 10_000
@@ -67,17 +75,34 @@ class ChildRequests:
         self.store_fault = ""
         """Why the platform could not save something for the run; empty if it could."""
 
+    def serve(self, frame: Request, raw: bytes) -> None:
+        """Answer the frame, now or later."""
+        match frame:
+            case FetchFrame():
+                self.fetch(frame, raw)
+            case BrowserFrame():
+                self.browser(frame, raw)
+            case KeepArtifact():
+                self.artifact(frame, raw)
+            case StateCall():
+                self.state(frame, raw)
+            case EnqueueFrame():
+                self.enqueue(frame, raw)
+
     def fetch(self, frame: FetchFrame, raw: bytes) -> None:
         """The child wants a page, or one downloaded."""
-        self._fetches += 1
         size = _REQUEST_COST + len(raw) + frame.head_size
-        refusal = self._fetch_refusal(size)
-        if refusal is not None:
-            self._asker.answer(failure_head(frame.n, refusal))
-            self._asker.count_refusal(refusal.message)
+        self._serve(frame.n, size, lambda: self._send_page(frame, request_of(frame, raw)), is_fetch=True)
+
+    def browser(self, frame: BrowserFrame, raw: bytes) -> None:
+        """The child opens, uses or closes a page in a browser."""
+        try:
+            given = browser_call(frame, raw)
+        except BadRequest as error:
+            self._asker.answer(failure_head(frame.n, FetchFailed(ExitReason.BROWSER_STEP, error.message)))
             return
-        self._waiting_bytes += size
-        self._asker.spawn(self._answer(frame, request_of(frame, raw), size))
+        size, files = _STEP_COST + len(raw), raw[frame.size :]
+        self._serve(frame.n, size, lambda: self._browse(frame, given, files), is_fetch=isinstance(given, OPENING))
 
     def artifact(self, frame: KeepArtifact, raw: bytes) -> None:
         """The child wants bytes saved."""
@@ -126,27 +151,61 @@ class ChildRequests:
         self._asker.answer({"t": "refused", "n": number, "message": message})
         self._asker.count_refusal(message)
 
-    def _fetch_refusal(self, size: int) -> FetchFailed | None:
-        if self._fetches > self._limits.fetches:
-            return FetchFailed(ExitReason.FETCH_LIMIT, too_many_fetches(self._limits.fetches))
-        if self._waiting_bytes + size > _WAITING_REQUESTS:
-            words = "the requests that wait are too large together; wait for some answers first"
-            return FetchFailed(ExitReason.FETCH_NOT_ALLOWED, words)
-        return None
+    def _serve(self, number: int, size: int, work: Callable[[], Awaitable[None]], *, is_fetch: bool) -> None:
+        """Do the work of a request of `size` bytes, if the limits allow it."""
+        self._fetches += is_fetch
+        refusal = None
+        if is_fetch and self._fetches > self._limits.fetches:
+            refusal = FetchFailed(ExitReason.FETCH_LIMIT, too_many_fetches(self._limits.fetches))
+        elif self._waiting_bytes + size > _WAITING_REQUESTS:
+            words = "too many requests wait, or they are too large together; wait for some answers first"
+            refusal = FetchFailed(ExitReason.FETCH_NOT_ALLOWED, words)
+        if refusal is not None:
+            self._asker.answer(failure_head(number, refusal))
+            self._asker.count_refusal(refusal.message)
+            return
+        self._waiting_bytes += size
+        self._asker.spawn(self._answer(number, size, work))
 
-    async def _answer(self, frame: FetchFrame, request: FetchRequest, size: int) -> None:
+    async def _answer(self, number: int, size: int, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            page = await (self._download(frame.keep, request) if frame.keep else self._fetch(request))
-            self._asker.answer(page_head(frame.n, page), page.body)
+            await work()
         except FetchFailed as failure:
-            self._asker.answer(failure_head(frame.n, failure))
+            self._asker.answer(failure_head(number, failure))
         except ScrapeyardError as error:
-            self._not_saved(frame.n, error)
+            self._not_saved(number, error)
         except ValueError as error:
             large = FetchFailed(ExitReason.FETCH_TOO_LARGE, f"the page does not fit: {error}")
-            self._asker.answer(failure_head(frame.n, large))
+            self._asker.answer(failure_head(number, large))
         finally:
             self._waiting_bytes -= size
+
+    async def _send_page(self, frame: FetchFrame, request: FetchRequest) -> None:
+        picture = frame.browser.screenshot if frame.browser is not None else ""
+        if picture and not ARTIFACT_NAME.fullmatch(picture):
+            raise BadRequest(_BAD_NAME)
+        page = await (self._download(frame.keep, request) if frame.keep else self._fetch(request))
+        if picture and page.screenshot:
+            self._artifact_bytes += max(len(page.screenshot), _ARTIFACT_COST)
+            if self._artifact_bytes > self._limits.artifact_mb * _MB:
+                raise BadRequest(self._no_room())
+            await self._services.artifact(picture, "image/png", page.screenshot)
+        self._asker.answer(page_head(frame.n, page), page.body)
+
+    async def _browse(self, frame: BrowserFrame, given: ContextOptions | AnyOperation | None, files: bytes) -> None:
+        head: dict[str, Any] = {"t": "browser", "n": frame.n}
+        raw = b""
+        if given is None:
+            await self._services.close_browser(frame.b)
+        elif isinstance(given, ContextOptions):
+            head["b"] = await self._services.open_browser(given)
+        else:
+            async with self._gate:
+                done = await self._services.browse(frame.b, given, files)
+                value = bytes(done.value)
+                head["size"], raw = len(value), value + done.raw
+                self._gate.note_size(len(raw))
+        self._asker.answer(head, raw)
 
     async def _fetch(self, request: FetchRequest) -> FetchResponse:
         async with self._gate:

@@ -15,17 +15,13 @@ from scrapeyard.model import ExitReason, Limits, LogLine, RunError, RunProgress
 from scrapeyard.sandbox.handles.child import Child, Exit, bounded, judge_exit
 from scrapeyard.sandbox.handles.frames import (
     CLAIMABLE,
-    EnqueueFrame,
     Error,
-    FetchFrame,
     Frame,
-    KeepArtifact,
     LogFrame,
     ProgressFrame,
     Ready,
     Record,
     Result,
-    StateCall,
     fault_of,
 )
 from scrapeyard.sandbox.handles.requests import ChildRequests
@@ -206,14 +202,6 @@ class Session:
         match frame:
             case LogFrame():
                 self._on_log(frame)
-            case FetchFrame():
-                self._requests.fetch(frame, raw)
-            case KeepArtifact():
-                self._requests.artifact(frame, raw)
-            case StateCall():
-                self._requests.state(frame, raw)
-            case EnqueueFrame():
-                self._requests.enqueue(frame, raw)
             case ProgressFrame():
                 self._on_progress(frame)
             case Record():
@@ -224,6 +212,8 @@ class Session:
                 self._on_error(frame)
             case Ready():
                 self.stop(ExitReason.PROTOCOL_ERROR, "the child said `ready` twice")
+            case _:
+                self._requests.serve(frame, raw)
 
     def _on_late_frame(self) -> None:
         """A child that sends frames after the end of its item gets no other item; the verdict stands."""

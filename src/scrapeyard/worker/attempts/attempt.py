@@ -13,7 +13,10 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from scrapeyard.blobs.port import Blobs
+from scrapeyard.builtin import Builtin
 from scrapeyard.builtin.registry import Builtin
+from scrapeyard.engines.browser.operations import AnyOperation
+from scrapeyard.engines.browser.port import BrowserEngine, ContextOptions, Done
 from scrapeyard.engines.ledger import Ledger
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import BadRequest, FetchFailed, ScraperNotFound, SourceUnavailable, Unavailable
@@ -35,6 +38,7 @@ from scrapeyard.repository.trust.secrets import redact
 from scrapeyard.sandbox.port import Sandbox, Series, Verdict, Work
 from scrapeyard.store.ports.operations import StateStore
 from scrapeyard.store.ports.runs import RunStore
+from scrapeyard.worker.attempts.browsing import OpenBrowsers
 from scrapeyard.worker.attempts.environments import Prepared, Preparer
 from scrapeyard.worker.attempts.retrying import NextAttempt, RetryRules, postponement
 from scrapeyard.worker.attempts.slots import SlotLease
@@ -55,6 +59,10 @@ class AttemptParts(Struct, frozen=True, kw_only=True):
     builtins: dict[str, Builtin]
     checker: InputChecker
     state: StateStore
+    browser: BrowserEngine | None = None
+    """None: this worker has no browser."""
+    browser_contexts: int = 1
+    """Contexts that one run may have open at once."""
     runs: RunStore | None = None
     """Where the progress of runs is kept while they go on; None: nowhere."""
 
@@ -123,6 +131,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         """Where the result was saved; empty if the outcome carries it."""
         self.began = time.perf_counter()
         self._caller: Caller | None = None
+        self._browsers: OpenBrowsers | None = None
         self._turn_in: float | None = None
         """Seconds until the last site that was too busy has a turn; None if every site had one in time."""
 
@@ -171,9 +180,32 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         kept = await keep(_whole(page.body), dict(page.headers).get("content-type", ""))  # from a replay engine
         return replace(page, body=b"", kept=kept)
 
+    async def open_browser(self, options: ContextOptions) -> int:
+        """Open a context in a browser. Raises FetchFailed."""
+        return await self._browsing().open(options)
+
+    async def browse(self, number: int, operation: AnyOperation, raw: bytes = b"") -> Done:
+        """Perform a step in an open context. Raises FetchFailed."""
+        return await self._browsing().perform(number, operation, raw)
+
+    async def close_browser(self, number: int) -> None:
+        """Close a context and save what it leaves."""
+        await self._browsing().close(number)
+
+    def _browsing(self) -> OpenBrowsers:
+        if self._browsers is None:
+            caller, parts = self._caller or self._make_caller(), self.parts
+            self._browsers = OpenBrowsers(parts.browser, parts.browser_contexts, caller, self, self.plan.site_wait)
+        return self._browsers
+
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Save an artifact. Raises BlobsUnavailable."""
         self.artifacts[name] = await self._put(name, content_type, data)
+
+    @property
+    def artifact_room(self) -> int:
+        """Bytes that artifacts may still take."""
+        return int(self.plan.limits.artifact_mb * 1024 * 1024) - sum(each.size for each in self.artifacts.values())
 
     def log(self, line: LogLine) -> None:
         """Add a line of the script, without secret values."""
@@ -227,7 +259,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         ledger = self._caller.ledger
         return replace(
             usage,
-            fetches=self.fetches,
+            fetches=self.fetches + (self._browsers.opened if self._browsers is not None else 0),
             requests=ledger.spent.requests,
             # An engine that replays recorded pages keeps no books.
             bytes_received=max(ledger.spent.bytes, self.bytes_received),
@@ -246,6 +278,9 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             verdict = self._check_input() or await self._perform()
         except Exception as error:  # noqa: BLE001 - a fault of ours must end the attempt, never the worker
             verdict = replace(refused(self.name, error), exit_reason=ExitReason.INTERNAL_ERROR)
+        finally:
+            if self._browsers is not None:
+                await self._browsers.close()
         hidden = self.plan.prepared.hidden
         if hidden and verdict.error is not None:
             verdict = replace(verdict, error=without_secrets(verdict.error, hidden))
@@ -290,9 +325,12 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         return self._caller
 
     def _warn(self, words: str) -> None:
+        self.say(words, "warning", **{"from": "budget"})
+
+    def say(self, words: str, level: str, **fields: str) -> None:
         """Add a line of the platform to the script's log."""
         at_ms = round((time.perf_counter() - self.began) * 1000, 2)
-        self.log(LogLine(at_ms=at_ms, stream="log", text=words, level="warning", fields={"from": "budget"}))
+        self.log(LogLine(at_ms=at_ms, stream="log", text=words, level=level, fields=fields))
 
     def _check_input(self) -> Verdict | None:
         """The verdict on an invalid input; None if it is valid, or was checked before."""

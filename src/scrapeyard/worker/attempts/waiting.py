@@ -1,4 +1,4 @@
-"""Waiting for a site's turn without holding a slot.
+"""Waiting for a site's turn, or for a free browser, without holding a slot.
 
 A run may have several fetches in flight. It releases its slot while all of them wait, and regains one before any of
 them continues. What the script does meanwhile runs without a slot, but that is short compared with the wait.
@@ -46,12 +46,18 @@ class SiteWait:
         if self._seat is None or seconds <= IN_PLACE:
             await asyncio.sleep(seconds)
             return
+        async with self.waiting(seconds):
+            await asyncio.sleep(seconds)
+
+    @asynccontextmanager
+    async def waiting(self, retry_after: float) -> AsyncIterator[None]:
+        """The fetch waits within this context. Raises FetchFailed as `pause` does."""
         self._waiting += 1
         try:
             await self._settle()
-            await asyncio.sleep(seconds)
+            yield
         except Overloaded:
-            raise too_long(seconds, "too many runs of this worker wait for their sites") from None
+            raise too_long(retry_after, "too many runs of this worker wait for their sites") from None
         finally:
             self._waiting -= 1
         await self._settle()

@@ -1,0 +1,225 @@
+"""The browser contexts of one attempt: opened for its script, closed with it, with what they leave for its log and its
+artifacts."""
+
+import asyncio
+import itertools
+import time
+from pathlib import PurePath
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from scrapeyard.engines.browser.operations import OPENING, AnyOperation, Goto
+from scrapeyard.engines.browser.port import BrowserContext, BrowserEngine, ContextOptions, Done, KeptFile
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.errors import FetchFailed, Unavailable
+from scrapeyard.extras import install
+from scrapeyard.model import Artifact, ExitReason
+from scrapeyard.telemetry.events import get_log
+from scrapeyard.worker.attempts.waiting import SiteWait
+
+log = get_log("worker")
+MAX_MESSAGES = 200
+"""Messages of pages in the log of one attempt."""
+_MAX_TEXT = 2000
+_LEVELS = {"debug": "debug", "warning": "warning", "error": "error"}
+"""By what the console calls it; the rest is `info`."""
+_OPENABLE = ("http://", "https://", "about:blank", "data:")
+_NONE = f"this worker has no browser; run: {install('browser')}, then: scrapeyard browser install"
+
+_RETRY_SECONDS = 10.0
+"""When to try again if too many runs wait for a browser."""
+
+
+class Owner(Protocol):
+    """The attempt that they belong to."""
+
+    artifacts: dict[str, Artifact]
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        """Raises FetchFailed."""
+
+    async def artifact(self, name: str, content_type: str, data: bytes) -> None:
+        """Save an artifact. Raises Unavailable."""
+
+    def say(self, words: str, level: str, **fields: str) -> None:
+        """Add a line to the log."""
+
+    @property
+    def artifact_room(self) -> int:
+        """Bytes that artifacts may still take."""
+
+
+class _Held:
+    """One context, and the task that opens and closes it."""
+
+    def __init__(self) -> None:
+        self.opened: asyncio.Future[BrowserContext] = asyncio.get_running_loop().create_future()
+        self.opened.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self.closing = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+    async def end(self) -> None:
+        """Close it; give up opening it. Goes on by itself if this is cancelled."""
+        self.closing.set()
+        if self.task is not None:
+            if not self.opened.done():
+                self.task.cancel()
+            await asyncio.wait((self.task,))
+
+
+class OpenBrowsers:
+    """At most `most` contexts at once. `close` closes them all."""
+
+    def __init__(self, engine: BrowserEngine | None, most: int, caller: Caller, owner: Owner, wait: SiteWait) -> None:
+        self.opened = 0
+        """Pages that were opened otherwise than by a fetch."""
+        self._engine = engine
+        self._most = most
+        self._caller = caller
+        self._owner = owner
+        self._wait = wait
+        self._held: dict[int, _Held] = {}
+        self._numbers = itertools.count(1)
+        self._messages = 0
+
+    async def open(self, options: ContextOptions) -> int:
+        """Open a context; its number. The slot is free for others meanwhile. Raises FetchFailed."""
+        if self._engine is None:
+            raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, _NONE)
+        if len(self._held) >= self._most:
+            words = f"a run may open {self._most} at once (browser.contexts_per_run); close it first, or open a tab"
+            raise FetchFailed(ExitReason.BROWSER_STEP, words)
+        number, held = next(self._numbers), _Held()
+        self._held[number] = held
+        held.task = asyncio.create_task(self._hold(self._engine, options, held))
+        try:
+            async with self._wait.fetching(), self._wait.waiting(_RETRY_SECONDS):
+                await asyncio.shield(held.opened)
+        except BaseException:
+            self._held.pop(number, None)
+            await held.end()
+            raise
+        return number
+
+    async def perform(self, number: int, operation: AnyOperation, raw: bytes = b"") -> Done:
+        """Perform a step. Raises FetchFailed."""
+        held = self._held.get(number)
+        if held is None or not held.opened.done():
+            raise FetchFailed(ExitReason.BROWSER_STEP, "this page is closed; use it within its `with` block")
+        url = getattr(operation, "url", "").lower()
+        if url and not url.startswith(_OPENABLE):
+            raise FetchFailed(ExitReason.FETCH_BAD_URL, f"{url[:200]} is no http or https URL")
+        context = held.opened.result()
+        if isinstance(operation, Goto) and url.startswith("http"):
+            return await self._goto(context, operation)
+        self.opened += isinstance(operation, OPENING)
+        async with self._wait.fetching():
+            return await self._perform(context, operation, raw)
+
+    async def _goto(self, context: BrowserContext, operation: Goto) -> Done:
+        """Open a page as a fetch does: in the site's turn, within the budgets, and noted among the fetches."""
+        done: Done | None = None
+
+        async def open_page() -> FetchResponse:
+            nonlocal done
+            began = time.perf_counter()
+            done = await self._perform(context, operation)
+            return _page_of(done, (time.perf_counter() - began) * 1000)
+
+        await self._owner.fetch(FetchRequest(url=operation.url, engine="browser", via=open_page))
+        if done is None:
+            raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, "this engine opens no pages in a browser")
+        return done
+
+    async def _perform(self, context: BrowserContext, operation: AnyOperation, raw: bytes = b"") -> Done:
+        try:
+            return await context.perform(operation, raw)
+        finally:
+            self._tell(context)
+
+    async def close(self, number: int | None = None) -> None:
+        """Close a context, or all of them. May be called twice."""
+        numbers = list(self._held) if number is None else [number]
+        closed = [held for each in numbers if (held := self._held.pop(each, None)) is not None]
+        if closed:
+            await asyncio.gather(*(held.end() for held in closed))
+
+    async def _hold(self, engine: BrowserEngine, options: ContextOptions, held: _Held) -> None:
+        """The life of a context. One task opens and closes it, whichever requests of the script ask for that."""
+        context = None
+        try:
+            async with engine.open(options, self._caller) as context:
+                held.opened.set_result(context)
+                await held.closing.wait()
+        except FetchFailed as error:
+            self._failed(held, error)
+        except Exception as error:
+            log.error("worker.fault", run=self._caller.run_id, error=repr(error), exc_info=error)
+            self._failed(held, FetchFailed(ExitReason.BROWSER_CRASHED, f"a fault in the worker: {error!r}"[:200]))
+        if context is not None:
+            await self._settle(context)
+
+    def _failed(self, held: _Held, error: FetchFailed) -> None:
+        if held.opened.done():
+            self._owner.say(f"the browser did not close well: {error.message}", "warning")
+        else:
+            held.opened.set_exception(error)
+
+    async def _settle(self, context: BrowserContext) -> None:
+        self._tell(context)
+        for file in context.end.files if context.end is not None else ():
+            try:
+                await self._keep(file)
+            except Unavailable as error:
+                self._owner.say(f"{file.name} could not be kept: {error.message}", "warning")
+
+    async def _keep(self, file: KeptFile) -> None:
+        if len(file.data) > self._owner.artifact_room:
+            self._owner.say(f"{file.name} does not fit beside the run's artifacts; limits.artifact_mb", "warning")
+            return
+        name = _free_name(file.name, self._owner.artifacts)
+        await self._owner.artifact(name, file.content_type, file.data)
+
+    def _tell(self, context: BrowserContext) -> None:
+        """Write what pages said to the log."""
+        for message in context.messages():
+            self._messages += 1
+            if self._messages <= MAX_MESSAGES:
+                level = _LEVELS.get(message.kind, "info")
+                self._owner.say(message.text[:_MAX_TEXT], level, url=message.url[:_MAX_TEXT])
+            elif self._messages == MAX_MESSAGES + 1:
+                self._owner.say(f"pages said more than {MAX_MESSAGES} messages; the rest is not logged", "warning")
+
+
+class _Opened(Struct):
+    """What `Goto` returns."""
+
+    url: str
+    status: int
+    headers: dict[str, str] = {}
+
+
+def _page_of(done: Done, elapsed_ms: float) -> FetchResponse:
+    """The answer to `Goto` as the stages around a fetch see it. Its content stays in the browser."""
+    told = msgspec.json.decode(done.value, type=_Opened)
+    return FetchResponse(
+        url=told.url,
+        status=told.status,
+        headers=tuple(told.headers.items()),
+        body=b"",
+        encoding="utf-8",
+        elapsed_ms=elapsed_ms,
+        way="browser",
+        strategy="browser",
+        kept=0,
+    )
+
+
+def _free_name(name: str, taken: dict[str, Any]) -> str:
+    """The name, with a number if there is such a file: `failure-2.png`."""
+    path, number = PurePath(name), 2
+    while name in taken:
+        name, number = f"{path.stem}-{number}{path.suffix}", number + 1
+    return name
