@@ -100,7 +100,9 @@ def fetch_request(url: str, options: dict[str, Any], keep: str = "") -> tuple[di
 
 def _wishes(options: dict[str, Any]) -> dict[str, Any]:
     most = {"session": 64, "profile": 64, "proxy": 64, "certificate": 64 * 1024}
-    named = {name: _short(name, clean(str(options[name])), most[name]) for name in most if options.get(name)}
+    named: dict[str, Any] = {
+        name: _short(name, clean(str(options[name])), most[name]) for name in most if options.get(name)
+    }
     if options.get("max_age") is not None:
         named["max_age_seconds"] = _number("max_age", options["max_age"], 1e9, float, least=0)
     engine = options.get("engine", "auto")

@@ -270,6 +270,8 @@ class Platform:
             checker=InputChecker(),
             state=base.store.state,
             runs=base.store.runs,
+            browser=base.engine.browsers,
+            browser_contexts=settings.browser.contexts_per_run,
         )
         sites = Sites(settings.sites.whole_hosts)
         parts = BatchParts(store=base.store, attempts=attempts, sites=sites, hear=self._hear)

@@ -13,7 +13,6 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from scrapeyard.blobs.port import Blobs
-from scrapeyard.builtin import Builtin
 from scrapeyard.builtin.registry import Builtin
 from scrapeyard.engines.browser.operations import AnyOperation
 from scrapeyard.engines.browser.port import BrowserEngine, ContextOptions, Done
