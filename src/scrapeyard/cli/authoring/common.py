@@ -37,6 +37,7 @@ def author_settings(folders: list[Path] | None = None, **overrides: Any) -> "Set
 
 def _ids(folders: list[Path]) -> list[str]:
     from scrapeyard.authoring.cassette import read_bounded
+    from scrapeyard.cli.runs.running import read_beside
     from scrapeyard.errors import ScraperInvalid
     from scrapeyard.repository.manifest.manifest import FILE_NAME, MAX_BYTES, read_manifest
 
@@ -48,14 +49,6 @@ def _ids(folders: list[Path]) -> list[str]:
         except ScraperInvalid:
             continue  # loading it later reports the error
     return found
-
-
-def read_beside(folder: Path, name: str) -> bytes:
-    """A schema's file in a scraper's folder. Raises ScraperInvalid."""
-    from scrapeyard.authoring.cassette import read_bounded
-    from scrapeyard.repository.manifest.schemas import MAX_BYTES
-
-    return read_bounded(folder / name, MAX_BYTES)
 
 
 def styled(mark: str) -> str:

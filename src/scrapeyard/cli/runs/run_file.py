@@ -101,8 +101,7 @@ async def _run(asked: FileRun, settings: "Settings", stream: BinaryIO) -> dict[s
 
 def _wanted(target: str, settings: "Settings") -> "tuple[str, Settings]":
     """The scraper's name, and settings by which it is found: a folder is a repository of one. Raises ScraperInvalid."""
-    from scrapeyard.cli.authoring.common import read_beside
-    from scrapeyard.cli.runs.running import folder_of
+    from scrapeyard.cli.runs.running import folder_of, read_beside
     from scrapeyard.repository.manifest.manifest import FILE_NAME, read_identity, read_manifest
 
     folder = folder_of(target)

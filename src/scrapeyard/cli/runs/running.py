@@ -65,3 +65,11 @@ def say(line: "LogLine") -> None:
     from scrapeyard.cli.common.output import log_line
 
     typer.echo(log_line(asdict(line)), err=True)
+
+
+def read_beside(folder: Path, name: str) -> bytes:
+    """A schema's file in a scraper's folder. Raises ScraperInvalid."""
+    from scrapeyard.authoring.cassette import read_bounded
+    from scrapeyard.repository.manifest.schemas import MAX_BYTES
+
+    return read_bounded(folder / name, MAX_BYTES)
