@@ -23,7 +23,7 @@ _LARGEST = {"US": "America/New_York", "RU": "Europe/Moscow", "BR": "America/Sao_
 """Of a country with several zones, the one where most people live."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class CountryPlace(Struct, frozen=True, kw_only=True):
     """What a page is told."""
 
     locale: str
@@ -33,7 +33,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=256)
-def place_of(country: str) -> Place | None:
+def place_of(country: str) -> CountryPlace | None:
     """Of a country by its two letters; None: none is known."""
     country = country.upper()
     zones = _zones().get(country)
@@ -42,7 +42,7 @@ def place_of(country: str) -> Place | None:
     name = _LARGEST.get(country, next(iter(zones)))
     latitude, longitude = zones.get(name) or next(iter(zones.values()))
     language = LANGUAGES.get(country, "en")
-    return Place(locale=f"{language}-{country}", timezone=name, latitude=latitude, longitude=longitude)
+    return CountryPlace(locale=f"{language}-{country}", timezone=name, latitude=latitude, longitude=longitude)
 
 
 @lru_cache(maxsize=1)
