@@ -20,6 +20,7 @@ from scrapeyard.demo.goods import make_products
 from scrapeyard.demo.http import address, html_answer, read_form
 from scrapeyard.demo.pages import build, product_page
 from scrapeyard.demo.parts import BASE, CSS, card, crumbs, document, grid
+from scrapeyard.demo.scripted import PASSWORD, SESSION, SESSION_COOKIE, USER, Scripted
 
 _BASE = BASE.encode()
 
@@ -54,10 +55,6 @@ def _content_type(media_type: str) -> bytes:
 
 MAX_SLOW_SECONDS = 10.0
 MAX_HITS = 24
-USER, PASSWORD = "demo", "demo"
-
-_COOKIE = "session"
-_SESSION = "practice"
 
 
 def create_app() -> ASGIApp:
@@ -74,6 +71,7 @@ def create_app() -> ASGIApp:
         Route("/account", shop.account),
         Route("/changing", shop.changing),
         *County().routes,
+        *Scripted(shop.products).routes,
         Route("/{path:path}", shop.fixed),
     ]
     return PrebuiltPages(Starlette(routes=routes, exception_handlers={HTTPException: _error_page}), shop.pages)
@@ -81,8 +79,8 @@ def create_app() -> ASGIApp:
 
 class _Shop:
     def __init__(self) -> None:
-        self._products = make_products()
-        self.pages = build(self._products)
+        self.products = make_products()
+        self.pages = build(self.products)
         self._visits = itertools.count(1)
 
     async def fixed(self, request: Request) -> Response:
@@ -110,7 +108,7 @@ class _Shop:
         words = query.lower().split()
         hits = [
             each
-            for each in self._products
+            for each in self.products
             if words and all(word in f"{each.title} {each.category.name} {each.sku}".lower() for word in words)
         ]
         body = (
@@ -150,22 +148,23 @@ class _Shop:
             form = await read_form(request)
             if (form.get("user"), form.get("password")) == (USER, PASSWORD):
                 answer = RedirectResponse("/account", status_code=303)
-                answer.set_cookie(_COOKIE, _SESSION, httponly=True, samesite="lax")
+                answer.set_cookie(SESSION_COOKIE, SESSION, httponly=True, samesite="lax")
                 return answer
             return html_answer(request, _login_form("That is not the right password."), status=401)
         return html_answer(request, _login_form(""))
 
     async def account(self, request: Request) -> Response:
         """Only for those who logged in."""
-        if request.cookies.get(_COOKIE) != _SESSION:
+        if request.cookies.get(SESSION_COOKIE) != SESSION:
             return RedirectResponse("/login", status_code=303)
         body = f"<h1>Your account</h1><p class='user'>Signed in as {USER}.</p><p class='points'>Points: 1250</p>"
+        body += '<p><a class="button" href="/account/orders">Your orders</a></p>'
         return html_answer(request, document("Account", "/account", body))
 
     async def changing(self, request: Request) -> Response:
         """A product whose price changes at each visit."""
         visit = next(self._visits)
-        product = replace(self._products[0], cents=1000 + visit * 37 % 9000)
+        product = replace(self.products[0], cents=1000 + visit * 37 % 9000)
         answer = html_answer(request, product_page(product, path="/changing"))
         answer.headers["Cache-Control"] = "no-store"
         return answer

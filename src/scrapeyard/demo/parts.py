@@ -56,6 +56,8 @@ dd { margin: 0; }
 .form { max-width: 360px; display: grid; gap: 14px; background: var(--paper); border: 1px solid var(--line);
   border-radius: 14px; padding: 24px; }
 .form label { display: grid; gap: 4px; font-size: 14px; color: var(--soft); }
+.orders { border-collapse: collapse; background: var(--paper); border: 1px solid var(--line); }
+.orders th, .orders td { text-align: left; padding: 10px 18px; border-bottom: 1px solid var(--line); }
 footer { border-top: 1px solid var(--line); color: var(--soft); font-size: 14px; padding-block: 20px; }
 """
 

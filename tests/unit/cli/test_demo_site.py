@@ -10,6 +10,8 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from scrapeyard.demo import create_app, serve
+from scrapeyard.engines.blocks.recognise import recognise
+from scrapeyard.engines.port import FetchResponse
 
 HOME = "http://shop.test:8900"
 
@@ -210,3 +212,43 @@ async def test_every_parcel_is_found_by_following_next(shop: httpx.AsyncClient) 
 @pytest.mark.parametrize("path", ["/county/parcel/PC-9999", "/county/parcel/x/values", "/county/parcel/%2e%2e/taxes"])
 async def test_a_parcel_that_is_not_there(shop: httpx.AsyncClient, path: str) -> None:
     assert (await shop.get(path)).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/scripted", "/endless"])
+async def test_what_a_script_fills_is_empty_without_one(shop: httpx.AsyncClient, path: str) -> None:
+    tree = await page(shop, path)
+    assert tree.css_first("ul.grid").text(strip=True) == ""
+    assert "/api/products.json" in tree.css_first("main script").text()
+
+
+async def test_the_check_is_a_block_until_its_cookie_is_set(shop: httpx.AsyncClient) -> None:
+    refused = await shop.get("/challenge")
+    assert refused.status_code == 403
+    block = recognise(
+        FetchResponse(
+            url=f"{HOME}/challenge",
+            status=403,
+            headers=tuple(refused.headers.items()),
+            body=refused.content,
+            encoding="utf-8",
+            elapsed_ms=1,
+        )
+    )
+    assert block is not None
+    assert block.kind == "challenge"
+    shop.cookies.set("checked", "1764")
+    assert len((await page(shop, "/challenge")).css(".product-card")) == 12
+
+
+async def test_orders_are_for_those_who_logged_in(shop: httpx.AsyncClient) -> None:
+    assert (await shop.get("/account/orders")).headers["location"] == "/login"
+    await shop.post("/login", data={"user": "demo", "password": "demo"})
+    found: list[str] = []
+    link: str | None = "/account/orders"
+    while link:
+        tree = await page(shop, link)
+        found += [node.text() for node in tree.css(".order .number")]
+        following = tree.css_first("a[rel=next]")
+        link = following.attributes["href"] if following else None
+    assert found == [f"PO-{number}" for number in range(1001, 1015)]
+    assert (await shop.get("/account/orders?page=9")).status_code == 404
