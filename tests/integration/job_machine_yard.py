@@ -19,6 +19,7 @@ from scrapeyard.builtin import ECHO
 from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.registry import BUILTINS, Builtin
 from scrapeyard.builtin.scrapers import echo
+from scrapeyard.builtin.services import with_fetch
 from scrapeyard.dispatch.leader import Dispatcher
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.http.site import Sites
@@ -200,7 +201,7 @@ class Hand:
         self.moody = Moody(runs)
         self.hatch = Hatch(self.life, queue)
         doors: list[Any] = [StoreDoor(self.life, store), self.hatch, Door(self.life, blobs)]
-        builtins = {ECHO: BUILTINS[ECHO], MOODY: Builtin(scraper=SCRAPER, run=self.moody)}
+        builtins = {ECHO: BUILTINS[ECHO], MOODY: Builtin(scraper=SCRAPER, run=with_fetch(self.moody))}
         attempts = AttemptParts(
             catalogue=ground.catalogue, preparer=Preparer(ground.environments, Secrets(None)), sandbox=ground.sandbox,
             engine=ground.engine, blobs=doors[2], builtins=builtins, checker=InputChecker(),

@@ -1,18 +1,15 @@
 """The built-in scrapers, each with its description and its code."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec import Struct
 
 from scrapeyard import __version__
 from scrapeyard.builtin import ECHO, MAP, PAGE, PRODUCT, SELECT, scrapers, selecting
-from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
+from scrapeyard.builtin.services import Run, with_fetch
 from scrapeyard.model import Scraper, ScraperRef
-
-Run = Callable[[Fetch, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class Builtin(Struct, frozen=True, kw_only=True):
@@ -20,7 +17,7 @@ class Builtin(Struct, frozen=True, kw_only=True):
 
     scraper: Scraper
     run: Run
-    """Called with a fetch function and a valid input. Raises FetchFailed."""
+    """Called with the services of an attempt and a valid input. Raises FetchFailed."""
 
 
 def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
@@ -34,7 +31,7 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
                 input_schema=scrapers.PAGE_INPUT,
                 output_schema=scrapers.PAGE_OUTPUT,
             ),
-            run=scrapers.PageScraper(extractor),
+            run=with_fetch(scrapers.PageScraper(extractor)),
         ),
         Builtin(
             scraper=_described(
@@ -44,7 +41,7 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
                 input_schema=scrapers.PRODUCT_INPUT,
                 output_schema=scrapers.PRODUCT_OUTPUT,
             ),
-            run=scrapers.ProductScraper(extractor),
+            run=with_fetch(scrapers.ProductScraper(extractor)),
         ),
         Builtin(
             scraper=_described(
@@ -54,7 +51,7 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
                 input_schema=selecting.SELECT_INPUT,
                 output_schema=selecting.SELECT_OUTPUT,
             ),
-            run=selecting.SelectScraper(extractor),
+            run=with_fetch(selecting.SelectScraper(extractor)),
         ),
         Builtin(
             scraper=_described(
@@ -64,7 +61,7 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
                 input_schema=scrapers.ECHO_INPUT,
                 output_schema=scrapers.ECHO_OUTPUT,
             ),
-            run=scrapers.echo,
+            run=with_fetch(scrapers.echo),
         ),
     )
     return {builtin.scraper.ref.id: builtin for builtin in made}

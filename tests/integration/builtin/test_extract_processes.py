@@ -14,6 +14,7 @@ from scrapeyard.builtin.pages.port import PageUnreadable, RawPage
 from scrapeyard.builtin.reading import processes
 from scrapeyard.builtin.reading.processes import ProcessExtractor
 from scrapeyard.builtin.registry import make_builtins
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.framed_process import FramedProcess, Framing, start_process
@@ -183,7 +184,7 @@ async def test_an_unreadable_page_ends_the_run_with_a_reason() -> None:
 
     try:
         with pytest.raises(FetchFailed) as failed:
-            await make_builtins(pool)["builtin/page"].run(fetch, {"url": "https://x.example/"})
+            await make_builtins(pool)["builtin/page"].run(Services(fetch=fetch), {"url": "https://x.example/"})
     finally:
         await pool.stop()
     assert (failed.value.reason, failed.value.site_status) == (ExitReason.FETCH_DECODE, 203)

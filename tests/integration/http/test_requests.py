@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from scrapeyard.builtin.registry import BUILTINS
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.http.clients import find_profile
 from scrapeyard.engines.http.engine import WreqEngine
 from scrapeyard.engines.port import Caller, FetchRequest
@@ -103,7 +104,8 @@ async def test_the_builtin_page_over_http(site: Site, make_engine: Callable[...,
     html = b"<html lang=ko><title>T</title><h1>H</h1><a href=/x>x</a><p>hello"
     site.routes |= {"/": redirect("/p"), "/p": page(html, status=404, **HTML)}
     asked = site.url("/", "shop.test")
-    result = await BUILTINS["builtin/page"].run(lambda request: engine.fetch(request, Caller()), {"url": asked})
+    services = Services(fetch=lambda request: engine.fetch(request, Caller()))
+    result = await BUILTINS["builtin/page"].run(services, {"url": asked})
     assert (result["status"], result["url"], result["final_url"]) == (404, asked, site.url("/p", "shop.test"))
     assert (result["title"], result["h1"], result["language"]) == ("T", "H", "ko")
     assert result["links"] == [site.url("/x", "shop.test")]

@@ -8,6 +8,7 @@ import pytest
 from scrapeyard.builtin.pages.bounds import MAX_HTML
 from scrapeyard.builtin.pages.port import MAX_TEXT, PARTS
 from scrapeyard.builtin.registry import BUILTINS
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.repository.manifest.json_schemas import InputChecker
 
@@ -33,7 +34,7 @@ async def scrape(html: str = HTML, **given: Any) -> tuple[dict[str, Any], FetchR
         )
 
     assert faults(**given) == []
-    return await PAGE.run(fetch, {"url": URL, **given}), asked[0]
+    return await PAGE.run(Services(fetch=fetch), {"url": URL, **given}), asked[0]
 
 
 def faults(**given: Any) -> list[str]:

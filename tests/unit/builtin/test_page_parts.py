@@ -10,6 +10,7 @@ from scrapeyard.builtin.pages.port import RawPage
 from scrapeyard.builtin.reading import frames
 from scrapeyard.builtin.reading.serving import answer
 from scrapeyard.builtin.registry import BUILTINS
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 
 URL = "https://shop.example/"
@@ -66,7 +67,9 @@ async def test_a_part_that_fails_costs_only_itself() -> None:
     async def fetch(request: FetchRequest) -> FetchResponse:
         return FetchResponse(url=request.url, status=200, headers=headers, body=body, encoding="utf-8", elapsed_ms=1)
 
-    found = await BUILTINS["builtin/page"].run(fetch, {"url": URL, "include": ["article", "text", "markdown"]})
+    found = await BUILTINS["builtin/page"].run(
+        Services(fetch=fetch), {"url": URL, "include": ["article", "text", "markdown"]}
+    )
     assert (found["title"], found["text"], found["markdown"], found["article"]) == ("Kilns", "Pots", "Pots", None)
     assert found["warnings"] == ["article could not be read: KeyError: 'no such node'"]
 

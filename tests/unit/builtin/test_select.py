@@ -10,6 +10,7 @@ from scrapeyard.builtin.pages.port import MAX_TEXT, RawPage
 from scrapeyard.builtin.pages.select import MAX_MATCHES, MAX_WARNINGS
 from scrapeyard.builtin.reading.raw import read_raw
 from scrapeyard.builtin.registry import BUILTINS
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
@@ -211,7 +212,7 @@ async def run(fields: dict[str, Any], body: bytes = HTML.encode(), media: str = 
         headers = (("content-type", media),)
         return FetchResponse(url=request.url, status=200, headers=headers, body=body, encoding="utf-8", elapsed_ms=1)
 
-    return await SELECT.run(fetch, {"url": URL, "fields": fields})
+    return await SELECT.run(Services(fetch=fetch), {"url": URL, "fields": fields})
 
 
 async def test_the_result_is_the_fields() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from scrapeyard.builtin import MAP
 from scrapeyard.builtin.scrapers import MAP_OUTPUT
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed
 from scrapeyard.model import ExitReason
@@ -42,7 +43,7 @@ async def mapped(files: dict[str, bytes], url: str = HOME, /, **more: Any) -> di
             elapsed_ms=1.0,
         )
 
-    result = await BUILTIN.run(fetch, {"url": url, **more})
+    result = await BUILTIN.run(Services(fetch=fetch), {"url": url, **more})
     assert InputChecker().output_errors(BUILTIN.scraper, result) == []
     assert set(result) == set(MAP_OUTPUT["required"])
     return result

@@ -13,6 +13,7 @@ from scrapeyard.builtin.pages.bounds import MAX_HTML, MAX_LIGHT, bounded, is_lig
 from scrapeyard.builtin.pages.page import MAX_FIELD, MAX_LINKS, extract_page
 from scrapeyard.builtin.pages.port import FIELDS, MAX_TEXT, PARTS
 from scrapeyard.builtin.registry import BUILTINS
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard_sdk.extract.page import Joiner
 
@@ -254,7 +255,7 @@ async def run(response: FetchResponse, **given: object) -> dict[str, object]:
 
     builtin = BUILTINS["builtin/page"]
     jsonschema_rs.validate(builtin.scraper.input_schema, {"url": URL, **given})
-    result = await builtin.run(fetch, {"url": URL, **given})
+    result = await builtin.run(Services(fetch=fetch), {"url": URL, **given})
     assert asked == [FetchRequest(url=URL)]
     assert builtin.scraper.output_schema is not None
     jsonschema_rs.validate(builtin.scraper.output_schema, result)

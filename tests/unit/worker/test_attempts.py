@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.builtin.registry import Builtin
+from scrapeyard.builtin.services import with_fetch
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import BlobsUnavailable, FetchFailed
@@ -78,7 +79,7 @@ def parts_of(fetching: Fetching | None = None, blobs: ObjectBlobs | None = None)
         sandbox=unused,
         engine=Engine(fetching) if fetching else unused,
         blobs=blobs or unused,
-        builtins={SCRAPER.ref.id: Builtin(scraper=SCRAPER, run=one_page)},
+        builtins={SCRAPER.ref.id: Builtin(scraper=SCRAPER, run=with_fetch(one_page))},
         checker=InputChecker(),
         state=unused,
     )

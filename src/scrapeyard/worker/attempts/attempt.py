@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from scrapeyard.blobs.port import Blobs
 from scrapeyard.builtin.registry import Builtin
+from scrapeyard.builtin.services import Services
 from scrapeyard.engines.browser.operations import AnyOperation
 from scrapeyard.engines.browser.port import BrowserEngine, ContextOptions, Done
 from scrapeyard.engines.ledger import Ledger
@@ -289,7 +290,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         parts, plan, prepared = self.parts, self.plan, self.plan.prepared
         scraper = prepared.scraper
         if scraper.is_builtin:
-            return await run_builtin(parts.builtins[scraper.ref.id], self._fetch_page, self.given, plan.limits)
+            return await run_builtin(parts.builtins[scraper.ref.id], self._services(), self.given, plan.limits)
         work = Work(
             run_id=self.name,
             attempt=self.number,
@@ -304,6 +305,10 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         else:
             verdict = await plan.series.run(work, self)
         return checked(parts.checker, scraper, verdict)
+
+    def _services(self) -> Services:
+        """For a built-in."""
+        return Services(fetch=self._fetch_page, artifact=self.artifact, progress=self.progress)
 
     def _retry(self, verdict: Verdict) -> NextAttempt | None:
         later = postponement(verdict, self._turn_in, self._latest_turn() - self.finished_at)

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from scrapeyard.builtin.fetching import Fetch
 from scrapeyard.builtin.registry import Builtin
+from scrapeyard.builtin.services import Services
 from scrapeyard.errors import (
     BadRequest,
     FetchFailed,
@@ -92,11 +92,11 @@ def limits_of(scraper: Scraper, timeout_seconds: float | None) -> Limits:
     return replace(scraper.limits, wall_seconds=min(scraper.limits.wall_seconds, timeout_seconds))
 
 
-async def run_builtin(builtin: Builtin, fetch: Fetch, given: Raw, limits: Limits) -> Verdict:
+async def run_builtin(builtin: Builtin, services: Services, given: Raw, limits: Limits) -> Verdict:
     """Call a built-in scraper in this process. Turns its known errors into a verdict."""
     began = time.perf_counter()
     try:
-        result = await within(limits.wall_seconds, builtin.run(fetch, msgspec.json.decode(given)))
+        result = await within(limits.wall_seconds, builtin.run(services, msgspec.json.decode(given)))
     except TimeoutError:
         error = RunError(message=f"the run took longer than {limits.wall_seconds:g} s")
         return Verdict(exit_reason=ExitReason.TIMEOUT, error=error, wall_ms=since(began))
@@ -104,8 +104,9 @@ async def run_builtin(builtin: Builtin, fetch: Fetch, given: Raw, limits: Limits
         error = RunError(message=refusal.message)
         return Verdict(exit_reason=ExitReason.BAD_INPUT, error=error, wall_ms=since(began))
     except FetchFailed as failure:
-        error = RunError(message=failure.message, type="FetchError", site_status=failure.site_status)
-        after = failure.details.get("retry_after")
+        told = dict(failure.details)
+        after = told.pop("retry_after", None)
+        error = RunError(message=failure.message, type="FetchError", site_status=failure.site_status, details=told)
         return Verdict(exit_reason=failure.reason, error=error, wall_ms=since(began), retry_after=after)
     raw = msgspec.json.encode(result)
     return Verdict(exit_reason=ExitReason.SUCCEEDED, result=Raw(raw), wall_ms=since(began), output_bytes=len(raw))
