@@ -23,37 +23,43 @@ Text = Annotated[str, Meta(max_length=1000)]
 class Evidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is kept of a context for people to look at."""
 
-    screenshot_on_failure: bool = True
-    har: bool = False
-    trace: bool = False
-    """A zip that Playwright's trace viewer opens."""
-    video: bool = False
-    console: bool = True
-    """Messages of the console and errors of the page, for the run's log."""
+    screenshot_on_failure: Annotated[bool, Meta(description="A picture of the page where the last step failed.")] = True
+    har: Annotated[bool, Meta(description="The requests and answers, as a HAR file.")] = False
+    trace: Annotated[bool, Meta(description="A zip that Playwright's trace viewer opens.")] = False
+    video: Annotated[bool, Meta(description="A film of the page.")] = False
+    console: Annotated[bool, Meta(description="Messages of the console and errors of the page, in the log.")] = True
 
 
 class ContextOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a context looks like to pages. Empty and None: as the exit's country, the device or the browser has it."""
 
-    session: Annotated[str, Meta(max_length=128)] = ""
-    """Cookies and storage are kept under this name, for the scraper, across runs and for plain HTTP too."""
-    device: Text = ""
-    """As Playwright names it, `iPhone 15`."""
-    width: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-    height: Annotated[int, Meta(ge=1, le=10_000)] | None = None
-    locale: Annotated[str, Meta(max_length=35)] = ""
-    timezone: Annotated[str, Meta(max_length=64)] = ""
-    latitude: Annotated[float, Meta(ge=-90, le=90)] | None = None
-    longitude: Annotated[float, Meta(ge=-180, le=180)] | None = None
-    user_agent: Text = ""
-    headers: Annotated[dict[str, Text], Meta(max_length=50)] = field(default_factory=dict)
-    """Sent with every request."""
-    java_script: bool = True
-    block: tuple[Blocked, ...] = ()
-    """Kinds of requests that are not made."""
-    timeout: Annotated[float, Meta(gt=0, le=3600)] = 30
-    """Seconds, of each operation that names none."""
-    evidence: Evidence = Evidence()
+    session: Annotated[
+        str,
+        Meta(max_length=128, description="Cookies and storage are kept under this name, for the scraper, across runs."),
+    ] = ""
+    device: Annotated[Text, Meta(description="As Playwright names it, such as `iPhone 15`.")] = ""
+    width: Annotated[Annotated[int, Meta(ge=1, le=10_000)] | None, Meta(description="Of the window, in pixels.")] = None
+    height: Annotated[Annotated[int, Meta(ge=1, le=10_000)] | None, Meta(description="Of the window, in pixels.")] = (
+        None
+    )
+    locale: Annotated[str, Meta(max_length=35, description="Language and country, such as `ko-KR`.")] = ""
+    timezone: Annotated[str, Meta(max_length=64, description="Such as `Asia/Seoul`.")] = ""
+    latitude: Annotated[
+        Annotated[float, Meta(ge=-90, le=90)] | None, Meta(description="Of the place that pages are told.")
+    ] = None
+    longitude: Annotated[
+        Annotated[float, Meta(ge=-180, le=180)] | None, Meta(description="Of the place that pages are told.")
+    ] = None
+    user_agent: Annotated[Text, Meta(description="Empty: the browser's own.")] = ""
+    headers: Annotated[dict[str, Text], Meta(max_length=50, description="Sent with every request.")] = field(
+        default_factory=dict
+    )
+    java_script: Annotated[bool, Meta(description="Whether pages may run scripts.")] = True
+    block: Annotated[tuple[Blocked, ...], Meta(max_length=5, description="Kinds of requests that are not made.")] = ()
+    timeout: Annotated[
+        float, Meta(gt=0, le=3600, description="Maximum seconds of each operation that names none itself.")
+    ] = 30
+    evidence: Annotated[Evidence, Meta(description="What is kept for people to look at.")] = Evidence()
 
 
 class Done(Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""The built-in scraper `builtin/replay`: recordings of Chrome's DevTools, performed as they are."""
