@@ -11,6 +11,14 @@ SELECT = "builtin/select"
 """What runs when a call gives a URL and `fields`."""
 ECHO = "builtin/echo"
 MAP = "builtin/map"
+ACTIONS = "builtin/actions"
+REPLAY = "builtin/replay"
+_BROWSER_LIMITS = Limits(wall_seconds=300)
+"""Of the built-ins that perform steps in a browser."""
+
+
+ACTIONS = "builtin/actions"
+REPLAY = "builtin/replay"
 
 
 def default_for(given: Mapping[str, Any], default: str) -> str:

@@ -5,11 +5,17 @@ from typing import Any
 from msgspec import Struct
 
 from scrapeyard import __version__
-from scrapeyard.builtin import ECHO, MAP, PAGE, PRODUCT, SELECT, scrapers, selecting
+from scrapeyard.builtin import ACTIONS, ECHO, MAP, PAGE, PRODUCT, REPLAY, SELECT, scrapers, selecting
+from scrapeyard.builtin.actions.interpreter import ACTIONS_INPUT, ACTIONS_OUTPUT, run_actions
 from scrapeyard.builtin.pages.port import Extractor
 from scrapeyard.builtin.reading.thread import ThreadExtractor
+from scrapeyard.builtin.replay.player import REPLAY_OUTPUT, run_replay
+from scrapeyard.builtin.replay.recording import REPLAY_INPUT
 from scrapeyard.builtin.services import Run, with_fetch
-from scrapeyard.model import Scraper, ScraperRef
+from scrapeyard.model import Limits, Scraper, ScraperRef
+
+_BROWSER_LIMITS = Limits(wall_seconds=300)
+"""Of the built-ins that perform steps in a browser."""
 
 
 class Builtin(Struct, frozen=True, kw_only=True):
@@ -62,6 +68,29 @@ def make_builtins(extractor: Extractor) -> dict[str, Builtin]:
                 output_schema=scrapers.ECHO_OUTPUT,
             ),
             run=with_fetch(scrapers.echo),
+        ),
+        Builtin(
+            scraper=_described(
+                ACTIONS,
+                name="Actions",
+                description="Steps in a browser, written as JSON: open, click, type, wait, extract, with conditions "
+                "and loops.",
+                input_schema=ACTIONS_INPUT,
+                output_schema=ACTIONS_OUTPUT,
+                limits=_BROWSER_LIMITS,
+            ),
+            run=run_actions,
+        ),
+        Builtin(
+            scraper=_described(
+                REPLAY,
+                name="Replay",
+                description="A recording of Chrome's DevTools, performed in a browser as it is.",
+                input_schema=REPLAY_INPUT,
+                output_schema=REPLAY_OUTPUT,
+                limits=_BROWSER_LIMITS,
+            ),
+            run=run_replay,
         ),
     )
     return {builtin.scraper.ref.id: builtin for builtin in made}
