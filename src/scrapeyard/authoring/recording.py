@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,9 +20,10 @@ from scrapeyard.authoring.cassette import (
     asked_of,
 )
 from scrapeyard.authoring.redaction import Veil, clean_url, kept_headers
+from scrapeyard.engines.browser.port import BrowserContext
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse, HttpEngine
 from scrapeyard.errors import BadRequest, FetchFailed
-from scrapeyard.model import Outcome
+from scrapeyard.model import ExitReason, Outcome
 
 
 class RecordingEngine:
@@ -77,6 +79,21 @@ class RecordingEngine:
         self._bytes += len(page.body)
         if number <= MAX_PAGES and self._bytes <= MAX_BYTES:
             self._pages[number] = page
+
+
+class NoBrowser:
+    """A BrowserEngine for runs whose pages are recorded or replayed: what a browser loads is not recorded."""
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    async def stop(self) -> None:
+        """Nothing to stop."""
+
+    def open(self, *_: Any, **__: Any) -> AbstractAsyncContextManager[BrowserContext]:
+        """Raises FetchFailed."""
+        message = "recorded cases have no browser: only the pages of ctx.fetch are recorded; try it with scrapeyard run"
+        raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, message)
 
 
 def _answered(asked: RecordedRequest, response: FetchResponse, veil: Veil) -> CassetteEntry:

@@ -44,17 +44,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """The script asked for another attempt, that many seconds later."""
 
 
-class ChildServices(Protocol):
-    """What the worker does for a child while it runs. Raises only what each method names."""
-
-    async def fetch(self, request: FetchRequest) -> FetchResponse:
-        """Raises FetchFailed."""
-
-    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
-        """Stream a page with a success status into an artifact, at most `request.max_bytes`; `kept` says how many.
-
-        Raises FetchFailed, or another ScrapeyardError if it cannot be saved; nothing is saved then.
-        """
+class BrowserServices(Protocol):
+    """The browser of a run."""
 
     async def open_browser(self, options: ContextOptions) -> int:
         """Open a context in a browser, with one tab; its number for `browse`. It is closed with the run at the latest.
@@ -65,6 +56,19 @@ class ChildServices(Protocol):
 
     async def close_browser(self, number: int) -> None:
         """Close a context and save what it leaves. One that is closed already is no fault."""
+
+
+class ChildServices(BrowserServices, Protocol):
+    """What the worker does for a child while it runs. Raises only what each method names."""
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        """Raises FetchFailed."""
+
+    async def download(self, request: FetchRequest, name: str) -> FetchResponse:
+        """Stream a page with a success status into an artifact, at most `request.max_bytes`; `kept` says how many.
+
+        Raises FetchFailed, or another ScrapeyardError if it cannot be saved; nothing is saved then.
+        """
 
     async def artifact(self, name: str, content_type: str, data: bytes) -> None:
         """Save bytes as an artifact. Raises ScrapeyardError if that fails; the script sees the message."""

@@ -269,6 +269,8 @@ class Platform:
             builtins=all_builtins(extractor),
             checker=InputChecker(),
             state=base.store.state,
+            browser=base.engine.browsers,
+            browser_contexts=settings.browser.contexts_per_run,
             runs=base.store.runs,
             browser=base.engine.browsers,
             browser_contexts=settings.browser.contexts_per_run,

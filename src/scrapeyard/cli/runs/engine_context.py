@@ -11,15 +11,29 @@ import typer
 
 from scrapeyard.cli.common.output import log_line
 from scrapeyard.cli.runs.local import open_yard
-from scrapeyard.engines.port import Caller, HttpEngine
-from scrapeyard.errors import FetchFailed
-from scrapeyard.sandbox.handles.frames import FetchFrame, failure_head, page_head, parse, request_of
+from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
+from scrapeyard.errors import BadRequest, FetchFailed
+from scrapeyard.model import Artifact, ExitReason
+from scrapeyard.sandbox.handles.frames import (
+    BrowserFrame,
+    FetchFrame,
+    browser_call,
+    failure_head,
+    page_head,
+    parse,
+    request_of,
+)
+from scrapeyard.sandbox.handles.requests import browser_answer
 from scrapeyard.settings import Settings
+from scrapeyard.wiring.pipeline import Engine
+from scrapeyard.worker.attempts.browsing import OpenBrowsers
+from scrapeyard.worker.attempts.waiting import SiteWait
 from scrapeyard_sdk import Context, Page
 from scrapeyard_sdk.channel import Answer, Channel
 from scrapeyard_sdk.context import LogRoom
 
 _NO_LIMIT = 10**9
+_NO_ARTIFACTS = "the shell keeps no artifacts; write a file instead"
 
 
 class EngineThread:
@@ -30,13 +44,13 @@ class EngineThread:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="engine", daemon=True)
         self._ended = asyncio.Event()
-        self._ready: Future[HttpEngine] = Future()
+        self._ready: Future[_EngineChannel] = Future()
 
     def __enter__(self) -> "EngineThread":
         self._thread.start()
         self._serving = asyncio.run_coroutine_threadsafe(self._serve(), self._loop)
         try:
-            self._channel = _EngineChannel(self._loop, self._ready.result())
+            self._channel = self._ready.result()
         except BaseException:
             self.__exit__()
             raise
@@ -72,8 +86,10 @@ class EngineThread:
     async def _serve(self) -> None:
         try:
             async with open_yard(self._settings, has_scripts=False) as yard:
-                self._ready.set_result(await yard.engine())
+                channel = _EngineChannel(self._loop, await yard.engine())
+                self._ready.set_result(channel)
                 await self._ended.wait()
+                await channel.close()
         except BaseException as error:
             if self._ready.done():
                 raise
@@ -83,9 +99,14 @@ class EngineThread:
 class _EngineChannel(Channel):
     """A script's end of the wire with nobody behind it: requests go straight to the engine."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, engine: HttpEngine) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine) -> None:
         self._loop = loop
         self._engine = engine
+        self._browsers = OpenBrowsers(engine.browsers, 1, Caller(), _ShellOwner(engine), SiteWait(None))
+
+    async def close(self) -> None:
+        """Close what is open in the browser. May be called twice."""
+        await self._browsers.close()
 
     def send(self, head: dict[str, Any], raw: bytes = b"") -> None:  # noqa: ARG002  as the channel's
         """Show a line of the log."""
@@ -97,10 +118,33 @@ class _EngineChannel(Channel):
 
     async def _answer(self, head: dict[str, Any], raw: bytes) -> Answer:
         frame = parse(msgspec.json.encode({**head, "n": 1}))
-        if not isinstance(frame, FetchFrame) or frame.keep:
-            return {"t": "kept_error", "message": "the shell keeps no artifacts; write a file instead"}, b""
         try:
+            if isinstance(frame, BrowserFrame):
+                return await browser_answer(self._browsers, frame, browser_call(frame, raw), raw[frame.size :])
+            if not isinstance(frame, FetchFrame) or frame.keep:
+                return {"t": "kept_error", "message": _NO_ARTIFACTS}, b""
             page = await self._engine.fetch(request_of(frame, raw), Caller())
         except FetchFailed as failure:
             return failure_head(1, failure), b""
+        except BadRequest as error:
+            return failure_head(1, FetchFailed(ExitReason.BROWSER_STEP, error.message)), b""
         return page_head(1, page), page.body
+
+
+class _ShellOwner:
+    """Shows what pages say, and keeps nothing."""
+
+    artifact_room = 0
+
+    def __init__(self, engine: Engine) -> None:
+        self.artifacts: dict[str, Artifact] = {}
+        self._engine = engine
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        return await self._engine.fetch(request, Caller())
+
+    async def artifact(self, name: str, content_type: str, data: bytes) -> None:
+        """There is no room for any."""
+
+    def say(self, words: str, level: str, **fields: str) -> None:
+        typer.echo(log_line({"text": words, "level": level, "stream": "log", "fields": fields}), err=True)

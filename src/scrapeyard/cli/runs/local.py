@@ -7,13 +7,15 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
 
+from scrapeyard.authoring.recording import NoBrowser
 from scrapeyard.blobs.objects import ObjectBlobs
 from scrapeyard.cli.common.server_address import user_folder
+from scrapeyard.engines.browser.port import BrowserEngine
 from scrapeyard.engines.port import HttpEngine
 from scrapeyard.errors import InputInvalid, ScraperInvalid, ScraperNotFound
 from scrapeyard.gateway.runs.documents import settle
@@ -34,6 +36,9 @@ from scrapeyard.wiring.type_info import build_type_info
 from scrapeyard.worker.attempts.attempt import AttemptParts
 from scrapeyard.worker.attempts.environments import Preparer
 from scrapeyard.worker.runs import Executor
+
+if TYPE_CHECKING:
+    from scrapeyard.wiring.pipeline import Engine
 
 Hear = Callable[[LogLine], None]
 
@@ -56,7 +61,7 @@ class LocalYard:
         self._secrets = Secrets(settings.repository.secrets_file)
         self._cache = folder / "cache"
         self._sandbox = sandbox
-        self._engine: HttpEngine | None = None
+        self._engine: Engine | None = None
         self.blobs = ObjectBlobs.in_folder(folder / "blobs")
         self._checker = InputChecker()
         self._state = _LocalState()
@@ -95,7 +100,7 @@ class LocalYard:
         """Load the script in its sandbox without running it. Raises ScraperInvalid with the script's error."""
         await self._sandbox.check(scraper, await self._environments.ready(scraper))
 
-    async def engine(self) -> HttpEngine:
+    async def engine(self) -> "Engine":
         """What fetches for runs here: a worker's engine with all of its stages, started when it is first needed."""
         if self._engine is None:
             from scrapeyard.wiring.local_engine import start_local_engine
@@ -127,7 +132,12 @@ class LocalYard:
             timeout_seconds=timeout,
             fetching=scraper.policy.fetching,
         )
-        outcome = await self._executor(scraper, hear, engine or await self.engine()).execute(delivery)
+        if engine is None:
+            engine = await self.engine()
+            executor = self._executor(scraper, hear, engine, engine.browsers)
+        else:
+            executor = self._executor(scraper, hear, engine, NoBrowser())
+        outcome = await executor.execute(delivery)
         return _run_of(delivery, outcome), outcome
 
     async def result(self, outcome: Outcome) -> bytes:
@@ -147,7 +157,9 @@ class LocalYard:
         except ScraperInvalid:
             return ()
 
-    def _executor(self, scraper: Scraper, hear: Hear | None, engine: HttpEngine) -> Executor:
+    def _executor(
+        self, scraper: Scraper, hear: Hear | None, engine: HttpEngine, browser: BrowserEngine | None
+    ) -> Executor:
         parts = AttemptParts(
             catalogue=_OneScraper(scraper),
             preparer=Preparer(self._environments, self._secrets),
@@ -157,6 +169,8 @@ class LocalYard:
             builtins=all_builtins(),
             checker=self._checker,
             state=self._state,
+            browser=browser,
+            browser_contexts=self._settings.browser.contexts_per_run,
         )
         return Executor(parts, MemoryQueue(), new_id("worker"))
 

@@ -213,8 +213,12 @@ def _wish_of(wish: WishFrame) -> BrowserWish:
     )
 
 
-def browser_call(frame: BrowserFrame, raw: bytes) -> ContextOptions | AnyOperation | None:
-    """What the script gives with it: options, a step, or nothing. Raises BadRequest."""
+BrowserCall = ContextOptions | AnyOperation | None
+"""What comes with a browser frame: options to open with, a step, or nothing to close."""
+
+
+def browser_call(frame: BrowserFrame, raw: bytes) -> BrowserCall:
+    """What comes with the frame. Raises BadRequest."""
     if frame.act == "close":
         return None
     packed = raw[: frame.size]

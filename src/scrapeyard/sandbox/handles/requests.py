@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from scrapeyard.engines.browser.operations import OPENING, AnyOperation
+from scrapeyard.engines.browser.operations import OPENING
 from scrapeyard.engines.browser.port import ContextOptions
 from scrapeyard.engines.port import FetchRequest, FetchResponse
 from scrapeyard.errors import BadRequest, FetchFailed, ScrapeyardError, Unavailable
 from scrapeyard.model import ExitReason, Limits
 from scrapeyard.sandbox.handles.frames import (
+    BrowserCall,
     BrowserFrame,
     EnqueueFrame,
     FetchFrame,
@@ -26,7 +27,7 @@ from scrapeyard.sandbox.handles.frames import (
     request_of,
 )
 from scrapeyard.sandbox.handles.unread import FetchGate
-from scrapeyard.sandbox.port import ChildServices
+from scrapeyard.sandbox.port import BrowserServices, ChildServices
 from scrapeyard_sdk.context import too_many_fetches
 from scrapeyard_sdk.state import MAX_VALUE
 
@@ -192,18 +193,12 @@ class ChildRequests:
             await self._services.artifact(picture, "image/png", page.screenshot)
         self._asker.answer(page_head(frame.n, page), page.body)
 
-    async def _browse(self, frame: BrowserFrame, given: ContextOptions | AnyOperation | None, files: bytes) -> None:
-        head: dict[str, Any] = {"t": "browser", "n": frame.n}
-        raw = b""
-        if given is None:
-            await self._services.close_browser(frame.b)
-        elif isinstance(given, ContextOptions):
-            head["b"] = await self._services.open_browser(given)
+    async def _browse(self, frame: BrowserFrame, given: BrowserCall, files: bytes) -> None:
+        if given is None or isinstance(given, ContextOptions):
+            head, raw = await browser_answer(self._services, frame, given, files)
         else:
             async with self._gate:
-                done = await self._services.browse(frame.b, given, files)
-                value = bytes(done.value)
-                head["size"], raw = len(value), value + done.raw
+                head, raw = await browser_answer(self._services, frame, given, files)
                 self._gate.note_size(len(raw))
         self._asker.answer(head, raw)
 
@@ -250,6 +245,21 @@ class ChildRequests:
     def _refuse_artifact(self, number: int, message: str) -> None:
         self._asker.answer({"t": "kept_error", "n": number, "message": message})
         self._asker.count_refusal(message)
+
+
+async def browser_answer(
+    services: BrowserServices, frame: BrowserFrame, given: BrowserCall, files: bytes
+) -> tuple[dict[str, Any], bytes]:
+    """Do what the frame asks for; the frame that answers it. Raises FetchFailed."""
+    head: dict[str, Any] = {"t": "browser", "n": frame.n}
+    if given is None:
+        await services.close_browser(frame.b)
+        return head, b""
+    if isinstance(given, ContextOptions):
+        return {**head, "b": await services.open_browser(given)}, b""
+    done = await services.browse(frame.b, given, files)
+    value = bytes(done.value)
+    return {**head, "size": len(value)}, value + done.raw
 
 
 def _change_of(call: StateCall, raw: bytes) -> tuple[bytes | None, bytes | None, bool]:

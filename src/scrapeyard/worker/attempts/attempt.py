@@ -182,15 +182,15 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
 
     async def open_browser(self, options: ContextOptions) -> int:
         """Open a context in a browser. Raises FetchFailed."""
-        return await self._browsing().open(options)
+        return await self._browsing().open_browser(options)
 
     async def browse(self, number: int, operation: AnyOperation, raw: bytes = b"") -> Done:
         """Perform a step in an open context. Raises FetchFailed."""
-        return await self._browsing().perform(number, operation, raw)
+        return await self._browsing().browse(number, operation, raw)
 
     async def close_browser(self, number: int) -> None:
         """Close a context and save what it leaves."""
-        await self._browsing().close(number)
+        await self._browsing().close_browser(number)
 
     def _browsing(self) -> OpenBrowsers:
         if self._browsers is None:

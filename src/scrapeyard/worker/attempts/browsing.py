@@ -7,14 +7,13 @@ import time
 from pathlib import PurePath
 from typing import Any, Protocol
 
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
 from scrapeyard.engines.browser.operations import OPENING, AnyOperation, Goto
+from scrapeyard.engines.browser.pages import answer_of, no_browser
 from scrapeyard.engines.browser.port import BrowserContext, BrowserEngine, ContextOptions, Done, KeptFile
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import FetchFailed, Unavailable
-from scrapeyard.extras import install
 from scrapeyard.model import Artifact, ExitReason
 from scrapeyard.telemetry.events import get_log
 from scrapeyard.worker.attempts.waiting import SiteWait
@@ -26,7 +25,6 @@ _MAX_TEXT = 2000
 _LEVELS = {"debug": "debug", "warning": "warning", "error": "error"}
 """By what the console calls it; the rest is `info`."""
 _OPENABLE = ("http://", "https://", "about:blank", "data:")
-_NONE = f"this worker has no browser; run: {install('browser')}, then: scrapeyard browser install"
 
 _RETRY_SECONDS = 10.0
 """When to try again if too many runs wait for a browser."""
@@ -84,10 +82,10 @@ class OpenBrowsers:
         self._numbers = itertools.count(1)
         self._messages = 0
 
-    async def open(self, options: ContextOptions) -> int:
+    async def open_browser(self, options: ContextOptions) -> int:
         """Open a context; its number. The slot is free for others meanwhile. Raises FetchFailed."""
         if self._engine is None:
-            raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, _NONE)
+            raise no_browser()
         if len(self._held) >= self._most:
             words = f"a run may open {self._most} at once (browser.contexts_per_run); close it first, or open a tab"
             raise FetchFailed(ExitReason.BROWSER_STEP, words)
@@ -103,7 +101,7 @@ class OpenBrowsers:
             raise
         return number
 
-    async def perform(self, number: int, operation: AnyOperation, raw: bytes = b"") -> Done:
+    async def browse(self, number: int, operation: AnyOperation, raw: bytes = b"") -> Done:
         """Perform a step. Raises FetchFailed."""
         held = self._held.get(number)
         if held is None or not held.opened.done():
@@ -126,11 +124,12 @@ class OpenBrowsers:
             nonlocal done
             began = time.perf_counter()
             done = await self._perform(context, operation)
-            return _page_of(done, (time.perf_counter() - began) * 1000)
+            ms = (time.perf_counter() - began) * 1000
+            return replace(answer_of(done), elapsed_ms=round(ms, 2), kept=0)  # its content stays in the browser
 
         await self._owner.fetch(FetchRequest(url=operation.url, engine="browser", via=open_page))
-        if done is None:
-            raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, "this engine opens no pages in a browser")
+        if done is None:  # the engine replays what was recorded
+            raise no_browser()
         return done
 
     async def _perform(self, context: BrowserContext, operation: AnyOperation, raw: bytes = b"") -> Done:
@@ -139,12 +138,15 @@ class OpenBrowsers:
         finally:
             self._tell(context)
 
-    async def close(self, number: int | None = None) -> None:
-        """Close a context, or all of them. May be called twice."""
-        numbers = list(self._held) if number is None else [number]
-        closed = [held for each in numbers if (held := self._held.pop(each, None)) is not None]
-        if closed:
-            await asyncio.gather(*(held.end() for held in closed))
+    async def close_browser(self, number: int) -> None:
+        """Close a context. May be called twice."""
+        held = self._held.pop(number, None)
+        if held is not None:
+            await held.end()
+
+    async def close(self) -> None:
+        """Close all contexts. May be called twice."""
+        await asyncio.gather(*map(self.close_browser, list(self._held)))
 
     async def _hold(self, engine: BrowserEngine, options: ContextOptions, held: _Held) -> None:
         """The life of a context. One task opens and closes it, whichever requests of the script ask for that."""
@@ -191,30 +193,6 @@ class OpenBrowsers:
                 self._owner.say(message.text[:_MAX_TEXT], level, url=message.url[:_MAX_TEXT])
             elif self._messages == MAX_MESSAGES + 1:
                 self._owner.say(f"pages said more than {MAX_MESSAGES} messages; the rest is not logged", "warning")
-
-
-class _Opened(Struct):
-    """What `Goto` returns."""
-
-    url: str
-    status: int
-    headers: dict[str, str] = {}
-
-
-def _page_of(done: Done, elapsed_ms: float) -> FetchResponse:
-    """The answer to `Goto` as the stages around a fetch see it. Its content stays in the browser."""
-    told = msgspec.json.decode(done.value, type=_Opened)
-    return FetchResponse(
-        url=told.url,
-        status=told.status,
-        headers=tuple(told.headers.items()),
-        body=b"",
-        encoding="utf-8",
-        elapsed_ms=elapsed_ms,
-        way="browser",
-        strategy="browser",
-        kept=0,
-    )
 
 
 def _free_name(name: str, taken: dict[str, Any]) -> str:
