@@ -162,7 +162,7 @@ class OpenContext:
             if error.reason not in _BY_PROXY or counted.refused == before:
                 raise
             raise _by_proxy(counted.last_refusal, error) from None
-        if isinstance(operation, _OPENING) and self._proxy.count(self.user).refused > before:
+        if isinstance(operation, _OPENING):
             _check_refusal(done)
         return done
 
@@ -201,10 +201,11 @@ def _placed(options: ContextOptions, country: str) -> ContextOptions:
 
 
 def _check_refusal(done: Done) -> None:
-    """Over plain HTTP the browser shows the forward proxy's own page. Raises FetchFailed if this is it."""
+    """Over plain HTTP the browser shows the forward proxy's own page. Raises FetchFailed if this is it. The proxy lets
+    no site send the header; over TLS it cannot, and shows no pages."""
     value = msgspec.json.decode(done.value)
     refusal = value.get("headers", {}).get(REFUSAL_HEADER, "") if isinstance(value, dict) else ""
-    if refusal:
+    if refusal and value.get("url", "").startswith("http://"):
         raise _by_proxy(refusal, FetchFailed(ExitReason.FETCH_CONNECT, refusal))
 
 
