@@ -13,8 +13,6 @@ ECHO = "builtin/echo"
 MAP = "builtin/map"
 ACTIONS = "builtin/actions"
 REPLAY = "builtin/replay"
-_BROWSER_LIMITS = Limits(wall_seconds=300)
-"""Of the built-ins that perform steps in a browser."""
 
 
 ACTIONS = "builtin/actions"

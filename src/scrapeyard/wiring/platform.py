@@ -272,8 +272,6 @@ class Platform:
             browser=base.engine.browsers,
             browser_contexts=settings.browser.contexts_per_run,
             runs=base.store.runs,
-            browser=base.engine.browsers,
-            browser_contexts=settings.browser.contexts_per_run,
         )
         sites = Sites(settings.sites.whole_hosts)
         parts = BatchParts(store=base.store, attempts=attempts, sites=sites, hear=self._hear)
