@@ -15,7 +15,7 @@ from scrapeyard.builtin.browser_run import END_OUTPUT, STEPS_OUTPUT, BrowserRun
 from scrapeyard.builtin.services import Services
 from scrapeyard.builtin.struct_schemas import input_schema
 from scrapeyard.engines.browser import operations as browser
-from scrapeyard.engines.browser.inside.selectors import read_pattern
+from scrapeyard.engines.browser.inside.steps.selectors import read_pattern
 from scrapeyard.engines.port import FetchRequest
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason

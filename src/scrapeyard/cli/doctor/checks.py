@@ -184,6 +184,28 @@ def _since(began: float) -> float:
 PATIENCE_SECONDS = 5.0
 
 
+async def check_browser(settings: Settings) -> CheckResult:
+    """Starts the browser once. A machine without one is well: it does not offer the engine."""
+    from scrapeyard.engines.browser.found import find_browser
+    from scrapeyard.engines.browser.host import start_host
+
+    if words := find_browser(settings.browser).missing:
+        return ok("browser", f"none: {words}")
+    with tempfile.TemporaryDirectory(prefix="scrapeyard-doctor-") as folder:
+        try:
+            host = await start_host(settings.browser, str(Path(folder) / "socket"), Path(folder))
+        except ScrapeyardError as error:
+            remedy = "docs/browser.md tells which libraries and fonts a container needs"
+            return fail("browser", error.message, remedy)
+        facts = host.facts
+        await host.end()
+    words = f"{facts.browser} {facts.version} by {facts.driver}"
+    weak = [why for why in (facts.no_sandbox, facts.no_namespace) if why]
+    if not weak:
+        return ok("browser", f"{words}, in its own sandbox and network namespace")
+    return warn("browser", f"{words}; {'; '.join(weak)}", "allow user namespaces to this user; see docs/browser.md")
+
+
 async def check_store(settings: Settings) -> CheckResult:
     """Whether the database answers and which schema it holds. Changes nothing."""
     url = settings.database_url.get_secret_value()

@@ -77,7 +77,7 @@ async def _with_settings(settings: "Settings") -> "AsyncIterator[CheckResult]":
     yield check_data_dir(settings.data_dir.resolve())
     async for finding in check_sandbox(settings):
         yield finding
-    for check in (checks.check_store, checks.check_queue, checks.check_blobs):
+    for check in (checks.check_browser, checks.check_store, checks.check_queue, checks.check_blobs):
         yield await check(settings)
     url, source = named_server()
     yield await asyncio.to_thread(checks.check_server, url, asked_for=bool(source))
