@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from scrapeyard.engines.browser.engine import Browsers, ChooseExit
@@ -46,12 +47,22 @@ def make_browsers(
         sessions=BrowserSessions(sessions, settings.http.session_days),
         choose_exit=choose_exit,
         max_bytes=int(settings.http.max_body_mb * _MEGABYTE),
+        on_stop=_leave,
     )
+
+
+def _common() -> Path:
+    return Path(tempfile.gettempdir()) / f"scrapeyard-browser-{os.getuid()}"
+
+
+def _leave() -> None:
+    with suppress(OSError):
+        _common().rmdir()  # unless another worker uses it
 
 
 def _private_folder() -> Path:
     """For the profiles of this user's browsers, so that one finds what another left that was killed."""
-    folder = Path(tempfile.gettempdir()) / f"scrapeyard-browser-{os.getuid()}"
+    folder = _common()
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o077 or folder.is_symlink():

@@ -56,6 +56,7 @@ class Browsers:
         sessions: BrowserSessions,
         choose_exit: ChooseExit,
         max_bytes: int,
+        on_stop: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._hosts = hosts
@@ -63,6 +64,7 @@ class Browsers:
         self._sessions = sessions
         self._choose_exit = choose_exit
         self._max_bytes = max_bytes
+        self._on_stop = on_stop
         self._most = settings.max_contexts or contexts_by_memory()
         self._free = asyncio.Semaphore(self._most)
         self._numbers = itertools.count(1)
@@ -76,6 +78,7 @@ class Browsers:
         """End every browser; contexts fail. May be called twice."""
         await self._hosts.stop()
         await self._proxy.stop()
+        self._on_stop()
 
     @asynccontextmanager
     async def open(
@@ -154,16 +157,20 @@ class OpenContext:
 
     async def perform(self, operation: Operation, raw: bytes = b"") -> Done:
         """As `BrowserContext.perform`."""
-        before = self._proxy.count(self.user).refused
+        before = self._proxy.count(self.user).failed
         try:
             done = await self.host.perform(self.number, operation, raw)
         except FetchFailed as error:
             counted = self._proxy.count(self.user)
-            if error.reason not in _BY_PROXY or counted.refused == before:
+            if error.reason not in _BY_PROXY or counted.failed == before:
                 raise
             raise _by_proxy(counted.last_refusal, error) from None
         if isinstance(operation, _OPENING):
             _check_refusal(done)
+        counted = self._proxy.count(self.user)
+        if counted.failed > before and counted.last_refusal.startswith(ExitReason.FETCH_BUDGET.value):
+            # Parts of the page are missing, and nobody would notice.
+            raise _by_proxy(counted.last_refusal, FetchFailed(ExitReason.FETCH_BUDGET, counted.last_refusal))
         return done
 
     def messages(self) -> list[LogMessage]:

@@ -2,12 +2,22 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from scrapeyard.engines.browser.engine import OpenContext
-from scrapeyard.engines.browser.operations import Content, Evaluate, Goto, Operation, Screenshot, Scroll, WaitFor
+from scrapeyard.engines.browser.operations import (
+    Content,
+    Evaluate,
+    Goto,
+    Operation,
+    Screenshot,
+    Scroll,
+    WaitFor,
+    WaitForLoad,
+)
 from scrapeyard.engines.browser.port import BrowserContext, BrowserEngine, ContextOptions, Done, Evidence
 from scrapeyard.engines.budget.meters import Meters
 from scrapeyard.engines.budget.stage import Budgets
@@ -20,13 +30,14 @@ from scrapeyard.model import ExitReason
 
 _SECONDS = 30.0
 _LEAST_SECONDS = 0.5
+_SETTLE_SECONDS = 5.0
 _PLAIN_TEXT = "(document.querySelector('body > pre') || {}).textContent ?? null"
 """A browser shows JSON and plain text within a page of its own."""
 _NO_EVIDENCE = Evidence(screenshot_on_failure=False, console=False)
 
 
 class BrowserPages:
-    """A RoutedFetch. Counts as one request; the forward proxy counts the bytes."""
+    """A RoutedFetch. The forward proxy counts requests and bytes, as they go."""
 
     def __init__(
         self,
@@ -50,7 +61,6 @@ class BrowserPages:
         allowed = caller.scraper.allowed_hosts if caller.scraper else ()
         check_allowed(context.target, allowed)
         proxy_class = way.proxy.proxy_class if way.proxy else ""
-        await self._budgets.begin(caller, proxy_class)
         began, ok = self._clock(), False
         try:
             response = await (request.via() if request.via is not None else self._open(request, context, way))
@@ -101,6 +111,8 @@ class _Visit:
         """The page, as it is when all that was asked for has happened."""
         wish = self._wish
         opened = await self._do(page, Goto(url=self._request.url, wait_until=wish.wait_until))
+        if self._request.engine == "auto":
+            await self._settle(page)
         if wish.wait_for:
             await self._do(page, WaitFor(selector=wish.wait_for))
         if wish.scroll:
@@ -110,6 +122,12 @@ class _Visit:
             return response
         picture = await self._do(page, Screenshot(full_page=wish.full_page))
         return msgspec.structs.replace(response, screenshot=picture.raw)
+
+    async def _settle(self, page: BrowserContext) -> None:
+        """Nobody said what to wait for: until scripts ask for nothing more, but not for long."""
+        seconds = min(_SETTLE_SECONDS, max(_LEAST_SECONDS, self._ends - self._clock()))
+        with suppress(FetchFailed):
+            await page.perform(WaitForLoad(state="networkidle", timeout=seconds))
 
     async def _body(self, page: BrowserContext, opened: Done) -> bytes:
         kind = _headers(opened).get("content-type", "")

@@ -151,11 +151,14 @@ class PassageCount(Struct, frozen=True, kw_only=True):
 
     connections: int = 0
     refused: int = 0
+    """By the guard, the budget or the bounds."""
+    failed: int = 0
+    """That did not come about for any reason, refused ones included."""
     received: int = 0
     """Bytes, as on the wire."""
     sent: int = 0
     last_refusal: str = ""
-    """Why the last one was refused, for whoever reads the failure of a page; with its exit reason before a colon."""
+    """Why the last one failed, for whoever reads the failure of a page; with its exit reason before a colon."""
 
 
 class ForwardProxy(Protocol):

@@ -55,7 +55,7 @@ class OpenPassage:
         self.connections: set[Connection] = set()
         self.unbooked = 0
         """Bytes received that are in no book yet."""
-        self._begun = self._refused = self._received = self._sent = 0
+        self._begun = self._refused = self._failed = self._received = self._sent = 0
         self._last_refusal = ""
 
     @property
@@ -69,6 +69,7 @@ class OpenPassage:
         return PassageCount(
             connections=self._begun,
             refused=self._refused,
+            failed=self._failed,
             received=self._received,
             sent=self._sent,
             last_refusal=self._last_refusal,
@@ -95,6 +96,7 @@ class OpenPassage:
 
     def refuse(self, failure: FetchFailed) -> str:
         """Remember why one did not pass. Returns it in words."""
+        self._failed += 1
         self._refused += failure.reason in REFUSALS
         self._last_refusal = f"{failure.reason.value}: {failure.message}"
         return self._last_refusal

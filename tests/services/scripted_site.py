@@ -1,0 +1,89 @@
+"""A site whose pages need a browser, on a free loopback port."""
+
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import ClassVar, Self
+
+SHELL = b"""<!doctype html><html><head><title>Shop</title><script type="module" src="/fill.js"></script></head>
+<body><noscript>You need to enable JavaScript to run this app.</noscript><div id="root"></div></body></html>"""
+FILL = b"""fetch("/items.json").then(each => each.json()).then(items => {
+  document.querySelector("#root").innerHTML =
+    items.map(each => `<li class="item">${each.name} for ${each.price} euros</li>`).join("");
+});"""
+CHALLENGE = b"""<!doctype html><html><head><title>Just a moment...</title></head><body><h1>Checking your browser</h1>
+<p>Enable JavaScript and cookies to continue.</p>
+<script>document.cookie = "passed=" + 42 * 42 + "; path=/"; setTimeout(() => location.reload(), 200);</script>
+</body></html>"""
+BEHIND = b"<html><title>Shop</title><body><h1>behind the check</h1>" + b"<p>A lamp for 12 euros.</p>" * 20
+
+
+class ScriptedSite:
+    """Serves until it is left. `asked` are the paths, in order."""
+
+    ITEMS: ClassVar = b"[" + b",".join(b'{"name": "thing %d", "price": %d}' % (n, n) for n in range(30)) + b"]"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        handler = type("Handler", (_Handler,), {"site": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self._thread = Thread(target=self._server.serve_forever, args=(0.05,))
+
+    @property
+    def url(self) -> str:
+        """With a slash at the end."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    site: ScriptedSite
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        self.site.asked.append(path)
+        cookies = self.headers.get("cookie", "")
+        if path == "/moved":
+            self._answer(302, b"", location="/shell")
+        elif path == "/challenge":
+            passed = "passed=1764" in cookies
+            self._answer(200 if passed else 403, BEHIND if passed else CHALLENGE)
+        elif path == "/cookies":
+            self._answer(200, f"<p>{cookies}</p>".encode())
+        elif path == "/set-cookie":
+            self._answer(200, b"<script>document.cookie = 'from-script=1; path=/'</script>")
+        elif path == "/set-http-cookie":
+            self._answer(200, b"set", set_cookie="from-server=1; Path=/; HttpOnly")
+        else:
+            self._answer(*_PAGES.get(path, (404, b"<h1>There is no such page</h1>", "text/html")))
+
+    def _answer(self, status: int, body: bytes, kind: str = "text/html; charset=utf-8", **headers: str) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+_PAGES = {
+    "/": (200, b"<h1>Home</h1>", "text/html"),
+    "/shell": (200, SHELL, "text/html"),
+    "/fill.js": (200, FILL, "text/javascript"),
+    "/items.json": (200, ScriptedSite.ITEMS, "application/json"),
+    "/private": (200, b"<h1>Private</h1>", "text/html"),
+    "/robots.txt": (200, b"User-agent: *\nDisallow: /private\n", "text/plain"),
+}
