@@ -3,8 +3,10 @@
 import asyncio
 import os
 import shutil
+import signal
 import tempfile
 from collections import deque
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -13,6 +15,7 @@ import msgspec
 
 from scrapeyard.background import Background
 from scrapeyard.engines.browser import wire
+from scrapeyard.engines.browser.found import find_browser
 from scrapeyard.engines.browser.inside.enclosure import STOP
 from scrapeyard.engines.browser.operations import Operation
 from scrapeyard.engines.browser.port import ContextEnd, Done, HostContext, LogMessage
@@ -23,11 +26,16 @@ from scrapeyard.settings.engine import BrowserSettings
 
 _MODULE: Final = "scrapeyard.engines.browser.inside.host"
 _PREFIX: Final = "browser-"
+_MAX_PATH: Final = 55
+"""Bytes of a folder's path, so that a socket of the browser in it has less than 108."""
 _START_SECONDS: Final = 120
 _END_SECONDS: Final = 10
 _SILENT_SECONDS: Final = 60
 """A process that answers nothing for so long, not even a ping, is dead."""
 _MAX_MESSAGES: Final = 200
+_MAX_CLOSED: Final = 100
+"""Closed contexts whose messages may still be asked for."""
+_MEMORY_EVERY: Final = 2.0
 _VARIABLES: Final = ("PLAYWRIGHT_BROWSERS_PATH", "PATCHRIGHT_BROWSERS_PATH", "HOME")
 _decode_end: Final = msgspec.msgpack.Decoder(ContextEnd).decode
 _decode_message: Final = msgspec.msgpack.Decoder(LogMessage).decode
@@ -36,12 +44,14 @@ _decode_message: Final = msgspec.msgpack.Decoder(LogMessage).decode
 async def start_host(settings: BrowserSettings, proxy_socket: str, folder: Path) -> "ProcessHost":
     """Start the process, its driver and its browser. `folder` is private to the hosts of this user; what dead ones left
     there is removed. Raises FetchFailed (`browser_unavailable`)."""
-    await asyncio.to_thread(_remove_leftovers, folder)
-    own = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=f"{_PREFIX}{os.getpid()}-", dir=folder))
+    found = await asyncio.to_thread(find_browser, settings)
+    if found.missing:
+        raise _unavailable(found.missing)
+    own = await asyncio.to_thread(_make_folder, folder)
     plan = wire.HostPlan(
         driver=settings.driver,
         name=settings.name,
-        executable=settings.executable,
+        executable=found.executable,
         sandbox=settings.sandbox,
         namespace=settings.namespace,
         arguments=settings.arguments,
@@ -53,9 +63,9 @@ async def start_host(settings: BrowserSettings, proxy_socket: str, folder: Path)
             _MODULE, msgspec.json.encode(plan).decode(), framing=wire.FRAMING, variables=_VARIABLES
         )
     except OSError as error:
-        await asyncio.to_thread(shutil.rmtree, own, ignore_errors=True)
+        await asyncio.to_thread(_remove_folder, own)
         raise _unavailable(f"its process does not start: {error}") from None
-    host = ProcessHost(process, own)
+    host = ProcessHost(process, own, page_mb=settings.memory_mb / 2)
     try:
         await host.start()
     except BaseException:
@@ -67,14 +77,17 @@ async def start_host(settings: BrowserSettings, proxy_socket: str, folder: Path)
 class ProcessHost:
     """As `BrowserHost`."""
 
-    def __init__(self, process: FramedProcess, folder: Path) -> None:
+    def __init__(self, process: FramedProcess, folder: Path, page_mb: float) -> None:
         self.pid = process.pid
+        self._page_mb = page_mb
         self.facts = wire.HostFacts(driver="", browser="", version="")
         self._process = process
         self._folder = folder
         self._calls: dict[int, asyncio.Future[wire.HostAnswer]] = {}
         self._last_call = 0
         self._messages: dict[int, deque[LogMessage]] = {}
+        self._views: dict[int, set[asyncio.Queue[bytes]]] = {}
+        self._open: set[int] = set()
         self._background = Background()
         self._is_alive = False
         self._heard_at = 0.0
@@ -99,11 +112,14 @@ class ProcessHost:
         if letter != wire.HELLO or self.facts.failure:
             raise _unavailable(self.facts.failure or "its process does not say what it has")
         self._is_alive = True
-        self._background.start(self._read, self._watch, name="browser-host")
+        self._background.start(self._read, self._listen, self._guard_memory, name="browser-host")
 
     async def open(self, number: int, context: HostContext) -> None:
         """As `BrowserHost`."""
         self._messages[number] = deque(maxlen=_MAX_MESSAGES)
+        if len(self._messages) > _MAX_CLOSED + len(self._open):
+            del self._messages[next(each for each in self._messages if each not in self._open)]
+        self._open.add(number)
         await self._call("open", number, wire.encode(context))
 
     async def perform(self, number: int, operation: Operation, raw: bytes = b"") -> Done:
@@ -113,7 +129,34 @@ class ProcessHost:
 
     async def close(self, number: int) -> ContextEnd:
         """As `BrowserHost`."""
-        return _decode_end((await self._call("close", number)).body)
+        try:
+            return _decode_end((await self._call("close", number)).body)
+        finally:
+            self._open.discard(number)
+            for pictures in self._views.get(number, ()):
+                _offer(pictures, b"")
+
+    async def watch(self, number: int) -> AsyncIterator[bytes]:
+        """As `BrowserHost`."""
+        pictures: asyncio.Queue[bytes] = asyncio.Queue(1)
+        views = self._views.setdefault(number, set())
+        views.add(pictures)
+        try:
+            if len(views) == 1:
+                await self._call("watch", number, b"on")
+            while picture := await pictures.get():
+                yield picture
+        finally:
+            views.discard(pictures)
+            if not views:
+                self._views.pop(number, None)
+                if self._is_alive and number in self._open:
+                    self._background.spawn(self._unwatch(number), name="browser-unwatch")
+
+    async def _unwatch(self, number: int) -> None:
+        if number not in self._views:  # else somebody else has begun to look meanwhile
+            with suppress(FetchFailed):
+                await self._call("watch", number, b"off")
 
     def messages(self, number: int) -> list[LogMessage]:
         """As `BrowserHost`."""
@@ -122,13 +165,9 @@ class ProcessHost:
         kept.clear()
         return found
 
-    def forget(self, number: int) -> None:
-        """Keep no more messages of a context that is closed."""
-        self._messages.pop(number, None)
-
     async def memory_mb(self) -> float:
         """As `BrowserHost`."""
-        return await asyncio.to_thread(_memory_mb, self.pid)
+        return sum((await asyncio.to_thread(_memory_below, self.pid)).values())
 
     async def end(self) -> None:
         """As `BrowserHost`. Removes its folder."""
@@ -142,7 +181,7 @@ class ProcessHost:
         await self._background.stop()
         await self._process.end()
         self._fail_calls()
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await asyncio.to_thread(_remove_folder, self._folder)
 
     async def _call(self, do: str, context: int, body: bytes = b"", raw: bytes = b"") -> wire.HostAnswer:
         if not self._is_alive:
@@ -191,8 +230,21 @@ class ProcessHost:
     def _take_event(self, event: wire.HostEvent) -> None:
         if event.kind == "log" and event.context in self._messages:
             self._messages[event.context].append(_decode_message(event.body))
+        elif event.kind == "picture":
+            for pictures in self._views.get(event.context, ()):
+                _offer(pictures, event.body)
 
-    async def _watch(self) -> None:
+    async def _guard_memory(self) -> None:
+        """Kill the page that takes half of all: its context fails, the others go on."""
+        while True:
+            await asyncio.sleep(_MEMORY_EVERY)
+            if self._open:
+                memory = await asyncio.to_thread(_memory_below, self.pid)
+                for pid in [pid for pid, megabytes in memory.items() if megabytes > self._page_mb and _is_page(pid)]:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+
+    async def _listen(self) -> None:
         """Kill it when it falls silent: all calls fail then."""
         loop = asyncio.get_running_loop()
         while self._is_alive:
@@ -209,6 +261,9 @@ class ProcessHost:
         for waiting in self._calls.values():
             if not waiting.done():
                 waiting.set_exception(_crashed())
+        for views in self._views.values():
+            for pictures in views:
+                _offer(pictures, b"")
 
 
 def _crashed() -> FetchFailed:
@@ -219,31 +274,64 @@ def _unavailable(why: str) -> FetchFailed:
     return FetchFailed(ExitReason.BROWSER_UNAVAILABLE, f"there is no browser: {why}")
 
 
+def _make_folder(folder: Path) -> Path:
+    """A new one. The browser makes a socket below `wire.TEMPORARY` in it, whose path must be short, so this may be a
+    link to a folder elsewhere."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _remove_leftovers(folder)
+    own = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=folder.absolute()))
+    if len(os.fsencode(own)) <= _MAX_PATH:
+        (own / wire.TEMPORARY).mkdir()
+    else:
+        (own / wire.TEMPORARY).symlink_to(tempfile.mkdtemp(prefix=_PREFIX))
+    return own
+
+
+def _remove_folder(own: Path) -> None:
+    with suppress(OSError):
+        shutil.rmtree((own / wire.TEMPORARY).readlink(), ignore_errors=True)
+    shutil.rmtree(own, ignore_errors=True)
+
+
 def _remove_leftovers(folder: Path) -> None:
     """Of hosts whose worker was killed."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path in folder.glob(f"{_PREFIX}*"):
         owner = path.name.removeprefix(_PREFIX).partition("-")[0]
         if not (owner.isdecimal() and Path(f"/proc/{owner}").exists()):
-            shutil.rmtree(path, ignore_errors=True)
+            _remove_folder(path)
 
 
-def _memory_mb(pid: int) -> float:
-    """Of a process and all below it, without what several of them share."""
-    memory: dict[int, int] = {}
+def _offer(pictures: "asyncio.Queue[bytes]", picture: bytes) -> None:
+    """The last one wins."""
+    if pictures.full():
+        pictures.get_nowait()
+    pictures.put_nowait(picture)
+
+
+def _memory_below(pid: int) -> dict[int, float]:
+    """Megabytes of a process and of each below it, without what they share."""
+    memory: dict[int, float] = {}
     parents: dict[int, int] = {}
+    page = os.sysconf("SC_PAGE_SIZE") / 1024 / 1024
     for name in os.listdir("/proc"):  # noqa: PTH208 - names alone
         if name.isdigit():
             with suppress(OSError, ValueError):
                 stat = Path(f"/proc/{name}/stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
                 pages = Path(f"/proc/{name}/statm").read_text("ascii").split()
                 parents[int(name)] = int(stat[1])
-                memory[int(name)] = int(pages[1]) - int(pages[2])
-    page = os.sysconf("SC_PAGE_SIZE")
-    return sum(each for found, each in memory.items() if _is_below(found, pid, parents)) * page / 1024 / 1024
+                memory[int(name)] = (int(pages[1]) - int(pages[2])) * page
+    return {each: megabytes for each, megabytes in memory.items() if _is_below(each, pid, parents)}
 
 
 def _is_below(process: int, ancestor: int, parents: dict[int, int]) -> bool:
     while process and process != ancestor:
         process = parents.get(process, 0)
     return process == ancestor
+
+
+def _is_page(pid: int) -> bool:
+    """Whether it is a process of the browser that shows pages."""
+    try:
+        return b"--type=renderer" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False

@@ -7,6 +7,7 @@
 A script's `ctx.browser`, `engine="browser"`, `builtin/actions` and recordings all use `BrowserEngine.open`.
 """
 
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, Literal, Protocol
 
@@ -217,7 +218,11 @@ class BrowserHost(Protocol):
         """Close a context, whatever state it is in. Raises FetchFailed (`browser_crashed`)."""
 
     def messages(self, number: int) -> list[LogMessage]:
-        """Those that came since the last call; at most 200 are kept."""
+        """Those that came since the last call; at most 200 are kept. Also after it is closed."""
+
+    def watch(self, number: int) -> AsyncIterator[bytes]:
+        """JPEG pictures of the newest tab whenever it changes, at most 5 a second, until the context is closed. Who is
+        slow misses some. Raises FetchFailed."""
 
     async def memory_mb(self) -> float:
         """Of the process and all that it started."""

@@ -10,6 +10,8 @@ from scrapeyard.framed_process import Framing
 MAX_FILES_BYTES: Final = 64 * 1024 * 1024
 """All files of evidence of one context together."""
 FRAMING: Final = Framing(96 * 1024 * 1024)
+TEMPORARY: Final = "tmp"
+"""In the private folder of a host: temporary files of the browser."""
 HELLO: Final = b"H"
 """From the host, once: HostFacts."""
 CALL: Final = b"C"
@@ -28,6 +30,7 @@ class HostPlan(Struct, frozen=True, kw_only=True):
     driver: str
     name: str
     executable: str
+    """Empty: the driver's own download."""
     sandbox: str
     namespace: str
     arguments: tuple[str, ...]
@@ -76,7 +79,7 @@ class HostAnswer(Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class HostEvent(Struct, frozen=True, kw_only=True, array_like=True):
-    """What nobody asked for. `log`: LogMessage as msgpack; `picture`: a JPEG of the live view."""
+    """What happened. `log`: LogMessage as msgpack; `picture`: a JPEG of the live view."""
 
     context: int
     kind: Literal["log", "picture"]

@@ -54,6 +54,7 @@ class Tab:
         self.opened_before = opened_at
         """Tabs that there were when that operation began."""
         self.has_crashed = False
+        self.session: CDPSession | None = None
 
     @property
     def is_gone(self) -> bool:
@@ -79,6 +80,7 @@ class HeldContext:
         self.pages = 0
         self.has_failed = False
         """Whether the last operation did."""
+        self.live_view: asyncio.Task[None] | None = None
         self.background = Background()
         self._say = say
         self._tabs: list[Tab] = []
@@ -176,7 +178,14 @@ class HeldContext:
         return self._download
 
     async def devtools(self, tab: Tab, what: str) -> "CDPSession":
-        """A session of Chromium's protocol. Raises FetchFailed for other browsers."""
+        """The tab's session of Chromium's protocol: what it sets holds as long as it does. Raises FetchFailed for other
+        browsers."""
+        if tab.session is None:
+            tab.session = await self.new_devtools(tab, what)
+        return tab.session
+
+    async def new_devtools(self, tab: Tab, what: str) -> "CDPSession":
+        """One to detach."""
         try:
             return await self.native.new_cdp_session(tab.page)
         except self.driver.error:

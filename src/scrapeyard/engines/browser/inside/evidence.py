@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from scrapeyard.engines.browser.inside.context import HeldContext
 
-_STATE_SECONDS: Final = 10
-_PICTURE_SECONDS: Final = 5
-_CLOSE_SECONDS: Final = 20
+_STATE_SECONDS: Final = 4
+_PICTURE_SECONDS: Final = 3
+_TRACE_SECONDS: Final = 5
+_CLOSE_SECONDS: Final = 6
 _TYPES: Final = {
     "trace.zip": "application/zip",
     "network.har": "application/json",
@@ -44,11 +45,13 @@ async def start_trace(context: "HeldContext") -> None:
 async def close(context: "HeldContext", folder: Path) -> ContextEnd:
     """Collect what is left and close, whatever state the context is in. Raises FetchFailed (`browser_crashed`)."""
     evidence = context.options.evidence
+    if context.live_view is not None:
+        context.live_view.cancel()
     if context.has_failed and evidence.screenshot_on_failure:
         await _within(_PICTURE_SECONDS, _picture(context, folder), context)
     state = await _within(_STATE_SECONDS, _state(context), context)
     if evidence.trace:
-        await _within(_CLOSE_SECONDS, context.native.tracing.stop(path=folder / "trace.zip"), context)
+        await _within(_TRACE_SECONDS, context.native.tracing.stop(path=folder / "trace.zip"), context)
     await context.background.stop()
     if await _within(_CLOSE_SECONDS, _close(context), context) is None:
         raise crashed("the context does not close; its browser is started anew")

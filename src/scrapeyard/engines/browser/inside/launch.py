@@ -2,26 +2,22 @@
 
 import importlib
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from scrapeyard.engines.browser.wire import HostFacts, HostPlan
+from scrapeyard.engines.browser.found import downloads
+from scrapeyard.engines.browser.wire import TEMPORARY, HostFacts, HostPlan
 
 if TYPE_CHECKING:
     from patchright.async_api import Browser, Playwright
 
-_PROGRAMS: Final = {
-    "chromium": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),
-    "firefox": (),  # the driver needs its own, patched ones
-    "webkit": (),
-}
 _SECONDS: Final = 60
 _ARGUMENTS: Final = (
     "--proxy-bypass-list=<-loopback>",  # loopback, too, is reached through the proxy or not at all
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--disable-quic",
+    "--disable-back-forward-cache",  # a page that comes from there never says that it is loaded
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-domain-reliability",
@@ -68,10 +64,7 @@ class NoBrowser(Exception):
 
 async def launch(plan: HostPlan, port: int, no_namespace: str) -> LaunchedBrowser:
     """Start driver and browser. Raises NoBrowser."""
-    try:
-        driver = Driver(plan.driver)
-    except ImportError:
-        raise NoBrowser(f"the package {plan.driver} is missing; run `pip install 'scrapeyard[browser]'`") from None
+    driver = Driver(plan.driver)
     playwright = await driver.start()
     browser, no_sandbox = await _try_sandboxes(driver, playwright, plan, port)
     facts = HostFacts(
@@ -103,7 +96,7 @@ async def _launch(driver: Driver, playwright: "Playwright", plan: HostPlan, port
     is_chromium = plan.name == "chromium"
     try:
         browser: Browser = await kind.launch(
-            executable_path=_find_executable(plan) or None,
+            executable_path=plan.executable or None,
             args=[*(_ARGUMENTS if is_chromium else ()), *plan.arguments],
             chromium_sandbox=sandbox if is_chromium else None,
             downloads_path=f"{plan.folder}/downloads",
@@ -122,28 +115,19 @@ async def _launch(driver: Driver, playwright: "Playwright", plan: HostPlan, port
 def _environment(plan: HostPlan) -> dict[str, str | float | bool]:
     """The browser needs no more of ours."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH") if name in os.environ}
-    return {**kept, "HOME": plan.folder, "TMPDIR": plan.folder, "XDG_CONFIG_HOME": plan.folder}
-
-
-def _find_executable(plan: HostPlan) -> str:
-    """Empty: the driver's own download."""
-    if plan.executable:
-        return plan.executable
-    return next((found for name in _PROGRAMS[plan.name] if (found := shutil.which(name))), "")
+    temporary = str(Path(plan.folder, TEMPORARY).resolve())
+    return {**kept, "HOME": plan.folder, "TMPDIR": temporary, "XDG_CONFIG_HOME": plan.folder}
 
 
 def _find_video_obstacle() -> str:
     """Videos are made by the ffmpeg that the driver downloads."""
-    folders = os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or "~/.cache/ms-playwright"
-    found = any(Path(folders).expanduser().glob("ffmpeg*/ffmpeg*"))
-    return "" if found else "the driver's ffmpeg is missing; `patchright install ffmpeg` gets it"
+    found = any(downloads().glob("ffmpeg*/ffmpeg*"))
+    return "" if found else "the driver's ffmpeg is missing; run: patchright install ffmpeg"
 
 
 def _explain(text: str, plan: HostPlan) -> str:
-    if "Executable doesn't exist" in text or "Failed to launch" in text:
-        where = plan.executable or f"{plan.name} on PATH"
-        if "Executable doesn't exist" in text:
-            return f"there is no browser at {where}; install one, or set browser.executable"
+    if "Executable doesn't exist" in text:
+        return f"there is no browser at {plan.executable or plan.name}; install one, or set browser.executable"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = next((line for line in lines if "FATAL" in line or "ERROR" in line or "without --no-sandbox" in line), "")
     return f"the browser does not start: {(telling or lines[0])[:300]}"

@@ -1,6 +1,7 @@
 """Calls of the worker: contexts are opened, operations performed, contexts closed."""
 
 import asyncio
+import functools
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from scrapeyard.engines.browser.inside import evidence
 from scrapeyard.engines.browser.inside.context import HeldContext
 from scrapeyard.engines.browser.inside.failures import crashed, explain, step_failed
 from scrapeyard.engines.browser.inside.launch import LaunchedBrowser
+from scrapeyard.engines.browser.inside.live import show
 from scrapeyard.engines.browser.inside.looks import context_arguments
 from scrapeyard.engines.browser.operations import read_operation
 from scrapeyard.engines.browser.port import ContextEnd, HostContext, LogMessage
@@ -95,6 +97,8 @@ class ContextServer:
                 return wire.HostAnswer(number=call.number, body=bytes(done.value), raw=done.raw)
             case "close":
                 return wire.HostAnswer(number=call.number, body=wire.encode(await self._close(call.context)))
+            case "watch":
+                self._watch(call.context, call.body == b"on")
             case "refuse":
                 raise step_failed(f"the browser has {_MAX_CALLS} operations to perform already")
         return wire.HostAnswer(number=call.number)
@@ -130,6 +134,17 @@ class ContextServer:
             raise
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    def _watch(self, number: int, on: bool) -> None:
+        held = self._find(number)
+        if held.live_view is not None:
+            held.live_view.cancel()
+        if on:
+            send = functools.partial(self._show, number)
+            held.live_view = asyncio.create_task(show(held, send), name="browser-live-view")
+
+    def _show(self, number: int, picture: bytes) -> None:
+        self._tell(wire.HostEvent(context=number, kind="picture", body=picture))
 
     def _find(self, number: int) -> HeldContext:
         try:

@@ -25,6 +25,7 @@ _KIND = """e => e.isContentEditable ? 'editable' : e.tagName === 'SELECT' ? 'sel
     : e.tagName === 'TEXTAREA' ? 'text' : e.tagName !== 'INPUT' ? ''
     : ['checkbox', 'radio'].includes(e.type) ? 'check'
     : e.type === 'file' ? 'file' : ['button', 'submit', 'reset', 'image'].includes(e.type) ? '' : 'text'"""
+_BOX = "e => [e.offsetWidth || 0, e.offsetHeight || 0, e.clientLeft || 0, e.clientTop || 0]"
 _NO = frozenset({"", "false", "off", "0", "no", "unchecked"})
 
 
@@ -47,12 +48,11 @@ async def hover(step: Step, operation: do.Hover) -> Any:
 
 
 async def _position(step: Step, element: "Locator", x: float | None, y: float | None) -> Any:
-    """Offsets from the element's corner; the middle where only one is given."""
+    """From the element's corner; its middle where only one is given. The driver counts from within the border."""
     if x is None and y is None:
         return None
-    box = await element.bounding_box(timeout=step.left_ms)
-    width, height = (box["width"], box["height"]) if box else (0, 0)
-    return {"x": width / 2 if x is None else x, "y": height / 2 if y is None else y}
+    width, height, left, top = await element.evaluate(_BOX, timeout=step.left_ms)
+    return {"x": (width / 2 if x is None else x) - left, "y": (height / 2 if y is None else y) - top}
 
 
 async def fill(step: Step, operation: do.Fill) -> Any:
@@ -149,12 +149,11 @@ async def _open_download(step: Step, url: str) -> None:
 
 async def _take(found: "Download", max_bytes: int) -> Done:
     finished = asyncio.ensure_future(found.path())
-    # The driver tells the place only when all of it is there.
-    place = Path(found._impl_obj._artifact.absolute_path)
+    place = _place(found)
     try:
         while not finished.done():
             await asyncio.wait((finished,), timeout=_LOOK_EVERY)
-            if await asyncio.to_thread(_size, place) > max_bytes:
+            if place is not None and await asyncio.to_thread(_size, place) > max_bytes:
                 await found.cancel()
                 raise too_large("the download", max_bytes)
         path = await finished
@@ -167,6 +166,14 @@ async def _take(found: "Download", max_bytes: int) -> Done:
     return Done(Raw(encode(told)), data)
 
 
+def _place(found: "Download") -> Path | None:
+    """Where it grows. The driver's public way tells only when all of it is there, which may be more than fits."""
+    try:
+        return Path(found._impl_obj._artifact._initializer["absolutePath"])
+    except (AttributeError, KeyError):
+        return None
+
+
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
@@ -174,19 +181,23 @@ def _size(path: Path) -> int:
         return 0
 
 
-_SCROLL = """([x, y, absolute, to]) => {
-    const page = document.scrollingElement || document.documentElement;
-    if (to) page.scrollTo({top: to === 'top' ? 0 : page.scrollHeight, behavior: 'instant'});
-    else if (absolute) page.scrollTo({left: x, top: y, behavior: 'instant'});
-    else page.scrollBy({left: x, top: y, behavior: 'instant'});
-    return page.scrollHeight;
+_SCROLL = """async (given, ...more) => {
+    const [x, y, absolute, to] = more.length ? more[0] : given;
+    const target = more.length ? given : document.scrollingElement || document.documentElement;
+    const drawn = () => Promise.race([new Promise(f => setTimeout(f, 200)),
+        new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))]);
+    await drawn();
+    if (to === 'again') {
+        target.scrollBy({top: -target.clientHeight, behavior: 'instant'});
+        await drawn();
+    }
+    if (to) target.scrollTo({top: to === 'top' ? 0 : target.scrollHeight, behavior: 'instant'});
+    else if (absolute) target.scrollTo({left: x, top: y, behavior: 'instant'});
+    else target.scrollBy({left: x, top: y, behavior: 'instant'});
+    await drawn();
 }"""
-_SCROLL_ELEMENT = """(e, [x, y, absolute, to]) => {
-    if (to) e.scrollTo({top: to === 'top' ? 0 : e.scrollHeight, behavior: 'instant'});
-    else if (absolute) e.scrollTo({left: x, top: y, behavior: 'instant'});
-    else e.scrollBy({left: x, top: y, behavior: 'instant'});
-    return e.scrollHeight;
-}"""
+"""Waits until the page has drawn itself: it may watch what is in sight, and hears of it only then."""
+_HEIGHT = "(e => (e.scrollHeight ? e : document.scrollingElement || document.documentElement).scrollHeight)"
 
 
 async def scroll(step: Step, operation: do.Scroll) -> Any:
@@ -195,30 +206,38 @@ async def scroll(step: Step, operation: do.Scroll) -> Any:
         await (await step.element(operation.selector)).scroll_into_view_if_needed(timeout=step.left_ms)
         return None
     if not operation.to:
-        await _scroll_once(step, operation)
+        await _scroll_once(step, operation, "")
         return None
-    grown = 0
-    height = await _scroll_once(step, operation)
-    for _ in range(operation.rounds):
-        higher = await _height_after(step, operation, height)
-        if higher <= height:
-            break
-        grown, height = grown + 1, higher
-    return grown
+    for grown in range(operation.rounds):
+        height = await _in_target(step, operation, _HEIGHT)
+        await _scroll_once(step, operation, operation.to)
+        if operation.to == "top" or not await _grows(step, operation, height):
+            return grown
+    return operation.rounds
 
 
-async def _scroll_once(step: Step, operation: do.Scroll) -> float:
-    arguments = [operation.x, operation.y, operation.absolute, operation.to]
+async def _grows(step: Step, operation: do.Scroll, height: float) -> bool:
+    """Whether it does within a while. One that does not is left and reached once more, as people do."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    tried_again = False
+    while loop.time() - began < _GROWS_WITHIN:
+        if await _in_target(step, operation, _HEIGHT) > height:
+            return True
+        if not tried_again and loop.time() - began > _GROWS_WITHIN / 2:
+            tried_again = True
+            await _scroll_once(step, operation, "again")
+        await asyncio.sleep(_LOOK_EVERY)
+    return False
+
+
+async def _scroll_once(step: Step, operation: do.Scroll, to: str) -> None:
+    await _in_target(step, operation, _SCROLL, [operation.x, operation.y, operation.absolute, to])
+
+
+async def _in_target(step: Step, operation: do.Scroll, expression: str, arg: Any = None) -> Any:
+    """In the element, or in the page."""
     if operation.selector:
         element = await step.element(operation.selector)
-        return float(await element.evaluate(_SCROLL_ELEMENT, arguments, timeout=step.left_ms))
-    return float(await step.evaluate(_SCROLL, arguments))
-
-
-async def _height_after(step: Step, operation: do.Scroll, height: float) -> float:
-    """Its height, as soon as it has grown, or after a while."""
-    loop = asyncio.get_running_loop()
-    give_up = loop.time() + _GROWS_WITHIN
-    while (higher := await _scroll_once(step, operation)) <= height and loop.time() < give_up:  # noqa: ASYNC110
-        await asyncio.sleep(_LOOK_EVERY)  # a page sends no event when it grows
-    return higher
+        return await element.evaluate(expression, arg, timeout=step.left_ms)
+    return await (await step.frame()).evaluate(expression, arg if arg is not None else {})
