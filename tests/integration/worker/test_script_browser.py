@@ -107,8 +107,9 @@ answer = await page.goto(site)
 await page.wait_for_selector("li", count=2)
 found = await page.page()
 [api] = await page.responses("*/api/*")
-return [answer.status, await page.title(), await page.query_all("li"), found.css("li b::text").getall(),
-        await page.extract("li", {"name": "b::text", "none": "i::text"}), api.status, api.json(), found.url, await page.url()]
+records = await page.extract("li", {"name": "b::text", "none": "i::text"})
+return [answer.status, await page.title(), await page.query_all("li"), found.css("li b::text").getall(), records,
+        api.status, api.json(), found.url, await page.url()]
 """
     outcome = await run(yard, tmp_path, body, site=site.url())
     names = ["kettle", "café"]
@@ -117,6 +118,13 @@ return [answer.status, await page.title(), await page.query_all("li"), found.css
     assert [(trace.url, trace.status, trace.way) for trace in outcome.fetches] == [(site.url(), 200, "browser")]
     assert (outcome.usage.fetches, outcome.usage.browser_pages) == (1, 1)
     assert outcome.usage.bytes_received > len(HOME)
+
+
+async def test_the_console_is_logged_by_a_driver_that_hears_it(site: Site, tmp_path: Path) -> None:
+    given = {"data_dir": tmp_path, "http": {"allow_private": True}, "browser": {"driver": "playwright"}}
+    async with open_yard(Settings.model_validate(given)) as heard:
+        outcome = await run(heard, tmp_path, "page.goto(site)\npage.wait_for_selector('li')", site=site.url())
+    assert result(outcome) is None
     assert "a warning of the page" in [line.text for line in outcome.logs if line.level == "warning"]
 
 

@@ -59,11 +59,12 @@ class _Held:
         self.task: asyncio.Task[None] | None = None
 
     async def end(self) -> None:
-        """Close it; give up opening it. Goes on by itself if this is cancelled."""
+        """Close it, or give up opening it, and wait until that is done. Goes on by itself if this is cancelled. May be
+        called twice."""
+        if self.task is not None and not self.opened.done() and not self.closing.is_set():
+            self.task.cancel()
         self.closing.set()
         if self.task is not None:
-            if not self.opened.done():
-                self.task.cancel()
             await asyncio.wait((self.task,))
 
 
@@ -96,15 +97,14 @@ class OpenBrowsers:
             async with self._wait.fetching(), self._wait.waiting(_RETRY_SECONDS):
                 await asyncio.shield(held.opened)
         except BaseException:
-            self._held.pop(number, None)
-            await held.end()
+            await self.close_browser(number)
             raise
         return number
 
     async def browse(self, number: int, operation: AnyOperation, raw: bytes = b"") -> Done:
         """Perform a step. Raises FetchFailed."""
         held = self._held.get(number)
-        if held is None or not held.opened.done():
+        if held is None or not held.opened.done() or held.closing.is_set():
             raise FetchFailed(ExitReason.BROWSER_STEP, "this page is closed; use it within its `with` block")
         url = getattr(operation, "url", "").lower()
         if url and not url.startswith(_OPENABLE):
@@ -140,9 +140,10 @@ class OpenBrowsers:
 
     async def close_browser(self, number: int) -> None:
         """Close a context. May be called twice."""
-        held = self._held.pop(number, None)
+        held = self._held.get(number)
         if held is not None:
-            await held.end()
+            await held.end()  # it is known until then, so that whoever closes all waits for it too
+            self._held.pop(number, None)
 
     async def close(self) -> None:
         """Close all contexts. May be called twice."""
