@@ -69,6 +69,17 @@ class Context:
         host = url.split("/")[2]
         return await self.ask(f"GET {url} HTTP/1.1", f"Host: {host}", "Proxy-Connection: keep-alive")
 
+    async def refused(self, host: str, port: int = 80) -> str:
+        """Why a host is not reached: a plain request gets no answer, and a tunnel the same reason."""
+        before = self.proxy.count(self.user).refused
+        assert await self.get(f"http://{host}:{port}/") == b""
+        answer = await self.ask(f"CONNECT {host}:{port} HTTP/1.1")
+        count = self.proxy.count(self.user)
+        assert count.refused == before + 2
+        assert answer.startswith((b"HTTP/1.1 403 ", b"HTTP/1.1 502 ", b"HTTP/1.1 504 ")), answer
+        assert answer.endswith(f"\r\n\r\n{count.last_refusal}\n".encode()), answer
+        return count.last_refusal
+
     async def send(self, data: bytes) -> bytes:
         """Exactly these bytes; all that comes back, up to the last chunk of an answer in chunks."""
         reader, writer = await self.open()

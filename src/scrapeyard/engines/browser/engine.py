@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-import msgspec
 from msgspec.structs import replace
 
 from scrapeyard.engines.browser.hosts import BrowserHosts
-from scrapeyard.engines.browser.operations import Back, Forward, Goto, Operation, Reload
+from scrapeyard.engines.browser.operations import Operation
 from scrapeyard.engines.browser.places import place_of
 from scrapeyard.engines.browser.port import (
     BrowserHost,
@@ -36,7 +35,6 @@ _CLOSE_SECONDS = 20.0
 _BY_PROXY = (ExitReason.FETCH_CONNECT, ExitReason.FETCH_PROXY, ExitReason.FETCH_DNS, ExitReason.FETCH_PROTOCOL)
 """Reasons by which the browser tells that the forward proxy refused; the proxy knows why."""
 
-_OPENING = (Goto, Back, Forward, Reload)
 REFUSAL_HEADER = "scrapeyard-refusal"
 """Of the forward proxy's own answers."""
 
@@ -157,18 +155,16 @@ class OpenContext:
 
     async def perform(self, operation: Operation, raw: bytes = b"") -> Done:
         """As `BrowserContext.perform`."""
-        before = self._proxy.count(self.user).failed
+        before = self._proxy.count(self.user).refused
         try:
             done = await self.host.perform(self.number, operation, raw)
         except FetchFailed as error:
             counted = self._proxy.count(self.user)
-            if error.reason not in _BY_PROXY or counted.failed == before:
+            if error.reason not in _BY_PROXY or counted.refused == before:
                 raise
             raise _by_proxy(counted.last_refusal, error) from None
-        if isinstance(operation, _OPENING):
-            _check_refusal(done)
         counted = self._proxy.count(self.user)
-        if counted.failed > before and counted.last_refusal.startswith(ExitReason.FETCH_BUDGET.value):
+        if counted.refused > before and counted.last_refusal.startswith(ExitReason.FETCH_BUDGET.value):
             # Parts of the page are missing, and nobody would notice.
             raise _by_proxy(counted.last_refusal, FetchFailed(ExitReason.FETCH_BUDGET, counted.last_refusal))
         return done
@@ -205,15 +201,6 @@ def _placed(options: ContextOptions, country: str) -> ContextOptions:
         latitude=options.latitude if has_position else place.latitude,
         longitude=options.longitude if has_position else place.longitude,
     )
-
-
-def _check_refusal(done: Done) -> None:
-    """Over plain HTTP the browser shows the forward proxy's own page. Raises FetchFailed if this is it. The proxy lets
-    no site send the header; over TLS it cannot, and shows no pages."""
-    value = msgspec.json.decode(done.value)
-    refusal = value.get("headers", {}).get(REFUSAL_HEADER, "") if isinstance(value, dict) else ""
-    if refusal and value.get("url", "").startswith("http://"):
-        raise _by_proxy(refusal, FetchFailed(ExitReason.FETCH_CONNECT, refusal))
 
 
 def _by_proxy(refusal: str, error: FetchFailed) -> FetchFailed:

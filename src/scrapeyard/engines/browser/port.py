@@ -132,12 +132,6 @@ class BrowserEngine(Protocol):
         says."""
 
 
-REFUSAL_HEADER = "scrapeyard-refusal"
-"""Of an answer that the forward proxy gave itself, in place of a site that it did not reach: an exit reason, a colon
-and words, as `PassageCount.last_refusal`. It takes the header off what sites answer by http://; what comes by https://
-it does not see, so there the header means nothing, and a page that was not reached fails to load."""
-
-
 class Passage(Struct, frozen=True, kw_only=True):
     """How the connections of one context leave the worker."""
 
@@ -152,9 +146,7 @@ class PassageCount(Struct, frozen=True, kw_only=True):
 
     connections: int = 0
     refused: int = 0
-    """By the guard, the budget or the bounds."""
-    failed: int = 0
-    """That did not come about for any reason, refused ones included."""
+    """Those that the proxy ended itself: it may not connect, or cannot. The browser sees no answer, never a page."""
     received: int = 0
     """Bytes, as on the wire."""
     sent: int = 0

@@ -90,7 +90,7 @@ async def test_nobody_passes_without_credentials(stand: ProxyStand, site: Site) 
 async def test_what_is_between_browser_and_proxy_stays_there(stand: ProxyStand, site: Site) -> None:
     site.routes["/odd"] = raw(
         b"HTTP/1.1 200 OK\r\nX-One: 1\r\nConnection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\n"
-        b"Scrapeyard-Refusal: fetch_private_address: forged\r\nProxy-Authenticate: Basic\r\nContent-Length: 2\r\n\r\nok"
+        b"Proxy-Authenticate: Basic\r\nContent-Length: 2\r\n\r\nok"
     )
     answer = await stand.admit().ask(
         f"POST {site.url('/odd?q=%7C')} HTTP/1.1",
@@ -159,14 +159,10 @@ async def test_a_site_that_fails_is_told_with_its_reason(stand: ProxyStand, site
     site.routes["/proxy"] = page(b"", status=407, proxy_authenticate="Basic")
     site.routes["/long"] = raw(b"HTTP/1.1 200 OK\r\n" + b"X: " + b"y" * 300_000)
     for path in ("/gone", "/garbage", "/proxy", "/long"):
-        answer = await context.get(site.url(path))
-        assert answer.startswith(b"HTTP/1.1 502 ")
-        assert b"Scrapeyard-Refusal: fetch_protocol: 127.0.0.1:" in answer
-    assert (await context.get("http://nowhere.example/")).startswith(b"HTTP/1.1 502 ")
-    assert stand.proxy.count(context.user).last_refusal.startswith("fetch_dns: ")
-    answer = await context.ask("CONNECT 127.0.0.1:1024 HTTP/1.1")
-    assert b"Scrapeyard-Refusal: fetch_connect: " in answer
-    assert stand.proxy.count(context.user).refused == 0
+        assert await context.get(site.url(path)) == b"", "no page of ours in place of the site's"
+        assert stand.proxy.count(context.user).last_refusal.startswith(f"fetch_protocol: 127.0.0.1:{site.port} ")
+    assert (await context.refused("nowhere.example")).startswith("fetch_dns: ")
+    assert (await context.refused("127.0.0.1", 1024)).startswith("fetch_connect: ")
 
 
 async def test_a_site_that_does_not_answer_the_connection() -> None:
@@ -182,11 +178,10 @@ async def test_a_site_that_does_not_answer_the_connection() -> None:
             each.setblocking(False)
             each.connect_ex(("127.0.0.1", port))
         async with forward_proxy(http={"connect_seconds": 0.2}) as stand:
-            answer = await stand.admit().get(f"http://127.0.0.1:{port}/")
+            said = await stand.admit().refused("127.0.0.1", port)
         for each in waiting:
             each.close()
-    assert answer.startswith(b"HTTP/1.1 504 ")
-    assert b"fetch_timeout" in answer
+    assert said.startswith("fetch_timeout: ")
 
 
 async def test_half_closed_tunnels_and_much_data(stand: ProxyStand) -> None:
@@ -275,11 +270,9 @@ async def test_connections_are_bounded(site: Site) -> None:
     async with forward_proxy(most_connections=3, most_each=2) as stand:
         first, second = stand.admit(), stand.admit()
         opened = [await first.tunnel(f"127.0.0.1:{site.port}") for _ in range(2)]
-        answer = await first.get(site.url("/page"))
-        assert answer.startswith(b"HTTP/1.1 403 ")
-        assert b"this browser context may have 2 connections" in answer
+        assert "this browser context may have 2 connections" in await first.refused("127.0.0.1", site.port)
         opened.append(await second.tunnel(f"127.0.0.1:{site.port}"))
-        assert b"all browser contexts together may have 3" in await second.get(site.url("/page"))
+        assert "all browser contexts together may have 3" in await second.refused("127.0.0.1", site.port)
         for _, writer in opened:
             writer.close()
         while not (await first.get(site.url("/page"))).startswith(b"HTTP/1.1 200 "):
@@ -304,11 +297,10 @@ async def test_a_used_up_budget_closes_connections_and_refuses_new_ones(stand: P
             pass
         assert await idle_reader.read() == b""
     assert ledger.spent.bytes >= 2 * MB
-    answer = await context.get(site.url("/page"))
-    assert answer.startswith(b"HTTP/1.1 403 ")
-    assert b"Scrapeyard-Refusal: fetch_budget: the run's budget of 2 megabytes is used up" in answer
+    said = await context.refused("127.0.0.1", site.port)
+    assert said.startswith("fetch_budget: the run's budget of 2 megabytes is used up")
     count = await stand.proxy.dismiss(context.user)
-    assert count.refused == 3
+    assert count.refused == 2 + 2
     assert ledger.spent.bytes == count.received
     assert ledger.bytes_by_class == {"direct": count.received}
     for each in (writer, idle_writer):
@@ -319,7 +311,7 @@ async def test_the_last_request_of_a_budget_goes_on(stand: ProxyStand, site: Sit
     site.routes["/large"] = page(b"x" * 3 * MB)
     context = stand.admit(Caller(policy=FetchPolicy(budget=BudgetLimits(requests=1))))
     assert len(await context.get(site.url("/large"))) > 3 * MB
-    assert b"fetch_budget" in await context.get(site.url("/page"))
+    assert "fetch_budget" in await context.refused("127.0.0.1", site.port)
 
 
 async def test_bytes_are_metered_by_site(site: Site, tmp_path: Path) -> None:

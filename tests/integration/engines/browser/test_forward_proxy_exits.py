@@ -73,8 +73,7 @@ async def test_names_that_are_private_here_are_refused_before_the_exit(scheme: s
         way = Proxy(url=f"{scheme}://127.0.0.1:{exit_.port}", name="pool/x")
         context = stand.admit(exit=way)
         for host in ("private.example", "127.0.0.1", "shop.example", "localhost"):
-            answer = await context.get(f"http://{host}:8080/")
-            assert b"Scrapeyard-Refusal: fetch_" in answer
+            assert (await context.refused(host, 8080)).startswith(("fetch_private_address: ", "fetch_dns: "))
         assert exit_.asked == []
         assert exit_.open == 0
 
@@ -98,10 +97,9 @@ async def test_an_exit_that_resolves_gets_the_name(site: Site) -> None:
 async def test_a_guarded_exit_must_pass_the_guard_itself(server: ProxyServer, site: Site) -> None:
     http = {"allow_hosts": ("shop.example",)}
     async with forward_proxy(allow_private=False, names=NAMES, http=http) as stand:
-        for guarded, word in ((True, b"fetch_private_address"), (False, b"fetch_proxy")):
+        for guarded, word in ((True, "fetch_private_address"), (False, "fetch_proxy")):
             way = Proxy(url=f"http://127.0.0.1:{server.port}", name="pool/x", guarded=guarded)
-            answer = await stand.admit(exit=way).get(site.url("/", host="shop.example"))
-            assert b"Scrapeyard-Refusal: " + word in answer
+            assert (await stand.admit(exit=way).refused("shop.example", site.port)).startswith(word)
     assert site.asked == []
 
 
@@ -111,10 +109,9 @@ async def test_wrong_credentials_are_the_exits_failure_and_make_it_rest(
     scheme: str, login: str, server: ProxyServer, site: Site
 ) -> None:
     async with forward_proxy(pools=[pool_of(server.url(scheme, login))]) as stand:
-        for answer in await both(stand, site, "127.0.0.1", Caller()):
-            assert answer.startswith(b"HTTP/1.1 502 ")
-            assert b"Scrapeyard-Refusal: fetch_proxy: the proxy pool/127.0.0.1:" in answer
-            assert b"wrong" not in answer
+        said = await stand.admit(exit=stand.pools.choose("pool")).refused("127.0.0.1", site.port)
+        assert said.startswith("fetch_proxy: the proxy pool/127.0.0.1:")
+        assert "wrong" not in said
         assert stand.pools.standing()["pool"] == (1, [f"pool/127.0.0.1:{server.port}"])
     assert site.asked == []
 
@@ -130,8 +127,8 @@ async def test_what_an_exit_says_itself_is_no_page(said: bytes, site: Site) -> N
     async with Site() as exit_:
         exit_.otherwise = raw(said, close=True)
         async with forward_proxy(pools=[pool_of(f"http://127.0.0.1:{exit_.port}")]) as stand:
-            for answer in await both(stand, site, "127.0.0.1", Caller()):
-                assert b"Scrapeyard-Refusal: fetch_proxy: " in answer
+            said = await stand.admit(exit=stand.pools.choose("pool")).refused("127.0.0.1", site.port)
+            assert said.startswith("fetch_proxy: ")
             assert stand.pools.standing()["pool"][1]
 
 
@@ -146,8 +143,8 @@ async def test_a_hostile_exit_fails_plainly(scheme: str, said: bytes, site: Site
     url = f"{scheme}://127.0.0.1:{exit_.sockets[0].getsockname()[1]}"
     try:
         async with forward_proxy(pools=[pool_of(url)]) as stand:
-            for answer in await both(stand, site, "127.0.0.1", Caller()):
-                assert b"Scrapeyard-Refusal: fetch_proxy: " in answer
+            said = await stand.admit(exit=stand.pools.choose("pool")).refused("127.0.0.1", site.port)
+            assert said.startswith("fetch_proxy: ")
     finally:
         exit_.close()
     assert site.asked == []
@@ -165,9 +162,9 @@ async def test_an_exit_by_tls_is_trusted_by_its_pools_authority(tmp_path: Path) 
         trusted = stand.admit(exit=Proxy(url=url, name="pool/x", ca_file=tmp_path / "ca.pem"))
         assert (await trusted.get("http://shop.example/")).endswith(b"by proxy")
         other = stand.admit(exit=Proxy(url=url, name="pool/x"))
-        answer = await other.get("http://shop.example/")
-        assert b"fetch_proxy" in answer
-        assert b"certificate" in answer
+        said = await other.refused("shop.example")
+        assert said.startswith("fetch_proxy: ")
+        assert "certificate" in said
 
 
 async def test_credentials_of_the_browser_stay_here() -> None:

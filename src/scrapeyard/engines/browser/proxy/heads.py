@@ -12,8 +12,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from scrapeyard.engines.browser.port import REFUSAL_HEADER
-
 MAX_REQUEST: Final = 64 * 1024
 MAX_ANSWER: Final = 256 * 1024
 """As browsers have it."""
@@ -99,9 +97,8 @@ class AnswerHead(Struct, frozen=True, kw_only=True):
     def forwarded(self, *more: tuple[bytes, bytes]) -> bytes:
         """The head to send on, which is the last on its connection. The body's framing stays as it is."""
         framing = tuple(field for field in self.fields if field[0].lower() == b"transfer-encoding")
-        kept = (field for field in _end_to_end(self.fields) if field[0].lower() != REFUSAL_HEADER.encode())
         line = f"HTTP/1.1 {self.status} ".encode() + self.reason
-        return write_head(line, (*kept, *framing, *more, (b"Connection", b"close")))
+        return write_head(line, (*_end_to_end(self.fields), *framing, *more, (b"Connection", b"close")))
 
 
 def read_request(head: bytes) -> RequestHead:

@@ -11,19 +11,9 @@ from scrapeyard.engines.browser.port import Passage, PassageCount
 from scrapeyard.engines.browser.proxy.peer import Peer
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.errors import FetchFailed
-from scrapeyard.model import ExitReason
 
 BOOKED_BYTES = 1024 * 1024
 """Bytes received after which they are written into the books at once."""
-REFUSALS = frozenset(
-    {
-        ExitReason.FETCH_BAD_URL,
-        ExitReason.FETCH_BUDGET,
-        ExitReason.FETCH_NOT_ALLOWED,
-        ExitReason.FETCH_PRIVATE_ADDRESS,
-    }
-)
-"""Reasons of ours; with others, the site or an exit failed."""
 
 
 class Connection(Struct, eq=False):
@@ -55,7 +45,7 @@ class OpenPassage:
         self.connections: set[Connection] = set()
         self.unbooked = 0
         """Bytes received that are in no book yet."""
-        self._begun = self._refused = self._failed = self._received = self._sent = 0
+        self._begun = self._refused = self._received = self._sent = 0
         self._last_refusal = ""
 
     @property
@@ -69,7 +59,6 @@ class OpenPassage:
         return PassageCount(
             connections=self._begun,
             refused=self._refused,
-            failed=self._failed,
             received=self._received,
             sent=self._sent,
             last_refusal=self._last_refusal,
@@ -96,8 +85,7 @@ class OpenPassage:
 
     def refuse(self, failure: FetchFailed) -> str:
         """Remember why one did not pass. Returns it in words."""
-        self._failed += 1
-        self._refused += failure.reason in REFUSALS
+        self._refused += 1
         self._last_refusal = f"{failure.reason.value}: {failure.message}"
         return self._last_refusal
 

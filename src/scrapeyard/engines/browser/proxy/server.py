@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scrapeyard.background import Background
-from scrapeyard.engines.browser.port import REFUSAL_HEADER, Passage, PassageCount
+from scrapeyard.engines.browser.port import Passage, PassageCount
 from scrapeyard.engines.browser.proxy.connect import Connector, check_exit_answer, exit_failed, login_fields
 from scrapeyard.engines.browser.proxy.heads import (
     ANSWER_END,
@@ -24,7 +24,7 @@ from scrapeyard.engines.browser.proxy.heads import (
     read_request,
     write_answer,
 )
-from scrapeyard.engines.browser.proxy.passages import REFUSALS, Connection, OpenPassage
+from scrapeyard.engines.browser.proxy.passages import Connection, OpenPassage
 from scrapeyard.engines.browser.proxy.peer import HeadTooLong, Peer, PeerGone
 from scrapeyard.engines.budget.meters import Meters
 from scrapeyard.engines.budget.stage import Budgets
@@ -50,6 +50,15 @@ _MOST_HINTS = 10
 """Answers 1xx before the one that counts."""
 _AUTHORITY = re.compile(r".+:[0-9]{1,5}")
 _NO_BODY = frozenset({204, 304})
+_REFUSALS = frozenset(
+    {
+        ExitReason.FETCH_BAD_URL,
+        ExitReason.FETCH_BUDGET,
+        ExitReason.FETCH_NOT_ALLOWED,
+        ExitReason.FETCH_PRIVATE_ADDRESS,
+    }
+)
+"""Reasons of ours; with others, the site or an exit failed."""
 
 
 class BrowserProxy:
@@ -184,14 +193,17 @@ class BrowserProxy:
             opened.connections.discard(connection)
 
     async def _pass(self, opened: OpenPassage, connection: Connection, head: RequestHead) -> None:
-        """What cannot be reached is answered by the proxy itself, with the reason."""
+        """A tunnel that cannot be had is answered with the reason. A plain request is not answered at all: the browser
+        would take what we say for the site's page."""
         try:
             target, resource = read_target(head)
             self._check_room(opened)
             await self._budgets.begin(opened.passage.caller, opened.proxy_class)
             await self._forward_counted(opened, connection, head, target, resource)
         except FetchFailed as failure:
-            connection.browser.write(_refusal(failure, opened.refuse(failure)))
+            words = opened.refuse(failure)
+            if head.method == "CONNECT":
+                connection.browser.write(write_answer(_status(failure), words))
 
     def _check_room(self, opened: OpenPassage) -> None:
         """Raises FetchFailed (fetch_not_allowed) when there are as many connections as may be."""
@@ -361,7 +373,7 @@ def _bad_answer(target: Target, cause: BadHead) -> FetchFailed:
     return FetchFailed(ExitReason.FETCH_PROTOCOL, message, host=target.host, cause=str(cause))
 
 
-def _refusal(failure: FetchFailed, words: str) -> bytes:
-    status = 504 if failure.reason is ExitReason.FETCH_TIMEOUT else 403 if failure.reason in REFUSALS else 502
-    plain = re.sub(rb"[^\x20-\x7e]", b"?", words[:500].encode())
-    return write_answer(status, words, (REFUSAL_HEADER.title().encode(), plain))
+def _status(failure: FetchFailed) -> int:
+    if failure.reason in _REFUSALS:
+        return 403
+    return 504 if failure.reason is ExitReason.FETCH_TIMEOUT else 502
