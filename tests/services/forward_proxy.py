@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from typing import Any
 
-from scrapeyard.engines.browser.port import Passage
+from scrapeyard.engines.browser.port import Passage, PassageCount
 from scrapeyard.engines.browser.proxy.server import BrowserProxy
 from scrapeyard.engines.budget.stage import Budgets
 from scrapeyard.engines.http.dns import GuardedDns
@@ -51,9 +51,14 @@ class Context:
 
     def __init__(self, proxy: BrowserProxy, user: str, password: str) -> None:
         self.proxy = proxy
-        self.user = user
+        self.user, self.password = user, password
         login = base64.b64encode(f"{user}:{password}".encode())
         self.credentials = b"Proxy-Authorization: Basic " + login + b"\r\n"
+
+    @property
+    def count(self) -> PassageCount:
+        """What went through so far."""
+        return self.proxy.count(self.user)
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to the proxy."""
@@ -71,10 +76,10 @@ class Context:
 
     async def refused(self, host: str, port: int = 80) -> str:
         """Why a host is not reached: a plain request gets no answer, and a tunnel the same reason."""
-        before = self.proxy.count(self.user).refused
+        before = self.count.refused
         assert await self.get(f"http://{host}:{port}/") == b""
         answer = await self.ask(f"CONNECT {host}:{port} HTTP/1.1")
-        count = self.proxy.count(self.user)
+        count = self.count
         assert count.refused == before + 2
         assert answer.startswith((b"HTTP/1.1 403 ", b"HTTP/1.1 502 ", b"HTTP/1.1 504 ")), answer
         assert answer.endswith(f"\r\n\r\n{count.last_refusal}\n".encode()), answer

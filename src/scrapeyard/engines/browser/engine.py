@@ -35,9 +35,6 @@ _CLOSE_SECONDS = 20.0
 _BY_PROXY = (ExitReason.FETCH_CONNECT, ExitReason.FETCH_PROXY, ExitReason.FETCH_DNS, ExitReason.FETCH_PROTOCOL)
 """Reasons by which the browser tells that the forward proxy refused; the proxy knows why."""
 
-REFUSAL_HEADER = "scrapeyard-refusal"
-"""Of the forward proxy's own answers."""
-
 ChooseExit = Callable[[Caller, str], Proxy | None]
 """The exit that policy asks for, by caller and session. Raises FetchFailed."""
 
