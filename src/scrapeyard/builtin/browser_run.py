@@ -157,7 +157,7 @@ class BrowserRun:
             tabs = await self.value(browser.Tabs(timeout=_EVIDENCE_SECONDS))
         except FetchFailed:
             return None, None
-        here = next((tab for tab in tabs if tab["tab"] == self.tab), {})
+        here: dict[str, Any] = next((tab for tab in tabs if tab["tab"] == self.tab), {})
         return here.get("url"), here.get("title")
 
     def _named(self, error: FetchFailed, path: str, do: str, outcome: Outcome) -> FetchFailed:

@@ -164,7 +164,7 @@ class _Interpreter:
             raise FetchFailed(ExitReason.BROWSER_STEP, f"{file.name}: its bytes are not base64") from None
 
     async def _download(self, step: to_do.DownloadStep, _path: str) -> None:
-        asked = {"selector": self._variables.text(step.selector), "url": self._variables.text(step.url)}
+        asked: dict[str, Any] = {"selector": self._variables.text(step.selector), "url": self._variables.text(step.url)}
         done = await self._run.perform(browser.Download(**asked, **self._at(step)))
         found = msgspec.json.decode(done.value)
         name = self._variables.text(step.file) or str(found.get("name") or "download")
@@ -205,7 +205,7 @@ class _Interpreter:
             limit = step.limit if step.many else 1
             wanted = browser.Read(selector=selector, what=self._variables.text(step.what), limit=limit, **at)
         found = await self._run.value(wanted)
-        value = found if is_list else next(iter(found), None)
+        value: Any = found if is_list else next(iter(found), None)
         if not step.append:
             self._put(step.name, value)
             return
@@ -221,7 +221,7 @@ class _Interpreter:
         await self._run.keep(self._variables.text(step.file), f"image/{step.format}", data)
 
     async def _pdf(self, step: to_do.PdfStep, _path: str) -> None:
-        paper = {"format": step.format, "landscape": step.landscape, "background": step.background}
+        paper: dict[str, Any] = {"format": step.format, "landscape": step.landscape, "background": step.background}
         data = (await self._run.perform(browser.Pdf(**paper, **self._at(step)))).raw
         await self._run.keep(self._variables.text(step.file), "application/pdf", data)
 

@@ -26,8 +26,8 @@ _SECONDS: Final = 5.0
 _LOOK_EVERY: Final = 0.1
 _KEY_SECONDS: Final = 0.1
 """After a key, so that the page can move the focus."""
-_CALM: Final = 0.6
-"""Share of its time in which a click waits for a clear way to its element. Then it is made at its place regardless."""
+_CLEAR_SECONDS: Final = 3.0
+"""In which a click on an element that was found waits for a clear way to a place of it."""
 _BUTTONS: Final[dict[str, browser.Button]] = {
     "primary": "left",
     "auxiliary": "middle",
@@ -51,6 +51,8 @@ class _Player:
     def __init__(self, run: BrowserRun, recording: recorded.Recording) -> None:
         self._run = run
         self._recording = recording
+        self._misread = ""
+        """Why an alternative could not be tried."""
         self._ways: dict[type[recorded.RecordedStep], Callable[[Any, Place], Awaitable[None]]] = {
             recorded.SetViewport: self._set_viewport,
             recorded.EmulateNetworkConditions: self._emulate_network,
@@ -147,13 +149,20 @@ class _Player:
             outcome["note"] = "; ".join(other)[:1000]
 
     async def _set_viewport(self, step: recorded.SetViewport, place: "Place") -> None:
-        size = {"width": round(step.width), "height": round(step.height), "scale": step.device_scale_factor or 1}
-        size |= {"mobile": step.is_mobile, "touch": step.has_touch}
-        await self._run.perform(browser.Viewport(**size, **place.tab))
+        window = browser.Viewport(
+            width=round(step.width),
+            height=round(step.height),
+            scale=step.device_scale_factor or 1,
+            mobile=step.is_mobile,
+            touch=step.has_touch,
+            **place.tab,
+        )
+        await self._run.perform(window)
 
     async def _emulate_network(self, step: recorded.EmulateNetworkConditions, place: "Place") -> None:
-        speed = {"download": max(step.download, -1), "upload": max(step.upload, -1), "latency": step.latency / 1000}
-        await self._run.perform(browser.Network(**speed, **place.tab))
+        speed = max(step.download, -1), max(step.upload, -1)
+        wanted = browser.Network(download=speed[0], upload=speed[1], latency=step.latency / 1000, **place.tab)
+        await self._run.perform(wanted)
 
     async def _navigate(self, step: recorded.Navigate, place: "Place") -> None:
         await self._run.perform(browser.Goto(url=step.url, **{**place.at, "timeout": self._page_timeout(step)}))
@@ -161,15 +170,21 @@ class _Player:
     async def _click(self, step: recorded.Click | recorded.DoubleClick, place: "Place") -> None:
         selector = await self._choose(step, place)
         x, y = await self._offsets(step, selector, place)
-        how = {"selector": selector, "button": _BUTTONS[step.button], "x": x, "y": y}
+        how: dict[str, Any] = {"selector": selector, "button": _BUTTONS[step.button]}
         how |= {"count": 2} if isinstance(step, recorded.DoubleClick) else {"delay": step.duration / 1000}
-        try:
-            await self._run.perform(browser.Click(**how, **{**place.at, "timeout": place.left * _CALM}))
-        except FetchFailed as error:
-            if error.reason is not ExitReason.BROWSER_TIMEOUT:
-                raise
-            # As a recorded place may lie beside the element, or below something that lets clicks through.
-            await self._run.perform(browser.Click(**how, force=True, **place.at))
+        recorded_place = {"x": x, "y": y}
+        # A recorded place may lie beside a round element; then its middle does. What covers both lets clicks through.
+        for there in (recorded_place, {}) if x is not None else ({},):
+            try:
+                await self._run.perform(browser.Click(**how, **there, **{**place.at, "timeout": _CLEAR_SECONDS}))
+            except FetchFailed as error:
+                if error.reason is not ExitReason.BROWSER_TIMEOUT:
+                    raise
+            else:
+                return
+        await self._run.perform(
+            browser.Click(**how, **recorded_place, force=True, **{**place.at, "timeout": _CLEAR_SECONDS})
+        )
 
     async def _offsets(
         self, step: recorded.Click | recorded.DoubleClick, selector: str, place: "Place"
@@ -237,6 +252,7 @@ class _Player:
         """The alternative that matches first; one that is visible, if there is one."""
         alternatives = recorded.chains(step.selectors)
         present = ""
+        self._misread = ""
         async for _ in _until(place.left):
             for selector in alternatives:
                 found = await self._seen(selector, place)
@@ -245,7 +261,8 @@ class _Player:
                 present = present or (selector if found else "")
         if present:
             return present
-        raise FetchFailed(ExitReason.BROWSER_TIMEOUT, f"no element for {' or '.join(alternatives)[:800]}")
+        why = f"; {self._misread}" if self._misread else ""
+        raise FetchFailed(ExitReason.BROWSER_TIMEOUT, f"no element for {' or '.join(alternatives)[:800]}{why}")
 
     async def _seen(self, selector: str, place: "Place") -> list[bool]:
         """Whether each match is visible. A selector that the browser does not understand matches nothing."""
@@ -256,6 +273,7 @@ class _Player:
         except FetchFailed as error:
             if error.reason is not ExitReason.BROWSER_STEP:
                 raise
+            self._misread = error.message
             return []
         return found
 

@@ -25,7 +25,8 @@ Text = Annotated[str, Meta(max_length=MAX_TEXT)]
 Seconds = Annotated[float, Meta(ge=0, le=3600)]
 LoadState = Literal["load", "domcontentloaded", "networkidle", "commit"]
 ElementState = Literal["visible", "hidden", "attached", "detached"]
-Button = Literal["left", "right", "middle"]
+Button = Literal["left", "right", "middle", "back", "forward"]
+"""Only Chromium presses `back` and `forward`."""
 Modifier = Literal["Alt", "Control", "ControlOrMeta", "Meta", "Shift"]
 
 
@@ -248,7 +249,7 @@ class Read(Operation, frozen=True, kw_only=True):
     selector: Selector
     what: Annotated[str, Meta(min_length=1, max_length=200)] = "text"
     """`text` (as it is seen), `text_content`, `html` (with the element), `inner_html`, `value`, `checked`, `visible`,
-    `box`, `@name` (an attribute), `tag`."""
+    `box`, `@name` (an attribute), `.name` (a property, as JSON, in any depth: `.style.color`), `tag`."""
     limit: Annotated[int, Meta(ge=1, le=100_000)] = 10_000
 
 

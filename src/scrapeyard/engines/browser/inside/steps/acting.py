@@ -31,6 +31,9 @@ _NO = frozenset({"", "false", "off", "0", "no", "unchecked"})
 
 async def click(step: Step, operation: do.Click) -> Any:
     element = await step.element(operation.selector)
+    if operation.button == "back" or operation.button == "forward":  # noqa: PLR1714  mypy narrows by this
+        await _click_aside(step, operation, element)
+        return
     await element.click(
         button=operation.button,
         click_count=operation.count,
@@ -40,6 +43,22 @@ async def click(step: Step, operation: do.Click) -> Any:
         force=operation.force,
         timeout=step.left_ms,
     )
+
+
+async def _click_aside(step: Step, operation: do.Click, element: "Locator") -> None:
+    """The buttons on the side of a mouse, which the driver does not know."""
+    position = await _position(step, element, operation.x, operation.y)
+    await element.hover(position=position, force=operation.force, timeout=step.left_ms)
+    box = await element.bounding_box(timeout=step.left_ms)
+    if box is None:
+        raise step_failed(f"click {operation.selector!r}: it is not visible")
+    place = position or {"x": box["width"] / 2, "y": box["height"] / 2}
+    session = await step.context.devtools(step.tab, "click")
+    pressed = {"x": box["x"] + place["x"], "y": box["y"] + place["y"], "button": operation.button}
+    pressed |= {"clickCount": operation.count, "buttons": 8 if operation.button == "back" else 16}
+    await session.send("Input.dispatchMouseEvent", {"type": "mousePressed", **pressed})
+    await asyncio.sleep(operation.delay)
+    await session.send("Input.dispatchMouseEvent", {"type": "mouseReleased", **pressed, "buttons": 0})
 
 
 async def hover(step: Step, operation: do.Hover) -> Any:

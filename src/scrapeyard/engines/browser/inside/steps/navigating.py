@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from scrapeyard.engines.browser import operations as do
 from scrapeyard.engines.browser.inside.failures import step_failed
-from scrapeyard.engines.browser.inside.steps.step import Step
+from scrapeyard.engines.browser.inside.steps.step import Step, children_of
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason
 
@@ -91,7 +91,7 @@ async def frames(step: Step, operation: do.Frames) -> Any:
     found: list[dict[str, Any]] = []
 
     def visit(frame: "Frame", path: tuple[str, ...]) -> None:
-        for place, child in enumerate(frame.child_frames):
+        for place, child in enumerate(children_of(frame)):
             found.append({"name": child.name, "url": child.url, "path": [*path, str(place)]})
             visit(child, (*path, str(place)))
 

@@ -22,6 +22,7 @@ _HTML = """max => {
 }"""
 _READ = """(elements, [what, limit]) => elements.slice(0, limit).map(e => {
     if (what.startsWith('@')) return e.getAttribute(what.slice(1));
+    if (what.startsWith('.')) return what.slice(1).split('.').reduce((value, name) => value?.[name] ?? null, e);
     switch (what) {
         case 'text': return (e.innerText ?? e.textContent ?? '').trim();
         case 'text_content': return e.textContent;
@@ -66,8 +67,8 @@ async def content(step: Step, _: do.Content) -> Any:
 
 
 async def read(step: Step, operation: do.Read) -> Any:
-    if not operation.what.startswith("@") and operation.what not in _KINDS:
-        raise step_failed(f"read: {operation.what!r} is none of {', '.join(sorted(_KINDS))}, @name")
+    if not operation.what.startswith(("@", ".")) and operation.what not in _KINDS:
+        raise step_failed(f"read: {operation.what!r} is none of {', '.join(sorted(_KINDS))}, @name, .name")
     return await (await step.elements(operation.selector)).evaluate_all(_READ, [operation.what, operation.limit])
 
 

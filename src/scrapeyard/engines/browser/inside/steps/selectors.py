@@ -54,7 +54,7 @@ def _read_aria(text: str) -> str:
     if role:
         return f"internal:role={role}" + (f"[name={_quote(name)}s]" if name else "")
     first, *others = (f"internal:role={each}[name={_quote(name)}s]" for each in _NAMED_ROLES)
-    others += [f"internal:label={_quote(name)}s", f"internal:text={_quote(name)}s"]
+    others += [f"internal:label={_quote(name)}s", f"css=[aria-label={_quote(name)}]"]  # a mere text has no name
     return first + "".join(f" >> internal:or={_quote(other)}" for other in others)
 
 

@@ -62,7 +62,7 @@ class Step:
 
     async def _child(self, frame: "Frame", place: str) -> "Frame":
         if place.isdecimal():
-            children = frame.child_frames
+            children = children_of(frame)
             if int(place) < len(children):
                 return children[int(place)]
             raise step_failed(f"there is no frame {place}: the page has {len(children)} there")
@@ -71,6 +71,11 @@ class Step:
         if found is None:
             raise step_failed(f"{place!r} is no frame")
         return found
+
+
+def children_of(frame: "Frame") -> "list[Frame]":
+    """The frames that are there: the driver also tells of those that a navigation removed."""
+    return [each for each in frame.child_frames if not each.is_detached()]
 
 
 def describe(operation: Operation) -> str:
