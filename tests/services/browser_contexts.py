@@ -1,6 +1,7 @@
 """Contexts of a real browser that reach only this machine: every host name leads to 127.0.0.1."""
 
 import asyncio
+import functools
 import itertools
 import re
 import tempfile
@@ -10,10 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from scrapeyard.builtin.services import Services
+from scrapeyard.builtin.services import Perform, Services
 from scrapeyard.engines.browser.host import start_host
-from scrapeyard.engines.browser.operations import Operation
-from scrapeyard.engines.browser.port import BrowserHost, ContextEnd, ContextOptions, Done, HostContext, LogMessage
+from scrapeyard.engines.browser.port import BrowserHost, ContextOptions, HostContext
 from scrapeyard.model import RunProgress
 from scrapeyard.settings import BrowserSettings
 from tests.services.browser import found_browser
@@ -32,15 +32,15 @@ class LocalBrowser:
         self._numbers = itertools.count(1)
 
     @asynccontextmanager
-    async def open(self, options: ContextOptions) -> AsyncIterator["LocalContext"]:
+    async def open(self, options: ContextOptions) -> AsyncIterator[Perform]:
         """As `Services.open_browser`."""
         self.opened += 1
-        context = LocalContext(self._host, next(self._numbers))
-        await self._host.open(context.number, HostContext(options=options, user="me", password="secret"))
+        number = next(self._numbers)
+        await self._host.open(number, HostContext(options=options, user="me", password="secret"))
         try:
-            yield context
+            yield functools.partial(self._host.perform, number)
         finally:
-            await self._host.close(context.number)
+            await self._host.close(number)
 
     async def keep(self, name: str, _content_type: str, data: bytes) -> None:
         """As `Services.artifact`."""
@@ -53,24 +53,6 @@ class LocalBrowser:
     def services(self, fetch: Any = None) -> Services:
         """For a built-in."""
         return Services(fetch=fetch, open_browser=self.open, artifact=self.keep, progress=self.say)
-
-
-class LocalContext:
-    """As `BrowserContext`."""
-
-    end: ContextEnd | None = None
-
-    def __init__(self, host: BrowserHost, number: int) -> None:
-        self.number = number
-        self._host = host
-
-    async def perform(self, operation: Operation, raw: bytes = b"") -> Done:
-        """In the host."""
-        return await self._host.perform(self.number, operation, raw)
-
-    def messages(self) -> list[LogMessage]:
-        """Of the console."""
-        return self._host.messages(self.number)
 
 
 @asynccontextmanager

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from scrapeyard.builtin.services import Services
+from scrapeyard.builtin.services import Perform, Services
 from scrapeyard.engines.browser import operations as browser
-from scrapeyard.engines.browser.port import BrowserContext, Done
+from scrapeyard.engines.browser.port import Done
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, RunProgress
 
@@ -61,11 +61,11 @@ Outcome = dict[str, Any]
 class BrowserRun:
     """The steps of one run, in one context."""
 
-    def __init__(self, services: Services, context: BrowserContext, screenshots: str, total: int) -> None:
+    def __init__(self, services: Services, perform: Perform, screenshots: str, total: int) -> None:
         self.services = services
         self.tab = 0
         self.outcomes: list[Outcome] = []
-        self._context = context
+        self._perform = perform
         self._screenshots = screenshots
         self._total = total
         self._performed = 0
@@ -76,10 +76,10 @@ class BrowserRun:
     async def perform(self, operation: browser.Operation, raw: bytes = b"") -> Done:
         """Perform a valid operation. Raises FetchFailed."""
         try:
-            checked = msgspec.convert(msgspec.to_builtins(operation), type(operation))
+            checked = browser.read_operation(msgspec.json.encode(operation))
         except msgspec.ValidationError as error:
             raise FetchFailed(ExitReason.BROWSER_STEP, str(error)) from None
-        return await self._context.perform(checked, raw)
+        return await self._perform(checked, raw)
 
     async def value(self, operation: browser.Operation) -> Any:
         """The JSON value that an operation returns."""

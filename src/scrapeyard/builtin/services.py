@@ -7,18 +7,21 @@ from typing import Any
 from msgspec import Struct
 
 from scrapeyard.builtin.fetching import Fetch
-from scrapeyard.engines.browser.port import BrowserContext, ContextOptions
+from scrapeyard.engines.browser.operations import AnyOperation
+from scrapeyard.engines.browser.port import ContextOptions, Done
 from scrapeyard.errors import FetchFailed
 from scrapeyard.model import ExitReason, RunProgress
 
-OpenBrowser = Callable[[ContextOptions], AbstractAsyncContextManager[BrowserContext]]
+Perform = Callable[[AnyOperation, bytes], Awaitable[Done]]
+"""Performs an operation in a context, as `BrowserContext.perform` says."""
+OpenBrowser = Callable[[ContextOptions], AbstractAsyncContextManager[Perform]]
 """Opens a context that is closed at the end. Raises FetchFailed: `browser_unavailable`."""
 KeepFile = Callable[[str, str, bytes], Awaitable[None]]
 """Keeps an artifact: name, content type, data. Raises BlobsUnavailable."""
 Run = Callable[["Services", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
-def _no_browser(_options: ContextOptions) -> AbstractAsyncContextManager[BrowserContext]:
+def _no_browser(_options: ContextOptions) -> AbstractAsyncContextManager[Perform]:
     raise FetchFailed(ExitReason.BROWSER_UNAVAILABLE, "there is no browser here")
 
 

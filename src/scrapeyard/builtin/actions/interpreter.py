@@ -56,8 +56,8 @@ async def run_actions(services: Services, given: dict[str, Any]) -> dict[str, An
     """`given` fits ACTIONS_INPUT. Raises InputInvalid before a browser is opened, and FetchFailed."""
     asked = read_actions(given)
     total = sum(1 for _ in walk(asked)) + bool(asked.url)
-    async with services.open_browser(asked.browser) as context:
-        run = BrowserRun(services, context, asked.screenshots, total)
+    async with services.open_browser(asked.browser) as perform:
+        run = BrowserRun(services, perform, asked.screenshots, total)
         return await _Interpreter(run, asked).run()
 
 
@@ -194,6 +194,7 @@ class _Interpreter:
 
     async def _extract(self, step: to_do.ExtractStep, _path: str) -> None:
         selector, at = self._variables.text(step.selector), self._at(step)
+        await self._wait_until_whole(at)
         if step.required:
             await self._run.perform(browser.WaitFor(selector=selector, state="attached", **at))
         is_list = bool(step.fields) or step.many
@@ -265,6 +266,7 @@ class _Interpreter:
     async def _for_each(self, step: to_do.ForEachStep, path: str) -> None:
         if step.selector:
             selector = self._variables.text(step.selector)
+            await self._wait_until_whole(self._at(step))
             found = await self._run.value(
                 browser.Read(selector=selector, what="tag", limit=step.limit, **self._at(step))
             )
@@ -286,6 +288,8 @@ class _Interpreter:
 
     async def _is_true(self, condition: to_do.Condition, at: dict[str, Any]) -> bool:
         say = self._variables.text
+        if not condition.variable:
+            await self._wait_until_whole(at)
         if condition.element:
             read = browser.Read(selector=say(condition.element), what="visible", limit=1000, **at)
             return any(await self._run.value(read))
@@ -297,6 +301,10 @@ class _Interpreter:
             return bool(await self._run.value(browser.Evaluate(expression=say(condition.expression), **at)))
         value = self._variables.get(condition.variable)
         return compare(value, condition.is_, self._variables.render(condition.value))
+
+    async def _wait_until_whole(self, at: dict[str, Any]) -> None:
+        """Until the page that a click has opened is here as a whole: half a list would be taken for all of it."""
+        await self._run.perform(browser.WaitForLoad(state="domcontentloaded", **at))
 
     async def _url(self) -> str:
         tabs = await self._run.value(browser.Tabs())

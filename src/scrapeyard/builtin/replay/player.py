@@ -42,8 +42,8 @@ _IS_OTHER: Final = f"(before) => JSON.stringify({_DOCUMENT}) !== JSON.stringify(
 async def run_replay(services: Services, given: dict[str, Any]) -> dict[str, Any]:
     """`given` fits REPLAY_INPUT. Raises InputInvalid before a browser is opened, and FetchFailed."""
     recording = recorded.read_recording(given)
-    async with services.open_browser(recording.browser) as context:
-        run = BrowserRun(services, context, recording.screenshots, len(recording.steps))
+    async with services.open_browser(recording.browser) as perform:
+        run = BrowserRun(services, perform, recording.screenshots, len(recording.steps))
         return await _Player(run, recording).run()
 
 
@@ -172,7 +172,7 @@ class _Player:
         x, y = await self._offsets(step, selector, place)
         how: dict[str, Any] = {"selector": selector, "button": _BUTTONS[step.button]}
         how |= {"count": 2} if isinstance(step, recorded.DoubleClick) else {"delay": step.duration / 1000}
-        recorded_place = {"x": x, "y": y}
+        recorded_place: dict[str, Any] = {"x": x, "y": y}
         # A recorded place may lie beside a round element; then its middle does. What covers both lets clicks through.
         for there in (recorded_place, {}) if x is not None else ({},):
             try:

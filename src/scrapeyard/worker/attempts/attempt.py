@@ -27,7 +27,6 @@ from scrapeyard.model import (
     FetchPolicy,
     Limits,
     LogLine,
-    RunError,
     RunProgress,
     Scraper,
     Usage,
@@ -42,7 +41,7 @@ from scrapeyard.worker.attempts.browsing import OpenBrowsers
 from scrapeyard.worker.attempts.environments import Prepared, Preparer
 from scrapeyard.worker.attempts.retrying import NextAttempt, RetryRules, postponement
 from scrapeyard.worker.attempts.slots import SlotLease
-from scrapeyard.worker.attempts.steps import checked, refused, run_builtin, without_secrets
+from scrapeyard.worker.attempts.steps import checked, refused, run_builtin, unsaved, without_secrets
 from scrapeyard.worker.attempts.waiting import SiteWait, too_long
 
 OutcomeT = TypeVar("OutcomeT")
@@ -147,7 +146,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             try:
                 await self._save(verdict)
             except Unavailable as error:
-                verdict, self.result_bytes = _unsaved(verdict, error), 0
+                verdict, self.result_bytes = unsaved(verdict, error), 0
                 retry = self._retry(verdict)
         return self._outcome(verdict, retry)
 
@@ -308,7 +307,12 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
 
     def _services(self) -> Services:
         """For a built-in."""
-        return Services(fetch=self._fetch_page, artifact=self.artifact, progress=self.progress)
+        return Services(
+            fetch=self._fetch_page,
+            open_browser=lambda options: self._browsing().lent(options),
+            artifact=self.artifact,
+            progress=self.progress,
+        )
 
     def _retry(self, verdict: Verdict) -> NextAttempt | None:
         later = postponement(verdict, self._turn_in, self._latest_turn() - self.finished_at)
@@ -378,16 +382,6 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
     @abstractmethod
     def _outcome(self, verdict: Verdict, retry: NextAttempt | None) -> OutcomeT:
         """How it ended."""
-
-
-def _unsaved(verdict: Verdict, error: Unavailable) -> Verdict:
-    """A failure keeps its own reason, and loses the records that the script yielded before it."""
-    if not verdict.exit_reason.is_good:
-        return replace(verdict, result=None)
-    failed = RunError(message=f"the result could not be kept: {error.message}")
-    return replace(
-        verdict, exit_reason=ExitReason.INTERNAL_ERROR, result=None, error=failed, retry_after=error.retry_after
-    )
 
 
 def _as_value(packed: bytes | None) -> bytes:

@@ -4,11 +4,15 @@ artifacts."""
 import asyncio
 import itertools
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import PurePath
 from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from scrapeyard.builtin.services import Perform
 from scrapeyard.engines.browser.operations import OPENING, AnyOperation, Goto
 from scrapeyard.engines.browser.pages import answer_of, no_browser
 from scrapeyard.engines.browser.port import BrowserContext, BrowserEngine, ContextOptions, Done, KeptFile
@@ -144,6 +148,15 @@ class OpenBrowsers:
         if held is not None:
             await held.end()  # it is known until then, so that whoever closes all waits for it too
             self._held.pop(number, None)
+
+    @asynccontextmanager
+    async def lent(self, options: ContextOptions) -> AsyncIterator[Perform]:
+        """A context for a built-in, closed at the end. Raises FetchFailed."""
+        number = await self.open_browser(options)
+        try:
+            yield partial(self.browse, number)
+        finally:
+            await self.close_browser(number)
 
     async def close(self) -> None:
         """Close all contexts. May be called twice."""

@@ -129,6 +129,16 @@ def checked(checker: InputChecker, scraper: Scraper, verdict: Verdict) -> Verdic
     return replace(verdict, exit_reason=ExitReason.BAD_RESULT, result=kept, error=error)
 
 
+def unsaved(verdict: Verdict, error: Unavailable) -> Verdict:
+    """A failure keeps its own reason, and loses the records that the script yielded before it."""
+    if not verdict.exit_reason.is_good:
+        return replace(verdict, result=None)
+    failed = RunError(message=f"the result could not be kept: {error.message}")
+    return replace(
+        verdict, exit_reason=ExitReason.INTERNAL_ERROR, result=None, error=failed, retry_after=error.retry_after
+    )
+
+
 def without_secrets(error: RunError | None, hidden: tuple[str, ...]) -> RunError | None:
     """The error without secret values."""
     if error is None or not hidden:
