@@ -1782,6 +1782,8 @@ export type RunDocument = {
   finished_at: string | null;
   /** How far the script says that it is, about a second old; null if it does not tell. */
   progress: RunProgress | null;
+  /** What it waits for now, about a second old; null if it does not wait. */
+  waiting: WaitDocument | null;
   /** Files that were kept. */
   artifacts: Array<ArtifactDocument>;
   /** Where to go from here. */
@@ -2575,6 +2577,8 @@ export type Summary = {
   finished_at: string | null;
   /** How far the script says that it is, about a second old; null if it does not tell. */
   progress: RunProgress | null;
+  /** What it waits for now, about a second old; null if it does not wait. */
+  waiting: WaitDocument | null;
   /** Files that were kept. */
   artifacts: Array<ArtifactDocument>;
   /** Where to go from here. */
@@ -2665,6 +2669,18 @@ export type VersionDocument = {
   place: string;
   /** False: no repository offers it any more; a copy still serves calls. */
   offered: boolean;
+};
+
+/** What a run waits for. */
+export type WaitDocument = {
+  /** `site_turn`: its site's rate; `retry`: a page or the whole run is tried again after a failure. */
+  reason: "retry" | "site_turn";
+  /** The site or host; null for a run that was put back. */
+  site: string | null;
+  /** When it goes on. */
+  until: string;
+  /** The reason in words. */
+  message: string;
 };
 
 /** Pages to have ready. */

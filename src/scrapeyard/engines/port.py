@@ -121,6 +121,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Where what its fetches use up is written down."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits so many seconds for the site's turn. A run's own pause gives its slot to others meanwhile."""
+    on_wait: Callable[[str, float], None] | None = None
+    """Called before each pause with the site and the seconds until its turn."""
 
 
 class HttpEngine(Protocol):

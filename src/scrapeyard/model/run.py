@@ -3,7 +3,7 @@
 import secrets
 import time
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
@@ -192,12 +192,26 @@ class LogLine(Struct, frozen=True, kw_only=True):
     fields: dict[str, Any] = field(default_factory=dict)
 
 
+WaitReason = Literal["site_turn", "retry"]
+
+
 class RunProgress(Struct, frozen=True, kw_only=True):
     """How far a script says that it is."""
 
     done: Annotated[float, Meta(description="How much is done.", extra_json_schema={"minimum": 0})] = 0.0
     total: Annotated[float | None, Meta(description="Of how much; null: the script does not know.")] = None
     message: Annotated[str, Meta(description="What the script says of it.")] = ""
+
+
+class RunWait(Struct, frozen=True, kw_only=True):
+    """Why a run does nothing now, and until when."""
+
+    reason: WaitReason
+    until: float
+    """Unix seconds."""
+    message: str
+    site: str = ""
+    """Empty if it is not known."""
 
 
 class Artifact(Struct, frozen=True, kw_only=True):
@@ -304,6 +318,8 @@ class Run(Struct, frozen=True, kw_only=True):
     fetches: tuple[FetchTrace, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     progress: RunProgress | None = None
+    waiting: RunWait | None = None
+    """The last wait that was noted; it may be over."""
     worker_id: str = ""
     lease_until: float | None = None
     cancel_requested: bool = False

@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -22,7 +23,9 @@ from scrapeyard.model import (
     Outcome,
     RunError,
     RunProgress,
+    RunWait,
     Timing,
+    WaitReason,
     may_pass,
     pinned_ref,
 )
@@ -43,9 +46,10 @@ INLINE_RESULT = 64 * 1024
 MAX_TRACES = 200
 """Maximum fetches listed in `explain`; the totals count all of them."""
 MAX_TRIED = 20
+MAX_SITE = 255
 NOTE_SECONDS = 1.0
 """Minimum seconds between two writes of a run's progress."""
-NoteProgress = Callable[[RunProgress], Awaitable[bool]]
+NoteProgress = Callable[[RunProgress | None, RunWait | None], Awaitable[bool]]
 LIVE_AFTER = 0.1
 """Shorter runs publish no live events: nobody could have subscribed in time."""
 
@@ -97,7 +101,7 @@ class Executor:
         runs = self._parts.runs
         if runs is None:
             return None
-        return lambda progress: runs.note_progress(delivery.run_id, delivery.attempt, progress)
+        return lambda progress, wait: runs.note_progress(delivery.run_id, delivery.attempt, progress, wait)
 
     def _begun(self, delivery: Delivery) -> Outcome:
         now = time.time()
@@ -139,6 +143,8 @@ class RunAttempt(ScrapeAttempt[Outcome]):
         tries = 1
         response = await self.fetch(request)
         while may_pass(response.status) and (seconds := self._until_retry(response, tries)) is not None:
+            words = f"the page is asked for again in {seconds:.0f} s, since the site answered {response.status}"
+            self._tell_wait("retry", urlsplit(request.url).hostname or "", seconds, words)
             await self.pause(seconds)
             response = await self.fetch(request)
             tries += 1
@@ -162,11 +168,14 @@ class RunAttempt(ScrapeAttempt[Outcome]):
     def _latest_turn(self) -> float:
         return self._latest
 
-    def _on_pause(self, seconds: float) -> None:
+    def _on_wait(self, site: str, seconds: float) -> None:
+        self._tell_wait("site_turn", site, seconds, f"the site's turn comes in {seconds:.0f} s")
+
+    def _tell_wait(self, reason: WaitReason, site: str, seconds: float, words: str) -> None:
         """Tell those who watch the run, if it is worth a word."""
         if seconds >= TOLD_SECONDS:
-            words = f"the site's turn comes in {seconds:.0f} s"
-            self._live.add({"type": "waiting", "seconds": round(seconds, 1), "message": words})
+            wait = RunWait(reason=reason, site=site[:MAX_SITE], until=time.time() + seconds, message=words)
+            self._live.add_wait(wait, seconds)
 
     def _add_line(self, line: LogLine) -> None:
         self.logs.append(line)
@@ -181,6 +190,7 @@ class RunAttempt(ScrapeAttempt[Outcome]):
     def _on_fetched(self, request: FetchRequest, started: float, answer: FetchResponse | FetchFailed) -> None:
         ms = since(started)
         self._fetch_ms += ms
+        self._live.end_wait()
         hidden = self.plan.prepared.hidden
         trace = FetchTrace(
             url=redact(request.url, hidden)[:2000],
@@ -281,13 +291,29 @@ class LiveEvents:
         self._timer = self._loop.call_later(LIVE_AFTER, self._begin)
         self._wake = asyncio.Event()
         self._note = note
-        self._unnoted: RunProgress | None = None
+        self._progress: RunProgress | None = None
+        self._wait: RunWait | None = None
+        self._is_unnoted = False
         self._noted_at = -NOTE_SECONDS
 
     def add_progress(self, progress: RunProgress) -> None:
         """Queue an event, and write it down soon. The end of the run writes the last one."""
-        self._unnoted = progress
+        self._progress, self._is_unnoted = progress, True
         self.add({"type": "progress", **asdict(progress)})
+
+    def add_wait(self, wait: RunWait, seconds: float) -> None:
+        """Queue an event, and write it down soon, unless the same wait is written already."""
+        if self._wait is None or abs(wait.until - self._wait.until) > TOLD_SECONDS or wait.site != self._wait.site:
+            self._wait, self._is_unnoted = wait, True
+        told = {"reason": wait.reason, "site": wait.site, "seconds": round(seconds, 1), "message": wait.message}
+        self.add({"type": "waiting", **told})
+
+    def end_wait(self) -> None:
+        """The run goes on; that is written down soon, unless the wait would be over by then."""
+        if self._wait is not None:
+            self._is_unnoted = self._is_unnoted or self._wait.until > time.time()
+            self._wait = None
+            self._wake.set()
 
     def add(self, message: dict[str, Any]) -> None:
         """Queue an event; drops it if too many are queued."""
@@ -313,7 +339,7 @@ class LiveEvents:
     async def _work(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), NOTE_SECONDS if self._unnoted and self._note else None)
+                await asyncio.wait_for(self._wake.wait(), NOTE_SECONDS if self._is_unnoted and self._note else None)
             self._wake.clear()
             waiting, self._waiting = self._waiting, []
             for message in waiting:
@@ -323,14 +349,13 @@ class LiveEvents:
     async def _write_progress(self) -> None:
         """Tried again a second later if the database is away, or does not know yet that the run began."""
         now = time.monotonic()
-        if self._unnoted is None or self._note is None or now - self._noted_at < NOTE_SECONDS:
+        if not self._is_unnoted or self._note is None or now - self._noted_at < NOTE_SECONDS:
             return
-        progress, self._unnoted, self._noted_at = self._unnoted, None, now
+        self._is_unnoted, self._noted_at = False, now
         written = False
         with contextlib.suppress(Unavailable):
-            written = await self._note(progress)
-        if not written:
-            self._unnoted = self._unnoted or progress
+            written = await self._note(self._progress, self._wait)
+        self._is_unnoted = self._is_unnoted or not written
 
     async def _publish(self, message: dict[str, Any]) -> None:
         """Best effort: if the queue is away the event is lost, and `/logs` has it later."""

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from scrapeyard.errors import BadRequest
-from scrapeyard.model import RunProgress
+from scrapeyard.model import RunProgress, RunWait
 from scrapeyard.store import operations
 from scrapeyard.store.ports.store import Store
 from tests.contract.nouns import NOW, a_run, an_ending, begun
@@ -87,11 +87,16 @@ async def test_progress_is_written_while_a_run_goes_on_and_with_its_end(store: S
     assert not await store.runs.note_progress(run.id, 2, RunProgress(done=1))
     found = await store.runs.get(run.id)
     assert found is not None
-    assert (found.progress, found.usage) == (half, None)
+    assert (found.progress, found.waiting, found.usage) == (half, None, None)
+    wait = RunWait(reason="site_turn", site="shop.example", until=NOW + 9, message="the site's turn comes in 9 s")
+    assert await store.runs.note_progress(run.id, 1, None, wait)
+    found = await store.runs.get(run.id)
+    assert found is not None
+    assert (found.progress, found.waiting) == (half, wait)
     ending = an_ending(run)
     whole = replace(half, done=40)
     await store.runs.finish([replace(ending, outcome=replace(ending.outcome, progress=whole))])
     found = await store.runs.get(run.id)
     assert found is not None
-    assert found.progress == whole
+    assert (found.progress, found.waiting) == (whole, None)
     assert not await store.runs.note_progress(run.id, 1, half)

@@ -170,6 +170,9 @@ def test_a_run_whose_turn_comes_late_is_put_back_and_holds_no_slot(stand: Stand,
     run_id = stand.scrape(busy.url(), scraper, wait=0).json()["id"]
     put_back = until(lambda: _put_back(stand, run_id), "it is put back")
     assert put_back["exit_reason"] is None
+    waits = put_back["waiting"]
+    assert (waits["reason"], waits["until"]) == ("site_turn", put_back["starts_at"])
+    assert f"the turn at {busy.host} comes" in waits["message"]
     told = stand.explain(run_id)
     assert f"put back until {put_back['starts_at']}" in told["summary"][0]
     assert "fetch_rate_limited" in told["fetches"][0]["error"]
@@ -180,7 +183,7 @@ def test_a_run_whose_turn_comes_late_is_put_back_and_holds_no_slot(stand: Stand,
     assert len(busy.asked) == before, "the other site's run was done while this one waited"
 
     run = stand.look(run_id, wait=PATIENCE)
-    assert (run["status"], run["attempt"], run["starts_at"]) == ("succeeded", 1, None)
+    assert (run["status"], run["attempt"], run["starts_at"], run["waiting"]) == ("succeeded", 1, None, None)
     assert len(busy.asked) == before + 1
     assert time.monotonic() - began > WAIT_SECONDS, "the site was spared"
 
@@ -315,4 +318,4 @@ def test_robots_are_obeyed_where_call_or_site_says_so(stand: Stand) -> None:
 
 def _put_back(stand: Stand, run_id: str) -> dict[str, Any] | None:
     run = stand.look(run_id)
-    return run if run["status"] == "queued" and run["starts_at"] else None
+    return run if run["status"] == "queued" and run["starts_at"] and run["waiting"] else None

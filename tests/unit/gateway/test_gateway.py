@@ -2,10 +2,12 @@
 
 import re
 import string
+import time
 from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from scrapeyard.errors import InputInvalid, QueueUnavailable, ScraperInvalid
 from scrapeyard.gateway.http import problems
@@ -15,7 +17,7 @@ from scrapeyard.gateway.runs.admission import Backlog, InputChecks
 from scrapeyard.gateway.runs.calls import _wait, traceparent
 from scrapeyard.gateway.runs.explain import explain
 from scrapeyard.gateway.runs.schemas import ScrapeCall
-from scrapeyard.model import ExitReason, Limits, Outcome, Run, RunStatus, Scraper, ScraperRef, Timing
+from scrapeyard.model import ExitReason, Limits, Outcome, Run, RunStatus, RunWait, Scraper, ScraperRef, Timing
 from scrapeyard.queues import messages
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.settings import GatewaySettings
@@ -166,3 +168,19 @@ async def test_a_queue_that_was_away_is_asked_again_at_once(monkeypatch: pytest.
 
 async def _away() -> None:
     raise QueueUnavailable("the queue is away")
+
+
+def test_a_run_tells_what_it_waits_for_until_that_is_over() -> None:
+    now = time.time()
+    wait = RunWait(reason="retry", site="shop.example", until=now + 600, message="again later")
+    shown = documents.summary(a_run(status=RunStatus.RUNNING, waiting=wait)).waiting
+    assert shown is not None
+    assert (shown.reason, shown.site, shown.message) == ("retry", "shop.example", "again later")
+    assert documents.summary(a_run(status=RunStatus.QUEUED, not_before=now + 600, waiting=wait)).waiting is not None
+    for over in (
+        {"status": RunStatus.RUNNING, "waiting": replace(wait, until=now - 1)},
+        {"status": RunStatus.QUEUED, "waiting": wait},
+        {"status": RunStatus.FAILED, "waiting": wait},
+        {"status": RunStatus.RUNNING},
+    ):
+        assert documents.summary(a_run(**over)).waiting is None

@@ -1,5 +1,6 @@
 """Runs and items take one path: what holds for an attempt at a run holds for one at an item."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from scrapeyard.builtin.services import with_fetch
 from scrapeyard.engines.http.site import Sites
 from scrapeyard.engines.port import Caller, FetchRequest, FetchResponse
 from scrapeyard.errors import BlobsUnavailable, FetchFailed
-from scrapeyard.model import Delivery, ExitReason, Outcome, Scraper, ScraperRef
+from scrapeyard.model import Delivery, ExitReason, Outcome, RunWait, Scraper, ScraperRef
 from scrapeyard.model.job import BatchItem, ItemOutcome, Job, JobPolicy, JobStatus
 from scrapeyard.queues.memory import MemoryQueue
 from scrapeyard.repository.manifest.json_schemas import InputChecker
@@ -226,16 +227,54 @@ async def test_a_call_that_waits_for_its_turn_tells_why(monkeypatch: pytest.Monk
     async def pause(_: SiteWait, __: float) -> None: ...
 
     async def wait(caller: Caller) -> FetchResponse:
+        assert caller.on_wait is not None
+        caller.on_wait("a.test", 0.2)
         await caller.pause(0.2)
-        await caller.pause(4.2)
+        caller.on_wait("a.test", 4.2)
+        await caller.pause(2.1)
         return await answer(caller)
 
     monkeypatch.setattr(SiteWait, "pause", pause)
     monkeypatch.setattr(LiveEvents, "add", lambda _, message: told.append(message))
     await run(parts_of(wait), b'{"url": "http://a.test/"}')
     assert [message for message in told if message["type"] == "waiting"] == [
-        {"type": "waiting", "seconds": 4.2, "message": "the site's turn comes in 4 s"}
+        {
+            "type": "waiting",
+            "reason": "site_turn",
+            "site": "a.test",
+            "seconds": 4.2,
+            "message": "the site's turn comes in 4 s",
+        }
     ]
+
+
+async def test_what_a_call_waits_for_is_written_down_until_it_goes_on() -> None:
+    noted: asyncio.Queue[tuple[RunWait | None, float]] = asyncio.Queue()
+    answer, _ = answering(200)
+
+    async def note(_: str, __: int, ___: object, wait: RunWait | None) -> bool:
+        noted.put_nowait((wait, time.time()))
+        return True
+
+    async def waits(caller: Caller) -> FetchResponse:
+        assert caller.on_wait is not None
+        for seconds in (600.0, 600.1, 600.0):  # the same wait, looked at again
+            caller.on_wait("a.test", seconds)
+        wait, at = await noted.get()
+        assert wait is not None
+        assert (wait.reason, wait.site, wait.message) == ("site_turn", "a.test", "the site's turn comes in 600 s")
+        assert wait.until > at + 60
+        assert noted.empty()
+        return await answer(caller)
+
+    async def twice(fetch: Any, given: dict[str, Any]) -> None:
+        await one_page(fetch, given)
+        assert (await noted.get())[0] is None
+
+    runs: Any = SimpleNamespace(note_progress=note)
+    builtins = {SCRAPER.ref.id: Builtin(scraper=SCRAPER, run=twice)}
+    parts = replace(parts_of(waits), runs=runs, builtins=builtins)
+    assert (await run(parts, b'{"url": "http://a.test/"}')).exit_reason is ExitReason.SUCCEEDED
 
 
 @pytest.mark.parametrize(("answer_in", "asked"), [(2.0, 1), (30.0, 2), (None, 2)], ids=["short", "long", "nobody"])

@@ -164,8 +164,12 @@ def _artifact_row(kept: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _ending(run: dict[str, Any]) -> str:
-    """The status, and the exit reason if it says more."""
+    """The status, and what it waits for, or the exit reason if that says more."""
+    from scrapeyard.cli.common.progress import clock_time
+
     status, reason = str(run["status"]), run["exit_reason"]
+    if wait := run.get("waiting"):
+        return f"{status}: {wait['reason']} until {clock_time(wait['until'])}"
     return status if reason in (None, status) else f"{status}: {reason}"
 
 

@@ -144,6 +144,8 @@ class RateLimited:
 
     async def _wait_a_while(self, turn: Ticket, limits: Limits, caller: Caller, until: float) -> Ticket:
         try:
+            if caller.on_wait is not None:
+                caller.on_wait(_name(turn), turn.wait)
             await caller.pause(self._step(turn))
             turn = replace(turn, limits=limits())
             return await self._gate.recheck(turn, max(0.0, until - time.monotonic()))
@@ -159,9 +161,14 @@ class RateLimited:
         return min(turn.wait, max(_SLEEP_THROUGH, min(turn.wait / 2, longest)))
 
 
+def _name(turn: Ticket) -> str:
+    """The site, also for a turn in the line of jobs."""
+    return turn.site.removeprefix(job_key(""))
+
+
 def _refused(turn: Ticket) -> FetchFailed:
     seconds = max(turn.retry_after, 0.001)
-    turn = replace(turn, site=turn.site.removeprefix(job_key("")))
+    turn = replace(turn, site=_name(turn))
     if turn.refused == "down":
         return FetchFailed(
             ExitReason.FETCH_SITE_DOWN,

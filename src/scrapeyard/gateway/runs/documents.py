@@ -1,6 +1,7 @@
 """Runs as the API shows them: the one place where a run becomes JSON. Independent of HTTP, so that a run without a
 server is shown in the same way."""
 
+import time
 from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import quote
 
@@ -23,6 +24,7 @@ from scrapeyard.model import (
     RunStatus,
     Timing,
     Usage,
+    WaitReason,
     status_of,
 )
 from scrapeyard.model.instants import instant
@@ -86,6 +88,20 @@ class ArtifactsDocument(Struct, frozen=True, kw_only=True):
     artifacts: list[ArtifactDocument]
 
 
+class WaitDocument(Struct, frozen=True, kw_only=True):
+    """What a run waits for."""
+
+    reason: Annotated[
+        WaitReason,
+        Meta(
+            description="`site_turn`: its site's rate; `retry`: a page or the whole run is tried again after a failure."
+        ),
+    ]
+    site: Annotated[str | None, Meta(description="The site or host; null for a run that was put back.")]
+    until: Annotated[str, Meta(description="When it goes on.", examples=[EXAMPLE_TIME])]
+    message: Annotated[str, Meta(description="The reason in words.")]
+
+
 class Summary(Struct, frozen=True, kw_only=True):
     """A run without its result, as the listing shows it."""
 
@@ -121,6 +137,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     progress: Annotated[
         RunProgress | None,
         Meta(description="How far the script says that it is, about a second old; null if it does not tell."),
+    ]
+    waiting: Annotated[
+        WaitDocument | None, Meta(description="What it waits for now, about a second old; null if it does not wait.")
     ]
     artifacts: list[ArtifactDocument]
     links: Links
@@ -229,10 +248,21 @@ def _fill(kind: type[Shown], run: Run, **more: Any) -> Shown:
         started_at=instant(run.started_at),
         finished_at=instant(run.finished_at),
         progress=run.progress,
+        waiting=_waiting(run),
         artifacts=[artifact(run.id, kept) for kept in run.artifacts],
         links=links(run.id),
         **more,
     )
+
+
+def _waiting(run: Run) -> WaitDocument | None:
+    """None for a wait that is over, and for one of a run that was put back for another time."""
+    wait = run.waiting
+    if wait is None or run.status.is_final or wait.until <= time.time():
+        return None
+    if run.status is RunStatus.QUEUED and run.not_before != wait.until:
+        return None
+    return WaitDocument(reason=wait.reason, site=wait.site or None, until=instant(wait.until), message=wait.message)
 
 
 def what_ran(run: Run) -> tuple[str, str | None, str | None]:

@@ -131,13 +131,14 @@ _EVENT = {
     "type": "object",
     "description": "One event of the stream.",
     "properties": {
-        "event": {"type": "string", "enum": ["status", "log", "fetch", "progress", "end"]},
+        "event": {"type": "string", "enum": ["status", *sorted(KINDS - {"status"}), "end"]},
         "data": {"type": "string", "description": "A JSON object whose `type` is the event's name."},
     },
     "required": ["event", "data"],
 }
 _STREAM = {
-    "description": "`status`, `log`, `progress` and `fetch` as they happen, then one `end`. Comments keep it alive.",
+    "description": "`status`, `log`, `progress`, `fetch` and `waiting` as they happen, then one `end`. Comments keep "
+    "it alive.",
     "content": {"text/event-stream": {"schema": _EVENT}},
 }
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunError, RunProgress, RunStatus
+from scrapeyard.model import ExitReason, LogLine, Outcome, Run, RunError, RunProgress, RunStatus, RunWait
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -66,8 +66,11 @@ class RunStore(Protocol):
         """Renew the leases of this worker's runs. Returns those to stop: cancel was requested, or they are no longer
         RUNNING under this worker."""
 
-    async def note_progress(self, run_id: str, attempt: int, progress: RunProgress) -> bool:
-        """Write how far a RUNNING run is. False if it is not running at this attempt."""
+    async def note_progress(
+        self, run_id: str, attempt: int, progress: RunProgress | None, waiting: RunWait | None = None
+    ) -> bool:
+        """Write how far a RUNNING run is, if it tells, and what it waits for. False if it is not running at this
+        attempt."""
 
     async def release(self, run_ids: Sequence[str], worker_id: str, now: float) -> None:
         """Give unfinished runs back: QUEUED again at the same attempt, due now. For a worker that drains."""

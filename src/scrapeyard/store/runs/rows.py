@@ -19,6 +19,7 @@ from scrapeyard.model import (
     RunError,
     RunProgress,
     RunStatus,
+    RunWait,
     ScraperRef,
     Timing,
     Usage,
@@ -38,8 +39,10 @@ class StoredReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
     fetches: tuple[FetchTrace, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     progress: RunProgress | None = None
+    waiting: RunWait | None = None
 
 
+_MAX_WORDS: Final = 500
 _PLAIN: Final = [
     "id",
     "scraper",
@@ -146,15 +149,16 @@ def to_run(row: RowMapping) -> Run:
         fetches=report.fetches,
         artifacts=report.artifacts,
         progress=report.progress,
+        waiting=report.waiting,
         fetching=_POLICY.decode(row["fetching"]) if row["fetching"] else _NO_POLICY,
         **{name: row[name] for name in _PLAIN},
     )
 
 
-def with_progress(report: bytes | None, progress: RunProgress) -> bytes:
-    """A report of a run that goes on, with how far it is."""
+def with_progress(report: bytes | None, progress: RunProgress | None, waiting: RunWait | None) -> bytes:
+    """A report of a run that goes on, with how far it is and what it waits for."""
     known = _REPORT.decode(report) if report else _NO_REPORT
-    return json.encode(structs.replace(known, progress=progress))
+    return json.encode(structs.replace(known, progress=progress or known.progress, waiting=waiting))
 
 
 def to_lines(logs: bytes | None) -> tuple[LogLine, ...]:
@@ -174,6 +178,7 @@ def _told(outcome: Outcome) -> Row:
         fetches=outcome.fetches,
         artifacts=outcome.artifacts,
         progress=outcome.progress,
+        waiting=_wait(outcome),
     )
     ran = {"resolved": packed(outcome.scraper)} if outcome.scraper else {}
     return ran | {
@@ -182,6 +187,17 @@ def _told(outcome: Outcome) -> Row:
         "logs": packed(outcome.logs) if outcome.logs else None,
         "logs_cut": outcome.logs_cut,
     }
+
+
+def _wait(outcome: Outcome) -> RunWait | None:
+    """What a run that is put back waits for."""
+    if outcome.retry_after is None:
+        return None
+    return RunWait(
+        reason="site_turn" if outcome.postponed else "retry",
+        until=outcome.finished_at + outcome.retry_after,
+        message="" if outcome.error is None else outcome.error.message[:_MAX_WORDS],
+    )
 
 
 def _row(run: Run) -> Row:

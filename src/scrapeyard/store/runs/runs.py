@@ -24,7 +24,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from scrapeyard.model import FINAL, SCRAPER_ID, ExitReason, LogLine, Run, RunError, RunProgress, RunStatus, status_of
+from scrapeyard.model import (
+    FINAL,
+    SCRAPER_ID,
+    ExitReason,
+    LogLine,
+    Run,
+    RunError,
+    RunProgress,
+    RunStatus,
+    RunWait,
+    status_of,
+)
 from scrapeyard.store.database.database import Database, SqlPart
 from scrapeyard.store.database.paging import is_id, newest_first, next_cursor
 from scrapeyard.store.ports.runs import Ending, RunFilter, RunPage
@@ -101,14 +112,16 @@ class SqlRuns(SqlPart):
             stop += await self._renew(worker_id, ids, lease_until)
         return stop
 
-    async def note_progress(self, run_id: str, attempt: int, progress: RunProgress) -> bool:
-        """Write how far a RUNNING run is. False if it is not running at this attempt."""
+    async def note_progress(
+        self, run_id: str, attempt: int, progress: RunProgress | None, waiting: RunWait | None = None
+    ) -> bool:
+        """Write how far a RUNNING run is, and what it waits for. False if it is not running at this attempt."""
 
         async def work(connection: AsyncConnection) -> bool:
             place = (RUNS.c.id == run_id) & (RUNS.c.attempt == attempt) & RUNNING
             rows = (await connection.execute(select(RUNS.c.report).where(place).with_for_update())).all()
             if rows:
-                report = with_progress(rows[0][0], progress)
+                report = with_progress(rows[0][0], progress, waiting)
                 await connection.execute(update(RUNS).where(place).values(report=report))
             return bool(rows)
 

@@ -237,10 +237,9 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
         """Wait for a site's turn. Raises FetchFailed at once if the attempt would time out before that."""
         if seconds >= self.began + self.plan.limits.wall_seconds - time.perf_counter():
             raise too_long(seconds, "the site's turn comes after the run's time is over")
-        self._on_pause(seconds)
         await self.plan.site_wait.pause(seconds)
 
-    def _on_pause(self, seconds: float) -> None:
+    def _on_wait(self, site: str, seconds: float) -> None:
         """It waits for a site's turn from now on."""
 
     def usage(self, verdict: Verdict) -> Usage:
@@ -329,6 +328,7 @@ class ScrapeAttempt(ABC, Generic[OutcomeT]):
             job_budget=plan.job_budget,
             ledger=Ledger(self._warn),
             pause=self.pause,
+            on_wait=self._on_wait,
         )
         return self._caller
 
